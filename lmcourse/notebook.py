@@ -15,7 +15,7 @@ from IPython.core.getipython import get_ipython
 from lmcourse.course import find_chapter
 from lmcourse.exercises import check, hint
 from lmcourse.exercises.prediction import predict
-from lmcourse.exercises.registry import exercises_of
+from lmcourse.exercises.registry import exercises_here, exercises_of
 from lmcourse.plots.display import install
 from lmcourse.widgets import explore
 
@@ -28,9 +28,10 @@ def start(chapter: str) -> None:
     """Get a notebook ready: the same random numbers for everybody, figures with descriptions, protected names.
 
     Raises:
-        CourseError: there is no such chapter.
+        CourseError: there is no such chapter, and the folder has no exercises of a teacher's own.
     """
-    exercises_of(find_chapter(chapter))
+    if not exercises_here():
+        exercises_of(find_chapter(chapter))
     torch.manual_seed(0)
     shell = get_ipython()
     if shell is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,14 @@ from nbformat import NotebookNode
 from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
 from lmcourse.authoring.files import ChapterFiles, write_all
-from lmcourse.authoring.problems import read_sources
+from lmcourse.authoring.problems import exercises_in, read_sources
 from lmcourse.authoring.release import has_student_work, release
 from lmcourse.authoring.source import Source
-from lmcourse.course import Chapter
+from lmcourse.course import Chapter, FolderChapter
 from lmcourse.errors import CourseError
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.registry import BESIDE
+from lmcourse.exercises.released import released_digest, write_released
 
 
 @dataclass(frozen=True)
@@ -28,19 +32,26 @@ class Built:
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A chapter's two notebooks as its source describes them, not yet executed."""
+    """A chapter's two notebooks as its source describes them, not yet executed.
+
+    Attributes:
+        own: the exercises of a teacher's own, which are released beside the notebook.
+    """
 
     chapter: Chapter
     source: Source
     files: ChapterFiles
     solution: NotebookNode
     student: NotebookNode
+    own: Sequence[Exercise] = ()
 
     @classmethod
     def of(cls, chapter: Chapter, source: Source, root: Path) -> Draft:
         """The draft of the notebooks that a source describes."""
         notebook = document(source, chapter)
-        return cls(chapter, source, ChapterFiles.of(chapter, root), notebook, release(notebook, chapter))
+        beside = isinstance(chapter, FolderChapter) and chapter.source.with_name(BESIDE).is_file()
+        own = exercises_in(source, chapter) if beside else ()
+        return cls(chapter, source, ChapterFiles.of(chapter, root), notebook, release(notebook, chapter), own)
 
     def stale(self) -> dict[Path, str]:
         """The files that are not what the source builds, each with what is wrong."""
@@ -52,12 +63,26 @@ class Draft:
             found[self.files.solution] = "holds cells that were never run"
         if not self.files.release.is_file() or self.files.release.read_bytes() != dumps(self.student).encode():
             found[self.files.release] = f"is not what {self.files.source.name} builds"
+        if self.own and released_digest(self.files.exercises) != self.digest():
+            found[self.files.exercises] = f"is not what {BESIDE} describes"
         return {path: what if path.exists() else "is missing" for path, what in found.items()}
 
     def make(self) -> None:
         """Execute the solution and write both notebooks."""
+        released = self._released()  # what cannot be released is told before all cells have run
         execute(self.solution, self.source)
-        write_all({self.files.solution: dumps(self.solution), self.files.release: dumps(self.student)})
+        write_all({self.files.solution: dumps(self.solution), self.files.release: dumps(self.student), **released})
+
+    def digest(self) -> str:
+        """A digest of what the released exercises are made from: the teacher's file, and which of them have cells."""
+        names = ",".join(exercise.name for exercise in self.own)
+        return hashlib.sha256(self.files.source.with_name(BESIDE).read_bytes() + names.encode()).hexdigest()
+
+    def _released(self) -> dict[Path, str]:
+        try:
+            return {self.files.exercises: write_released(self.own, self.digest())} if self.own else {}
+        except CourseError as error:
+            raise CourseError(f"{self.files.source.with_name(BESIDE)}: {error}") from error
 
 
 def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> list[Built]:

@@ -12,6 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from lmcourse.authoring.needed_cells import Code, unneeded_cells
 from lmcourse.authoring.source import Source, SourceCell
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
@@ -19,6 +20,9 @@ from lmcourse.report import check_id
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
+
+SKIPPED = {"grading": "skip"}
+"""What the metadata of a cell has under "lmcourse" if grading does not run it."""
 
 HIDE_INPUT_TAG = "hide-input"
 """The tag of a cell whose code is folded away when the notebook opens."""
@@ -40,9 +44,20 @@ def document(source: Source, chapter: Chapter) -> NotebookNode:
     points = {exercise.name: exercise.points for exercise in exercises_of(chapter)}
     seen: Counter[str] = Counter()
     cells = [_cell(cell, points, seen) for cell in source.cells]
+    for place in _skipped(source):
+        cells[place].metadata["lmcourse"] = dict(SKIPPED)
     metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE, "lmcourse": {"chapter": chapter.id}}
     notebook: NotebookNode = new_notebook(cells=cells, metadata=metadata)
     return notebook
+
+
+def _skipped(source: Source) -> list[int]:
+    """The places of the cells that grading does not run."""
+    places = [place for place, cell in enumerate(source.cells) if cell.kind == "code"]
+    cells = [source.cells[place] for place in places]
+    codes = [Code(cell.text, bool(cell.exercise or cell.check or cell.task)) for cell in cells]
+    answers = [cell.exercise for cell in cells if cell.exercise]
+    return [places[number] for number in sorted(unneeded_cells(codes, answers))]
 
 
 def _cell(cell: SourceCell, points: dict[str, int], seen: Counter[str]) -> NotebookNode:

@@ -7,15 +7,21 @@ from pathlib import Path
 
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
+from lmcourse.exercises.released import RELEASED
 
 
 @dataclass(frozen=True)
 class ChapterFiles:
-    """A chapter's three files: what the author writes, and what is built from it."""
+    """A chapter's files: what the author writes, and what is built from it."""
 
     source: Path
     solution: Path
     release: Path
+
+    @property
+    def exercises(self) -> Path:
+        """For a teacher's own notebook, the exercises as learners receive them."""
+        return self.release.with_name(RELEASED)
 
     @classmethod
     def of(cls, chapter: Chapter, root: Path) -> ChapterFiles:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmcourse.authoring.files import ChapterFiles
-from lmcourse.authoring.headings import wrong_headings, wrong_totals
+from lmcourse.authoring.headings import with_totals, wrong_headings
+from lmcourse.authoring.needed_cells import Code
 from lmcourse.authoring.regions import HIDDEN, RUBRIC, SOLUTION, find_regions, student_text
 from lmcourse.authoring.source import Mistake, Source, SourceCell, read_source
 from lmcourse.course import Chapter
@@ -35,7 +36,7 @@ class Problem:
 
 
 def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Source]:
-    """The sources of these chapters, if none has a mistake.
+    """The sources of these chapters, with the totals of their first cells, if none has a mistake.
 
     Raises:
         CourseError: they have mistakes; all are listed.
@@ -45,14 +46,20 @@ def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Sourc
     for chapter in chapters:
         path = ChapterFiles.of(chapter, root).source
         try:
-            sources[chapter] = read_source(path)
+            source = read_source(path)
+            problems += find_problems(source, chapter)
+            sources[chapter] = with_totals(source, exercises_in(source, chapter))
         except (OSError, UnicodeDecodeError):
             problems.append(Problem(path, 1, f"the source of notebook {chapter.id} cannot be read"))
-            continue
-        problems += find_problems(sources[chapter], chapter)
     if problems:
         raise CourseError("\n".join(str(problem) for problem in problems))
     return sources
+
+
+def exercises_in(source: Source, chapter: Chapter) -> list[Exercise]:
+    """The exercises of a chapter that have a cell in its source, in the order of the cells."""
+    known = {exercise.name: exercise for exercise in exercises_of(chapter)}
+    return [known[cell.exercise] for cell in source.cells if cell.exercise in known]
 
 
 def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
@@ -69,9 +76,8 @@ def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
         *(wrong for cell in source.cells if cell.check for wrong in _check_cell(cell, exercises)),
         *_duplicates(source),
         *_unpaired(source),
-        *_out_of_order(source, exercises),
+        *_left_out(source, exercises),
         *wrong_headings(source, exercises),
-        *wrong_totals(source, chapter, list(exercises.values())),
     ]
     return sorted({Problem(source.path, line, message) for line, message in found})
 
@@ -208,13 +214,20 @@ def _unchecked(cell: SourceCell) -> Mistake:
     return cell.line, f'exercise {cell.exercise!r} is not followed by its check="{cell.exercise}" cell'
 
 
-def _out_of_order(source: Source, exercises: Exercises) -> Mistakes:
-    """Exercises that have no cell, or whose cells come in another order than EXERCISES."""
-    asked = [cell for cell in source.cells if cell.exercise in exercises]
-    names = [cell.exercise for cell in asked]
-    found = [(1, f'exercise {name!r} has no cell: add one with exercise="{name}"') for name in exercises.keys() - names]
-    wanted = [name for name in exercises if name in names]
-    for cell, name in zip(asked, wanted, strict=False):
-        if cell.exercise != name and len(asked) == len(wanted):
-            return [*found, (cell.line, f"exercise {cell.exercise!r} comes where EXERCISES has {name!r}")]
+def _left_out(source: Source, exercises: Exercises) -> Mistakes:
+    """Answers that call the answer to an exercise which has no cell, where no cell above defines that name either."""
+    found: Mistakes = []
+    asked = {cell.exercise for cell in source.cells}
+    defined: set[str] = set()
+    for cell in source.cells:
+        if cell.kind != "code" or _syntax(cell):
+            continue
+        code = Code(cell.text)
+        exercise = exercises.get(str(cell.exercise))
+        missing = {*exercise.uses} - asked - defined - code.bound if exercise else set()
+        found += [
+            (cell.line, f"{cell.exercise!r} calls {name!r}, which is left out: define it in a cell above")
+            for name in sorted(missing & code.loaded)
+        ]
+        defined |= code.bound
     return found

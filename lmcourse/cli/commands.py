@@ -72,9 +72,10 @@ def status(options: Namespace) -> int:
 
 def build(options: Namespace) -> int:
     """Build the notebooks whose source has changed, or say which are not up to date."""
-    root, chapters = find_root(options.course), find_chapters(options.chapters)
+    root = find_root(options.course)
     from lmcourse import authoring
 
+    chapters = authoring.chapters_in(root, options.chapters)
     if options.check:
         with quiet(options):
             stale = authoring.check_built(chapters, root)

@@ -157,7 +157,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
         hints=_list_of(str, data["hints"]),
         forbid=_list_of(str, data["forbid"]),
         may_use_package=_a(bool, data["may_use_package"]),
-        tolerance=None if data["tolerance"] is None else Tolerance(*_list_of(float, data["tolerance"])),
+        tolerance=_tolerance(data["tolerance"]),
         seconds=_a(float, data["seconds"], int),
         value=_a(bool, data["value"]),
         uses=_list_of(str, data["uses"]),
@@ -168,6 +168,13 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
         Misconception(str(place), sentence, _not_here) for place, (sentence, _) in enumerate(mistakes)
     ]
     return exercise
+
+
+def _tolerance(data: object) -> Tolerance | None:
+    if data is None:
+        return None
+    relative, absolute = _list_of(float, data)
+    return Tolerance(relative, absolute)
 
 
 def _not_here(*inputs: object, **named: object) -> NoReturn:

@@ -57,6 +57,7 @@ SETTINGS = ("torch.autograd.grad_mode",)
 
 def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> Callable[..., Any]:
     """Return the answer, with what it uses of what these rules cover noted in `seen` at each call."""
+    warm_up()  # here, outside the answer's time limit
 
     @wraps(answer)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -70,7 +71,6 @@ def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> C
 def _watching(rules: Names, seen: dict[str, Use]) -> Iterator[None]:
     """Note what runs inside. A time limit may interrupt a mode while torch has taken it off its stack, so what is still
     there at the end is counted."""
-    warm_up()
     functions, operators = _len_torch_function_stack(), _len_torch_dispatch_stack()
     modes: Any = (_Operators(rules, seen), _Functions(rules, seen))
     for mode in modes:

@@ -116,15 +116,15 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
             if again.reports[exercise.name].points > report.points:
                 reports[exercise.name] = replace(again.reports[exercise.name], stand_ins=wrong)
     cells = tuple(run.results.get(number, CellRun()) for number in range(1, len(submitted.sources) + 1))
-    return Examination(reports, cells, tuple(run.broke_off), _failed_cell(submitted, cells))
+    return Examination(reports, cells, tuple(run.broke_off), _failed_cell(submitted, run))
 
 
-def _failed_cell(submitted: Submitted, cells: Sequence[CellRun]) -> str:
+def _failed_cell(submitted: Submitted, run: _Run) -> str:
     course = {text.strip() for text in submitted.provided}
-    for number, (source, run) in enumerate(zip(submitted.sources, cells, strict=True), 1):
-        own = number not in submitted.answers and number not in submitted.graded and source.strip() not in course
-        if own and run.failure:
-            return f"Code cell {number} failed with {run.failure.removesuffix('.')}."
+    for number, failure in sorted(run.failures.items()):
+        own = number not in submitted.answers and number not in submitted.graded
+        if own and number not in run.stopped and submitted.sources[number - 1].strip() not in course:
+            return f"Code cell {number} failed with {failure.removesuffix('.')}."
     return ""
 
 
@@ -170,11 +170,11 @@ class _Run:
         self.reports: dict[str, Report] = {}
         self.results: dict[int, CellRun] = {}
         self.broke_off: list[str] = []
+        self.stopped: set[int] = set()
         self._settings, self._end, self._losses, self._data = settings, end, losses, submitted.data
         self._exercises = {exercise.name: exercise for exercise in exercises}
         self._before = "\n".join([course_imports(submitted.provided), *before])
         self._once = bool(before)
-        self._left_out: set[int] = set()
         self._ask_again: set[str] = set()
         graded = submitted.graded
         read = [
@@ -182,7 +182,12 @@ class _Run:
             for number, text in enumerate(submitted.sources, 1)
         ]
         self.results |= {cell.number: CellRun(True, "", cell.problem) for cell in read if cell.problem}
-        self.cells = cells_to_run([cell for cell in read if cell.text.strip()], submitted.skipped)
+        self.cells = cells_to_run([cell for cell in read if cell.text.strip() or cell.problem], submitted.skipped)
+
+    @property
+    def failures(self) -> dict[int, str]:
+        """How cells failed, by their numbers."""
+        return {number: result.failure for number, result in self.results.items() if result.failure}
 
     def everything(self) -> None:
         """Run the cells, and judge each exercise. Raises CourseError."""
@@ -209,19 +214,25 @@ class _Run:
         """Run the cells in one process, and ask each exercise once. Raises LostError."""
         process.ask("imports", self._settings.cell_seconds, text=self._before)
         for cell in self.cells:
-            if cell.number not in self._left_out:
+            if cell.text.strip() and cell.number not in self.stopped:
                 self._run_cell(process, cell)
                 if cell.answer in self._exercises and cell.answer not in self.reports:
                     self._ask(process, self._exercises[cell.answer])
                     if self._once and not self._ask_again:
                         return
-        # A name that was not there yet may be further down, as in the notebook where its check ran last.
+        # An answer, or a name that it needs, may be further down, as in the notebook where its check ran last.
         for name, exercise in self._exercises.items():
-            if (name not in self.reports or name in self._ask_again) and process.ask("again", GRACE_SECONDS, name=name):
+            if self._is_open(name) and process.ask("again", GRACE_SECONDS, name=name):
                 before = self.reports.pop(name, None)
                 self._ask(process, exercise)
                 if before and before.points >= self.reports[name].points:
                     self.reports[name] = before
+
+    def _is_open(self, name: str) -> bool:
+        """Return True if an exercise is to be asked once more when all cells have run."""
+        report = self.reports.get(name)
+        elsewhere = any(name in cell.given for cell in self.cells if cell.answer != name)
+        return report is None or name in self._ask_again or (elsewhere and not report.answered)
 
     def _run_cell(self, process: SubmissionProcess, cell: Cell) -> None:
         seconds = self._settings.cell_seconds
@@ -232,12 +243,13 @@ class _Run:
             printed = replace_unprintable(text_from(record["printed"], MAX_PRINTED_CHARS), keep="\n\t")
             result = text_from(record["result"], MAX_RESULT_CHARS)
         except (LostError, ProtocolError) as error:
-            self._left_out.add(cell.number)
+            self.stopped.add(cell.number)
             self.results[cell.number] = CellRun(True, "", str(error))
             self._note(f"Code cell {cell.number} {error}. It was left out.")
             raise LostError(str(error)) from error
         self.results[cell.number] = CellRun(True, printed, str(failure or ""), result)
         if failure and failure.kind == "TimeLimitExceeded":
+            self.stopped.add(cell.number)
             self._note(f"Code cell {cell.number} ran longer than {seconds:g} s and was stopped.")
 
     def _ask(self, process: SubmissionProcess, exercise: Exercise) -> None:
@@ -273,12 +285,11 @@ class _Run:
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         report = judge(exercise, trials, hidden=True, forbidden=forbidden, agrees=expected.agrees)
-        failures = {number: result.failure for number, result in self.results.items() if result.failure}
         self._ask_again.discard(name)
         if is_missing(name, outcomes):
             others = [other for other in self._exercises if other != name]
-            lost = lost or why_missing(name, self.cells, failures, others)
-        elif undefined := undefined_helper(name, outcomes, self.cells, failures):
+            lost = lost or why_missing(name, self.cells, self.failures, others)
+        elif undefined := undefined_helper(name, outcomes, self.cells, self.failures):
             self._ask_again.add(name)
             lost = lost or undefined
         elif report.answered and not report.passed and not report.mistake and not lost:

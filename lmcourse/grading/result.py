@@ -228,7 +228,7 @@ def _explanation(outputs: list[NotebookNode]) -> str:
         report = read_report(output.get("data", {}).get(REPORT_MIME))
         if report:
             if not report.answered:
-                return report.diagnosis or "not answered."
+                return "not answered."
             return report.diagnosis or report.reckoning or f"{report.points:g} of {report.max_points} points."
     return ""
 

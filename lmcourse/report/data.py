@@ -37,6 +37,7 @@ class ReportData:
         to_come: the names of the cases that only grading runs.
         answered: False while the cell is as it was handed out.
         stand_ins: the earlier exercises whose printed solutions took the learner's place while this one was judged.
+        held_back: whether the hidden cases are not on this machine: a teacher's own exercise.
     """
 
     exercise: str
@@ -51,6 +52,7 @@ class ReportData:
     to_come: tuple[str, ...] = ()
     answered: bool = True
     stand_ins: tuple[str, ...] = ()
+    held_back: bool = False
 
     @property
     def passed(self) -> bool:
@@ -91,7 +93,8 @@ class ReportData:
             return ""
         count, names = len(self.to_come), ", ".join(dict.fromkeys(self.to_come))
         cases = "1 more case" if count == 1 else f"{count} more cases"
-        return f"Grading runs {cases} ({names}): `check({self.exercise}, hidden=True)` shows them."
+        shown = "" if self.held_back else f": `check({self.exercise}, hidden=True)` shows them"
+        return f"Grading runs {cases} ({names}){shown}."
 
     @property
     def remarks(self) -> list[str]:
@@ -99,10 +102,10 @@ class ReportData:
         return [*filter(None, [self.reckoning, stand_in_sentence(self.stand_ins)]), *self.notes]
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data, with `stand_ins` only where there are some; `from_json` reads it back."""
+        """The report as plain data, without an empty `stand_ins` or a false `held_back`; `from_json` reads it back."""
         data = asdict(self)
         data |= {name: list(data[name]) for name in ("cases", "groups", "notes", "to_come", "stand_ins")}
-        return data if self.stand_ins else {name: part for name, part in data.items() if name != "stand_ins"}
+        return {name: part for name, part in data.items() if part or name not in ("stand_ins", "held_back")}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

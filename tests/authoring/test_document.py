@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from lmcourse.authoring.document import WITHOUT_THE_PACKAGE, document, dumps, load_notebook
+from lmcourse.authoring.document import SKIPPED, WITHOUT_THE_PACKAGE, document, dumps, load_notebook
 from tests.authoring.tiny import SOURCE, TINY, source_of
 
 
@@ -62,7 +62,7 @@ def test_nbgraders_metadata(tmp_path: Path) -> None:
 
 def test_a_folded_cell_is_folded_and_keeps_its_tag(tmp_path: Path) -> None:
     *others, folded = made(SOURCE, tmp_path).cells
-    assert folded.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
+    assert folded.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}, "lmcourse": SKIPPED}
     assert all("jupyter" not in cell.metadata and "tags" not in cell.metadata for cell in others)
 
 

@@ -33,15 +33,15 @@ def complaints(cells: Sequence[str], folder: Path) -> list[str]:
 
 def test_outputs_are_kept_and_nothing_of_the_machine(tmp_path: Path) -> None:
     notebook = run(
-        ["\nprint('a')\n'b'", "\nimport os; os.environ['LMCOURSE_SEED']", "\nx = 0x3F800000; hex(x)"], tmp_path
+        ["\nprint('a')\n'b'", "\nimport os; os.environ['PYTHONSAFEPATH']", "\nx = 0x3F800000; hex(x)"], tmp_path
     )
     stream, result = notebook.cells[0].outputs
     assert (stream.text, result.data["text/plain"]) == ("a\n", "'b'")
-    assert notebook.cells[1].outputs[0].data["text/plain"] == "'0'"
+    assert notebook.cells[1].outputs[0].data["text/plain"] == "'1'"
     assert notebook.cells[2].outputs[0].data["text/plain"] == "'0x3f800000'"  # a bit pattern is no address
     assert [cell.execution_count for cell in notebook.cells] == [1, 2, 3]
     assert notebook.metadata == document(source_of("", tmp_path), TINY).metadata
-    assert all(not cell.metadata for cell in notebook.cells)
+    assert all(not {**cell.metadata}.keys() - {"lmcourse"} for cell in notebook.cells)
 
 
 def test_widgets_are_numbered_in_the_order_of_the_page(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import zipfile
 from pathlib import Path
 
 import nbformat
-
 from tests.grading.real_course import RealCourse
 
 SOME = ("decimal_error", "max_finite")

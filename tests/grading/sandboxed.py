@@ -7,11 +7,11 @@ import textwrap
 from typing import Any
 
 import pytest
+from lmcourse.grading.sandbox.isolation import isolation_problem
+from tests.grading.sandbox_runner import Ended, run
 
 from lmcourse.grading.sandbox import ResourceLimits, Sandbox
-from lmcourse.grading.sandbox.isolation import isolation_problem
 from lmcourse.units import MIB
-from tests.grading.sandbox_runner import Ended, run
 
 needs_bubblewrap = pytest.mark.skipif(isolation_problem() is not None, reason=str(isolation_problem()))
 """For a test that locks somebody in; it is left out only where no sandbox works at all."""

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from distributed import Client
+from lmcourse.grading.record import record
 from nbformat.v4 import new_code_cell
+from tests.grading.real_course import RealCourse
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.grader import GradingOptions
-from lmcourse.grading.record import record
-from tests.grading.real_course import RealCourse
 from tests.grading.sandboxed import needs_bubblewrap
 
 pytestmark = needs_bubblewrap

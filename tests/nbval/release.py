@@ -6,58 +6,55 @@ stub reaches, does there what it does in the solution, where `--nbval solutions`
 
 from __future__ import annotations
 
+import ast
 import builtins
-import dis
 from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
 
-from lmcourse.grading.examination.code_cells import Cell, cells_of, compile_cell
-from lmcourse.grading.examination.skipped_cells import DYNAMIC_NAMES, unneeded_cells
+from lmcourse.grading.cells import Cell, read_cell
 
 _BUILTINS = {*dir(builtins)}
-
-ANNOTATIONS = "__annotations__"
-"""Where Python notes the type in `x: int = 1`; no cell reads it."""
+_DYNAMIC = {"eval", "exec", "globals", "locals", "vars", "__import__"}
+"""Names by which code gets at others that it does not mention."""
 
 
 def code_of(path: Path) -> list[str]:
-    """The code cells of a notebook."""
+    """Return the code cells of a notebook."""
     return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
 def shown_by_the_solution(release: Sequence[str], solution: Sequence[str]) -> set[int]:
-    """The numbers, from 0 on, of the cells that need not run.
+    """Return the numbers, from 0, of the cells that need not run.
 
     Args:
         release: the code cells of the student's copy.
-        solution: those of the solution; none need not run if they are not as many.
+        solution: those of the solution. If they are not as many, every cell has to run.
     """
     if len(release) != len(solution):
         return set()
-    same = {ours for ours, theirs in zip(release, solution, strict=True) if ours == theirs}
-    cells = cells_of(release)
-    reached = _reached([cell for cell in cells if cell.text in same], [cell for cell in cells if cell.text not in same])
-    return {number - 1 for number in unneeded_cells(cells, same, reached)}
+    cells = [read_cell(number, text) for number, text in enumerate(release)]
+    run = {number for number, text in enumerate(release) if text != solution[number]}
+    imported = {name for cell in cells if cell.number not in run for name in imports_in(cell.text)}
+    reached = {name for cell in cells if cell.number in run for name in cell.given}
+    while found := [
+        cell for cell in cells if cell.number not in run and _mentioned(cell, imported) & (reached | _DYNAMIC)
+    ]:
+        run |= {cell.number for cell in found}
+        reached |= {name for cell in found for name in _mentioned(cell, imported)}
+    needed = {name for cell in cells if cell.number in run for name in cell.loaded}
+    while found := [cell for cell in cells if cell.number not in run and needed & cell.given.keys()]:
+        run |= {cell.number for cell in found}
+        needed |= {name for cell in found for name in cell.loaded}
+    return {cell.number for cell in cells} - run
 
 
-def _reached(same: Sequence[Cell], stubs: Sequence[Cell]) -> set[str]:
-    """The names that stubs give a meaning to, and all that cells make of these: `rows` of `rows.append(answer(3))`."""
-    imported = {name for cell in same for name, _ in cell.imported}
-    mentioned = {cell.number: _mentioned(cell) - imported - (_BUILTINS - DYNAMIC_NAMES) for cell in same}
-    reached = set().union(*(_given(cell) for cell in stubs))
-    waiting = {*mentioned}
-    while found := {number for number in waiting if mentioned[number] & (reached | DYNAMIC_NAMES)}:
-        reached = reached.union(*(mentioned[number] for number in found))
-        waiting -= found
-    return reached
+def _mentioned(cell: Cell, imported: set[str]) -> set[str]:
+    return {*cell.loaded, *cell.given} - imported - (_BUILTINS - _DYNAMIC)
 
 
-def _mentioned(cell: Cell) -> set[str]:
-    return {*cell.loaded, *_given(cell)} - {ANNOTATIONS}
-
-
-def _given(cell: Cell) -> set[str]:
-    instructions = dis.get_instructions(compile_cell(cell.text))
-    return {str(one.argval) for one in instructions if one.opname in ("STORE_NAME", "STORE_GLOBAL")} - {ANNOTATIONS}
+def imports_in(text: str) -> set[str]:
+    """Return the names that the imports of a cell bind."""
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {alias.asname or alias.name.partition(".")[0] for node in nodes for alias in node.names}

@@ -24,7 +24,7 @@ from tests.grading.attacks.our_grader import Batch, autograded, graded
 from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, SECRET, scripts_in
 
 pytestmark = [
-    pytest.mark.skipif(isolation_problem() is not None, reason=str(isolation_problem())),
+    pytest.mark.skipif(bool(isolation_problem()), reason=isolation_problem()),
     pytest.mark.timeout(900),  # the first test waits for the whole batch
 ]
 

@@ -1,0 +1,68 @@
+"""The notebooks of a course folder: the course's chapters that are in it, and a teacher's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmcourse.authoring.headings import title_of, written_minutes
+from lmcourse.authoring.source import MARKER, read_source
+from lmcourse.course import CHAPTERS, Chapter, FolderChapter, available_chapters, find_chapter, unknown_chapter
+from lmcourse.errors import CourseError
+from lmcourse.exercises.registry import BESIDE
+
+
+def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:
+    """Return the notebooks of a course folder, the course's own first.
+
+    A folder of `solutions/` that has no source, a `.py` with cells, is left alone: it may hold a plain notebook.
+
+    Args:
+        root: the course folder.
+        names: the notebooks asked for, as numbers, names or folders; all by default.
+
+    Raises:
+        CourseError: there is no such notebook, or none at all; it is only planned; two sources are in one folder.
+    """
+    own = _own_chapters(root / "solutions")
+    if names:
+        return [own[name] if name in own else _of_the_course(name, [*own.values()]) for name in names]
+    given = [chapter for chapter in available_chapters() if chapter.id not in own]
+    found = [*(chapter for chapter in given if (root / "solutions" / chapter.id).is_dir()), *own.values()]
+    if not found:
+        raise CourseError(f"{root / 'solutions'} holds no source of a notebook.")
+    return found
+
+
+def _of_the_course(name: str, own: Sequence[Chapter]) -> Chapter:
+    try:
+        chapter = find_chapter(name)
+    except CourseError:
+        raise unknown_chapter(name, [*CHAPTERS, *own]) from None
+    if not chapter.available:
+        raise CourseError(f"Notebook {chapter.id} is planned, not written yet: no {chapter.module}.")
+    return chapter
+
+
+def _own_chapters(solutions: Path) -> dict[str, Chapter]:
+    """A teacher's own notebooks by their folders' names."""
+    given = {chapter.id for chapter in CHAPTERS}
+    found: dict[str, Chapter] = {}
+    for folder in sorted(solutions.glob("*/")) if solutions.is_dir() else ():
+        if folder.name in given and not (folder / BESIDE).is_file():
+            continue
+        sources = [file for file in sorted(folder.glob("*.py")) if file.name != BESIDE and _has_cells(file)]
+        if len(sources) > 1:
+            raise CourseError(f"{folder}: one folder, one source: {', '.join(file.name for file in sources)}")
+        if sources:
+            source = read_source(sources[0])
+            title = title_of(source) or folder.name
+            found[folder.name] = FolderChapter(folder.name, title, written_minutes(source), "", sources[0])
+    return found
+
+
+def _has_cells(file: Path) -> bool:
+    try:
+        return any(MARKER.fullmatch(line) for line in file.read_text(encoding="utf-8").split("\n"))
+    except (OSError, UnicodeDecodeError):
+        return False

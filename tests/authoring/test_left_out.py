@@ -1,0 +1,78 @@
+"""A teacher deletes the cells of an exercise: the notebook builds, and its totals follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lmcourse.authoring import build, check_built
+from lmcourse.authoring.document import load_notebook
+from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.problems import find_problems, read_sources
+from lmcourse.exercises.exercise import Exercise
+from tests.authoring import tiny
+from tests.authoring.tiny import SOURCE, TINY, source_of, write_source
+
+FIRST, SECOND = SOURCE.index("# %% [markdown]\n# ### Exercise 1"), SOURCE.index("# %% [markdown]\n# ### Exercise 2")
+LAST = SOURCE.index('# %% tags=["hide-input"]')
+WITHOUT_DOUBLE = SOURCE[:FIRST] + SOURCE[SECOND:LAST]
+WITHOUT_HALF = SOURCE[:SECOND]
+
+
+def totals(text: str, root: Path) -> str:
+    write_source(root, text)
+    (source,) = read_sources([TINY], root).values()
+    return source.cells[0].text.split("\n")[2]
+
+
+def test_the_totals_are_those_of_the_cells_that_are_there(tmp_path: Path) -> None:
+    assert totals(SOURCE.replace("2 exercises · 3 points", "9 exercises · 1 point"), tmp_path) == (
+        "**3 min · 2 exercises · 3 points**"
+    )
+    assert totals(WITHOUT_HALF, tmp_path) == "**3 min · 1 exercise · 2 points**"
+    assert totals(WITHOUT_DOUBLE.replace("**3 min", "**45 min"), tmp_path) == "**45 min · 1 exercise · 1 point**"
+    assert totals(SOURCE[:FIRST], tmp_path) == "**3 min · 0 exercises · 0 points**"
+    assert totals(SOURCE.replace("**3 min · 2 exercises · 3 points**", "No totals."), tmp_path) == "No totals."
+
+
+def test_an_exercise_less_is_built_and_released(tmp_path: Path) -> None:
+    write_source(tmp_path, WITHOUT_DOUBLE)
+    build([TINY], tmp_path)
+    assert check_built([TINY], tmp_path) == []
+    for path in (ChapterFiles.of(TINY, tmp_path).solution, ChapterFiles.of(TINY, tmp_path).release):
+        notebook = load_notebook(path)
+        assert notebook is not None
+        assert "1 exercise · 1 point" in notebook.cells[0].source
+        ids = [cell.metadata.nbgrader.grade_id for cell in notebook.cells if "nbgrader" in cell.metadata]
+        assert ids == ["half", "check_half"]
+
+
+def test_another_order_and_free_headings_are_fine(tmp_path: Path) -> None:
+    turned = SOURCE[:FIRST] + SOURCE[SECOND:LAST] + SOURCE[FIRST:SECOND]
+    for text in (turned, SOURCE.replace("# ### Exercise 1 · Twice  (2 points · 1 min · ●)", "# ## Twice")):
+        assert find_problems(source_of(text, tmp_path), TINY) == []
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The second exercise uses the first."""
+    half = Exercise("half", 1, 2, 2, reference=lambda: 0.5, cases=tiny.half.cases, value=True, uses=["double"])
+    monkeypatch.setattr(tiny, "EXERCISES", (tiny.double, half))
+    from lmcourse.exercises import registry
+
+    registry._exercises_of_the_course.cache_clear()
+    yield
+    registry._exercises_of_the_course.cache_clear()
+
+
+@pytest.mark.usefixtures("used")
+def test_a_name_that_is_left_out_is_told_only_where_it_is_needed(tmp_path: Path) -> None:
+    called = WITHOUT_DOUBLE.replace("half = 1 / 2", "half = double(0.25)")
+    defined = called.replace("import math\n", "import math\n\ndouble = (2).__mul__\n")
+    (problem,) = find_problems(source_of(called, tmp_path), TINY)
+    assert problem.message == "'half' calls 'double', which is left out: define it in a cell above"
+    assert problem.line == 1 + called[: called.index('# %% exercise="half"')].count("\n")
+    assert find_problems(source_of(WITHOUT_DOUBLE, tmp_path), TINY) == []
+    assert find_problems(source_of(defined, tmp_path), TINY) == []

@@ -1,0 +1,351 @@
+"""A teacher's own notebooks: a folder anywhere, exercises beside the source, learners with the release alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from lmcourse.authoring import build, chapters_in, check_built
+from lmcourse.authoring.problems import read_sources
+from lmcourse.cli import main
+from lmcourse.course import find_chapter
+from lmcourse.errors import CourseError
+from lmcourse.exercises.registry import exercises_beside, exercises_of
+from lmcourse.exercises.released import read_released
+from lmcourse.exercises.values import same
+
+CONFIG = """\
+from pathlib import Path
+from lmcourse.grading.config import configure
+configure(get_config(), Path(__file__).parent)
+"""
+
+EXERCISES = '''
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from lmcourse.exercises import Exercise, Tolerance, case, script, value_exercise
+
+SIDES = ["left", "right"]
+
+
+@dataclass
+class Row:
+    """A dataclass looks for the module that it is in."""
+
+    size: int
+
+
+class Adder:
+    def __init__(self):
+        self.total = 0
+
+    def add(self, x):
+        self.total += x
+
+
+def _scaled(x, by=2.0):
+    if by == 0:
+        raise ValueError("by nothing")
+    return {"sum": (x * by).sum(), (1, "two"): x * by}
+
+
+scaled = Exercise(
+    "stable_softmax", points=4, minutes=5, difficulty=2, reference=_scaled,
+    cases=[
+        case("two", torch.tensor([1.0, 2.5], dtype=torch.bfloat16)),
+        case("half", torch.tensor([[1.0, 3.0]]).mT, by=0.5),
+        case("by nothing", torch.ones(2), by=0),
+    ],
+    hidden_cases=lambda random: [case("SECRET names", torch.rand(3)), case("bad input", torch.rand(3), by=0)],
+    hints=["Multiply first.", "Then add."], forbid=["torch.nn"], tolerance=Tolerance(0.01), seconds=3.0,
+)
+
+
+@scaled.misconception("You divide: multiply.")
+def divided(x, by=2.0):
+    return {"sum": (x / by).sum(), (1, "two"): x / by}
+
+
+@scaled.misconception("You forget the sum.")
+def no_sum(x, by=2.0):
+    return {"sum": x * by, (1, "two"): x * by}
+
+
+adder = Exercise(
+    "Adder", points=1, minutes=2, difficulty=1, reference=Adder,
+    cases=[script("two numbers", "a = Adder()\\na.add(2)\\na.add(3)\\na.total")],
+)
+days = value_exercise("days", points=1, minutes=2, difficulty=1, reference=lambda: 3)
+days.wrong_value(4, "You count the first day twice.")
+left_out = value_exercise("left_out", points=7, minutes=2, difficulty=1, reference=lambda: 3)
+
+EXERCISES = (scaled, adder, days, left_out)
+'''
+
+SOURCE = """
+# %% [markdown]
+# # Warm-up
+#
+# **20 min · 1 exercise · 1 point**
+
+# %%
+import torch
+from lmcourse.notebook import check, hint, start
+
+start("w1-warmup")
+
+# %%
+print("a demonstration")
+
+# %% [markdown]
+# ### Exercise 1 · Scaled  (4 points · 5 min · ●●)
+
+# %% exercise="stable_softmax"
+def stable_softmax(x, by=2.0):
+    ### BEGIN SOLUTION
+    if by == 0:
+        raise ValueError("SECRET")
+    return {"sum": (x * by).sum(), (1, "two"): x * by}
+    ### END SOLUTION
+
+# %% check="stable_softmax"
+check(stable_softmax)
+### BEGIN HIDDEN TESTS
+check(stable_softmax, hidden=True)
+### END HIDDEN TESTS
+
+# %% exercise="Adder"
+class Adder:
+    def __init__(self):
+        self.total = 0
+
+    def add(self, x):
+        ### BEGIN SOLUTION
+        self.total += x
+        ### END SOLUTION
+
+# %% check="Adder"
+check(Adder)
+### BEGIN HIDDEN TESTS
+check(Adder, hidden=True)
+### END HIDDEN TESTS
+
+# %% exercise="days"
+days = None
+### BEGIN SOLUTION
+days = 1 + 2
+### END SOLUTION
+
+# %% check="days"
+check(days=days)
+### BEGIN HIDDEN TESTS
+check(days=days, hidden=True)
+### END HIDDEN TESTS
+"""
+
+PLAIN = new_notebook(cells=[new_code_cell("assert 1")])
+
+LEARNER = """
+from lmcourse.notebook import check, hint, start
+from lmcourse.errors import CourseError
+
+start("w1-warmup")
+
+def stable_softmax(x, by=2.0):
+    if by == 0:
+        raise ValueError
+    return {"sum": (x * by).sum(), (1, "two"): x * by}
+
+class Adder:
+    def __init__(self):
+        self.total = 0
+    def add(self, x):
+        self.total += x
+
+right = check(stable_softmax)
+assert right.points == 4 and right.groups == (3, 3), right
+assert "Grading runs 2 more cases (SECRET names, bad input)." in str(right), right
+assert "hidden=True" not in str(right)
+assert check(Adder).passed and check(days=3.0).passed
+wrong = check(days=4)
+assert wrong.points == 0 and wrong.mistake == "You count the first day twice.", wrong
+assert str(hint("stable_softmax")).startswith("Hint 1 of 2: Multiply first.")
+
+def stable_softmax(x, by=2.0):
+    return {"sum": (x / by).sum(), (1, "two"): x / by}
+
+wrong = check(stable_softmax)
+assert wrong.mistake == "You divide: multiply." and wrong.points == 0, wrong
+
+def stable_softmax(x, by=2.0):
+    import torch
+    torch.nn.Linear(1, 1)
+    return {}
+
+assert "without `torch.nn" in check(stable_softmax).diagnosis
+for call in (lambda: check(stable_softmax, hidden=True), lambda: check(days=3, hidden=True)):
+    try:
+        call()
+    except CourseError as error:
+        assert "are the teacher's" in str(error) and "\\n" not in str(error)
+    else:
+        raise AssertionError
+def ulp(x):
+    return x
+assert check(ulp).exercise == "ulp"  # the course's own are known, too
+print("ALL WELL")
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A teacher's course folder, built. Not to be changed."""
+    root = tmp_path_factory.mktemp("teacher")
+    folder = root / "solutions" / "w1-warmup"
+    folder.mkdir(parents=True)
+    (root / "nbgrader_config.py").write_text(CONFIG)
+    (folder / "warmup.py").write_text(SOURCE)
+    (folder / "exercises.py").write_text(EXERCISES)
+    (root / "solutions" / "w2-plain").mkdir()
+    nbformat.write(PLAIN, root / "solutions" / "w2-plain" / "plain.ipynb")
+    assert main(["--course", str(root), "build"]) == 0
+    return root
+
+
+@pytest.fixture
+def course(built: Path, tmp_path: Path) -> Path:
+    """The same folder, for a test that spoils it."""
+    return Path(shutil.copytree(built, tmp_path / "course"))
+
+
+def test_both_notebooks_and_the_exercises_are_built(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = sorted(str(path.relative_to(built)) for path in built.rglob("*") if path.is_file())
+    assert files == [
+        "nbgrader_config.py",
+        "notebooks/w1-warmup/exercises.json",
+        "notebooks/w1-warmup/warmup.ipynb",
+        "solutions/w1-warmup/exercises.py",
+        "solutions/w1-warmup/warmup.ipynb",
+        "solutions/w1-warmup/warmup.py",
+        "solutions/w2-plain/plain.ipynb",
+    ]
+    solution = nbformat.read(built / "solutions/w1-warmup/warmup.ipynb", as_version=4)
+    assert "**20 min · 3 exercises · 6 points**" in solution.cells[0].source
+    reports = [cell.outputs[-1].data["text/plain"] for cell in solution.cells if cell.id.startswith("check_")]
+    assert reports == ["4", "1", "1"]
+    capsys.readouterr()
+    for names in ([], ["w1-warmup"]):
+        assert main(["--course", str(built), "build", "--check", *names]) == 0
+        assert capsys.readouterr().out == "Every notebook is up to date.\n"
+
+
+def test_learners_get_no_reference_no_hidden_case_and_no_exercise_that_is_left_out(built: Path) -> None:
+    released = "".join(path.read_text() for path in (built / "notebooks").rglob("*.*") if path.is_file())
+    assert "SECRET names" in released
+    for secret in ('"SECRET"', "left_out", "def divided", "BEGIN"):
+        assert secret not in released
+
+
+def test_a_learner_checks_answers_with_the_release_alone(built: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(built / "notebooks" / "w1-warmup", tmp_path / "mine")
+    (folder / "answers.py").write_text(LEARNER)
+    ran = subprocess.run([sys.executable, "answers.py"], cwd=folder, capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.returncode) == ("ALL WELL\n", 0), ran.stderr
+
+
+def test_what_changes_makes_it_stale(course: Path) -> None:
+    file = course / "solutions/w1-warmup/exercises.py"
+    before = exercises_beside(file.parent / "warmup.ipynb")
+    assert exercises_beside(file.parent) is before
+    file.write_text(EXERCISES.replace('"Then add."', '"Then add up."'))
+    assert exercises_beside(file.parent)[0].hints[1] == "Then add up."
+    (stale,) = check_built(chapters_in(course), course)
+    assert (
+        stale == "notebooks/w1-warmup/exercises.json is not what exercises.py describes: run `lmcourse build w1-warmup`"
+    )
+    build(chapters_in(course), course)
+    assert check_built(chapters_in(course), course) == []
+    assert "Then add up." in (course / "notebooks/w1-warmup/exercises.json").read_text()
+
+
+def test_the_proof_reads_such_notebooks(built: Path) -> None:
+    ((chapter, source),) = read_sources(chapters_in(built), built).items()
+    assert [exercise.name for exercise in exercises_of(chapter)][:3] == [
+        cell.exercise for cell in source.cells if cell.exercise
+    ]
+    assert (chapter.id, chapter.title, chapter.minutes, chapter.part) == ("w1-warmup", "Warm-up", 20, "")
+
+
+def test_folders_and_chapters(course: Path) -> None:
+    attention = course / "solutions" / "08-attention"
+    attention.mkdir()
+    assert exercises_beside(attention / "attention.ipynb") == exercises_of(find_chapter("08"))
+    assert exercises_beside(course / "solutions/w2-plain/plain.ipynb") == ()
+    assert [chapter.id for chapter in chapters_in(course)] == ["08-attention", "w1-warmup"]
+    assert chapters_in(course, ["08"]) == [find_chapter("08")]
+    with pytest.raises(CourseError, match="Did you mean w1-warmup"):
+        chapters_in(course, ["w1-warmups"])
+    (course / "solutions/w1-warmup/more.py").write_text("# %%\n1\n")
+    with pytest.raises(CourseError, match="one folder, one source"):
+        chapters_in(course)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("SIDES =", "1 / 0\nSIDES =", "exercises.py:10: ZeroDivisionError: division by zero"),
+        ("SIDES =", "SIDES = = 3\nSIDES =", "exercises.py:10: SyntaxError: invalid syntax"),
+        ("EXERCISES = (", "OTHERS = (", "exercises.py:1: it defines no EXERCISES"),
+        ("EXERCISES = (scaled,", "EXERCISES = (scaled, scaled,", "two exercises are called 'stable_softmax'"),
+        ("seconds=3.0,", "view=lambda case, value: 1,", "exercises.py: `stable_softmax` has a `view`"),
+        ("reference=lambda: 3)\ndays", "reference=lambda: chr(0xD800))\ndays", "`days`: "),
+    ],
+)
+def test_what_is_wrong_with_exercises_is_told_in_a_line(course: Path, old: str, new: str, told: str) -> None:
+    file = course / "solutions/w1-warmup/exercises.py"
+    assert old in EXERCISES
+    file.write_text(EXERCISES.replace(old, new, 1))
+    with pytest.raises(CourseError) as error:
+        build(chapters_in(course), course)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_damaged_file_of_exercises_is_told_in_a_line(course: Path) -> None:
+    path = course / "notebooks/w1-warmup/exercises.json"
+    whole = json.loads(path.read_text())
+    one = whole["exercises"][0]
+    damaged = [
+        *({**whole, "tensors": "AAAA"}, {**whole, "format": 9}, {**whole, "exercises": {}}, [], None),
+        *({**whole, "exercises": [{**one, **change}]} for change in (
+            {"points": "4"}, {"hints": [1]}, {"cases": []}, {"expected": []}, {"tolerance": [1.0]}, {"seconds": None},
+            {"cases": [{**case, "script": "1 ="} for case in one["cases"]]}, {"mistakes": [{"sentence": "x"}]},
+        )),
+    ]  # fmt: skip
+    for text in ("", "{", '{"a": "\udc80"}', *map(json.dumps, damaged)):
+        path.write_bytes(text.encode(errors="surrogateescape"))
+        with pytest.raises(CourseError, match=r"^exercises.json beside this notebook is damaged \(\w+\): get the ass"):
+            read_released(path)
+
+
+def test_cases_and_outcomes_come_back_as_they_were(built: Path) -> None:
+    released = read_released(built / "notebooks/w1-warmup/exercises.json")
+    for mine, theirs in zip(released, exercises_beside(built / "solutions/w1-warmup"), strict=False):
+        for part in ("name", "points", "minutes", "difficulty", "value", "rules", "seconds", "tolerance", "summary"):
+            assert getattr(mine, part) == getattr(theirs, part)
+        for got, case in zip(mine.cases, theirs.cases, strict=True):
+            assert (got.name, got.script) == (case.name, case.script)
+            assert same([*got.args, dict(got.kwargs)], [*case.args, dict(case.kwargs)])
+        assert [wrong.sentence for wrong in mine.misconceptions] == [one.sentence for one in theirs.misconceptions]
+    assert str(released[0].expected[2].failure) == "ValueError: by nothing"

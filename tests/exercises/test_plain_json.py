@@ -1,0 +1,141 @@
+"""Plain values survive the way through JSON to the bit; whatever else is read raises ValueError."""
+
+import base64
+import json
+import math
+import random
+from contextlib import suppress
+
+import pytest
+import torch
+
+from lmcourse.exercises.plain_json import MAX_DEPTH, dumps, from_json_tree, loads, to_json_tree
+from lmcourse.exercises.values import same
+
+ANY = "."
+"""Whatever is said: that it is said with a ValueError counts."""
+
+SPECIAL = [math.nan, -0.0, 0.0, math.inf, -math.inf, 1e-45, 3.5]
+DTYPES = [
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool),
+    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu),
+    *(torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.complex32, torch.complex64, torch.complex128),
+]
+
+
+def bits_of(dtype: torch.dtype) -> torch.Tensor:
+    """A tensor of shape (2, 3, 4) with random bits, NaN and subnormal numbers among them."""
+    count = 24 * dtype.itemsize
+    numbers = torch.randint(0, 256, (count,), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    return (numbers % 2 if dtype == torch.bool else numbers).view(dtype).view(2, 3, 4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_tensors_of_every_dtype_and_layout(dtype: torch.dtype) -> None:
+    whole = bits_of(dtype)
+    views = [whole, whole.permute(2, 0, 1), whole[:, ::2], whole[:, :0], whole[0, 0, 0], whole.mT, whole[:, :1].mT]
+    for tensor, read in zip(views, loads(dumps(views)), strict=True):
+        assert same(tensor, read)
+        if tensor.numel() == whole.numel():
+            assert read.stride() == tensor.stride()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *SPECIAL,
+        [1, 1.0, True, None, "é\0😀", 2**200, -(10**400), complex(-0.0, math.nan)],
+        {1: "a", (1, ("b", None)): {"c": [{}]}, "dict": [], "tensor": 3, 2.5: (), True is None: 0} | {"x": [[], {}]},
+        torch.tensor(SPECIAL),
+    ],
+)
+def test_values(value: object) -> None:
+    if isinstance(value, dict):
+        del value[2.5]  # a tuple is plain as a key only
+    assert same(loads(dumps(value)), value)
+
+
+def test_a_gradient_is_still_required_and_nothing_is_shared() -> None:
+    tensor = torch.ones(3, requires_grad=True)
+    first, second = loads(dumps([tensor, tensor]))
+    assert first.requires_grad
+    assert first.is_leaf
+    with torch.no_grad():
+        first.fill_(2)
+    assert second.tolist() == tensor.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, [torch.nn.Parameter], "\ud800", torch.ones(2, device="meta")])
+def test_what_is_not_plain_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=ANY):
+        dumps(value)
+
+
+TENSORS = {"t0": torch.ones(2, 3), "t1": torch.ones(2, dtype=torch.uint8), "b": torch.tensor([7], dtype=torch.uint8)}
+HEAD = {"tensor": "t0", "order": [0, 1], "grad": False}
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        *({}, {"a": 1}, {"dict": 1}, {"dict": [[1]]}, {"dict": [[[1], 2]]}, {"dict": [[1, 2], [True, 3]]}, "\udfff"),
+        *({"complex": [1, 2]}, {"complex": [1.0]}, {"complex": None}, {"tuple": "ab"}, {"dict": [], "tuple": []}),
+        *({**HEAD, "tensor": "t9"}, {**HEAD, "tensor": ["t0"]}, {"tensor": "t0"}, {**HEAD, "order": [0]}),
+        *({**HEAD, "order": [0, 0]}, {**HEAD, "order": [True, False]}, {**HEAD, "order": ["a", None]}),
+        *({**HEAD, "dtype": "complex64"}, {**HEAD, "dtype": "float32"}, {**HEAD, "dtype": []}, {**HEAD, "grad": 1}),
+        *([HEAD, HEAD], {"dict": [[HEAD, 1]]}, {"tensor": "t1", "order": [0], "grad": True}),
+        {"tensor": "t1", "order": [0], "grad": False, "dtype": "complex32"},
+    ],
+)
+def test_trees_that_describe_nothing(tree: object) -> None:
+    with pytest.raises(ValueError, match=ANY):
+        from_json_tree(tree, TENSORS)
+
+
+def test_a_bool_is_0_or_1() -> None:
+    with pytest.raises(ValueError, match=ANY):
+        from_json_tree({"tensor": "b", "order": [0], "grad": False}, {"b": TENSORS["b"].view(torch.bool)})
+
+
+def test_nesting_has_a_limit() -> None:
+    value: list[object] = []
+    for _ in range(MAX_DEPTH):
+        value = [value]
+    assert same(loads(dumps(value)), value)
+    with pytest.raises(ValueError, match=ANY):
+        dumps([value])
+    for text in ("[" * 100_000, f'{{"value": {"[" * 40}{"]" * 40}, "tensors": ""}}'):
+        with pytest.raises(ValueError, match=ANY):
+            loads(text)
+
+
+def test_damaged_texts_raise_nothing_else() -> None:
+    text = dumps({"a": [torch.ones(2, 2), 1.5, {3: torch.zeros(3, dtype=torch.complex64)}], "b": 2**70})
+    draw = random.Random(0)
+    tensors = json.loads(text)["tensors"]
+    for _ in range(400):
+        data = bytearray(base64.b64decode(tensors))
+        data[draw.randrange(len(data))] = draw.randrange(256)
+        damaged = list(text)
+        damaged[draw.randrange(len(text))] = draw.choice('[]{}",:0te9\\é')
+        for one in (
+            "".join(damaged),
+            text.replace(tensors, base64.b64encode(data).decode()),
+            text[: draw.randrange(400)],
+        ):
+            with suppress(ValueError):
+                loads(one)
+
+
+def test_a_tree_is_what_json_holds() -> None:
+    tensors: dict[str, torch.Tensor] = {}
+    tree = to_json_tree({(1, 2): torch.ones(2, 3).mT, "z": 1j}, tensors)
+    assert tree == {
+        "dict": [
+            [{"tuple": [1, 2]}, {"tensor": "t0", "order": [1, 0], "grad": False}],
+            ["z", {"complex": [0.0, 1.0]}],
+        ]
+    }
+    assert tensors["t0"].shape == (2, 3)
+    assert tensors["t0"].is_contiguous()

@@ -1,0 +1,87 @@
+"""Notebooks as learners hand them in: the release of notebook 01 with answers, and anything done to it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from lmcourse.grading.notebooks import new_code_cell
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ASSIGNMENT, NAME = "01-floating-point", "floating_point.ipynb"
+
+WRONG = "def {name}(*args, **kwargs):\n    return -12345.678"
+
+
+@cache
+def _notebook(folder: str) -> NotebookNode:
+    return nbformat.read(REPOSITORY / folder / ASSIGNMENT / NAME, as_version=4)
+
+
+def released() -> NotebookNode:
+    """The notebook as it is handed out."""
+    return copy.deepcopy(_notebook("notebooks"))
+
+
+class Learner:
+    """A copy of the release with every answer right, to which things are done."""
+
+    def __init__(self) -> None:
+        self.nb = released()
+        for cell in self.nb.cells:
+            if cell.metadata.get("nbgrader", {}).get("solution"):
+                cell.source = self.printed(cell["id"])
+
+    @staticmethod
+    def printed(name: str) -> str:
+        """The printed solution of an exercise."""
+        return str(next(cell.source for cell in _notebook("solutions").cells if cell["id"] == name))
+
+    @staticmethod
+    def stub(name: str) -> str:
+        """The cell of an exercise as it is handed out."""
+        return str(next(cell.source for cell in _notebook("notebooks").cells if cell["id"] == name))
+
+    def place(self, name: str) -> int:
+        """The place of a cell of the course."""
+        return next(place for place, cell in enumerate(self.nb.cells) if cell["id"] == name)
+
+    def cell(self, name: str) -> NotebookNode:
+        """A cell of the course."""
+        return self.nb.cells[self.place(name)]
+
+    def answer(self, name: str, text: str) -> Learner:
+        """Write an answer; `{}` in it is the printed one."""
+        self.cell(name).source = text.replace("{}", self.printed(name))
+        return self
+
+    def scratch(self, text: str, before: str = "") -> Learner:
+        """Add a cell before one of the course's, or at the end."""
+        self.nb.cells.insert(self.place(before) if before else len(self.nb.cells), new_code_cell(text))
+        return self
+
+    def on_top(self, text: str) -> Learner:
+        """Add lines on top of the course's first code cell."""
+        first = next(cell for cell in self.nb.cells if cell.cell_type == "code")
+        first.source = f"{text}\n{first.source}"
+        return self
+
+    def do(self, change: Callable[[NotebookNode], Any]) -> Learner:
+        """Do anything to the notebook."""
+        change(self.nb)
+        return self
+
+    def hand_in(self, submitted: Path, student: str, timestamp: str = "") -> None:
+        """Put the notebook where nbgrader expects it."""
+        folder = submitted / student / ASSIGNMENT
+        folder.mkdir(parents=True)
+        (folder / NAME).write_text(json.dumps(self.nb, indent=1, ensure_ascii=False), encoding="utf-8")
+        if timestamp:
+            (folder / "timestamp.txt").write_text(timestamp)

@@ -1,0 +1,216 @@
+"""A class of honest learners, graded both ways: by `lmcourse grade --record` and by `nbgrader autograde`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from nbformat import NotebookNode
+
+from lmcourse.course import find_chapter
+from lmcourse.exercises.registry import exercises_of
+from tests.grading.conftest import Course, make_course, needs_bubblewrap
+from tests.grading.learners import ASSIGNMENT, WRONG, Learner
+
+pytestmark = [needs_bubblewrap, pytest.mark.timeout(1200)]
+
+POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(find_chapter(ASSIGNMENT))}
+HALF = dict([*POINTS.items()][:6])
+
+IPYTHON = r"""
+%matplotlib inline
+!pip install \
+    einops
+%time seconds = sum(range(10))
+timed = %timeit -o -n 1 -r 1 sum(range(10))
+files = !echo one two
+text = '''
+%time this is no magic
+'''
+import asyncio
+await asyncio.sleep(0)
+assert seconds == 45 and timed.best > 0 and list(files) == ["one two"] and text.count("%time") == 1
+print("all of it ran")
+"""
+
+
+def untouched(nb: NotebookNode) -> None:
+    for cell in nb.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = Learner.stub(cell["id"])
+
+
+def half_done(nb: NotebookNode) -> None:
+    for cell in nb.cells:
+        if cell["id"] in POINTS and cell["id"] not in HALF:
+            cell.source = Learner.stub(cell["id"])
+
+
+def without(*names: str) -> Any:
+    def delete(nb: NotebookNode) -> None:
+        nb.cells = [cell for cell in nb.cells if cell["id"] not in names]
+
+    return delete
+
+
+def muddled(nb: NotebookNode) -> None:
+    """Copies, edits and retypes cells, and clears what Jupyter notes in them."""
+    cells = {cell["id"]: cell for cell in nb.cells}
+    place = nb.cells.index(cells["check_ulp"])
+    nb.cells.insert(place + 1, NotebookNode(cells["check_ulp"] | {"id": "a-copy"}))
+    nb.cells.insert(place, NotebookNode(cells["ulp"] | {"id": "b-copy", "source": WRONG.format(name="ulp")}))
+    cells["check_round_to"].source = "3  # full marks"
+    cells["check_max_finite"].cell_type = "markdown"
+    del cells["check_max_finite"]["outputs"], cells["check_max_finite"]["execution_count"]
+    cells["stable_softmax"].metadata = {"nbgrader": {"grade_id": "stable_softmax", "points": 99}}
+
+
+def split_and_moved(nb: NotebookNode) -> None:
+    """Splits an answer in two cells, as JupyterLab does, and moves a check above its answer."""
+    cells = {cell["id"]: cell for cell in nb.cells}
+    answer = cells["ulp"]
+    head, rest = answer.source.split("\n", 1)
+    answer.source = "offset = 0"
+    nb.cells.insert(nb.cells.index(answer) + 1, NotebookNode(answer | {"id": "second", "source": f"{head}\n{rest}"}))
+    nb.cells.remove(cells["check_round_to"])
+    nb.cells.insert(2, cells["check_round_to"])
+
+
+def without_metadata(nb: NotebookNode) -> None:
+    for cell in nb.cells:
+        cell.metadata = NotebookNode()
+
+
+@dataclass
+class Expected:
+    """A learner: the notebook, the exercises that do not earn everything, and the reason."""
+
+    learner: Learner
+    reason: str
+    lost: dict[str, float] = field(default_factory=dict)
+    timestamp: str = ""
+
+    @property
+    def points(self) -> dict[str, float]:
+        return POINTS | self.lost
+
+
+NOTHING = dict.fromkeys(POINTS, 0.0)
+PASSED = "Every check passed."
+
+CLASS: dict[str, Expected] = {
+    "right": Expected(Learner(), PASSED),
+    "stubs": Expected(
+        Learner().do(untouched),
+        "0 of 12 exercises earn all their points. decimal_error: not answered. decode_bits: not answered. max_finite: not "
+        "answered. And 9 more; the feedback page shows each.",
+        NOTHING,
+    ),
+    "half": Expected(
+        Learner().do(half_done),
+        "6 of 12 exercises earn all their points. lost_to_underflow: not answered. stall_point: not answered. "
+        "dot_product_error: not answered. And 3 more; the feedback page shows each.",
+        {name: 0.0 for name in POINTS if name not in HALF},
+    ),
+    "mistaken": Expected(
+        Learner()
+        .answer("stable_softmax", "def stable_softmax(x, dim=-1):\n    e = x.exp()\n    return e / e.sum(dim, True)")
+        .answer("gpt3_matrix_mib", "gpt3_matrix_mib = 2415.919104")
+        .answer("decimal_error", "def decimal_error(x):\n    return 0.0"),
+        "?",
+        {"stable_softmax": 1.5, "gpt3_matrix_mib": 0.0, "decimal_error": 0.0},
+    ),
+    "deleted": Expected(Learner().do(without("ulp", "check_round_to")), "?", {"ulp": 0.0}),
+    "muddled": Expected(Learner().do(muddled), "?"),
+    "moved": Expected(Learner().do(split_and_moved), PASSED),
+    "bare": Expected(Learner().do(without_metadata), PASSED),
+    "loops": Expected(
+        Learner()
+        .scratch("while True:\n    pass", "decimal_error")
+        .scratch("while True:\n    print('x' * 1000)", "decode_bits")
+        .answer("dot_product_error", "def dot_product_error(*args, **kwargs):\n    while True:\n        pass"),
+        "?",
+        {"dot_product_error": 0.0},
+    ),
+    "crashes": Expected(
+        Learner()
+        .scratch("import os\nos._exit(1)", "decode_bits")
+        .answer("ulp", "def ulp(*args, **kwargs):\n    import os\n    os._exit(1)"),
+        "?",
+        {"ulp": 0.0},
+    ),
+    "ipython": Expected(Learner().scratch(IPYTHON, "ulp").answer("ulp", "%%time\n{}\n\nlisting = !ls"), PASSED),
+    "unicode": Expected(
+        Learner()
+        .answer("ulp", "# größer als 0 → 🙂\n{}")
+        .scratch("größe = 'Zoë 🙂 \u202e'\nprint(größe, '\\ud800')\nprint('\\x00\\x1b[31m')", "ulp"),
+        PASSED,
+    ),
+    "late": Expected(
+        Learner()
+        .answer(
+            "tensor_bytes",
+            "BITS = 8\n{}\n_count = tensor_bytes\n\ndef tensor_bytes(shape, dtype):\n    return _count(shape, dtype) * BITS // 8",
+        )
+        .scratch("BITS = 16", "stable_softmax")
+        .scratch("abs = 3\nfor round in range(2):\n    del_me = round", "stable_softmax"),
+        "Every check passed. Late by 2 h, no penalty.",
+        timestamp="2026-03-02 03:29:00 +0130",
+    ),
+    "colab": Expected(
+        Learner().on_top("from google.colab import drive\ndrive.mount('/content/drive')\nimport seaborn as sns"),
+        "Code cell 1 failed with ModuleNotFoundError: No module named 'google.colab', in line 1: `from google.colab import "
+        "drive`. Every check passed.",
+    ),
+    "star": Expected(Learner().scratch("from torch import *", "decimal_error"), "?", {"ulp": 0.0}),
+    "below": Expected(
+        Learner()
+        .answer("ulp", "def ulp(*args, **kwargs):\n    return helper(*args, **kwargs)")
+        .scratch("def helper(*args, **kwargs):\n    return step(*args, **kwargs)")
+        .scratch(Learner.printed("ulp").replace("def ulp", "def step"))
+        .answer("round_to", "")
+        .scratch(Learner.printed("round_to"))
+        .answer("stall_point", Learner.printed("stall_point").replace("def stall_point", "def stallpoint")),
+        "?",
+        {"stall_point": 0.0},
+    ),
+    "scratch": Expected(
+        Learner()
+        .scratch("n = 3\nprint(n * 2)", "decode_bits")
+        .scratch("name = input('Who? ')", "ulp")
+        .scratch(
+            "from torch.utils.data import DataLoader, TensorDataset\n"
+            "print(sum(1 for _ in DataLoader(TensorDataset(torch.arange(8)), num_workers=2)))",
+            "ulp",
+        ),
+        "Code cell 20 failed with EOFError: EOF when reading a line, in line 1: `name = input('Who? ')`. Every check passed.",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Course, dict[str, Any], Course]]:
+    """The class, graded by us and by nbgrader."""
+    ours, theirs = (make_course(tmp_path_factory.mktemp(name) / "course") for name in ("ours", "theirs"))
+    for course in (ours, theirs):
+        for student, expected in CLASS.items():
+            expected.learner.hand_in(course.submitted, student, expected.timestamp)
+        course.run("nbgrader", "db", "assignment", "add", ASSIGNMENT, "--duedate", "2026-03-01 23:59:00 UTC")
+    results = ours.grade("--record", "--cell-seconds=6")
+    theirs.run("nbgrader", "generate_assignment", ASSIGNMENT, "--force")
+    theirs.run("nbgrader", "autograde", ASSIGNMENT, "--ExamineNotebook.cell_seconds=6")
+    yield ours, results, theirs
+
+
+@pytest.mark.parametrize("student", CLASS)
+def test_learner_gets_the_marks_and_the_reason(both: tuple[Course, dict[str, Any], Course], student: str) -> None:
+    result = both[1][student]
+    assert result["exercises"] == CLASS[student].points, result["reason"]
+    assert result["reason"] == CLASS[student].reason
+
+
+def test_gradebook_has_the_same_marks_by_both_ways(both: tuple[Course, dict[str, Any], Course]) -> None:
+    ours, results, theirs = both
+    assert ours.marks() == theirs.marks() == {student: result["exercises"] for student, result in results.items()}
