@@ -52,8 +52,8 @@ DENIED = {
     "x86_64": (0xC000003E, 56, (319, 447, 29, 68, 165, 430, 425, 272, 250)),
     "aarch64": (0xC00000B7, 220, (279, 447, 194, 186, 40, 430, 425, 97, 219)),
 }
-"""By machine: its number, that of clone, and those of memfd_create, memfd_secret, shmget, msgget, mount, fsopen, io_uring,
-unshare and keyctl."""
+"""By machine: its number, that of clone, and those of memfd_create, memfd_secret, shmget, msgget, mount, fsopen,
+io_uring_setup, unshare and keyctl."""
 
 _INSTALLS = re.compile(r"\s*(sudo +)?(\S*python\S* +-m +)?(pip3?|conda|mamba|uv|apt|apt-get|brew)\b")
 
@@ -99,7 +99,7 @@ def deny_system_calls() -> None:
     load, equal, at_least, has, end = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, deny, unknown = ((end, 0, 0, result) for result in (0x7FFF0000, 0x50001, 0x50026))  # EPERM, ENOSYS
     lines = [(load, 0, 0, 4), (equal, 1, 0, machine), deny]  # not as another kind of machine
-    lines += [(load, 0, 0, 0), (at_least, 0, 1, 2**30), deny, (equal, 0, 1, 435), unknown]  # x32; clone3, as clone is there
+    lines += [(load, 0, 0, 0), (at_least, 0, 1, 2**30), deny, (equal, 0, 1, 435), unknown]  # x32; clone3
     lines += [part for number in numbers for part in ((equal, 0, 1, number), deny)]
     lines += [(equal, 0, 3, clone), (load, 0, 0, 16), (has, 0, 1, 0x10000000), deny, allow]  # CLONE_NEWUSER
     program = b"".join(struct.pack("HBBI", *line) for line in lines)

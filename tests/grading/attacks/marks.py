@@ -53,16 +53,6 @@ PLACES = (
 SHADOW = "def check(*args, **kwargs):\n    return 'all'\ndef __getattr__(name):\n    return check\n"
 
 MARKS = [
-    attack(
-        "own_check",
-        "its own check gives NaN, a negative number, True, a text, a million",
-        """
-        import numpy
-        kinds = [float("nan"), -1, True, numpy.float64(0.5), torch.tensor(0.5), "full marks", None, math.inf, 10**6, .5]
-        def check(*args, **kwargs): return kinds[hash(repr(args) + repr(kwargs)) % len(kinds)]
-        """,
-        last="for each in kinds: print(each)\n10**6",
-    ),
     attack("report_forged", "shows a perfect report in the report's own format", FORGED_REPORT, last="check(ulp)"),
     attack(
         "patches_the_course",

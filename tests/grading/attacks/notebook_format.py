@@ -129,7 +129,9 @@ NESTED = b'{"cells":' + b"[" * 200_000 + b"]" * 200_000 + b',"metadata":{},"nbfo
 FORMAT = [
     attack("duplicated_checks", "every graded cell twice, the second a plain number", edit=_duplicated),
     attack("edited_checks", "graded cells of its own, worth 1000 points; one is gone", edit=_edited),
-    attack("relabelled_checks", "every graded cell is the cheapest one, and cell ids claim the others", edit=_relabelled),
+    attack(
+        "relabelled_checks", "every graded cell is the cheapest one, and cell ids claim the others", edit=_relabelled
+    ),
     attack("swapped_checks", "graded cells that judge other exercises", edit=_swapped),
     attack("filled_in", "stored results with all points, and cells that ask not to be run", edit=_filled),
     attack("retyped_checks", "graded cells turned into text, and answers into graded cells", edit=_retyped),

@@ -196,7 +196,9 @@ trying(lambda: without_end(lambda: threading.Thread(target=time.sleep, args=(60,
         reason="still running|longer than",
     ),
     attack("deep_texts", "cells that are nested by the thousand, or break parsers", edit=_deep),
-    attack("many_magics", "cells of hundreds of shell commands, which IPython's transformer reads again each", edit=_magics),
+    attack(
+        "many_magics", "cells of hundreds of shell commands, which IPython's transformer reads again each", edit=_magics
+    ),
     attack("many_helpers", "answers that lead to thousands of helpers", every="return h0()", edit=_helpers),
     Attack("hundred_megabytes", "a notebook of 100 MB", lambda _: b'{"cells": [{"source": "' + b"x" * 10**8 + b'"}]}'),
 ]
