@@ -79,7 +79,7 @@ CONNECTION = [
     attack(
         "answers_in_advance",
         "fifty replies before anything was asked, outcomes among them",
-        CHANNEL + "for _ in range(50): say(done | {"points": 28, "report": {"points": 28}})\n",
+        CHANNEL + "for _ in range(50): say(done | {'points': 28, 'report': {'points': 28}})\n",
         every="say(right); say(right) if 'NAME' == 'ulp' else None; return -1.5",
     ),
     attack(

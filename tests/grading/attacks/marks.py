@@ -191,7 +191,7 @@ MARKS = [
             found += [type(thing).__name__ for thing in gc.get_objects() if type(thing).__name__ in kinds]
             found += [thing for thing in gc.get_objects() if type(thing) is dict and {"do", "case"} <= thing.keys()
                       and thing.keys() - {"do", "name", "value", "case", "seconds", "forbid"}]
-            found += [name for name in sys.modules if name.startswith("lmcourse.chapters.")]
+            found += [name for name in sys.modules if "chapters" in name and "exercise" in name]
             try: from lmcourse.chapters.floating_point import exercises; found.append(exercises)
             except ImportError: pass
             if found: print("HEARD", found)

@@ -1,4 +1,4 @@
-"""The file itself: cells copied, deleted, swapped, relabelled, filled in; no notebook; and pages that are made of it."""
+"""The file itself: cells copied, deleted, swapped, relabelled, filled in; no notebook; pages that are made of it."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), sec
 
 
 def autograded(school: School, students: Sequence[str]) -> dict[str, dict[str, float | None]]:
-    """Return the marks that plain `nbgrader autograde` gives these students; it takes the limits of the configuration."""
+    """Return the marks that plain `nbgrader autograde` gives these students."""
     limits = ["--ExamineNotebook.cell_seconds=4", "--ExamineNotebook.total_seconds=30"]
     for student in students:
         subprocess.run(

@@ -132,7 +132,7 @@ trying(lambda: without_end(lambda: threading.Thread(target=time.sleep, args=(60,
         for _ in range(40): wide = [wide, wide]
         kinds = [lambda: torch.ones(2**30), lambda: torch.zeros(1).expand(2**50), lambda: deep, lambda: cyclic,
                  lambda: 7 ** 1_200_000, lambda: (0.0 for _ in iter(int, 1)), lambda: torch.zeros(2**40, 0),
-                 lambda: [torch.zeros(2**40, 0)] * 3, lambda: torch.zeros([1] * 60), lambda: {"a" * 10**6: [[]] * 10**5}]
+                 lambda: [torch.zeros(2**40, 0)] * 3, lambda: torch.zeros([1] * 60), lambda: {"a" * 10**6: [[]] * 9999}]
         """,
         every="return kinds[sum(map(ord, 'NAME')) % len(kinds)]() if 'NAME' != 'decode_bits' else wide",
         value="torch.zeros(1).expand(2**50)",
