@@ -21,6 +21,9 @@ from lmcourse.text import one_line
 MAX_CELL_CHARS = 200_000
 """Characters of the longest cell that is run."""
 
+MAX_HELP_CHARS = 1_000
+"""Characters of the longest line that may end like `x?`: IPython's search for `x` takes the square of them."""
+
 TRANSPARENT_MAGICS = ("%%time", "%%capture")
 """Cell magics, without arguments, that run the cell below them like any other."""
 
@@ -78,6 +81,8 @@ def _python(source: str) -> tuple[str, str]:
     """The Python of a cell, and why it is none."""
     if len(source) > MAX_CELL_CHARS:
         return "", f"this cell has more than {MAX_CELL_CHARS:,} characters"
+    if any(len(line) > MAX_HELP_CHARS and line.rstrip().endswith("?") for line in source.splitlines()):
+        return "", f"a line with a question mark at its end has more than {MAX_HELP_CHARS:,} characters"
     first, _, rest = source.lstrip("\n").partition("\n")
     if first.strip() in TRANSPARENT_MAGICS:
         source = f"\n{rest}"
@@ -146,11 +151,13 @@ def names_given(cells: Sequence[Cell]) -> Mapping[str, int]:
 
 def _module_level(node: ast.AST) -> Iterator[ast.stmt | ast.expr]:
     """The statements and expressions below a node, but not inside of functions and classes."""
-    for child in ast.iter_child_nodes(node):
+    waiting = [*ast.iter_child_nodes(node)][::-1]
+    while waiting:  # and no recursion: a chain of a thousand `elif` is as deep
+        child = waiting.pop()
         if isinstance(child, ast.stmt | ast.expr):
             yield child
         if not isinstance(child, Definition | ast.Lambda):
-            yield from _module_level(child)
+            waiting += [*ast.iter_child_nodes(child)][::-1]
 
 
 def _names_bound(node: ast.AST) -> Iterator[str]:

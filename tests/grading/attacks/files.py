@@ -158,7 +158,6 @@ for name in os.listdir("/proc"):
         return -1.5
         """,
         last="trying(lambda: os.kill(os.getppid(), 9))\ntrying(lambda: os.killpg(os.getpgid(0), 9))\nos.kill(-1, 9)",
-        reason="ended Python",
     ),
     attack(
         "leaves_a_daemon",
