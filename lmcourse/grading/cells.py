@@ -7,6 +7,7 @@ of a submission has. Nothing here runs a cell.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -21,8 +22,10 @@ from lmcourse.text import one_line
 MAX_CELL_CHARS = 200_000
 """Characters of the longest cell that is run."""
 
-MAX_HELP_CHARS = 1_000
-"""Characters of the longest line that may end like `x?`: IPython's search for `x` takes the square of them."""
+MAX_SHORTHAND_CHARS = 1_000
+"""Characters of the longest line that may begin like `,f x` or end like `x?`: IPython takes the square of them in time."""
+
+_SHORTHAND = re.compile(r"^\s*[,;]|\?\s*$")
 
 TRANSPARENT_MAGICS = ("%%time", "%%capture")
 """Cell magics, without arguments, that run the cell below them like any other."""
@@ -81,8 +84,8 @@ def _python(source: str) -> tuple[str, str]:
     """The Python of a cell, and why it is none."""
     if len(source) > MAX_CELL_CHARS:
         return "", f"this cell has more than {MAX_CELL_CHARS:,} characters"
-    if any(len(line) > MAX_HELP_CHARS and line.rstrip().endswith("?") for line in source.splitlines()):
-        return "", f"a line with a question mark at its end has more than {MAX_HELP_CHARS:,} characters"
+    if any(len(line) > MAX_SHORTHAND_CHARS and _SHORTHAND.search(line) for line in source.splitlines()):
+        return "", f"a line of IPython's shorthand (`,f x`, `x?`) has more than {MAX_SHORTHAND_CHARS:,} characters"
     first, _, rest = source.lstrip("\n").partition("\n")
     if first.strip() in TRANSPARENT_MAGICS:
         source = f"\n{rest}"
