@@ -23,7 +23,7 @@ MAX_CELL_CHARS = 200_000
 """Characters of the longest cell that is run."""
 
 MAX_SHORTHAND_CHARS = 1_000
-"""Characters of the longest line that may begin like `,f x` or end like `x?`: IPython takes the square of them in time."""
+"""Characters of the longest line that may begin like `,f x` or end like `x?`: IPython's time is their square."""
 
 _SHORTHAND = re.compile(r"^\s*[,;]|\?\s*$")
 
