@@ -181,7 +181,7 @@ class Bomb:
             while True: line.sendall(b"0"); time.sleep(0.1)
         return -1.5
         """,
-        reason="more than 5 GiB",
+        reason="more than 5 GiB|longer than",
     ),
     attack("hangs_up", "closes the connection", CHANNEL, every="'NAME' == 'ulp' and line.shutdown(2); return -1.5"),
 ]

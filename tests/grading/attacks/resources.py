@@ -57,7 +57,7 @@ RESOURCES = [
                 time.sleep(60)
         time.sleep(60)
         """,
-        reason="more than 5 GiB",
+        reason="more than 5 GiB|longer than",
     ),
     attack(
         "memory_of_nobody",
