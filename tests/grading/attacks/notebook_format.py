@@ -144,7 +144,7 @@ FORMAT = [
     Attack("--force", "a student whose name is an option", lambda _: b"{}"),
     Attack("$(touch left-behind.txt)", "a student whose name is a command", lambda _: b"{}"),
     Attack("<script>name", "a student whose name is a script", lambda _: b"{}"),
-    Attack("every*", "a student whose name stands for many", lambda _: b"{}", reason="rename"),
+    Attack("every*", "a student whose name stands for many", lambda _: b"{}", reason="Rename"),
 ]
 """All attacks of this file but those on pages."""
 

@@ -21,7 +21,7 @@ from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.school import ASSIGNMENT, LEFT, SECRET, School
 from tests.grading.tiny_course import REPOSITORY
 
-LIMITS = ["--cell-seconds=4", "--total-seconds=30", "--workers=4"]
+LIMITS = ["--cell-seconds=4", "--total-seconds=20", "--workers=4"]
 """A dozen attackers use up all their time, most of it asleep: four at once, on two cores."""
 
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: whoever loses their parent becomes our child
@@ -87,7 +87,7 @@ def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), sec
 
 def autograded(school: School, students: Sequence[str]) -> dict[str, dict[str, float | None]]:
     """Return the marks that plain `nbgrader autograde` gives these students."""
-    limits = ["--ExamineNotebook.cell_seconds=4", "--ExamineNotebook.total_seconds=30"]
+    limits = ["--ExamineNotebook.cell_seconds=4", "--ExamineNotebook.total_seconds=20"]
     for student in students:
         subprocess.run(
             [sys.executable, "-m", "nbgrader", "autograde", ASSIGNMENT, f"--student={student}", "--force", *limits],

@@ -32,7 +32,7 @@ POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(fin
 SHOWN = [*(attack.name for attack in PAGES), "plain_test", "report_forged"]
 """Students whose feedback is made; nbgrader takes its time for a page."""
 
-PLAIN_NBGRADER = ("plain_test", "report_forged", "links_beside", "answers_for_later", "filled_in", "strange_results")
+PLAIN_NBGRADER = ("plain_test", "links_beside", "answers_for_later")
 """Attacks that are graded by `nbgrader autograde` as well."""
 
 
