@@ -7,12 +7,13 @@ of a submission has. Nothing here runs a cell.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from IPython.core.inputtransformer2 import TransformerManager
+from IPython.core import inputtransformer2
 
 from lmcourse.exercises.failure import MAX_MESSAGE_CHARS
 from lmcourse.exercises.forbidden_names import global_names
@@ -21,11 +22,19 @@ from lmcourse.text import one_line
 MAX_CELL_CHARS = 200_000
 """Characters of the longest cell that is run."""
 
+MAX_SHORTHAND_CHARS = 1_000
+"""Characters of the longest line that may begin like `,f x` or end like `x?`: IPython's time is their square."""
+
+_SHORTHAND = re.compile(r"^\s*[,;]|\?\s*$")
+
 TRANSPARENT_MAGICS = ("%%time", "%%capture")
 """Cell magics, without arguments, that run the cell below them like any other."""
 
-PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
+PARSE_ERRORS = (SyntaxError, ValueError, RuntimeError, MemoryError)
 """What reading a strange text may raise."""
+
+# IPython reads a cell once more for each magic line in it: 600 lines of `!ls` take 10 s. This many are enough.
+inputtransformer2.TRANSFORM_LOOP_LIMIT = 50
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -75,11 +84,13 @@ def _python(source: str) -> tuple[str, str]:
     """The Python of a cell, and why it is none."""
     if len(source) > MAX_CELL_CHARS:
         return "", f"this cell has more than {MAX_CELL_CHARS:,} characters"
+    if any(len(line) > MAX_SHORTHAND_CHARS and _SHORTHAND.search(line) for line in source.splitlines()):
+        return "", f"a line of IPython's shorthand (`,f x`, `x?`) has more than {MAX_SHORTHAND_CHARS:,} characters"
     first, _, rest = source.lstrip("\n").partition("\n")
     if first.strip() in TRANSPARENT_MAGICS:
         source = f"#\n{rest}"  # the numbers of the lines stay
     try:
-        manager: Any = TransformerManager
+        manager: Any = inputtransformer2.TransformerManager
         text: str = manager().transform_cell(source)
         compile(text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
@@ -143,11 +154,13 @@ def names_given(cells: Sequence[Cell]) -> Mapping[str, int]:
 
 def _module_level(node: ast.AST) -> Iterator[ast.stmt | ast.expr]:
     """The statements and expressions below a node, but not inside of functions and classes."""
-    for child in ast.iter_child_nodes(node):
+    waiting = [*ast.iter_child_nodes(node)][::-1]
+    while waiting:  # and no recursion: a chain of a thousand `elif` is as deep
+        child = waiting.pop()
         if isinstance(child, ast.stmt | ast.expr):
             yield child
         if not isinstance(child, Definition | ast.Lambda):
-            yield from _module_level(child)
+            waiting += [*ast.iter_child_nodes(child)][::-1]
 
 
 def _names_bound(node: ast.AST) -> Iterator[str]:

@@ -8,7 +8,7 @@ one is judged once more with the printed solution in that cell.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -39,8 +39,8 @@ from lmcourse.text import replace_unprintable
 GRACE_SECONDS = 5.0
 """Seconds beyond a time limit that the process keeps itself, until it is killed."""
 
-MAX_PROCESSES = 12
-"""Processes that a submission may lose."""
+MAX_LOST = 8
+"""Processes that a submission may lose in all; a new one costs four seconds of a processor."""
 
 MAX_PRINTED_CHARS, MAX_RESULT_CHARS = 2_000, 80
 
@@ -102,16 +102,16 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
         CourseError: no process can be started here, or the course's own answer fails here.
     """
     end = monotonic() + settings.total_seconds
-    run = _Run(submitted, exercises, settings, end)
+    losses = iter(range(1, MAX_LOST))
+    run = _Run(submitted, exercises, settings, end, losses)
     run.everything()
     reports = {exercise.name: run.reports[exercise.name] for exercise in exercises}
     for exercise in exercises:
         report = reports[exercise.name]
         wrong = _wrong_before(exercise, reports, exercises, run.cells) if report.answered and not report.passed else ()
         if wrong:
-            again = _Run(
-                _with_printed(submitted, wrong), [exercise], settings, end, [submitted.printed[n] for n in wrong]
-            )
+            printed = [submitted.printed[name] for name in wrong]
+            again = _Run(_with_printed(submitted, wrong), [exercise], settings, end, losses, printed)
             again.everything()
             if again.reports[exercise.name].points > report.points:
                 reports[exercise.name] = replace(again.reports[exercise.name], stand_ins=wrong)
@@ -154,6 +154,7 @@ class _Run:
     """A run of a submission's cells, in as many processes as it takes.
 
     Args:
+        losses: gives something for each process that may still be lost.
         before: texts that run before the first cell: printed solutions whose own cell may be gone.
     """
 
@@ -163,13 +164,14 @@ class _Run:
         exercises: Sequence[Exercise],
         settings: Settings,
         end: float,
+        losses: Iterator[int],
         before: Sequence[str] = (),
     ) -> None:
         self.reports: dict[str, Report] = {}
         self.results: dict[int, CellRun] = {}
         self.broke_off: list[str] = []
         self.stopped: set[int] = set()
-        self._settings, self._end, self._data = settings, end, submitted.data
+        self._settings, self._end, self._losses, self._data = settings, end, losses, submitted.data
         self._exercises = {exercise.name: exercise for exercise in exercises}
         self._before = "\n".join([course_imports(submitted.provided), *before])
         self._once = bool(before)
@@ -189,7 +191,7 @@ class _Run:
 
     def everything(self) -> None:
         """Run the cells, and judge each exercise. Raises CourseError."""
-        for _ in range(MAX_PROCESSES):
+        while True:
             try:
                 process = SubmissionProcess(self._data, self._settings, self._end)
                 try:
@@ -201,8 +203,9 @@ class _Run:
                 if monotonic() >= self._end:
                     self._note(f"The notebook ran longer than {self._settings.total_seconds:g} s in all.")
                     break
-        else:
-            self._note(f"The notebook ended Python {MAX_PROCESSES} times: the rest was not run.")
+                if next(self._losses, None) is None:
+                    self._note(f"The notebook ended Python {MAX_LOST} times: the rest was not run.")
+                    break
         for name, exercise in self._exercises.items():
             if name not in self.reports:
                 self._judge(exercise, [Outcome(failure=not_defined(name))] * len(expectations(exercise).cases))

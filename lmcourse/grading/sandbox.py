@@ -144,7 +144,7 @@ def isolation_problem() -> str:
 
 
 def memory_used(process: int) -> int:
-    """Return the bytes that a process and all that came from it use, without the files of programs and libraries.
+    """Return the bytes that a process and all that came from it use, page tables included, files of programs not.
 
     What ends while we look counts as nothing. Linux only; 0 elsewhere.
     """
@@ -153,7 +153,7 @@ def memory_used(process: int) -> int:
         folder = Path("/proc", str(waiting.pop()))
         with suppress(OSError):
             lines = (line.split() for line in (folder / "status").read_text().splitlines())
-            total += sum(int(line[1]) * 1024 for line in lines if line[0] in ("RssAnon:", "RssShmem:"))
+            total += sum(int(line[1]) * 1024 for line in lines if line[0] in ("RssAnon:", "RssShmem:", "VmPTE:"))
             for task in (folder / "task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
     return total

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from time import monotonic
 from typing import Any
@@ -31,16 +32,20 @@ from lmcourse.units import MIB
 
 LENGTH_BYTES = 4
 
-MAX_BYTES = 64 * MIB
+MAX_BYTES = 16 * MIB
 """Bytes of one message; those of the course have less than one MiB."""
 
-MAX_JSON_BYTES = 2 * MIB
+MAX_JSON_BYTES = MIB // 2
+"""Bytes of its JSON, and of the header of its tensors: the grader compares what they describe piece by piece."""
+
+MAX_EMPTY_AXIS = 2**16
+"""Longest axis of a tensor without numbers: as a list, shape (2**40, 0) fills any memory."""
 
 MAX_LINES = 100
 """Warnings, or names, of one outcome."""
 
 TICK_SECONDS = 0.5
-"""How often `receive` calls `tick` while it waits."""
+"""How often a channel calls `tick`."""
 
 
 class ProtocolError(ValueError):
@@ -59,6 +64,7 @@ def encode(value: Plain) -> bytes:
         numbers = save(tensors) if tensors else b""
     except (ValueError, TypeError, RecursionError, RuntimeError) as error:
         raise ProtocolError(one_line(str(error), MAX_MESSAGE_CHARS)) from error
+    _check_empty(tensors)
     if len(text) > MAX_JSON_BYTES or len(text) + len(numbers) > MAX_BYTES - LENGTH_BYTES:
         raise ProtocolError(f"{len(text) + len(numbers):,} bytes are too many to be graded")
     return len(text).to_bytes(LENGTH_BYTES, "little") + text + numbers
@@ -72,12 +78,19 @@ def decode(message: bytes) -> Plain:
     """
     size = int.from_bytes(message[:LENGTH_BYTES], "little")
     text, numbers = message[LENGTH_BYTES : LENGTH_BYTES + size], message[LENGTH_BYTES + size :]
-    if len(text) < size or size > MAX_JSON_BYTES:
-        raise ProtocolError("a message without its text")
+    if len(text) < size or size > MAX_JSON_BYTES or int.from_bytes(numbers[:8], "little") > MAX_JSON_BYTES:
+        raise ProtocolError("a message without its text, or with too much of it")
     try:
-        return from_json_tree(json.loads(text), load(numbers) if numbers else {})
+        tensors = load(numbers) if numbers else {}
+        _check_empty(tensors)
+        return from_json_tree(json.loads(text), tensors)
     except Exception as error:  # of the parsers of JSON and safetensors, each for reasons of its own
         raise ProtocolError(f"no plain value ({type(error).__name__})") from error
+
+
+def _check_empty(tensors: Mapping[str, Tensor]) -> None:
+    if any(not tensor.numel() and max(tensor.shape) > MAX_EMPTY_AXIS for tensor in tensors.values()):
+        raise ProtocolError("a tensor without numbers, but with a long axis")
 
 
 class Channel:
@@ -85,18 +98,21 @@ class Channel:
 
     Args:
         connection: the socket.
-        tick: called twice a second while `receive` waits.
+        tick: called twice a second, however often the other end sends or reads a byte.
     """
 
     def __init__(self, connection: socket.socket, tick: Callable[[], None] = lambda: None) -> None:
         self._connection = connection
-        self._tick = tick
+        self._tick, self._ticked = tick, monotonic()
 
     def send(self, value: Plain, seconds: float | None = None) -> None:
         """Send a value. Raises ProtocolError if it cannot be sent; then nothing was sent."""
         message = encode(value)
-        self._connection.settimeout(seconds)
-        self._connection.sendall(len(message).to_bytes(LENGTH_BYTES, "little") + message)
+        end = None if seconds is None else monotonic() + seconds
+        unsent = memoryview(len(message).to_bytes(LENGTH_BYTES, "little") + message)
+        while unsent:
+            sent = self._within(end, self._connection.send, unsent)
+            unsent = unsent[sent:]
 
     def receive(self, seconds: float | None = None) -> Plain:
         """Return the next value. Raises ProtocolError if what came is none."""
@@ -113,19 +129,23 @@ class Channel:
     def _read(self, count: int, end: float | None) -> bytes:
         read = bytearray()
         while len(read) < count:
-            left = TICK_SECONDS if end is None else end - monotonic()
-            if left <= 0:
-                raise TimeoutError
-            self._connection.settimeout(min(left, TICK_SECONDS) if end is not None else None)
-            try:
-                part = self._connection.recv(min(count - len(read), MIB))
-            except TimeoutError:
-                self._tick()
-                continue
+            part = self._within(end, self._connection.recv, min(count - len(read), MIB))
             if not part:
                 raise ConnectionResetError("the other end hung up")
             read += part
         return bytes(read)
+
+    def _within(self, end: float | None, act: Callable[[Any], Any], argument: Any) -> Any:
+        while True:
+            now = monotonic()
+            if now >= self._ticked + TICK_SECONDS:
+                self._tick()
+                self._ticked = now
+            if end is not None and now >= end:
+                raise TimeoutError
+            self._connection.settimeout(None if end is None else min(end - now, TICK_SECONDS))
+            with suppress(TimeoutError):
+                return act(argument)
 
 
 def case_to_plain(case: Case) -> Plain:

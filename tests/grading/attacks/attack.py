@@ -8,21 +8,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent, indent
 
-from lmcourse.grading.examination_result import EvidenceKind
 from nbformat import NotebookNode
 
-from lmcourse.grading.cells import new_code_cell
+from lmcourse.grading.notebooks import new_code_cell
 
 COURSE, HOME, PORT = "@COURSE@", "@HOME@", "@PORT@"
-"""Stand for the course's folder, the grader's home and a listening port: an attacker may know where they are."""
+"""Placeholders for the course's folder, the grader's home and a listening port, which an attacker may know."""
 
 START = "import math\nimport os\nimport sys\nimport time\nimport torch\nfrom lmcourse.notebook import check"
-"""The first cell. The cells that only show something are left out: what a run costs is then the attack's."""
+"""The first cell. Cells that only show something are left out, so that a run costs what the attack costs."""
 
 WRONG = "return -12345.678"
-"""The body of an answer that no case of any exercise takes for right, an expected error included."""
+"""The body of an answer that is wrong in every case of every exercise."""
 
-EARNED_NOTHING = r"\S"
+PLAIN = "plain_test"
+"""The grade id of a test with `assert`, as a teacher's own notebook has them. It protects no marks: see `School`."""
+
+TRYING = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def trying(act):
+    try: print("DONE", act())
+    except BaseException as error: print(type(error).__name__, str(error)[:200])
+def call(*args):
+    done = libc.syscall(*[ctypes.c_long(each) if isinstance(each, int) else each for each in args])
+    if done < 0: raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return done
+"""
+"""Helpers for code that does what should fail, and prints how it failed."""
 
 Build = Callable[[NotebookNode], NotebookNode | bytes]
 Edit = Callable[[NotebookNode], None]
@@ -36,42 +49,36 @@ class Attack:
         name: also the folder that they hand in.
         what: what they try, in one line.
         build: makes their notebook from the release. No answer in it is right: any point is a gain.
-        kinds: evidence, of which at least one kind has to be recorded; none if honest work could look the same.
-        reason: what the reason of the result has to say.
+        reason: a pattern that is in the reason of the result.
         beside: more files of the folder handed in, by name; a path is a link to it.
         link: what the notebook is a link to, if it is one.
-        gain: the points that it earns all the same.
     """
 
     name: str
     what: str
     build: Build
-    kinds: tuple[EvidenceKind, ...] = ()
-    reason: str = EARNED_NOTHING
+    reason: str = r"\S"
     beside: Mapping[str, str | Path] = field(default_factory=dict)
     link: Path | None = None
-    gain: float = 0.0
 
 
 def attack(
     name: str,
     what: str,
     first: str = "",
-    *kinds: EvidenceKind,
+    *,
     every: str = WRONG,
     value: str = "-12345.678",
     last: str = "",
-    reason: str = EARNED_NOTHING,
-    edit: Edit | None = None,
+    reason: str = r"\S",
+    edit: Edit = lambda nb: None,
     beside: Mapping[str, str | Path] | None = None,
-    gain: float = 0.0,
 ) -> Attack:
-    """An attack by code.
+    """Return an attack by code.
 
     Args:
-        name, what, reason, beside, gain: see `Attack`.
+        name, what, reason, beside: see `Attack`.
         first: a cell above all exercises.
-        kinds: see `Attack`.
         every: the body of every answer that is a function; `NAME` in it is the exercise.
         value: every answer that is a value.
         last: a cell below all exercises.
@@ -85,36 +92,27 @@ def attack(
                 cell.source = _answer(cell, every, value)
         extra = [new_code_cell(START), *([new_code_cell(dedent(first).strip())] if first else [])]
         nb.cells = [*extra, *nb.cells, *([new_code_cell(dedent(last).strip())] if last else [])]
-        if edit:
-            edit(nb)
+        edit(nb)
         return nb
 
-    return Attack(name, what, build, kinds, reason, beside or {}, gain=gain)
+    return Attack(name, what, build, reason, beside or {})
 
 
 def bare(release: NotebookNode) -> NotebookNode:
-    """The course's own cells of a release, and no others."""
+    """Return the course's own cells of a release, and no others."""
     nb = copy.deepcopy(release)
     nb.cells = [cell for cell in nb.cells if "nbgrader" in cell.metadata]
     return nb
 
 
 def is_answer(cell: NotebookNode) -> bool:
-    """Whether a learner answers in this cell."""
+    """Return True if a learner answers in this cell."""
     return bool(cell.metadata.get("nbgrader", {}).get("solution"))
 
 
 def is_check(cell: NotebookNode) -> bool:
-    """Whether this cell is graded."""
+    """Return True if this cell is graded."""
     return bool(cell.metadata.get("nbgrader", {}).get("grade"))
-
-
-def find(nb: NotebookNode, identity: str) -> NotebookNode:
-    """The cell with this nbgrader id."""
-    found: list[NotebookNode] = [
-        cell for cell in nb.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == identity
-    ]
-    return found[0]
 
 
 def _answer(cell: NotebookNode, every: str, value: str) -> str:

@@ -21,9 +21,8 @@ from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.school import ASSIGNMENT, LEFT, SECRET, School
 from tests.grading.tiny_course import REPOSITORY
 
-SEED = "20261121"
-LIMITS = ["--cell-seconds=4", "--total-seconds=8"]
-"""A notebook of an honest learner takes one second, and on a busy machine several; a dozen attackers use up all."""
+LIMITS = ["--cell-seconds=4", "--total-seconds=20", "--workers=4"]
+"""A dozen attackers use up all their time, most of it asleep: four at once, on two cores."""
 
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: whoever loses their parent becomes our child
 
@@ -67,7 +66,7 @@ def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), sec
     before = school.digests()
     command = [sys.executable, "-m", "lmcourse", "grade", "submitted", "--record", "--json", *LIMITS, "--report=report"]
     theirs = {"HOME": str(school.root / "home"), "GRADER_SECRET": f"{SECRET} of the environment"}
-    theirs |= {"PYTHONPATH": str(REPOSITORY), "LMCOURSE_SEED": SEED}
+    theirs |= {"PYTHONPATH": str(REPOSITORY)}
     with guardian() as left:
         ran = subprocess.run(
             command,
@@ -84,6 +83,22 @@ def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), sec
     results = {each["student"]: each for each in json.loads(ran.stdout)}
     feedback(school, shown)
     return Batch(school, results, marks(school), touched, left)
+
+
+def autograded(school: School, students: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    """Return the marks that plain `nbgrader autograde` gives these students."""
+    limits = ["--ExamineNotebook.cell_seconds=4", "--ExamineNotebook.total_seconds=20"]
+    for student in students:
+        subprocess.run(
+            [sys.executable, "-m", "nbgrader", "autograde", ASSIGNMENT, f"--student={student}", "--force", *limits],
+            cwd=school.course,
+            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+            capture_output=True,
+            timeout=200,
+            check=True,
+        )
+    found = marks(school)
+    return {student: found[student] for student in students}
 
 
 @contextmanager

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import socket
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 import nbformat
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from tests.grading.attacks.attack import COURSE, HOME, PORT, START, Attack, bare, is_answer
+from lmcourse.grading.notebooks import new_code_cell
+from tests.grading.attacks.attack import COURSE, HOME, PLAIN, PORT, START, Attack, bare, is_answer
 from tests.grading.tiny_course import REPOSITORY
 
 ASSIGNMENT = "01-floating-point"
@@ -57,17 +57,21 @@ class School:
     def course(self) -> Path:
         return self.root / "course"
 
+    @property
+    def release(self) -> NotebookNode:
+        return cast(NotebookNode, nbformat.read(self.course / "notebooks" / ASSIGNMENT / NAME, as_version=4))
+
     def plant(self, solution: Path = SOLUTION, release: Path = RELEASE) -> Self:
         """Make the course, its secrets and the three honest learners."""
         for original, folder in ((solution, "solutions"), (release, "notebooks")):
             place = self.course / folder / ASSIGNMENT
             place.mkdir(parents=True)
-            shutil.copy(original, place / NAME)
+            nbformat.write(with_plain_test(nbformat.read(original, as_version=4)), place / NAME)
         secrets = ("home/secret.txt", "course/notes.txt", f"course/submitted/ada/{ASSIGNMENT}/mine.txt")
         for name in secrets:
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             (self.root / name).write_text(f"{SECRET} of {name}")
-        released = nbformat.read(release, as_version=4)
+        released = self.release
         answers = {cell["id"]: cell.source for cell in nbformat.read(solution, as_version=4).cells if is_answer(cell)}
         for student, share in zip(HONEST, (1.0, 0.5, 0.0), strict=True):
             self.write(student, honest(released, answers, share))
@@ -75,7 +79,7 @@ class School:
 
     def hand_in(self, attack: Attack) -> None:
         """Put an attacker's folder where submissions are."""
-        built = attack.build(nbformat.read(RELEASE, as_version=4))
+        built = attack.build(self.release)
         folder = self.write(attack.name, built).parent
         if attack.link:
             link = Path(*[part.replace("@ID@", ASSIGNMENT).replace("@NAME@", NAME) for part in attack.link.parts])
@@ -128,6 +132,14 @@ class School:
     def pages(self, student: str) -> list[Path]:
         """The pages of feedback."""
         return sorted((self.course / "feedback" / student).rglob("*.html"))
+
+
+def with_plain_test(nb: NotebookNode) -> NotebookNode:
+    """Add a test as teachers write them for nbgrader; it runs in the learner's process, beside the answers."""
+    marks = {"schema_version": 3, "grade": True, "solution": False, "locked": True, "task": False}
+    marks |= {"grade_id": PLAIN, "points": 1}
+    nb.cells.append(new_code_cell("assert ulp(1.0, 8, 23) > 0", metadata={"nbgrader": marks}))
+    return nb
 
 
 def honest(release: NotebookNode, answers: dict[str, str], share: float) -> NotebookNode:
