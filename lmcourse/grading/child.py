@@ -102,10 +102,10 @@ def deny_system_calls() -> None:
     lines += [(load, 0, 0, 0), (at_least, 0, 1, 2**30), deny, (equal, 0, 1, 435), unknown]  # x32; clone3
     lines += [part for number in numbers for part in ((equal, 0, 1, number), deny)]
     lines += [(equal, 0, 3, clone), (load, 0, 0, 16), (has, 0, 1, 0x10000000), deny, allow]  # CLONE_NEWUSER
-    program = b"".join(struct.pack("HBBI", *line) for line in lines)
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
     libc = ctypes.CDLL(None)
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
-    libc.prctl(22, 2, struct.pack("HP", len(lines), ctypes.cast(program, ctypes.c_void_p).value))  # PR_SET_SECCOMP
+    libc.prctl(22, 2, struct.pack("HP", len(lines), ctypes.addressof(program)))  # PR_SET_SECCOMP
 
 
 class Notebook:
