@@ -27,8 +27,8 @@ def right(x: Tensor) -> Tensor:
 
 def prove(exercise: Exercise, solution: str = RIGHT, stub: str = STUB, **names: Any) -> Matrix:
     """Prove an exercise whose printed solution and stub have these lines."""
-    texts = [f"def double(x):\n    {line}\n" for line in (solution, stub)]
-    cell = AnswerCell(exercise, *texts, {"__name__": "__main__", **names})
+    printed, handed_out = (f"def double(x):\n    {line}\n" for line in (solution, stub))
+    cell = AnswerCell(exercise, printed, handed_out, {"__name__": "__main__", **names})
     return proof_module.prove({CHAPTER: [cell]})
 
 
