@@ -140,7 +140,7 @@ def format_value(value: object) -> str:
 
 def _describe_tensor(tensor: Tensor) -> str:
     dtype = str(tensor.dtype).removeprefix("torch.")
-    if tensor.numel() <= 8:
+    if tensor.numel() <= 8 and max(tensor.shape, default=0) <= 8:  # as a list, shape (2**40, 0) fills any memory
         text = f"tensor({_nested(tensor.tolist())})"
         if len(text) <= MAX_VALUE_CHARS:
             return text if tensor.dtype in (torch.float32, torch.int64, torch.bool) else f"{text[:-1]}, {dtype})"
