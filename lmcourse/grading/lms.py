@@ -32,7 +32,6 @@ from lmcourse.grading.files import (
     UnreadableError,
     escaped_name,
     folders_in,
-    no_notebook_among,
     notebooks_in,
     refuse_links,
     visible_in,
@@ -77,10 +76,6 @@ class Person:
     def notebooks(self) -> list[Path]:
         """Their files whose names end in .ipynb."""
         return [path for path in self.files if path.suffix.lower() == ".ipynb"]
-
-    def why_no_notebook(self, wanted: str) -> str:
-        """Return one line that explains why there is no notebook among their files, and what to do."""
-        return self.problem or no_notebook_among(self.files, wanted)
 
 
 @dataclass(frozen=True)
