@@ -15,17 +15,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.files import (
-    UnreadableError,
-    escaped_name,
-    folders_in,
-    is_folder,
-    no_notebook_among,
-    notebooks_in,
-    read_file,
-    refuse_links,
-    why_no_notebook,
-)
+from lmcourse.grading import files
 from lmcourse.grading.lms import NO_CHARACTERS, Download, Person, download_in
 from lmcourse.grading.notebooks import read_submission
 
@@ -120,16 +110,15 @@ def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) ->
     elif download := download_in(path):
         found = _downloaded(download, list(known.values()))
     else:
-        visible = folders_in(path)
-        students = {each for each in path.iterdir() if any(is_folder(each / name) for name in known)}
+        visible = files.folders_in(path)
+        students = {each for each in path.iterdir() if any(files.is_folder(each / name) for name in known)}
         folders = sorted({*visible, *students})  # with hidden folders that hold a submission
         own = [] if students else [each for each in folders if each.name in known]
         if own and (of_class or folder.parent.name == SUBMITTED):
             return [*_of_student(folder, known)]
         found = [_in_assignment_folder(ME, known[each.name], each) for each in own]
-        for each in folders:
-            if each not in own:
-                found += _of_student(each, known, beside_own=bool(own))
+        for each in (each for each in folders if each not in own):
+            found += _of_student(each, known, beside_own=bool(own))
     if not found:
         advice = "Pass a notebook, or a folder with student/assignment/notebook.ipynb."
         raise CourseError(f"There are no submissions in {path}. {advice}")
@@ -152,10 +141,10 @@ def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submiss
 def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) -> Submission:
     """Return the newest of a person's notebooks that fit the assignment, or the newest if none fits."""
     if problem := student_id_problem(person.student):
-        return Submission(escaped_name(person.student), None, problem=problem)
+        return Submission(files.escaped_name(person.student), None, problem=problem)
     if meant := fitting or person.notebooks:
         return _of_file(person.student, assignment, meant[-1])
-    problem = person.problem or no_notebook_among(person.files, assignment.source.name)
+    problem = person.problem or files.no_notebook_among(person.files, assignment.source.name)
     return Submission(person.student, assignment, problem=problem)
 
 
@@ -164,17 +153,19 @@ def _of_student(
 ) -> Iterator[Submission]:
     """Find what one student handed in. A folder beside a learner's own assignments need not hold a submission."""
     # macOS may decompose letters: the same person needs the same id, wherever the folder was made.
-    student = unicodedata.normalize("NFC", folder.name) if folder.name.isprintable() else escaped_name(folder.name)
+    student = (
+        unicodedata.normalize("NFC", folder.name) if folder.name.isprintable() else files.escaped_name(folder.name)
+    )
     places: list[Path] = []
     try:
-        refuse_links(folder)
-        places = [place for place in folders_in(folder) if only in (None, place.name)]
+        files.refuse_links(folder)
+        places = [place for place in files.folders_in(folder) if only in (None, place.name)]
         problem = student_id_problem(folder.name, known)
-    except UnreadableError as error:
+    except files.UnreadableError as error:
         problem = str(error)
     if not problem and not places and not beside_own:
-        problem = f"Nothing was handed in: the folder {student} has no folder of an assignment"
-        problem += f", such as {next(iter(known))}."
+        example = next(iter(known))
+        problem = f"Nothing was handed in: the folder {student} has no folder of an assignment, such as {example}."
     if problem:
         yield Submission(student, None, problem=problem)
         return
@@ -182,30 +173,30 @@ def _of_student(
         if place.name in known:
             yield _in_assignment_folder(student, known[place.name], place)
         else:
-            problem = f"There is no assignment {escaped_name(place.name)}. Rename the folder"
-            yield Submission(student, None, problem=f"{problem} to one of {', '.join(known)}.")
+            advice = f"Rename the folder to one of {', '.join(known)}."
+            problem = f"There is no assignment {files.escaped_name(place.name)}. {advice}"
+            yield Submission(student, None, problem=problem)
 
 
 def _in_assignment_folder(student: str, assignment: Assignment, folder: Path) -> Submission:
     """Find the notebook in a folder by its name, or by its cells if it was renamed."""
     try:
-        refuse_links(folder)
-        notebooks = notebooks_in(folder)
+        files.refuse_links(folder)
+        notebooks = files.notebooks_in(folder)
         named = [path for path in notebooks if path.name == assignment.source.name]
-        meant = named or [path for path in notebooks if _best_match(path, [assignment])] or notebooks
-        problem = "" if meant else why_no_notebook(folder, f"{assignment.id}/{assignment.source.name}")
-    except UnreadableError as error:
-        meant, problem = [], str(error)
-    if meant:
-        return _of_file(student, assignment, meant[0])
+        if meant := named or [path for path in notebooks if _best_match(path, [assignment])] or notebooks:
+            return _of_file(student, assignment, meant[0])
+        problem = files.why_no_notebook(folder, f"{assignment.id}/{assignment.source.name}")
+    except files.UnreadableError as error:
+        problem = str(error)
     return Submission(student, assignment, problem=problem, own=student == ME)
 
 
 def _of_file(student: str, assignment: Assignment, path: Path) -> Submission:
     own = student == ME  # no folder of a class has this name: see `student_id_problem`
     try:
-        digest = hashlib.sha256(read_file(path)).hexdigest()
-    except UnreadableError as error:
+        digest = hashlib.sha256(files.read_file(path)).hexdigest()
+    except files.UnreadableError as error:
         return Submission(student, assignment, problem=str(error), own=own)
     return Submission(student, assignment, path, digest=digest, came=hand_in_time(path), own=own)
 
@@ -216,8 +207,8 @@ def _own_notebook(path: Path, known: Sequence[Assignment]) -> Submission:
         return _of_file(ME, found, path)
     try:
         read_submission(path)
-        problem = f"{escaped_name(path.name)} belongs to no assignment of this course. Is it the right file?"
-    except UnreadableError as error:
+        problem = f"{files.escaped_name(path.name)} belongs to no assignment of this course. Is it the right file?"
+    except files.UnreadableError as error:
         problem = str(error)
     return Submission(ME, None, problem=problem, own=True)
 
@@ -226,7 +217,7 @@ def _best_match(path: Path, candidates: Sequence[Assignment]) -> Assignment | No
     """Return the assignment that most cells of a notebook belong to."""
     try:
         notebook = read_submission(path)
-    except UnreadableError:
+    except files.UnreadableError:
         return None
     # In the course's notebooks a graded cell has its nbgrader id as cell id too, which editors keep.
     ids = {*_grade_ids(notebook), *(cell["id"] for cell in notebook.cells)}
@@ -255,7 +246,7 @@ def student_id_problem(student: str, known: Collection[str] = ()) -> str:
         advice += f"{' '.join(NO_BEGINNINGS)} at the beginning."
     else:
         return ""
-    return f"The folder name {escaped_name(student)} {problem}. {advice}"
+    return f"The folder name {files.escaped_name(student)} {problem}. {advice}"
 
 
 def hand_in_time(notebook: Path) -> HandInTime:
@@ -267,11 +258,11 @@ def hand_in_time(notebook: Path) -> HandInTime:
     if not path.exists() and not path.is_symlink():
         return HandInTime()
     try:
-        text = read_file(path)[:100].decode(errors="replace").strip()
+        text = files.read_file(path)[:100].decode(errors="replace").strip()
         if not text:
             return HandInTime()
         return HandInTime(_written(_time_in(text)))
-    except UnreadableError:
+    except files.UnreadableError:
         wrong = "it is not a text file"
     except ValueError as error:
         wrong = str(error)
