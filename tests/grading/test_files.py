@@ -40,16 +40,10 @@ MARKS = {"nbgrader": {"grade_id": "ulp", "solution": True, "points": 2}}
 PICTURES = {"p.png": {"image/png": "AAAA"}, "x.svg": {"image/svg+xml": "AAAA"}}
 OUTPUT = {"output_type": "display_data", "data": {"text/html": ["<b>"]}, "metadata": {}}
 KERNEL = {"name": "python3", "display_name": "Python 3"}
-NOTEBOOK: dict[str, Any] = {
-    "nbformat": 4,
-    "nbformat_minor": 5,
-    "metadata": {"kernelspec": KERNEL, "lmcourse": {"problem": ""}, "widgets": {"state": {}}},
-    "cells": [
-        {**TITLE, "attachments": PICTURES},
-        {**ANSWER, "metadata": MARKS, "outputs": [OUTPUT]},
-        {"cell_type": "raw", "id": "raw", "metadata": {}, "source": "<i>"},
-    ],
-}
+METADATA = {"kernelspec": KERNEL, "lmcourse": {"problem": ""}, "widgets": {"state": {}}}
+RAW = {"cell_type": "raw", "id": "raw", "metadata": {}, "source": "<i>"}
+CELLS = [{**TITLE, "attachments": PICTURES}, {**ANSWER, "metadata": MARKS, "outputs": [OUTPUT]}, RAW]
+NOTEBOOK: dict[str, Any] = {"nbformat": 4, "nbformat_minor": 5, "metadata": METADATA, "cells": CELLS}
 SOUND = json.dumps(NOTEBOOK).encode()
 TEXTS = ["# Title\n![p](attachment:p.png)", "def ulp(x):\n    return 1", "<i>"]
 
@@ -154,14 +148,12 @@ def cells_of(*sources: str) -> bytes:
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"PK\x03\x04", "is an archive, such as a zip. Unpack it and hand in the notebook itself."),
         (bytes(257) + b"ustar", "is an archive"),
-        (gzip.compress(bytes(10**7)), "is an archive"),
+        (gzip.compress(bytes(10**7)), "is an archive, such as a zip. Unpack it and hand in the notebook itself."),
         (b"\xef\xbb\xbf\n<!DOCTYPE html>\n<html>", "is a web page. Hand in the notebook itself"),
         (b"%PDF-1.7", "is a PDF"),
         (b" \n", "it is empty"),
         (SOUND[:500], "it is cut off in line 1"),
-        (b'{"cells": [],\n"metadata": {}', "it is cut off in line 2"),
         (b'{\n<<<<<<< HEAD\n"cells": []}', "a git merge conflict"),
         (b"import torch", "line 1 is not JSON"),
         ('{"é": 1}'.encode("latin-1"), "not UTF-8"),
@@ -169,7 +161,6 @@ def cells_of(*sources: str) -> bytes:
         (b'{"nbformat": 1' + b"0" * 5000 + b"}", "cannot be read as a notebook"),
         (cells_of(5), "it lacks parts"),
         (b'{"nbformat": 5, "cells": []}', "has notebook format 5"),
-        (b'{"nbformat": "4", "cells": []}', "has notebook format unknown"),
         (b"[" + b"1," * notebooks.MAX_VALUES, "holds too much data. Clear its outputs"),
         (cells_of(*[""] * (notebooks.MAX_CELLS + 1)), "has more than 2,000 cells"),
         (cells_of("x" * notebooks.MAX_SOURCE_CHARS, "x"), "has more than 300,000 characters"),
@@ -197,7 +188,7 @@ def make_socket(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        *((lambda path, to=to: path.symlink_to(to), "is a link") for to in ("/etc/passwd", "/dev/zero", "tiny.ipynb")),
+        *((lambda path, to=to: path.symlink_to(to), "is a link") for to in ("/etc/passwd", "tiny.ipynb")),
         (lambda path: path.mkdir(), "is a folder"),
         (lambda path: os.mkfifo(path), "is not an ordinary file"),
         (make_socket, "is not an ordinary file"),
@@ -261,11 +252,10 @@ def test_links_beside_a_notebook_are_removed(tmp_path: Path, monkeypatch: pytest
     left = {str(path.relative_to(folder)) for path in folder.rglob("*")}
     assert left == {"a.ipynb", "notes.txt", "data", "data/deep.txt"}
     assert secret.exists()
-    (tmp_path / "alice").mkdir()
-    (tmp_path / "alice" / "link").symlink_to("nowhere")
-    (tmp_path / "eve").symlink_to(tmp_path / "alice")
+    (folder / "others").symlink_to("nowhere")
+    (tmp_path / "eve").symlink_to(folder)
     remove_links(assignment="01", student="eve", notebooks=[str(tmp_path / "eve" / "a.ipynb")])
-    assert (tmp_path / "alice" / "link").is_symlink()
+    assert (folder / "others").is_symlink()
 
 
 def member(name: str, mode: int = stat.S_IFREG, method: int = zipfile.ZIP_DEFLATED) -> zipfile.ZipInfo:
@@ -324,8 +314,7 @@ def test_harmful_members_of_a_zip_are_left_out(
 ) -> None:
     with unpacked([zipped(tmp_path, ("good.ipynb", SOUND), (entry, data))]) as found:
         around = found.paths[0].parent
-        assert [path.name for path in around.rglob("*") if not path.is_dir()] == ["good.ipynb"]
-        assert (found.paths[0] / "good.ipynb").read_bytes() == SOUND
+        assert [path.read_bytes() for path in around.rglob("*") if not path.is_dir()] == [SOUND]
     (sentence,) = found.left_out
     assert told in sentence
     assert sentence.endswith("; it was left out.")

@@ -44,7 +44,7 @@ def hand_in(folder: Path, name: str = NAME, text: str = SOUND) -> Path:
 @pytest.fixture
 def known(tmp_path: Path) -> dict[str, Assignment]:
     hand_in(tmp_path / "course" / "solutions" / TINY)
-    hand_in(tmp_path / "course" / "solutions" / OTHER, "other.ipynb", notebook(cell("scan"), cell("check_scan")))
+    hand_in(tmp_path / "course" / "solutions" / OTHER, "other.ipynb", notebook(cell("scan")))
     return assignments(tmp_path / "course")
 
 
@@ -67,10 +67,7 @@ def found(school: Path, known: dict[str, Assignment]) -> dict[str, Submission]:
 
 
 def test_assignments_are_in_the_source_folder(tmp_path: Path, known: dict[str, Assignment]) -> None:
-    assert {name: sorted(each.cell_ids) for name, each in known.items()} == {
-        TINY: ["check_ulp", "ulp"],
-        OTHER: ["check_scan", "scan"],
-    }
+    assert {name: each.cell_ids for name, each in known.items()} == {TINY: {"check_ulp", "ulp"}, OTHER: {"scan"}}
     hand_in(tmp_path / "course" / "source" / "03-new", "new.ipynb")
     assert [*assignments(tmp_path / "course", "source")] == ["03-new"]
     with pytest.raises(CourseError, match=r"There are no notebooks in .*solutions, and grading needs them"):
@@ -159,10 +156,7 @@ def test_every_folder_of_a_class_gets_its_line(school: Path, known: dict[str, As
         "eve": f"The folder {TINY} is a link",
     }
     (school.parent / "link").symlink_to(school)
-    assert {each.student for each in find_submissions([school.parent / "link"], known)} == {
-        "alice",
-        *("bob", "carol", "dave", "eve"),
-    }
+    assert len(find_submissions([school.parent / "link"], known)) == 5
 
 
 @pytest.mark.parametrize("text", [CLEARED, SOUND.replace('"id"', '"x"'), notebook(cell("check_ulp", marked=False))])
@@ -171,9 +165,8 @@ def test_own_notebooks_are_recognised_by_cells(tmp_path: Path, known: dict[str, 
     (submission,) = find_submissions([path], known)
     assert (submission.student, submission.own, submission.notebook) == (ME, True, path)
     assert submission.assignment is known[TINY]
-    before = submission.digest
-    hand_in(tmp_path / "mine", "my notes (2).ipynb", text + " ")
-    assert find_submissions([path], known)[0].digest != before != ""
+    path.write_text(text + " ")
+    assert find_submissions([path], known)[0].digest != submission.digest != ""
 
 
 def test_course_notebooks_are_recognised_by_cell_ids(tmp_path: Path) -> None:
@@ -187,16 +180,13 @@ def test_course_notebooks_are_recognised_by_cell_ids(tmp_path: Path) -> None:
         assert submission.assignment is each
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [("%PDF", "is a PDF"), (STRANGE, "belongs to no assignment of this course. Is it the right file?")],
-)
-def test_a_wrong_own_file_is_explained(tmp_path: Path, known: dict[str, Assignment], text: str, told: str) -> None:
-    (submission,) = find_submissions([hand_in(tmp_path, "my notes.ipynb", text)], known)
-    assert told in submission.problem
-    assert (submission.assignment, submission.own) == (None, True)
-    # The file name is enough to know the points that were possible.
-    assert find_submissions([hand_in(tmp_path, NAME, text)], known)[0].assignment is known[TINY]
+def test_a_wrong_own_file_is_explained(tmp_path: Path, known: dict[str, Assignment]) -> None:
+    for text, told in (("%PDF", "is a PDF"), (STRANGE, "belongs to no assignment of this course. Is it the right")):
+        (submission,) = find_submissions([hand_in(tmp_path, "my notes.ipynb", text)], known)
+        assert told in submission.problem
+        assert (submission.assignment, submission.own) == (None, True)
+        # The file name is enough to know the points that were possible.
+        assert find_submissions([hand_in(tmp_path, NAME, text)], known)[0].assignment is known[TINY]
 
 
 @pytest.mark.parametrize(
@@ -209,24 +199,17 @@ def test_a_wrong_own_file_is_explained(tmp_path: Path, known: dict[str, Assignme
         (f"{TINY}/{NAME}", False, [(ME, TINY)]),
     ],
 )
-@pytest.mark.parametrize("submitted", [False, True])
 def test_folders_belong_to_bob_or_to_the_learner(
-    tmp_path: Path,
-    known: dict[str, Assignment],
-    where: str,
-    of_class: bool,
-    who: list[tuple[str, str]],
-    submitted: bool,
+    tmp_path: Path, known: dict[str, Assignment], where: str, of_class: bool, who: list[tuple[str, str]]
 ) -> None:
-    folder = tmp_path / ("submitted" if submitted else "work") / "bob"
-    hand_in(folder / TINY)
-    hand_in(folder / OTHER, "other.ipynb")
-    (folder / "photos").mkdir()
-    if submitted and not where.endswith(NAME):
-        who = [("bob", TINY), *([("bob", OTHER), ("bob", "")] if where == "." else [])]
-    submissions = find_submissions([folder / where], known, of_class=of_class)
-    assert [(each.student, each.assignment.id if each.assignment else "") for each in submissions] == who
-    assert all(each.own == (each.student == ME) for each in submissions)
+    in_submitted = {".": [("bob", TINY), ("bob", OTHER), ("bob", "")], TINY: [("bob", TINY)]}.get(where, who)
+    for folder, expected in ((tmp_path / "work" / "bob", who), (tmp_path / "submitted" / "bob", in_submitted)):
+        hand_in(folder / TINY)
+        hand_in(folder / OTHER, "other.ipynb")
+        (folder / "photos").mkdir()
+        submissions = find_submissions([folder / where], known, of_class=of_class)
+        assert [(each.student, each.assignment.id if each.assignment else "") for each in submissions] == expected
+        assert all(each.own == (each.student == ME) for each in submissions)
 
 
 def test_wrong_paths_are_rejected(tmp_path: Path, school: Path, known: dict[str, Assignment]) -> None:
@@ -275,11 +258,8 @@ def test_time_zones_have_hours_and_minutes(tmp_path: Path, zones: tuple[str, ...
 @pytest.mark.parametrize(
     ("texts", "why"),
     [
-        (
-            ("2026-02-31 12:00", "2026-03-01 24:00", "yesterday", "01/03/2026 12:00", "٢٠٢٦-03-01 12:00"),
-            "it holds no date",
-        ),
-        (("0001-01-01 00:00 +01:00", "9999-12-31 23:59 -14:00", "2026-03-01 12:00 ../x", "\udcff"), "it holds no date"),
+        (("2026-02-31 12:00", "yesterday", "01/03/2026 12:00", "٢٠٢٦-03-01 12:00", "\udcff"), "it holds no date"),
+        (("0001-01-01 00:00 +01:00", "9999-12-31 23:59 -14:00", "2026-03-01 12:00 ../x"), "it holds no date"),
         *(
             ((f"2026-03-01 12:00 {zone}",), f"its time zone {zone} is unknown")
             for zone in ("CEST", "EST5EDT", "Europe/Berlin", "+14:01", "-1500", "+530", "+0560")
