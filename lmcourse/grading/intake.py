@@ -153,9 +153,8 @@ def _of_student(
 ) -> Iterator[Submission]:
     """Find what one student handed in. A folder beside a learner's own assignments need not hold a submission."""
     # macOS may decompose letters: the same person needs the same id, wherever the folder was made.
-    student = (
-        unicodedata.normalize("NFC", folder.name) if folder.name.isprintable() else files.escaped_name(folder.name)
-    )
+    name = folder.name
+    student = unicodedata.normalize("NFC", name) if name.isprintable() else files.escaped_name(name)
     places: list[Path] = []
     try:
         files.refuse_links(folder)

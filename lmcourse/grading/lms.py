@@ -133,13 +133,13 @@ def _files_of(path: Path) -> list[Path]:
 
 @dataclass
 class Row:
-    """The row of one person: the cells of the table itself, and why the platform accepts no grade in it."""
+    """The row of one person."""
 
-    cells: list[str]
+    cells: list[str]  # of the table itself
     number: str
     name: str
     maximum: str  # the grade for all points
-    locked: str = ""
+    locked: str  # why the platform accepts no grade here
 
 
 @dataclass
@@ -149,6 +149,7 @@ class Sheet:
     path: Path
     cells: list[list[str]]
     header: list[str]  # the names of the columns
+    columns: dict[str, int]  # their places, by the name in lower case
     delimiter: str
     line_end: str
     bom: bool
@@ -156,11 +157,6 @@ class Sheet:
     rows: Sequence[Row] = ()
     grade: int = 0
     comment: int | None = None
-
-    def column(self, name: str) -> int | None:
-        """Return the place of a column, in upper or lower case, or None."""
-        names = [each.casefold() for each in self.header]
-        return names.index(name.casefold()) if name.casefold() in names else None
 
 
 @dataclass(frozen=True)
@@ -175,7 +171,7 @@ class Filled:
 def read_sheet(path: Path, people: Sequence[Person], column: str | None = None) -> Sheet:
     """Read these people's worksheet from Moodle or gradebook from Canvas, where `column` names the assignment."""
     sheet = _read_csv(path)
-    if sheet.column("Identifier") is not None and sheet.column("Grade") is not None:
+    if "identifier" in sheet.columns and "grade" in sheet.columns:
         _find_moodle_rows(sheet, column)
     elif "ID" in sheet.header and ("Student" in sheet.header[:1] or sheet.header[:2] == ["LastName", "FirstName"]):
         _find_canvas_rows(sheet, column)
@@ -200,9 +196,14 @@ def fill_in(sheet: Sheet, people: Sequence[Person], results: Mapping[str, Submis
             left.append(f"{person.student}: {row}. No grade was filled in.")
             continue
         grade = _number_in(row.maximum) * result.score / result.max_score
-        grades[person.student] = row.cells[sheet.grade] = _number_like(grade, row.maximum)
-        if sheet.comment is not None and not _write_comment(row, sheet.comment, result):
+        mark = "," if row.maximum.rfind(",") > row.maximum.rfind(".") else "."  # of decimals
+        grades[person.student] = row.cells[sheet.grade] = f"{grade:.2f}".replace(".", mark)
+        comment = "" if sheet.comment is None else row.cells[sheet.comment]
+        if comment.strip() and not _OUR_COMMENT.match(comment):
             left.append(f"{person.student}: the row already had a comment, which was kept.")
+        elif sheet.comment is not None:
+            text = f"{result.score:g} of {result.max_score:g} points. {result.reason}"
+            row.cells[sheet.comment] = html.escape(without_formulas(text), quote=False)
     numbers = {person.number for person in people}
     missing = [row.name or row.number for row in sheet.rows if row.number not in numbers]
     left += [f"{without_formulas(name)}: nothing was handed in; the row is unchanged." for name in missing]
@@ -245,7 +246,8 @@ def _read_csv(path: Path) -> Sheet:
     for row in cells:
         row += [""] * (len(cells[0]) - len(row))
     header = [cell.strip() for cell in cells[0]]
-    return Sheet(path, cells, header, delimiter, "\r\n" if first.endswith("\r") else "\n", bom)
+    columns = {header[place].casefold(): place for place in reversed(range(len(header)))}
+    return Sheet(path, cells, header, columns, delimiter, "\r\n" if first.endswith("\r") else "\n", bom)
 
 
 def _write_csv(sheet: Sheet, path: Path) -> None:
@@ -265,17 +267,16 @@ def _find_moodle_rows(sheet: Sheet, column: str | None) -> None:
     """Moodle's worksheet (`mod/assign/feedback/offline`) has a row for each participant of one assignment."""
     if column is not None:
         raise CourseError(f"{sheet.path.name} is from Moodle and has one assignment. Leave out --column.")
-    identifier, grade, maximum = (sheet.column(name) for name in ("Identifier", "Grade", "Maximum Grade"))
-    if identifier is None or grade is None or maximum is None:
+    if "maximum grade" not in sheet.columns:
         raise CourseError(f"{sheet.path.name} lacks the column Maximum Grade. Download Moodle's worksheet again.")
-    sheet.grade, sheet.comment = grade, sheet.column("Feedback comments")
-    name, changeable = sheet.column("Full name"), sheet.column("Grade can be changed")
+    sheet.grade, sheet.comment = sheet.columns["grade"], sheet.columns.get("feedback comments")
     rows = []
     for cells in sheet.cells[1:]:
-        if number := re.search(r"[0-9]+$", cells[identifier].strip()):
-            locked = changeable is not None and cells[changeable].strip().casefold() == "no"
+        values = {name: cells[place] for name, place in sheet.columns.items()}
+        if number := re.search(r"[0-9]+$", values["identifier"].strip()):
+            locked = values.get("grade can be changed", "").strip().casefold() == "no"
             why = "Moodle does not allow their grade to be changed" if locked else ""
-            rows.append(Row(cells, number[0], "" if name is None else cells[name], cells[maximum], why))
+            rows.append(Row(cells, number[0], values.get("full name", ""), values["maximum grade"], why))
     sheet.rows = rows
 
 
@@ -286,8 +287,8 @@ def _find_canvas_rows(sheet: Sheet, column: str | None) -> None:
     if points is None:
         raise CourseError(f"{sheet.path.name} lacks the row Points Possible. Export Canvas's gradebook again.")
     if "read only" in points[sheet.grade]:
-        name = sheet.header[sheet.grade]
-        raise CourseError(f"Canvas computes the column {name} itself. Name another column with --column.")
+        computed = f"Canvas computes the column {sheet.header[sheet.grade]} itself"
+        raise CourseError(f"{computed}. Name another column with --column.")
     number = sheet.header.index("ID")
     rows = []
     for cells in sheet.cells[1:]:
@@ -329,24 +330,9 @@ def _letters(name: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKD", name).casefold() if char.isalnum())
 
 
-def _write_comment(row: Row, place: int, result: SubmissionResult) -> bool:
-    """Write points and reason as HTML; return False if the row has a comment from a teacher."""
-    if row.cells[place].strip() and not _OUR_COMMENT.match(row.cells[place]):
-        return False
-    text = f"{result.score:g} of {result.max_score:g} points. {result.reason}"
-    row.cells[place] = html.escape(without_formulas(text), quote=False)
-    return True
-
-
 def _number_in(text: str) -> float:
     """Return the number in a cell, with a point or a comma before its decimals; 0 if the cell holds none."""
     if not _NUMBER.fullmatch(text.strip()):
         return 0.0
     whole, mark, decimals = text.strip().replace(",", ".").rpartition(".")
     return float(f"{whole.replace('.', '')}{mark}{decimals}")
-
-
-def _number_like(value: float, example: str) -> str:
-    """Write a number with two decimals, after a comma if the example has a comma there."""
-    comma = "," in example and example.rfind(",") > example.rfind(".")
-    return f"{value:.2f}".replace(".", "," if comma else ".")
