@@ -135,16 +135,14 @@ def read_file(path: Path) -> bytes:
 def remove_links(*, assignment: str, student: str, notebooks: Sequence[str]) -> None:
     """Remove links and pipes beside notebooks and in folders below: a hook for `Autograde.pre_convert_hook`.
 
-    nbgrader follows links, so a link to the solutions would be returned as a file with the feedback. It would read a
-    pipe or a device for ever. The notebooks themselves stay, because reading them reports what is wrong.
+    nbgrader would return the target of a link with the feedback, and wait for ever for a pipe. The notebooks
+    themselves stay, because reading them reports what is wrong.
     """
     kept = {Path(notebook) for notebook in notebooks}
     for folder in {notebook.parent for notebook in kept if not notebook.parent.is_symlink()}:
-        for place, folders, files in os.walk(folder):
-            for path in (Path(place, name) for name in (*folders, *files)):
-                mode = path.lstat().st_mode
-                if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode) and path not in kept:
-                    path.unlink()
+        for path in [*folder.rglob("*")]:  # which does not follow links to folders
+            if path not in kept and stat.S_IFMT(path.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+                path.unlink()
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ FORMAT_VERSIONS = (2, 3, 4)  # of nbformat; before 4, cells were in worksheets
 IMAGE_MIME_TYPES = ("image/png", "image/jpeg")  # pictures that are kept: they cannot hold a script
 
 _SHORTEN_IT = "Remove what the answers do not need, and hand it in again."
+_TOO_MANY_CELLS = f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}"
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 
@@ -98,7 +99,7 @@ def read_submission(path: Path) -> NotebookNode:
 def size_problem(notebook: NotebookNode) -> str:
     """Return the size limit that a notebook exceeds, as the end of a sentence, or an empty text."""
     if len(notebook.cells) > MAX_CELLS:
-        return f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}"
+        return _TOO_MANY_CELLS
     if sum(len(cell.source) for cell in notebook.cells) > MAX_SOURCE_CHARS:
         return f"has more than {MAX_SOURCE_CHARS:,} characters in its cells. {_SHORTEN_IT}"
     return ""
@@ -135,7 +136,7 @@ def _notebook(data: Any) -> NotebookNode:
     sheets = [data] if version == max(FORMAT_VERSIONS) else data["worksheets"]
     cells = [cell for sheet in sheets for cell in sheet["cells"]]
     if len(cells) > MAX_CELLS:  # checked here too, before the cells are made
-        raise UnreadableError(f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}")
+        raise UnreadableError(_TOO_MANY_CELLS)
     made = [_cell(cell) for cell in cells]
     seen: set[str] = set()
     for cell in made:

@@ -22,15 +22,7 @@ from hypothesis import strategies as st
 
 from lmcourse.errors import CourseError
 from lmcourse.grading import files, notebooks
-from lmcourse.grading.files import (
-    UnreadableError,
-    escaped_name,
-    read_file,
-    remove_links,
-    unpacked,
-    visible_in,
-    why_no_notebook,
-)
+from lmcourse.grading.files import UnreadableError, unpacked
 from lmcourse.grading.notebooks import is_picture, read_submission
 from lmcourse.units import MIB
 
@@ -175,7 +167,7 @@ def test_files_at_the_limits_are_read(tmp_path: Path) -> None:
     assert texts(written(tmp_path, cells_of("x" * notebooks.MAX_SOURCE_CHARS)))
     path = written(tmp_path, SOUND)
     os.truncate(path, files.MAX_FILE_BYTES)
-    assert len(read_file(path)) == files.MAX_FILE_BYTES
+    assert len(files.read_file(path)) == files.MAX_FILE_BYTES
     os.truncate(path, 2**40)
     assert "is larger than 50 MB" in problem(path)
 
@@ -199,7 +191,7 @@ def test_only_ordinary_files_are_read(tmp_path: Path, make: Callable[[Path], Non
     make(tmp_path / "tiny.ipynb")
     assert told in problem(tmp_path / "tiny.ipynb")
     with pytest.raises(UnreadableError, match="not an ordinary file"):
-        read_file(Path("/dev/zero"))
+        files.read_file(Path("/dev/zero"))
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
@@ -209,32 +201,28 @@ def test_closed_files_and_folders_are_reported(tmp_path: Path) -> None:
     assert "may not be read by the grader. Check its permissions." in problem(path)
     tmp_path.chmod(0)
     with pytest.raises(UnreadableError, match="Check its permissions"):
-        visible_in(tmp_path)
+        files.visible_in(tmp_path)
     tmp_path.chmod(0o700)
 
 
 def test_any_file_name_is_shown_in_one_line(tmp_path: Path) -> None:
     for name in ("a\nb", "\u202egpj.x", "caf\udce9", "x" * 249, "\x1b[2J"):
         problem(written(tmp_path, b"", f"{name}.ipynb")).encode()
-    assert escaped_name("naïve (2)\n\u202e\udce9") == "naïve (2)\\u000a\\u202e\\udce9"
+    assert files.escaped_name("naïve (2)\n\u202e\udce9") == "naïve (2)\\u000a\\u202e\\udce9"
 
 
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [
+def test_a_missing_notebook_is_explained(tmp_path: Path) -> None:
+    for name, told in (
+        ("__MACOSX/a.ipynb", "No notebook was handed in: 01/a.ipynb is missing."),
         (
-            ["evil\n.TAR.GZ"],
-            "evil\\u000a.TAR.GZ is an archive. Unpack it and hand in the notebook itself, as 01/a.ipynb",
+            "evil\n.TAR.GZ",
+            "evil\\u000a.TAR.GZ is an archive. Unpack it and hand in the notebook itself, as 01/a.ipynb.",
         ),
-        (["01/a.ipynb"], "The notebook is one folder too deep. Move 01/a.ipynb to 01/a.ipynb."),
-        (["._a.ipynb", ".x/a.ipynb", "__MACOSX/a.ipynb"], "No notebook was handed in: 01/a.ipynb is missing."),
-    ],
-)
-def test_a_missing_notebook_is_explained(tmp_path: Path, names: list[str], told: str) -> None:
-    for name in names:
+        ("01/a.ipynb", "The notebook is one folder too deep. Move 01/a.ipynb to 01/a.ipynb."),
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert why_no_notebook(tmp_path, "01/a.ipynb").startswith(told)
+        assert files.why_no_notebook(tmp_path, "01/a.ipynb") == told
 
 
 def test_links_beside_a_notebook_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,13 +236,13 @@ def test_links_beside_a_notebook_are_removed(tmp_path: Path, monkeypatch: pytest
     for name, target in (("zero", "/dev/zero"), ("nowhere", "nowhere"), ("others", str(tmp_path)), ("a.ipynb", "x")):
         (folder / name).symlink_to(target)
     os.mkfifo(folder / "timestamp.txt")
-    remove_links(assignment="01", student="*", notebooks=[str(folder / "a.ipynb")])
+    files.remove_links(assignment="01", student="*", notebooks=[str(folder / "a.ipynb")])
     left = {str(path.relative_to(folder)) for path in folder.rglob("*")}
     assert left == {"a.ipynb", "notes.txt", "data", "data/deep.txt"}
     assert secret.exists()
     (folder / "others").symlink_to("nowhere")
     (tmp_path / "eve").symlink_to(folder)
-    remove_links(assignment="01", student="eve", notebooks=[str(tmp_path / "eve" / "a.ipynb")])
+    files.remove_links(assignment="01", student="eve", notebooks=[str(tmp_path / "eve" / "a.ipynb")])
     assert (folder / "others").is_symlink()
 
 
@@ -336,8 +324,7 @@ def test_damaged_large_and_undated_notebooks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "encoding"),
-    [("Zoë/a.ipynb", "utf-8"), ("Zoe\u0308/a.ipynb", "utf-8"), ("赵敏/a.ipynb", "utf-8"), ("Zoë/a.ipynb", "cp437")],
+    ("name", "encoding"), [("Zoe\u0308/a.ipynb", "utf-8"), ("赵敏/a.ipynb", "utf-8"), ("Zoë/a.ipynb", "cp437")]
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_names_without_the_utf8_flag_are_decoded(tmp_path: Path, name: str, encoding: str) -> None:
@@ -355,7 +342,6 @@ def test_names_without_the_utf8_flag_are_decoded(tmp_path: Path, name: str, enco
         (lambda folder: zipped(folder, *((f"{n}", b"") for n in range(20_001))), "holds more than 20,000 files"),
         (lambda folder: patched(zipped(folder, ("a.ipynb", b""), ("b.ipynb", b"")), 24, "<I", 4 * 10**9), "than 4 GiB"),
         (lambda folder: written(folder, b"no zip", "class.zip"), "class.zip is damaged, or is not a zip"),
-        (lambda folder: written(folder, b"PK\x03\x04" + bytes(40), "class.zip"), "is damaged"),
         (lambda folder: patched(zipped(folder, ("a.ipynb", SOUND)), 6, "<H", 99), "is damaged"),  # version 9.9
     ],
 )

@@ -20,6 +20,7 @@ CELLS = [{"cell_type": "code", "id": "ulp", "metadata": {"nbgrader": {"grade_id"
 SOUND = json.dumps({"nbformat": 4, "cells": CELLS})
 OTHER = json.dumps({"nbformat": 4, "cells": []})
 NAME = "tiny.ipynb"
+EVE = "Eve_1000009_assignsubmission_file_Ada Lovelace_1000001_assignsubmission_file_x.ipynb"  # a forged name
 
 MOODLE = (
     '\ufeffIdentifier,"Full name",Email,Status,Grade,"Maximum Grade","Grade can be changed",Modified,Text,Modified,'
@@ -88,9 +89,8 @@ def test_moodle_folders_belong_to_participants(tmp_path: Path, known: dict[str, 
         "Ed_1000006_assignsubmission_onlinetext_/onlinetext.html",
         "Flo_1000007_assignsubmission_file_/work.zip",
         f"=1_1000008_assignsubmission_file_{NAME}",  # older ones: files
-        "Eve_1000009_assignsubmission_file_Ada Lovelace_1000001_assignsubmission_file_x.ipynb",
-        "__MACOSX/x.ipynb",
-        "notes.txt",
+        EVE,
+        *("__MACOSX/x.ipynb", "notes.txt"),
     )
     downloaded(folder, f"{ada}/other.ipynb", text=OTHER)
     for age, name in enumerate((NAME, "new.ipynb", "other.ipynb")):
@@ -105,7 +105,7 @@ def test_moodle_folders_belong_to_participants(tmp_path: Path, known: dict[str, 
         "Lovelace, Byron": NAME,
         "Jan Novák 1000004": NAME,
         "Jan Novák 1000005": NAME,
-        "Eve": "Eve_1000009_assignsubmission_file_Ada Lovelace_1000001_assignsubmission_file_x.ipynb",
+        "Eve": EVE,
     }
     assert {student: each.problem.split(".")[0] for student, each in submissions.items() if each.problem} == {
         "Ed": "No notebook was handed in: tiny",
@@ -241,7 +241,7 @@ def test_ungraded_work_gets_no_grade(tmp_path: Path) -> None:
     [
         (MOODLE, "x", "Leave out --column"),
         (MOODLE.replace("Maximum Grade", "Max"), None, "lacks the column Maximum Grade"),
-        (MOODLE.replace("Identifier", "Kennung"), None, "is neither Moodle's grading worksheet"),
+        ("Kennung,Name\n", None, "is neither Moodle's grading worksheet"),
         (CANVAS, None, r"with --column. The columns are: Warm-up \(100\), Attention \(101\)"),
         (CANVAS, "(10", "Name the assignment's column"),
         (CANVAS.replace("Points Possible", ""), "101", "lacks the row Points Possible"),
