@@ -71,8 +71,7 @@ class Submission:
 
 def assignments(course: Path, source: str = "solutions") -> dict[str, Assignment]:
     """Return the assignments of a course by id; `source` is its folder of notebooks with solutions."""
-    sources = sorted((course / source).glob("*/*.ipynb"))
-    if not sources:
+    if not (sources := sorted((course / source).glob("*/*.ipynb"))):
         advice = "Clone the course, run `lmcourse build` there, and grade in that folder."
         raise CourseError(f"There are no notebooks in {course / source}, and grading needs them. {advice}")
     return {source.parent.name: Assignment(source.parent.name, source) for source in sources}
@@ -225,7 +224,7 @@ def _best_match(path: Path, candidates: Sequence[Assignment]) -> Assignment | No
 
 
 def _grade_ids(notebook: NotebookNode) -> set[str]:
-    names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
+    names = (cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells)
     return {name for name in names if isinstance(name, str)}
 
 
@@ -249,18 +248,13 @@ def student_id_problem(student: str, known: Collection[str] = ()) -> str:
 
 
 def hand_in_time(notebook: Path) -> HandInTime:
-    """Return when a notebook was handed in, by the `timestamp.txt` beside it; unknown if there is no such file.
-
-    A time that cannot be true does not stop the grading: then the time counts at which the notebook was saved.
-    """
+    """Return the time in the `timestamp.txt` beside a notebook, or when it was saved if that time cannot be true."""
     path = notebook.parent / TIMESTAMP
     if not path.exists() and not path.is_symlink():
         return HandInTime()
     try:
         text = files.read_file(path)[:100].decode(errors="replace").strip()
-        if not text:
-            return HandInTime()
-        return HandInTime(_written(_time_in(text)))
+        return HandInTime(_written(_time_in(text)) if text else "")
     except files.UnreadableError:
         wrong = "it is not a text file"
     except ValueError as error:
@@ -277,8 +271,7 @@ def hand_in_time(notebook: Path) -> HandInTime:
 def _time_in(text: str) -> datetime:
     """Read a time, in UTC unless it has a zone, or raise `ValueError` with the reason."""
     # nbgrader's `parse_utc` reads the minutes of +0530 as hours.
-    match = _TIME.fullmatch(text)
-    if not match:
+    if not (match := _TIME.fullmatch(text)):
         raise ValueError("it holds no date")
     year, month, day, hour, minute, second = map(int, match.groups("0")[:6])
     microseconds, zone = int((match[7] or "")[:6].ljust(6, "0")), match[8] or ""

@@ -111,10 +111,9 @@ def _person(folder: Path, moodle: bool, matches: Sequence[re.Match[str]]) -> Per
         return Person("Canvas", name, number, f"{student}_{number}", late, tuple(folder / m.string for m in ordered))
     found: list[Path] = []
     problem = ""
-    for match in matches:
+    for match in (each for each in matches if each["kind"] == "file"):  # others are typed texts, saved as web pages
         try:
-            if match["kind"] == "file":  # other kinds are texts that they typed, saved as web pages
-                found += _files_of(folder / match.string)
+            found += _files_of(folder / match.string)
         except files.UnreadableError as error:
             problem = str(error)
     found.sort(key=lambda path: (path.lstat().st_mtime, path.name))
@@ -207,9 +206,9 @@ def fill_in(sheet: Sheet, people: Sequence[Person], results: Mapping[str, Submis
     numbers = {person.number for person in people}
     missing = [row.name or row.number for row in sheet.rows if row.number not in numbers]
     left += [f"{without_formulas(name)}: nothing was handed in; the row is unchanged." for name in missing]
-    new = sheet.path.with_stem(sheet.path.stem + SUFFIX)
-    _write_csv(sheet, new)
-    return Filled(new, grades, tuple(left))
+    path = sheet.path.with_stem(sheet.path.stem + SUFFIX)
+    _write_csv(sheet, path)
+    return Filled(path, grades, tuple(left))
 
 
 def without_formulas(text: str) -> str:
@@ -283,8 +282,7 @@ def _find_moodle_rows(sheet: Sheet, column: str | None) -> None:
 def _find_canvas_rows(sheet: Sheet, column: str | None) -> None:
     """Canvas's gradebook (`lib/gradebook_importer.rb`) has columns like "Attention (123)"."""
     sheet.platform, sheet.grade = "Canvas", _canvas_column(sheet, column)
-    points = next((row for row in sheet.cells if "Points Possible" in row[0]), None)
-    if points is None:
+    if not (points := next((row for row in sheet.cells if "Points Possible" in row[0]), None)):
         raise CourseError(f"{sheet.path.name} lacks the row Points Possible. Export Canvas's gradebook again.")
     if "read only" in points[sheet.grade]:
         computed = f"Canvas computes the column {sheet.header[sheet.grade]} itself"
