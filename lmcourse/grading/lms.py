@@ -242,8 +242,7 @@ def _read_csv(path: Path) -> Sheet:
         raise CourseError(f"{path.name} is not a CSV file ({error}). Use the downloaded file.") from error
     if not cells:
         raise CourseError(f"{path.name} is empty. Download it again.")
-    for row in cells:
-        row += [""] * (len(cells[0]) - len(row))
+    cells = [row + [""] * (len(cells[0]) - len(row)) for row in cells]
     header = [cell.strip() for cell in cells[0]]
     columns = {header[place].casefold(): place for place in reversed(range(len(header)))}
     return Sheet(path, cells, header, columns, delimiter, "\r\n" if first.endswith("\r") else "\n", bom)
@@ -300,9 +299,8 @@ def _find_canvas_rows(sheet: Sheet, column: str | None) -> None:
 def _canvas_column(sheet: Sheet, wanted: str | None) -> int:
     names = sheet.header
     numbers = {place: match[1] for place, name in enumerate(names) if (match := _CANVAS_COLUMN.fullmatch(name))}
-    chosen = [place for place in numbers if wanted is None or wanted in (names[place], numbers[place])]
-    if wanted is not None and not chosen:
-        chosen = [place for place in numbers if wanted.casefold() in names[place].casefold()]
+    exact = [place for place in numbers if wanted in (names[place], numbers[place])]
+    chosen = exact or [place for place in numbers if (wanted or "").casefold() in names[place].casefold()]
     if len(chosen) == 1:
         return chosen[0]
     listed = ", ".join(names[place] for place in numbers) or "none"
