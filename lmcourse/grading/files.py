@@ -18,29 +18,31 @@ from lmcourse.errors import CourseError
 from lmcourse.text import escape_unprintable
 from lmcourse.units import GIB, MIB
 
-NOT_COPIED = [
+NOT_COPIED = [  # patterns of files beside a notebook that nbgrader never copies from one of its folders to the next
     *(".*", "__pycache__", "*.pyc", "feedback"),  # .*: checkpoints, a learner's progress, editors' files
     "*.py",  # our sources hold the answers, and grading does not use a submitted module
     *("*.html", "*.htm", "*.xhtml", "*.svg", "*.js"),  # a learner's page would be returned beside the feedback
 ]
-"""Patterns of files beside a notebook that nbgrader never copies from one of its folders to the next."""
 
 MAX_FILE_BYTES = 50 * MIB  # an honest notebook with pictures is smaller than 5 MB
 MAX_ENTRIES = 20  # files and folders of one submission that are examined
 MAX_NAME_CHARS = 80  # of a file name in a message
-
-# Limits of the zip of a class
-MAX_MEMBERS = 20_000
+MAX_MEMBERS = 20_000  # of the zip of a class
 MAX_TOTAL_BYTES = 4 * GIB  # of all notebooks, unpacked
 MAX_RATIO = 100  # of a notebook's unpacked size to its packed size: text shrinks to a tenth, pictures stay as they are
 MAX_RATIO_FROM_BYTES = MIB  # smaller files may have any ratio
 MAX_DEPTH = 6  # components of a path, with the file name
 
 ARCHIVE_SUFFIXES = (".zip", ".gz", ".tgz", ".tar", ".7z", ".rar", ".bz2", ".xz")
-_UTF8_FLAG = 0x800
-_ENCRYPTED_FLAG = 0x1
+_UTF8_FLAG, _ENCRYPTED_FLAG = 0x800, 0x1  # of the members of a zip
 _ARCHIVE_BEGINNINGS = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!")
-_PAGE_BEGINNINGS = (b"<!doctype html", b"<html")
+_OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # Windows has neither; pipes would block
+_WHY_NOT_OPENED = {
+    errno.ELOOP: "is a link to another file. Hand in the notebook itself",
+    errno.EISDIR: "is a folder. Hand in the notebook itself",
+    errno.EACCES: "may not be read by the grader. Check its permissions",
+    errno.ENXIO: "is not an ordinary file. Hand in the notebook itself",  # a socket
+}
 
 
 class UnreadableError(CourseError):
@@ -100,43 +102,47 @@ def refuse_links(*folders: Path) -> None:
     """Raise `UnreadableError` if a folder is a link: it could lead to another student's work."""
     for folder in folders:
         if folder.is_symlink():
-            name = escaped_name(folder.name)
-            raise UnreadableError(f"The folder {name} is a link. Hand in a folder that holds the notebook itself.")
+            problem = (
+                f"The folder {escaped_name(folder.name)} is a link. Hand in a folder that holds the notebook itself."
+            )
+            raise UnreadableError(problem)
 
 
 def read_file(path: Path) -> bytes:
     """Return the bytes of a notebook file, or raise `UnreadableError`; do not follow links."""
     name = escaped_name(path.name)
     try:
-        with open(path, "rb", opener=_opener) as file:  # `Path.open` takes no opener
+        # `Path.open` takes no opener.
+        with open(path, "rb", opener=lambda place, flags: os.open(place, flags | _OPEN_FLAGS)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UnreadableError(f"{name} is not an ordinary file. Hand in the notebook itself.")
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise UnreadableError(f"{name} {_why_not_opened(error)}.") from error
+        why = _WHY_NOT_OPENED.get(error.errno or 0, f"cannot be opened ({error.strerror}). Hand it in again")
+        raise UnreadableError(f"{name} {why}.") from error
     if len(data) > MAX_FILE_BYTES:
-        raise UnreadableError(
-            f"{name} is larger than {MAX_FILE_BYTES // MIB} MB. Clear its outputs (in JupyterLab: Kernel, Restart "
-            "Kernel and Clear Outputs) and hand it in again."
-        )
-    if mistake := _mistaken_for_a_notebook(data):
-        raise UnreadableError(f"{name} is {mistake}.")
+        clear = "Clear its outputs (in JupyterLab: Kernel, Restart Kernel and Clear Outputs) and hand it in again."
+        raise UnreadableError(f"{name} is larger than {MAX_FILE_BYTES // MIB} MB. {clear}")
+    if data.startswith(_ARCHIVE_BEGINNINGS) or data[257:262] == b"ustar":
+        raise UnreadableError(f"{name} is an archive, such as a zip. Unpack it and hand in the notebook itself.")
+    page = data[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html"))
+    if page or data.startswith(b"%PDF"):
+        kind = "web page" if page else "PDF"
+        raise UnreadableError(f"{name} is a {kind}. Hand in the notebook itself (in JupyterLab: File, Download).")
     return data
 
 
 def remove_links(*, assignment: str, student: str, notebooks: Sequence[str]) -> None:
     """Remove links and pipes beside notebooks and in folders below: a hook for `Autograde.pre_convert_hook`.
 
-    nbgrader follows links, so a link to the solutions would be returned as a file with the feedback. It would read a
-    pipe or a device for ever. The notebooks themselves stay, because reading them reports what is wrong.
+    nbgrader would return the target of a link with the feedback, and wait for ever for a pipe. The notebooks
+    themselves stay, because reading them reports what is wrong.
     """
     kept = {Path(notebook) for notebook in notebooks}
     for folder in {notebook.parent for notebook in kept if not notebook.parent.is_symlink()}:
-        for place, folders, files in os.walk(folder):
-            for path in (Path(place, name) for name in (*folders, *files)):
-                mode = path.lstat().st_mode
-                if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode) and path not in kept:
-                    path.unlink()
+        for path in [*folder.rglob("*")]:  # which does not follow links to folders
+            if path not in kept and stat.S_IFMT(path.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+                path.unlink()
 
 
 @dataclass(frozen=True)
@@ -157,16 +163,13 @@ def unpacked(paths: Sequence[Path]) -> Iterator[Unpacked]:
         places: list[Path] = []
         left_out: list[str] = []
         for number, path in enumerate(paths):
-            if path.suffix.lower() == ".zip" and path.is_file():
-                places.append(Path(folder, str(number)))
-                left_out += _unpack(path, places[-1])
-            else:
-                places.append(path)
+            zipped = path.suffix.lower() == ".zip" and path.is_file()
+            places.append(Path(folder, str(number)) if zipped else path)
+            left_out += _unpack(path, places[-1]) if zipped else []
         yield Unpacked(tuple(places), tuple(left_out))
 
 
 def _unpack(archive: Path, folder: Path) -> list[str]:
-    """Unpack the notebooks of a zip; return one sentence for each file that was left out."""
     folder.mkdir()
     name = escaped_name(archive.name)
     try:
@@ -209,7 +212,6 @@ def _unpack_member(file: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path)
 
 
 def _member_problem(member: zipfile.ZipInfo) -> str:
-    """Return why a file of a zip is not unpacked, or an empty text."""
     path = _path_of(member)
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or set(member.orig_filename) & set("\\:\0"):
@@ -229,38 +231,11 @@ def _member_problem(member: zipfile.ZipInfo) -> str:
 
 
 def _path_of(member: zipfile.ZipInfo) -> str:
-    """Return the path of a file in a zip. macOS writes UTF-8 without the flag that says so."""
-    if not member.flag_bits & _UTF8_FLAG:
+    if not member.flag_bits & _UTF8_FLAG:  # macOS writes UTF-8 without this flag, and zipfile decodes it as cp437
         with suppress(UnicodeError):
-            return member.filename.encode("cp437").decode("utf-8")  # zipfile decoded it as cp437
+            return member.filename.encode("cp437").decode("utf-8")
     return member.filename
 
 
 def _is_notebook(member: zipfile.ZipInfo) -> bool:
     return member.filename.lower().endswith(".ipynb")
-
-
-def _opener(path: str, flags: int) -> int:
-    # Without O_NONBLOCK the grader would wait for ever for a pipe. Windows has neither flag.
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-
-
-def _why_not_opened(error: OSError) -> str:
-    known = {
-        errno.ELOOP: "is a link to another file. Hand in the notebook itself",
-        errno.EISDIR: "is a folder. Hand in the notebook itself",
-        errno.EACCES: "may not be read by the grader. Check its permissions",
-        errno.ENXIO: "is not an ordinary file. Hand in the notebook itself",  # a socket
-    }
-    return known.get(error.errno or 0, f"cannot be opened ({error.strerror}). Hand it in again")
-
-
-def _mistaken_for_a_notebook(data: bytes) -> str:
-    """Return which other kind of file a learner handed in and what to do, or an empty text."""
-    if data.startswith(_ARCHIVE_BEGINNINGS) or data[257:262] == b"ustar":
-        return "an archive, such as a zip. Unpack it and hand in the notebook itself"
-    if data[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_PAGE_BEGINNINGS):
-        return "a web page. Hand in the notebook itself (in JupyterLab: File, Download)"
-    if data.startswith(b"%PDF"):
-        return "a PDF. Hand in the notebook itself (in JupyterLab: File, Download)"
-    return ""

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -15,16 +15,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.files import (
-    UnreadableError,
-    escaped_name,
-    folders_in,
-    is_folder,
-    notebooks_in,
-    read_file,
-    refuse_links,
-    why_no_notebook,
-)
+from lmcourse.grading import files
 from lmcourse.grading.lms import NO_CHARACTERS, Download, Person, download_in
 from lmcourse.grading.notebooks import read_submission
 
@@ -34,7 +25,7 @@ NO_BEGINNINGS = ("=", "+", "-", "@", ".", "__")  # of ids: formulas, options, hi
 MAX_STUDENT_ID_CHARS = 128  # in nbgrader's gradebook
 
 TIMESTAMP = "timestamp.txt"  # nbgrader's exchange writes in it when the notebook beside it was handed in
-EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # the course is younger
+EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # the course was released later
 CLOCK_SKEW = timedelta(minutes=10)  # by which the clock of another machine may be ahead
 MAX_OFFSET = timedelta(hours=14)  # of a time zone from UTC
 
@@ -74,18 +65,15 @@ class Submission:
     notebook: Path | None = None
     problem: str = ""  # why there is no notebook
     digest: str = ""  # SHA-256 of the file, which shows later whether it has changed
-    came: HandInTime = field(default_factory=HandInTime)
+    came: HandInTime = HandInTime()
     own: bool = False  # True if a learner grades it for themselves
 
 
 def assignments(course: Path, source: str = "solutions") -> dict[str, Assignment]:
     """Return the assignments of a course by id; `source` is its folder of notebooks with solutions."""
-    sources = sorted((course / source).glob("*/*.ipynb"))
-    if not sources:
-        raise CourseError(
-            f"There are no notebooks in {course / source}, and grading needs them. Clone the course, run "
-            "`lmcourse build` there, and grade in that folder."
-        )
+    if not (sources := sorted((course / source).glob("*/*.ipynb"))):
+        advice = "Clone the course, run `lmcourse build` there, and grade in that folder."
+        raise CourseError(f"There are no notebooks in {course / source}, and grading needs them. {advice}")
     return {source.parent.name: Assignment(source.parent.name, source) for source in sources}
 
 
@@ -98,13 +86,8 @@ def find_submissions(
     Moodle or Canvas, the folder of one student in `submitted/` or of an assignment in that folder, or a learner's own
     folder of one assignment or of several.
 
-    Args:
-        paths: the files and folders.
-        known: the assignments by id.
-        of_class: True if a folder with folders of assignments always belongs to a student, whose id is its name.
-
-    Raises:
-        CourseError: a path does not exist, a folder holds no submission, or two folders hold the same student's.
+    With `of_class` a folder with folders of assignments always belongs to a student, whose id is its name. Raises
+    `CourseError` if a path does not exist, a folder holds no submission, or two folders hold the same student's.
     """
     found = [submission for path in paths for submission in _submissions_in(path, known, of_class)]
     counted = Counter((each.student, each.assignment) for each in set(found) if each.assignment and not each.own)
@@ -115,31 +98,29 @@ def find_submissions(
 
 def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) -> list[Submission]:
     if path.is_file():
-        return [_own_notebook(path, known)]
+        return [_own_notebook(path, list(known.values()))]
     if not path.is_dir():
         raise CourseError(f"There is no file or folder {path}.")
     folder = path.resolve()
     if folder.name in known and (of_class or folder.parent.parent.name == SUBMITTED):
         found = [*_of_student(folder.parent, known, only=folder.name)]
     elif folder.name in known:
-        found = [_own(_in_assignment_folder(ME, known[folder.name], path))]
+        found = [_in_assignment_folder(ME, known[folder.name], path)]
     elif download := download_in(path):
         found = _downloaded(download, list(known.values()))
     else:
-        visible = folders_in(path)
-        students = {each for each in path.iterdir() if any(is_folder(each / name) for name in known)}
+        visible = files.folders_in(path)
+        students = {each for each in path.iterdir() if any(files.is_folder(each / name) for name in known)}
         folders = sorted({*visible, *students})  # with hidden folders that hold a submission
         own = [] if students else [each for each in folders if each.name in known]
         if own and (of_class or folder.parent.name == SUBMITTED):
             return [*_of_student(folder, known)]
-        found = [_own(_in_assignment_folder(ME, known[each.name], each)) for each in own]
-        for each in folders:
-            if each not in own:
-                found += _of_student(each, known, beside_own=bool(own))
+        found = [_in_assignment_folder(ME, known[each.name], each) for each in own]
+        for each in (each for each in folders if each not in own):
+            found += _of_student(each, known, beside_own=bool(own))
     if not found:
-        raise CourseError(
-            f"There are no submissions in {path}. Pass a notebook, or a folder with student/assignment/notebook.ipynb."
-        )
+        advice = "Pass a notebook, or a folder with student/assignment/notebook.ipynb."
+        raise CourseError(f"There are no submissions in {path}. {advice}")
     return found
 
 
@@ -159,152 +140,138 @@ def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submiss
 def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) -> Submission:
     """Return the newest of a person's notebooks that fit the assignment, or the newest if none fits."""
     if problem := student_id_problem(person.student):
-        return Submission(escaped_name(person.student), None, problem=problem)
-    meant = fitting or person.notebooks
-    if not meant:
-        return Submission(person.student, assignment, problem=person.why_no_notebook(assignment.source.name))
-    return _of_file(person.student, assignment, meant[-1])
-
-
-def _own(submission: Submission) -> Submission:
-    return replace(submission, own=True)
+        return Submission(files.escaped_name(person.student), None, problem=problem)
+    if meant := fitting or person.notebooks:
+        return _of_file(person.student, assignment, meant[-1])
+    problem = person.problem or files.no_notebook_among(person.files, assignment.source.name)
+    return Submission(person.student, assignment, problem=problem)
 
 
 def _of_student(
     folder: Path, known: dict[str, Assignment], *, only: str | None = None, beside_own: bool = False
 ) -> Iterator[Submission]:
-    """Find what one student handed in, or `only` for one assignment.
-
-    A folder `beside_own` assignments of a learner need not hold a submission.
-    """
+    """Find what one student handed in. A folder beside a learner's own assignments need not hold a submission."""
     # macOS may decompose letters: the same person needs the same id, wherever the folder was made.
-    student = unicodedata.normalize("NFC", folder.name) if folder.name.isprintable() else escaped_name(folder.name)
+    name = folder.name
+    student = unicodedata.normalize("NFC", name) if name.isprintable() else files.escaped_name(name)
+    places: list[Path] = []
     try:
-        refuse_links(folder)
-        places = [place for place in folders_in(folder) if only in (None, place.name)]
-    except UnreadableError as error:
-        yield Submission(student, None, problem=str(error))
-        return
-    if problem := student_id_problem(folder.name, known):
+        files.refuse_links(folder)
+        places = [place for place in files.folders_in(folder) if only in (None, place.name)]
+        problem = student_id_problem(folder.name, known)
+    except files.UnreadableError as error:
+        problem = str(error)
+    if not problem and not places and not beside_own:
+        example = next(iter(known))
+        problem = f"Nothing was handed in: the folder {student} has no folder of an assignment, such as {example}."
+    if problem:
         yield Submission(student, None, problem=problem)
         return
     for place in places:
         if place.name in known:
             yield _in_assignment_folder(student, known[place.name], place)
         else:
-            problem = f"There is no assignment {escaped_name(place.name)}. Rename the folder"
-            yield Submission(student, None, problem=f"{problem} to one of {', '.join(known)}.")
-    if not places and not beside_own:
-        problem = f"Nothing was handed in: the folder {student} has no folder of an assignment"
-        yield Submission(student, None, problem=f"{problem}, such as {next(iter(known))}.")
+            advice = f"Rename the folder to one of {', '.join(known)}."
+            problem = f"There is no assignment {files.escaped_name(place.name)}. {advice}"
+            yield Submission(student, None, problem=problem)
 
 
 def _in_assignment_folder(student: str, assignment: Assignment, folder: Path) -> Submission:
-    """Find the notebook in the folder of an assignment: by its name, or by its cells if it was renamed."""
+    """Find the notebook in a folder by its name, or by its cells if it was renamed."""
     try:
-        refuse_links(folder)
-        notebooks = notebooks_in(folder)
+        files.refuse_links(folder)
+        notebooks = files.notebooks_in(folder)
         named = [path for path in notebooks if path.name == assignment.source.name]
-        meant = named or [path for path in notebooks if _best_match(path, [assignment])] or notebooks
-        problem = "" if meant else why_no_notebook(folder, f"{assignment.id}/{assignment.source.name}")
-    except UnreadableError as error:
-        return Submission(student, assignment, problem=str(error))
-    return _of_file(student, assignment, meant[0]) if meant else Submission(student, assignment, problem=problem)
+        if meant := named or [path for path in notebooks if _best_match(path, [assignment])] or notebooks:
+            return _of_file(student, assignment, meant[0])
+        problem = files.why_no_notebook(folder, f"{assignment.id}/{assignment.source.name}")
+    except files.UnreadableError as error:
+        problem = str(error)
+    return Submission(student, assignment, problem=problem, own=student == ME)
 
 
 def _of_file(student: str, assignment: Assignment, path: Path) -> Submission:
-    """Return a submission of this file, which is read to see whether that is possible."""
+    own = student == ME  # no folder of a class has this name: see `student_id_problem`
     try:
-        data = read_file(path)
-    except UnreadableError as error:
-        return Submission(student, assignment, problem=str(error))
-    return Submission(student, assignment, path, digest=hashlib.sha256(data).hexdigest(), came=hand_in_time(path))
+        digest = hashlib.sha256(files.read_file(path)).hexdigest()
+    except files.UnreadableError as error:
+        return Submission(student, assignment, problem=str(error), own=own)
+    return Submission(student, assignment, path, digest=digest, came=hand_in_time(path), own=own)
 
 
-def _own_notebook(path: Path, known: dict[str, Assignment]) -> Submission:
-    candidates = list(known.values())
-    by_place = [each for each in candidates if path.resolve().parent.name == each.id or path.name == each.source.name]
-    if found := _best_match(path, candidates) or next(iter(by_place), None):
-        return _own(_of_file(ME, found, path))
+def _own_notebook(path: Path, known: Sequence[Assignment]) -> Submission:
+    by_place = (each for each in known if path.resolve().parent.name == each.id or path.name == each.source.name)
+    if found := _best_match(path, known) or next(by_place, None):
+        return _of_file(ME, found, path)
     try:
         read_submission(path)
-        problem = f"{escaped_name(path.name)} belongs to no assignment of this course. Is it the right file?"
-    except UnreadableError as error:
+        problem = f"{files.escaped_name(path.name)} belongs to no assignment of this course. Is it the right file?"
+    except files.UnreadableError as error:
         problem = str(error)
-    return _own(Submission(ME, None, problem=problem))
+    return Submission(ME, None, problem=problem, own=True)
 
 
 def _best_match(path: Path, candidates: Sequence[Assignment]) -> Assignment | None:
-    """Return the assignment that most cells of a notebook belong to.
-
-    In the course's notebooks a graded cell has its nbgrader id as cell id too, which editors keep.
-    """
+    """Return the assignment that most cells of a notebook belong to."""
     try:
         notebook = read_submission(path)
-    except UnreadableError:
+    except files.UnreadableError:
         return None
+    # In the course's notebooks a graded cell has its nbgrader id as cell id too, which editors keep.
     ids = {*_grade_ids(notebook), *(cell["id"] for cell in notebook.cells)}
     best = max(candidates, key=lambda each: len(ids & each.cell_ids))
     return best if ids & best.cell_ids else None
 
 
 def _grade_ids(notebook: NotebookNode) -> set[str]:
-    names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
+    names = (cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells)
     return {name for name in names if isinstance(name, str)}
 
 
 def student_id_problem(student: str, known: Collection[str] = ()) -> str:
     """Return why a folder name cannot be a student id, or an empty text; `known` are assignments."""
+    advice = "Rename the folder to the student's id."
     if len(student) > MAX_STUDENT_ID_CHARS:
-        problem = f"has more than {MAX_STUDENT_ID_CHARS} characters. Rename the folder to the student's id."
+        problem = f"has more than {MAX_STUDENT_ID_CHARS} characters"
     elif not student.isprintable():
-        problem = "has characters that cannot be printed. Rename the folder to the student's id."
+        problem = "has characters that cannot be printed"
     elif student == ME or student in known:
-        problem = "has another meaning here. Rename the folder to the student's id."
+        problem = "has another meaning here"
     # Ids are shown in formgrader's pages and in spreadsheets, and are typed on command lines.
     elif student != student.strip() or student.startswith(NO_BEGINNINGS) or set(student) & set(NO_CHARACTERS):
-        problem = (
-            f"cannot be a student id. Rename the folder, without {' '.join(NO_CHARACTERS)}, without spaces at either "
-            f"end, and without {' '.join(NO_BEGINNINGS)} at the beginning."
-        )
+        problem = "cannot be a student id"
+        advice = f"Rename the folder, without {' '.join(NO_CHARACTERS)}, without spaces at either end, and without "
+        advice += f"{' '.join(NO_BEGINNINGS)} at the beginning."
     else:
         return ""
-    return f"The folder name {escaped_name(student)} {problem}"
+    return f"The folder name {files.escaped_name(student)} {problem}. {advice}"
 
 
 def hand_in_time(notebook: Path) -> HandInTime:
-    """Return when a notebook was handed in, by the `timestamp.txt` beside it; unknown if there is no such file.
-
-    A time that cannot be true does not stop the grading: then the time counts at which the notebook was saved.
-    """
+    """Return the time in the `timestamp.txt` beside a notebook, or when it was saved if that time cannot be true."""
     path = notebook.parent / TIMESTAMP
     if not path.exists() and not path.is_symlink():
         return HandInTime()
     try:
-        text = read_file(path)[:100].decode(errors="replace").strip()
-        if not text:
-            return HandInTime()
-        claimed = _time_in(text)
-        _check_possible(claimed)
-        return HandInTime(_written(claimed))
-    except UnreadableError:
+        text = files.read_file(path)[:100].decode(errors="replace").strip()
+        return HandInTime(_written(_time_in(text)) if text else "")
+    except files.UnreadableError:
         wrong = "it is not a text file"
     except ValueError as error:
         wrong = str(error)
     try:
         saved = datetime.fromtimestamp(notebook.stat().st_mtime, UTC)
-        _check_possible(saved)
+        text = _written(saved)
     except (OSError, ValueError, OverflowError):
         return HandInTime(note=f"{TIMESTAMP} is not accepted ({wrong}); the time of handing in is unknown.")
     note = f"{TIMESTAMP} is not accepted ({wrong}); the time at which the notebook was saved counts"
-    return HandInTime(_written(saved), f"{note}, {saved:%Y-%m-%d %H:%M} UTC.")
+    return HandInTime(text, f"{note}, {saved:%Y-%m-%d %H:%M} UTC.")
 
 
 def _time_in(text: str) -> datetime:
     """Read a time, in UTC unless it has a zone, or raise `ValueError` with the reason."""
     # nbgrader's `parse_utc` reads the minutes of +0530 as hours.
-    match = _TIME.fullmatch(text)
-    if not match:
+    if not (match := _TIME.fullmatch(text)):
         raise ValueError("it holds no date")
     year, month, day, hour, minute, second = map(int, match.groups("0")[:6])
     microseconds, zone = int((match[7] or "")[:6].ljust(6, "0")), match[8] or ""
@@ -319,12 +286,10 @@ def _time_in(text: str) -> datetime:
         raise ValueError("it holds no date") from error
 
 
-def _check_possible(time: datetime) -> None:
+def _written(time: datetime) -> str:
+    """Write a time as nbgrader does, or raise `ValueError` if it cannot be true."""
     if time > datetime.now(UTC) + CLOCK_SKEW:
         raise ValueError("it is in the future")
     if time < EARLIEST:
         raise ValueError("it is before the course was released")
-
-
-def _written(time: datetime) -> str:
     return f"{time:%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -1,12 +1,10 @@
 """Downloads of submissions from Moodle and Canvas, and their tables of grades, read and filled in.
 
-Moodle (`mod/assign/classes/downloader.php`) makes a folder for each participant; older versions prefix each file:
+Moodle (`mod/assign/classes/downloader.php`) makes a folder for each participant; older versions prefix each file.
+Canvas (`lib/content_zipper.rb`) prefixes each file with the name as it sorts, LATE or nothing, the user, and a number:
 
     Ada Lovelace_1234567_assignsubmission_file_/attention.ipynb
     Ada Lovelace_1234567_assignsubmission_file_attention.ipynb
-
-Canvas (`lib/content_zipper.rb`) prefixes each file with the name as it sorts, LATE or nothing, the user, and a number:
-
     lovelaceada_LATE_12345_67890_attention-1.ipynb
 
 Canvas keeps a user's number for good. Moodle numbers participants again in each assignment: the number finds their row
@@ -28,15 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lmcourse.errors import CourseError
-from lmcourse.grading.files import (
-    UnreadableError,
-    escaped_name,
-    folders_in,
-    no_notebook_among,
-    notebooks_in,
-    refuse_links,
-    visible_in,
-)
+from lmcourse.grading import files
 from lmcourse.text import collapse_whitespace, replace_surrogates
 
 if TYPE_CHECKING:
@@ -51,7 +41,6 @@ SUFFIX = "-graded"  # of the name of a table with grades; the original file stay
 _MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>[0-9]+)_assignsubmission_(?P<kind>[a-z]+)(_.*)?", re.DOTALL)
 _CANVAS = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<number>[0-9]+)_(?P<order>[0-9]+)_.+", re.DOTALL)
 _CANVAS_COLUMN = re.compile(r".*\(([0-9]+)\)", re.DOTALL)
-_NUMBER_AT_END = re.compile(r"[0-9]+$")
 _NUMBER = re.compile(r"-?[0-9][0-9.,]*")
 _OUR_COMMENT = re.compile(r"[0-9.]+ of [0-9.]+ points\. ")
 _BOM = "\ufeff"
@@ -78,10 +67,6 @@ class Person:
         """Their files whose names end in .ipynb."""
         return [path for path in self.files if path.suffix.lower() == ".ipynb"]
 
-    def why_no_notebook(self, wanted: str) -> str:
-        """Return one line that explains why there is no notebook among their files, and what to do."""
-        return self.problem or no_notebook_among(self.files, wanted)
-
 
 @dataclass(frozen=True)
 class Download:
@@ -93,16 +78,16 @@ class Download:
 
 def download_in(folder: Path) -> Download | None:
     """Return the download in this folder or in the only folder in it, or None."""
-    entries = visible_in(folder)
-    if len(entries) == 1 and not _match(entries[0]) and folders_in(folder) == entries:
-        entries = visible_in(entries[0])
+    entries = files.visible_in(folder)
+    if len(entries) == 1 and not _match(entries[0]) and files.folders_in(folder) == entries:
+        entries = files.visible_in(entries[0])
     groups: dict[tuple[bool, str], list[re.Match[str]]] = {}
     unknown = []
     for path in entries:
         if match := _match(path):
             groups.setdefault((match.re is _MOODLE, match["number"]), []).append(match)
         elif not path.name.startswith("__"):
-            unknown.append(escaped_name(path.name))
+            unknown.append(files.escaped_name(path.name))
     if not groups:
         return None
     people = [_person(entries[0].parent, moodle, group) for (moodle, _), group in groups.items()]
@@ -117,7 +102,6 @@ def _match(path: Path) -> re.Match[str] | None:
 
 
 def _person(folder: Path, moodle: bool, matches: Sequence[re.Match[str]]) -> Person:
-    """Return the person to whom some files or folders of a download belong."""
     # macOS may decompose letters: the same person needs the same id, wherever the zip was made.
     name, number = unicodedata.normalize("NFC", matches[0]["name"].strip()), matches[0]["number"]
     student = "".join(char for char in name if char not in NO_CHARACTERS).strip()
@@ -125,37 +109,36 @@ def _person(folder: Path, moodle: bool, matches: Sequence[re.Match[str]]) -> Per
         ordered = sorted(matches, key=lambda match: int(match["order"]))
         late = any(match["late"] for match in matches)
         return Person("Canvas", name, number, f"{student}_{number}", late, tuple(folder / m.string for m in ordered))
-    files: list[Path] = []
+    found: list[Path] = []
     problem = ""
-    for match in matches:
+    for match in (each for each in matches if each["kind"] == "file"):  # others are typed texts, saved as web pages
         try:
-            if match["kind"] == "file":  # other kinds are texts that they typed, saved as web pages
-                files += _files_of(folder / match.string)
-        except UnreadableError as error:
+            found += _files_of(folder / match.string)
+        except files.UnreadableError as error:
             problem = str(error)
-    files.sort(key=lambda path: (path.lstat().st_mtime, path.name))
-    return Person("Moodle", name, number, student, files=tuple(files), problem=problem)
+    found.sort(key=lambda path: (path.lstat().st_mtime, path.name))
+    return Person("Moodle", name, number, student, files=tuple(found), problem=problem)
 
 
 def _files_of(path: Path) -> list[Path]:
     """Return a participant's file, or the files in their folder and the notebooks one folder deeper."""
     if not path.is_dir():
         return [path]
-    refuse_links(path)
-    below = [folder for folder in folders_in(path) if not folder.is_symlink()]
-    found = [each for each in visible_in(path) if each not in below]
-    return [*found, *(notebook for folder in below for notebook in notebooks_in(folder))]
+    files.refuse_links(path)
+    below = [folder for folder in files.folders_in(path) if not folder.is_symlink()]
+    found = [each for each in files.visible_in(path) if each not in below]
+    return [*found, *(notebook for folder in below for notebook in files.notebooks_in(folder))]
 
 
 @dataclass
 class Row:
-    """The row of one person: the cells of the table itself, and why the platform accepts no grade in it."""
+    """The row of one person."""
 
-    cells: list[str]
+    cells: list[str]  # of the table itself
     number: str
     name: str
     maximum: str  # the grade for all points
-    locked: str = ""
+    locked: str  # why the platform accepts no grade here
 
 
 @dataclass
@@ -164,6 +147,8 @@ class Sheet:
 
     path: Path
     cells: list[list[str]]
+    header: list[str]  # the names of the columns
+    columns: dict[str, int]  # their places, by the name in lower case
     delimiter: str
     line_end: str
     bom: bool
@@ -171,16 +156,6 @@ class Sheet:
     rows: Sequence[Row] = ()
     grade: int = 0
     comment: int | None = None
-
-    @property
-    def header(self) -> list[str]:
-        """The names of the columns."""
-        return [cell.strip() for cell in self.cells[0]]
-
-    def column(self, name: str) -> int | None:
-        """Return the place of a column, in upper or lower case, or None."""
-        names = [each.casefold() for each in self.header]
-        return names.index(name.casefold()) if name.casefold() in names else None
 
 
 @dataclass(frozen=True)
@@ -193,30 +168,24 @@ class Filled:
 
 
 def read_sheet(path: Path, people: Sequence[Person], column: str | None = None) -> Sheet:
-    """Read Moodle's grading worksheet or Canvas's gradebook, in which these people are.
-
-    `column` is the assignment's name or number in Canvas, or a part of its name.
-    """
+    """Read these people's worksheet from Moodle or gradebook from Canvas, where `column` names the assignment."""
     sheet = _read_csv(path)
-    if sheet.column("Identifier") is not None and sheet.column("Grade") is not None:
+    if "identifier" in sheet.columns and "grade" in sheet.columns:
         _find_moodle_rows(sheet, column)
     elif "ID" in sheet.header and ("Student" in sheet.header[:1] or sheet.header[:2] == ["LastName", "FirstName"]):
         _find_canvas_rows(sheet, column)
     else:
-        raise CourseError(
-            f"{path.name} is neither Moodle's grading worksheet (Identifier, Full name, … Grade) nor Canvas's "
-            "gradebook (Student, ID, …). Set the platform to English and download it again."
-        )
+        known = "Moodle's grading worksheet (Identifier, Full name, … Grade) nor Canvas's gradebook (Student, ID, …)"
+        raise CourseError(f"{path.name} is neither {known}. Set the platform to English and download it again.")
     if not people or any(person.platform != sheet.platform for person in people):
         raise CourseError(f"{path.name} is from {sheet.platform}. Grade a download from {sheet.platform} with it.")
     return sheet
 
 
 def fill_in(sheet: Sheet, people: Sequence[Person], results: Mapping[str, SubmissionResult]) -> Filled:
-    """Write grades into a copy of a table, in the same folder.
+    """Write grades into a copy of a table, in the same folder. Results are by student id.
 
-    A grade is the fraction of points earned, times the platform's grade for all points. Where number and name of a
-    person do not both match a row, no grade is written. Results are by student id.
+    A person gets a grade if both number and name match a row: the fraction of points, times the platform's maximum.
     """
     grades, left = {}, []
     for person in people:
@@ -226,15 +195,20 @@ def fill_in(sheet: Sheet, people: Sequence[Person], results: Mapping[str, Submis
             left.append(f"{person.student}: {row}. No grade was filled in.")
             continue
         grade = _number_in(row.maximum) * result.score / result.max_score
-        grades[person.student] = row.cells[sheet.grade] = _number_like(grade, row.maximum)
-        if sheet.comment is not None and not _write_comment(row, sheet.comment, result):
+        mark = "," if row.maximum.rfind(",") > row.maximum.rfind(".") else "."  # of decimals
+        grades[person.student] = row.cells[sheet.grade] = f"{grade:.2f}".replace(".", mark)
+        comment = "" if sheet.comment is None else row.cells[sheet.comment]
+        if comment.strip() and not _OUR_COMMENT.match(comment):
             left.append(f"{person.student}: the row already had a comment, which was kept.")
+        elif sheet.comment is not None:
+            text = f"{result.score:g} of {result.max_score:g} points. {result.reason}"
+            row.cells[sheet.comment] = html.escape(without_formulas(text), quote=False)
     numbers = {person.number for person in people}
     missing = [row.name or row.number for row in sheet.rows if row.number not in numbers]
     left += [f"{without_formulas(name)}: nothing was handed in; the row is unchanged." for name in missing]
-    new = sheet.path.with_stem(sheet.path.stem + SUFFIX)
-    _write_csv(sheet, new)
-    return Filled(new, grades, tuple(left))
+    path = sheet.path.with_stem(sheet.path.stem + SUFFIX)
+    _write_csv(sheet, path)
+    return Filled(path, grades, tuple(left))
 
 
 def without_formulas(text: str) -> str:
@@ -253,7 +227,6 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[str | int | float]])
 
 
 def _read_csv(path: Path) -> Sheet:
-    """Read a CSV file with commas, tabs or, as some spreadsheets save it, semicolons."""
     try:
         text = path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -262,21 +235,21 @@ def _read_csv(path: Path) -> Sheet:
         raise CourseError(f"{path.name} is not UTF-8. Use the downloaded file, or save it as UTF-8.") from error
     bom, text = text.startswith(_BOM), text.removeprefix(_BOM)
     first = text.partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)
+    delimiter = max(",;\t", key=first.count)  # some spreadsheets save semicolons
     try:
         cells = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
     except csv.Error as error:
         raise CourseError(f"{path.name} is not a CSV file ({error}). Use the downloaded file.") from error
     if not cells:
         raise CourseError(f"{path.name} is empty. Download it again.")
-    for row in cells:
-        row += [""] * (len(cells[0]) - len(row))
-    return Sheet(path, cells, delimiter, "\r\n" if first.endswith("\r") else "\n", bom)
+    cells = [row + [""] * (len(cells[0]) - len(row)) for row in cells]
+    header = [cell.strip() for cell in cells[0]]
+    columns = {header[place].casefold(): place for place in reversed(range(len(header)))}
+    return Sheet(path, cells, header, columns, delimiter, "\r\n" if first.endswith("\r") else "\n", bom)
 
 
 def _write_csv(sheet: Sheet, path: Path) -> None:
-    """Write a table; its file appears complete or not at all."""
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")  # the file appears complete or not at all
     try:
         with new.open("w", encoding="utf-8", newline="") as file:
             file.write(_BOM if sheet.bom else "")
@@ -292,29 +265,27 @@ def _find_moodle_rows(sheet: Sheet, column: str | None) -> None:
     """Moodle's worksheet (`mod/assign/feedback/offline`) has a row for each participant of one assignment."""
     if column is not None:
         raise CourseError(f"{sheet.path.name} is from Moodle and has one assignment. Leave out --column.")
-    identifier, grade, maximum = (sheet.column(name) for name in ("Identifier", "Grade", "Maximum Grade"))
-    if identifier is None or grade is None or maximum is None:
+    if "maximum grade" not in sheet.columns:
         raise CourseError(f"{sheet.path.name} lacks the column Maximum Grade. Download Moodle's worksheet again.")
-    sheet.grade, sheet.comment = grade, sheet.column("Feedback comments")
-    name, changeable = sheet.column("Full name"), sheet.column("Grade can be changed")
+    sheet.grade, sheet.comment = sheet.columns["grade"], sheet.columns.get("feedback comments")
     rows = []
     for cells in sheet.cells[1:]:
-        if number := _NUMBER_AT_END.search(cells[identifier].strip()):
-            locked = changeable is not None and cells[changeable].strip().casefold() == "no"
+        values = {name: cells[place] for name, place in sheet.columns.items()}
+        if number := re.search(r"[0-9]+$", values["identifier"].strip()):
+            locked = values.get("grade can be changed", "").strip().casefold() == "no"
             why = "Moodle does not allow their grade to be changed" if locked else ""
-            rows.append(Row(cells, number[0], "" if name is None else cells[name], cells[maximum], why))
+            rows.append(Row(cells, number[0], values.get("full name", ""), values["maximum grade"], why))
     sheet.rows = rows
 
 
 def _find_canvas_rows(sheet: Sheet, column: str | None) -> None:
     """Canvas's gradebook (`lib/gradebook_importer.rb`) has columns like "Attention (123)"."""
     sheet.platform, sheet.grade = "Canvas", _canvas_column(sheet, column)
-    points = next((row for row in sheet.cells if "Points Possible" in row[0]), None)
-    if points is None:
+    if not (points := next((row for row in sheet.cells if "Points Possible" in row[0]), None)):
         raise CourseError(f"{sheet.path.name} lacks the row Points Possible. Export Canvas's gradebook again.")
     if "read only" in points[sheet.grade]:
-        name = sheet.header[sheet.grade]
-        raise CourseError(f"Canvas computes the column {name} itself. Name another column with --column.")
+        computed = f"Canvas computes the column {sheet.header[sheet.grade]} itself"
+        raise CourseError(f"{computed}. Name another column with --column.")
     number = sheet.header.index("ID")
     rows = []
     for cells in sheet.cells[1:]:
@@ -326,12 +297,10 @@ def _find_canvas_rows(sheet: Sheet, column: str | None) -> None:
 
 
 def _canvas_column(sheet: Sheet, wanted: str | None) -> int:
-    """Return the column of an assignment by its name, its number, or a unique part of its name."""
     names = sheet.header
     numbers = {place: match[1] for place, name in enumerate(names) if (match := _CANVAS_COLUMN.fullmatch(name))}
-    chosen = [place for place in numbers if wanted is None or wanted in (names[place], numbers[place])]
-    if wanted is not None and not chosen:
-        chosen = [place for place in numbers if wanted.casefold() in names[place].casefold()]
+    exact = [place for place in numbers if wanted in (names[place], numbers[place])]
+    chosen = exact or [place for place in numbers if (wanted or "").casefold() in names[place].casefold()]
     if len(chosen) == 1:
         return chosen[0]
     listed = ", ".join(names[place] for place in numbers) or "none"
@@ -339,7 +308,6 @@ def _canvas_column(sheet: Sheet, wanted: str | None) -> int:
 
 
 def _row_of(person: Person, rows: Sequence[Row], result: SubmissionResult | None) -> Row | str:
-    """Return the row for the grade of a person, or why there is none."""
     found = [row for row in rows if row.number == person.number]
     if len(found) != 1:
         return f"the table has {len(found) or 'no'} row{'s' * bool(found)} with their number {person.number}"
@@ -354,17 +322,8 @@ def _row_of(person: Person, rows: Sequence[Row], result: SubmissionResult | None
 
 
 def _letters(name: str) -> str:
-    """Return a name without what platforms change in file names: spaces, punctuation, case and accents."""
+    # Platforms change spaces, punctuation, case and accents of a name in file names.
     return "".join(char for char in unicodedata.normalize("NFKD", name).casefold() if char.isalnum())
-
-
-def _write_comment(row: Row, place: int, result: SubmissionResult) -> bool:
-    """Write points and reason as HTML; return False if the row has a comment from a teacher."""
-    if row.cells[place].strip() and not _OUR_COMMENT.match(row.cells[place]):
-        return False
-    text = f"{result.score:g} of {result.max_score:g} points. {result.reason}"
-    row.cells[place] = html.escape(without_formulas(text), quote=False)
-    return True
 
 
 def _number_in(text: str) -> float:
@@ -373,9 +332,3 @@ def _number_in(text: str) -> float:
         return 0.0
     whole, mark, decimals = text.strip().replace(",", ".").rpartition(".")
     return float(f"{whole.replace('.', '')}{mark}{decimals}")
-
-
-def _number_like(value: float, example: str) -> str:
-    """Write a number with two decimals, after a comma if the example has a comma there."""
-    comma = "," in example and example.rfind(",") > example.rfind(".")
-    return f"{value:.2f}".replace(".", "," if comma else ".")

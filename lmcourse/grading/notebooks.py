@@ -29,14 +29,14 @@ FORMAT_VERSIONS = (2, 3, 4)  # of nbformat; before 4, cells were in worksheets
 IMAGE_MIME_TYPES = ("image/png", "image/jpeg")  # pictures that are kept: they cannot hold a script
 
 _SHORTEN_IT = "Remove what the answers do not need, and hand it in again."
+_TOO_MANY_CELLS = f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}"
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
-_v4 = cast(Any, v4)
 
 
 def new_notebook(**parts: Any) -> NotebookNode:
     """Return a notebook."""
-    return cast(NotebookNode, _v4.new_notebook(**parts))
+    return cast(NotebookNode, v4.new_notebook(**parts))
 
 
 def new_code_cell(source: str = "", **parts: Any) -> NotebookNode:
@@ -55,14 +55,14 @@ def new_raw_cell(source: str = "", **parts: Any) -> NotebookNode:
 
 
 def _new_cell(kind: str, source: str, **parts: Any) -> NotebookNode:
-    """Make a cell without nbformat's validation, which is slow; notebooks are validated as a whole."""
+    # nbformat's own functions validate each cell, which is slow; notebooks are validated as a whole.
     cell = {"id": uuid4().hex[:8], "cell_type": kind, "metadata": {}, "source": source}
     return cast(NotebookNode, from_dict({**cell, **parts}))
 
 
 def new_output(kind: str, **parts: Any) -> NotebookNode:
     """Return an output: "stream", "error", "display_data" or "execute_result"."""
-    return cast(NotebookNode, _v4.new_output(kind, **parts))
+    return cast(NotebookNode, v4.new_output(kind, **parts))
 
 
 def error_output(name: str, sentence: str) -> NotebookNode:
@@ -89,10 +89,8 @@ def read_submission(path: Path) -> NotebookNode:
     except UnreadableError as error:
         raise UnreadableError(f"{name} {error}") from error
     except Exception as error:  # JSON of an unexpected shape leads to many kinds of errors
-        raise UnreadableError(
-            f"{name} cannot be read as a notebook ({_why_unreadable(error, data)}). Open it in JupyterLab, save it and "
-            "hand it in again."
-        ) from error
+        problem = f"{name} cannot be read as a notebook ({_why_unreadable(error, data)})"
+        raise UnreadableError(f"{problem}. Open it in JupyterLab, save it and hand it in again.") from error
     if problem := size_problem(notebook):
         raise UnreadableError(f"{name} {problem}")
     return notebook
@@ -101,7 +99,7 @@ def read_submission(path: Path) -> NotebookNode:
 def size_problem(notebook: NotebookNode) -> str:
     """Return the size limit that a notebook exceeds, as the end of a sentence, or an empty text."""
     if len(notebook.cells) > MAX_CELLS:
-        return f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}"
+        return _TOO_MANY_CELLS
     if sum(len(cell.source) for cell in notebook.cells) > MAX_SOURCE_CHARS:
         return f"has more than {MAX_SOURCE_CHARS:,} characters in its cells. {_SHORTEN_IT}"
     return ""
@@ -124,7 +122,7 @@ def attached_pictures(attachments: Any) -> dict[str, dict[str, str]]:
 
 def _parsed(data: bytes) -> Any:
     text = data.decode(json.detect_encoding(data))
-    if sum(text.count(mark) for mark in ",:[{") > MAX_VALUES:
+    if sum(map(text.count, ",:[{")) > MAX_VALUES:
         raise UnreadableError("holds too much data. Clear its outputs and hand it in again.")
     return json.loads(text)
 
@@ -133,54 +131,43 @@ def _notebook(data: Any) -> NotebookNode:
     version = data["nbformat"]
     if version not in FORMAT_VERSIONS:
         number = escaped_name(str(version)) if isinstance(version, int) else "unknown"
-        raise UnreadableError(
-            f"has notebook format {number}, which this course does not read. Save it as format 4 and hand it in again."
-        )
-    if version == max(FORMAT_VERSIONS):
-        cells = data["cells"]
-    else:
-        cells = [cell for sheet in data["worksheets"] for cell in sheet["cells"]]
+        advice = "which this course does not read. Save it as format 4 and hand it in again."
+        raise UnreadableError(f"has notebook format {number}, {advice}")
+    sheets = [data] if version == max(FORMAT_VERSIONS) else data["worksheets"]
+    cells = [cell for sheet in sheets for cell in sheet["cells"]]
     if len(cells) > MAX_CELLS:  # checked here too, before the cells are made
-        raise UnreadableError(f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}")
-    made = _with_unique_ids([_cell(cell) for cell in cells])
+        raise UnreadableError(_TOO_MANY_CELLS)
+    made = [_cell(cell) for cell in cells]
+    seen: set[str] = set()
+    for cell in made:
+        if cell["id"] in seen:  # copied, with its id
+            cell["id"] = new_code_cell()["id"]
+        seen.add(cell["id"])
     return new_notebook(cells=made, metadata=_metadata(data.get("metadata")))
 
 
 def _cell(cell: Any) -> NotebookNode:
     kind = cell["cell_type"]
     source = cell["source"] if "source" in cell else cell["input"]  # before format 4
-    if not isinstance(source, str) and not _is_list_of_texts(source):
+    if not _is_text(source):
         raise ValueError("a cell without text")
     text = replace_surrogates("".join(source))
-    metadata = cell.get("metadata")
+    metadata, cell_id = cell.get("metadata"), cell.get("id")
     nbgrader = _plain_values(metadata.get("nbgrader")) if isinstance(metadata, dict) else {}
     parts: dict[str, Any] = {"metadata": {"nbgrader": nbgrader} if nbgrader else {}}
-    cell_id = cell.get("id")
     if isinstance(cell_id, str) and _ID.fullmatch(cell_id):
         parts["id"] = cell_id
     if kind == "code":
         return new_code_cell(text, **parts)
-    made = (new_markdown_cell if kind in ("markdown", "heading") else new_raw_cell)(text, **parts)
     if pictures := attached_pictures(cell.get("attachments")):
-        made["attachments"] = pictures
-    return made
-
-
-def _with_unique_ids(cells: list[NotebookNode]) -> list[NotebookNode]:
-    """Give a new id to each cell whose id an earlier cell has."""
-    seen: set[str] = set()
-    for cell in cells:
-        if cell["id"] in seen:
-            cell["id"] = new_code_cell()["id"]
-        seen.add(cell["id"])
-    return cells
+        parts["attachments"] = pictures
+    return (new_markdown_cell if kind in ("markdown", "heading") else new_raw_cell)(text, **parts)
 
 
 def _metadata(metadata: Any) -> dict[str, Any]:
-    """Keep the kernel and grading's own notes. `RestoreCells` drops notes that a learner forged."""
-    if not isinstance(metadata, dict):
-        return {}
-    kept = {key: _plain_values(metadata.get(key)) for key in (METADATA_KEY, "kernelspec")}
+    # `RestoreCells` drops notes that a learner forged.
+    known = metadata if isinstance(metadata, dict) else {}
+    kept = {key: _plain_values(known.get(key)) for key in (METADATA_KEY, "kernelspec")}
     if not all(isinstance(kept["kernelspec"].get(key), str) for key in ("name", "display_name")):
         del kept["kernelspec"]
     return {key: value for key, value in kept.items() if value}
@@ -194,17 +181,17 @@ def _plain_values(data: Any) -> dict[str, Any]:
             kept[replace_surrogates(key)] = replace_surrogates(value)
         elif isinstance(value, (int, float)):
             kept[replace_surrogates(key)] = value
-        elif _is_list_of_texts(value):
-            kept[replace_surrogates(key)] = [replace_surrogates(item) for item in value]
+        elif _is_text(value):
+            kept[replace_surrogates(key)] = [replace_surrogates(line) for line in value]
     return kept
 
 
-def _is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+def _is_text(value: Any) -> bool:
+    """Return True for a text, in one part or in a list of parts."""
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(part, str) for part in value))
 
 
 def _why_unreadable(error: Exception, data: bytes) -> str:
-    """Return what is wrong with a file, in a few words."""
     if not data.strip():
         return "it is empty"
     if b"\n<<<<<<< " in data:
@@ -214,6 +201,4 @@ def _why_unreadable(error: Exception, data: bytes) -> str:
         return f"it is cut off in line {error.lineno}" if cut_off else f"line {error.lineno} is not JSON"
     if isinstance(error, UnicodeDecodeError):
         return "its text is not UTF-8"
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    return "it lacks parts that every notebook has"
+    return "it is nested too deeply" if isinstance(error, RecursionError) else "it lacks parts that every notebook has"

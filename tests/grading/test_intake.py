@@ -18,6 +18,7 @@ from lmcourse.grading.intake import ME, Assignment, Submission, assignments, fin
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAME = "tiny.ipynb"
 TINY, OTHER = "01-tiny", "02-other"
+Known = dict[str, Assignment]
 
 
 def cell(cell_id: str, marked: bool = True) -> dict[str, Any]:
@@ -42,9 +43,9 @@ def hand_in(folder: Path, name: str = NAME, text: str = SOUND) -> Path:
 
 
 @pytest.fixture
-def known(tmp_path: Path) -> dict[str, Assignment]:
+def known(tmp_path: Path) -> Known:
     hand_in(tmp_path / "course" / "solutions" / TINY)
-    hand_in(tmp_path / "course" / "solutions" / OTHER, "other.ipynb", notebook(cell("scan"), cell("check_scan")))
+    hand_in(tmp_path / "course" / "solutions" / OTHER, "other.ipynb", notebook(cell("scan")))
     return assignments(tmp_path / "course")
 
 
@@ -54,7 +55,7 @@ def school(tmp_path: Path) -> Path:
     return hand_in(tmp_path / "class" / "alice" / TINY).parents[2]
 
 
-def found(school: Path, known: dict[str, Assignment]) -> dict[str, Submission]:
+def found(school: Path, known: Known) -> dict[str, Submission]:
     """What was found by student, without alice, whose notebook is always found."""
     by_student = {each.student: each for each in find_submissions([school], known)}
     for each in by_student.values():
@@ -66,11 +67,8 @@ def found(school: Path, known: dict[str, Assignment]) -> dict[str, Submission]:
     return by_student
 
 
-def test_assignments_are_in_the_source_folder(tmp_path: Path, known: dict[str, Assignment]) -> None:
-    assert {name: sorted(each.cell_ids) for name, each in known.items()} == {
-        TINY: ["check_ulp", "ulp"],
-        OTHER: ["check_scan", "scan"],
-    }
+def test_assignments_are_in_the_source_folder(tmp_path: Path, known: Known) -> None:
+    assert {name: each.cell_ids for name, each in known.items()} == {TINY: {"check_ulp", "ulp"}, OTHER: {"scan"}}
     hand_in(tmp_path / "course" / "source" / "03-new", "new.ipynb")
     assert [*assignments(tmp_path / "course", "source")] == ["03-new"]
     with pytest.raises(CourseError, match=r"There are no notebooks in .*solutions, and grading needs them"):
@@ -81,81 +79,67 @@ def test_assignments_are_in_the_source_folder(tmp_path: Path, known: dict[str, A
     ("make", "told"),
     [
         (lambda folder: None, f"No notebook was handed in: {TINY}/{NAME} is missing."),
-        (lambda folder: (folder / NAME).symlink_to("/etc/passwd"), f"{NAME} is a link"),
         (lambda folder: (folder / NAME).symlink_to(f"../../alice/{TINY}/{NAME}"), f"{NAME} is a link"),
-        (lambda folder: (folder / NAME).mkdir(), f"{NAME} is a folder"),
         (lambda folder: os.mkfifo(folder / "other.ipynb"), "other.ipynb is not an ordinary file"),
-        (lambda folder: (folder / NAME).write_bytes(b"PK\x03\x04"), "is an archive, such as a zip. Unpack it"),
         (lambda folder: (folder / "my.zip").touch(), "my.zip is an archive. Unpack it and hand in the notebook itself"),
         (lambda folder: hand_in(folder / TINY), f"one folder too deep. Move {TINY}/{NAME} to {TINY}/{NAME}."),
         (lambda folder: (folder / "deep").symlink_to(f"../../alice/{TINY}"), "No notebook was handed in"),
-        (lambda folder: hand_in(folder, f"._{NAME}"), "No notebook was handed in"),
     ],
 )
 def test_a_folder_without_notebook_is_explained(
-    school: Path, known: dict[str, Assignment], make: Callable[[Path], object], told: str
+    school: Path, known: Known, make: Callable[[Path], object], told: str
 ) -> None:
     folder = school / "bob" / TINY
     folder.mkdir(parents=True)
     make(folder)
-    submission = found(school, known)["bob"]
-    assert told in submission.problem
-    assert submission.assignment is known[TINY]
+    assert told in found(school, known)["bob"].problem
 
 
 @pytest.mark.parametrize(
     ("files", "meant"),
     [
         ({NAME: STRANGE, "a.ipynb": SOUND, NAME.upper(): SOUND}, NAME),
-        ({NAME: SOUND, "beside.zip": ""}, NAME),
-        ({NAME.upper(): "{"}, NAME.upper()),
-        ({"-rf.ipynb": SOUND}, "-rf.ipynb"),
-        ({"x" * 249 + ".ipynb": SOUND}, "x" * 249 + ".ipynb"),
         ({"caf\udce9.ipynb": SOUND, f"._{NAME}": ""}, "caf\udce9.ipynb"),
         ({"a.ipynb": "{", "b.ipynb": STRANGE, "Tiny (2).ipynb": SOUND, "z.ipynb": SOUND}, "Tiny (2).ipynb"),
         ({"a.ipynb": STRANGE, "b.ipynb": notebook(cell("scan")), "c.ipynb": CLEARED}, "c.ipynb"),
-        ({"a.ipynb": "{", "b.ipynb": STRANGE}, "a.ipynb"),
         ({f"{n:02}.ipynb": "{" if n < 20 else SOUND for n in range(21)}, "00.ipynb"),
     ],
-    ids=range(10),
 )
 def test_the_right_notebook_of_a_folder_is_chosen(
-    school: Path, known: dict[str, Assignment], files: dict[str, str], meant: str
+    school: Path, known: Known, files: dict[str, str], meant: str
 ) -> None:
     for name, text in files.items():
         hand_in(school / "bob" / TINY, name, text)
     assert found(school, known)["bob"].notebook == school / "bob" / TINY / meant
 
 
-@pytest.mark.parametrize("name", ["b", "two words", "b" * 128, "élève", "a,b", "{x}", "_b", "b.c-d+e@f", "赵敏", "b;c"])
-def test_plain_names_are_student_ids(school: Path, known: dict[str, Assignment], name: str) -> None:
-    path = hand_in(school / unicodedata.normalize("NFD", name) / TINY)
-    assert found(school, known)[name].notebook == path
+def test_names_of_folders_are_student_ids(school: Path, known: Known) -> None:
+    names = ("two words", "b" * 128, "élève", "a,b", "{x}", "_b", "b.c-d+e@f", "赵敏", "b;c")
+    paths = {name: hand_in(school / unicodedata.normalize("NFD", name) / TINY) for name in names}
+    assert {student: each.notebook for student, each in found(school, known).items()} == paths
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("names", "told"),
     [
-        *(
-            (name, "cannot be a student id")
-            for name in ("<img src=x onerror=alert()>", "a&b", "o'brien", 'q"', "*[x]?")
-        ),
-        *((name, "cannot be a student id") for name in ("=1+1", "+1", "-rf", "@sum", ".x", "__x", " a", "a ")),
-        *((name, "cannot be printed") for name in ("bob\nalice 10/10", "bob\udce9", "\u202ebob", "\x1b[2Jbob")),
-        *((name, "has another meaning here") for name in (ME, TINY, OTHER)),
-        ("b" * 129, "more than 128 characters"),
+        (("<img src=x onerror=alert()>", "a&b", "o'brien", 'q"', "*[x]?"), "cannot be a student id"),
+        (("=1+1", "+1", "-rf", "@sum", ".x", "__x", " a", "a "), "cannot be a student id"),
+        (("bob\nalice 10/10", "bob\udce9", "\u202ebob", "\x1b[2Jbob"), "cannot be printed"),
+        ((ME, TINY), "has another meaning here"),
+        (("b" * 129,), "more than 128 characters"),
     ],
 )
 def test_other_names_are_rejected_for_one_student(
-    school: Path, known: dict[str, Assignment], name: str, told: str
+    school: Path, known: Known, names: tuple[str, ...], told: str
 ) -> None:
-    hand_in(school / name / TINY)
-    (submission,) = found(school, known).values()
-    assert submission.assignment is None
-    assert told in submission.problem
+    for name in names:
+        hand_in(school / name / TINY)
+    problems = [each.problem for each in found(school, known).values() if each.assignment is None]
+    assert len(problems) == len(names)
+    assert all(told in problem for problem in problems)
 
 
-def test_every_folder_of_a_class_gets_its_line(school: Path, known: dict[str, Assignment]) -> None:
+def test_every_folder_of_a_class_gets_its_line(school: Path, known: Known) -> None:
     for name in (".git", "__MACOSX/alice", ".ipynb_checkpoints"):
         (school / name).mkdir(parents=True)
     hand_in(school / "bob")
@@ -171,23 +155,17 @@ def test_every_folder_of_a_class_gets_its_line(school: Path, known: dict[str, As
         "eve": f"The folder {TINY} is a link",
     }
     (school.parent / "link").symlink_to(school)
-    assert {each.student for each in find_submissions([school.parent / "link"], known)} == {
-        "alice",
-        *("bob", "carol", "dave", "eve"),
-    }
+    assert len(find_submissions([school.parent / "link"], known)) == 5
 
 
-@pytest.mark.parametrize(
-    "text", [SOUND, CLEARED, SOUND.replace('"id"', '"x"'), notebook(cell("check_ulp", marked=False), cell("mine"))]
-)
-def test_own_notebooks_are_recognised_by_cells(tmp_path: Path, known: dict[str, Assignment], text: str) -> None:
+@pytest.mark.parametrize("text", [CLEARED, SOUND.replace('"id"', '"x"'), notebook(cell("check_ulp", marked=False))])
+def test_own_notebooks_are_recognised_by_cells(tmp_path: Path, known: Known, text: str) -> None:
     path = hand_in(tmp_path / "mine", "my notes (2).ipynb", text)
     (submission,) = find_submissions([path], known)
     assert (submission.student, submission.own, submission.notebook) == (ME, True, path)
     assert submission.assignment is known[TINY]
-    before = submission.digest
-    hand_in(tmp_path / "mine", "my notes (2).ipynb", text + " ")
-    assert find_submissions([path], known)[0].digest != before != ""
+    path.write_text(text + " ")
+    assert find_submissions([path], known)[0].digest != submission.digest != ""
 
 
 def test_course_notebooks_are_recognised_by_cell_ids(tmp_path: Path) -> None:
@@ -201,23 +179,13 @@ def test_course_notebooks_are_recognised_by_cell_ids(tmp_path: Path) -> None:
         assert submission.assignment is each
 
 
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        (b"PK\x03\x04", "is an archive"),
-        (b"%PDF", "is a PDF"),
-        (b"{", "it is cut off in line 1"),
-        (STRANGE.encode(), "belongs to no assignment of this course. Is it the right file?"),
-    ],
-)
-def test_a_wrong_own_file_is_explained(tmp_path: Path, known: dict[str, Assignment], data: bytes, told: str) -> None:
-    (tmp_path / "my notes.ipynb").write_bytes(data)
-    (submission,) = find_submissions([tmp_path / "my notes.ipynb"], known)
-    assert told in submission.problem
-    assert (submission.assignment, submission.own) == (None, True)
-    (tmp_path / NAME).write_bytes(data)  # the file name is enough to know the points that were possible
-    (submission,) = find_submissions([tmp_path / NAME], known)
-    assert submission.assignment is known[TINY]
+def test_a_wrong_own_file_is_explained(tmp_path: Path, known: Known) -> None:
+    for text, told in (("%PDF", "is a PDF"), (STRANGE, "belongs to no assignment of this course. Is it the right")):
+        (submission,) = find_submissions([hand_in(tmp_path, "my notes.ipynb", text)], known)
+        assert told in submission.problem
+        assert (submission.assignment, submission.own) == (None, True)
+        # The file name is enough to know the points that were possible.
+        assert find_submissions([hand_in(tmp_path, NAME, text)], known)[0].assignment is known[TINY]
 
 
 @pytest.mark.parametrize(
@@ -230,27 +198,20 @@ def test_a_wrong_own_file_is_explained(tmp_path: Path, known: dict[str, Assignme
         (f"{TINY}/{NAME}", False, [(ME, TINY)]),
     ],
 )
-@pytest.mark.parametrize("submitted", [False, True])
 def test_folders_belong_to_bob_or_to_the_learner(
-    tmp_path: Path,
-    known: dict[str, Assignment],
-    where: str,
-    of_class: bool,
-    who: list[tuple[str, str]],
-    submitted: bool,
+    tmp_path: Path, known: Known, where: str, of_class: bool, who: list[tuple[str, str]]
 ) -> None:
-    folder = tmp_path / ("submitted" if submitted else "work") / "bob"
-    hand_in(folder / TINY)
-    hand_in(folder / OTHER, "other.ipynb")
-    (folder / "photos").mkdir()
-    if submitted and not where.endswith(NAME):
-        who = [("bob", TINY), *([("bob", OTHER), ("bob", "")] if where == "." else [])]
-    submissions = find_submissions([folder / where], known, of_class=of_class)
-    assert [(each.student, each.assignment.id if each.assignment else "") for each in submissions] == who
-    assert all(each.own == (each.student == ME) for each in submissions)
+    in_submitted = {".": [("bob", TINY), ("bob", OTHER), ("bob", "")], TINY: [("bob", TINY)]}.get(where, who)
+    for folder, expected in ((tmp_path / "work" / "bob", who), (tmp_path / "submitted" / "bob", in_submitted)):
+        hand_in(folder / TINY)
+        hand_in(folder / OTHER, "other.ipynb")
+        (folder / "photos").mkdir()
+        submissions = find_submissions([folder / where], known, of_class=of_class)
+        assert [(each.student, each.assignment.id if each.assignment else "") for each in submissions] == expected
+        assert all(each.own == (each.student == ME) for each in submissions)
 
 
-def test_wrong_paths_are_rejected(tmp_path: Path, school: Path, known: dict[str, Assignment]) -> None:
+def test_wrong_paths_are_rejected(tmp_path: Path, school: Path, known: Known) -> None:
     (tmp_path / "empty").mkdir()
     hand_in(tmp_path / "group" / "alice" / TINY)
     for paths, told in (
@@ -267,70 +228,56 @@ SAVED = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
-def came(folder: Path, text: str | bytes, saved: datetime = SAVED) -> tuple[str, str]:
+def came(folder: Path, text: str, saved: datetime = SAVED) -> tuple[str, str]:
     """The time that counts, to the second, and the note."""
     path = hand_in(folder)
     os.utime(path, (saved.timestamp(), saved.timestamp()))
-    path.with_name("timestamp.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.with_name("timestamp.txt").write_bytes(text.encode(errors="surrogateescape"))
     found = hand_in_time(path)
     assert not found.text or found.text.endswith(" UTC")
     return found.text[:19], found.note
 
 
 @pytest.mark.parametrize(
-    ("zone", "utc"),
+    ("zones", "utc"),
     [
-        *((zone, "01 23:59") for zone in ("", " UTC", "Z", " utc", " GMT", "z", "+00:00", "-0000", " UTC+0", "\n")),
-        *((zone, "01 18:29") for zone in (" +0530", "+05:30", " +5:30", " UTC+5:30", "+0530", " gmt+0530")),
-        *((zone, "02 03:29") for zone in (" -0330", "-03:30", " UTC-3:30")),
-        *((zone, "01 21:59") for zone in (" +02", "+02:00", " UTC+2", " +2", "+0200", " GMT+2")),
-        (" +0545", "01 18:14"),
-        (" +14:00", "01 09:59"),
-        (" -1200", "02 11:59"),
+        (("", " UTC", "Z", " utc", " GMT", "z", "+00:00", "-0000", " UTC+0", "\n"), "01 23:59"),
+        ((" +0530", "+05:30", " +5:30", " UTC+5:30", " gmt+0530"), "01 18:29"),
+        ((" -0330", "-03:30", " UTC-3:30"), "02 03:29"),
+        ((" +02", "+02:00", " UTC+2", " +2", "+0200"), "01 21:59"),
+        ((" +14:00",), "01 09:59"),
     ],
 )
-@pytest.mark.parametrize("start", ["2026-03-01 23:59", "2026-03-01 23:59:00", "2026-03-01T23:59:00.123456789"])
-def test_time_zones_have_hours_and_minutes(tmp_path: Path, start: str, zone: str, utc: str) -> None:
-    assert came(tmp_path, start + zone) == (f"2026-03-{utc}:00", "")
+def test_time_zones_have_hours_and_minutes(tmp_path: Path, zones: tuple[str, ...], utc: str) -> None:
+    for start in ("2026-03-01 23:59", "2026-03-01 23:59:00", "2026-03-01T23:59:00.123456789"):
+        for zone in zones:
+            assert came(tmp_path, start + zone) == (f"2026-03-{utc}:00", "")
 
 
 @pytest.mark.parametrize(
-    "zone", ["PST", "CEST", "CET", "IST", "EST5EDT", "Europe/Berlin", "A", "+14:01", "-1500", "+99:00"]
-)
-def test_unknown_time_zones_are_not_accepted(tmp_path: Path, zone: str) -> None:
-    assert came(tmp_path, f"2026-03-01 23:59:00 {zone}") == (
-        "2026-03-05 12:00:00",
-        f"timestamp.txt is not accepted (its time zone {zone} is unknown); the time at which the notebook was saved "
-        "counts, 2026-03-05 12:00 UTC.",
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
+    ("texts", "why"),
     [
+        (("2026-02-31 12:00", "yesterday", "01/03/2026 12:00", "٢٠٢٦-03-01 12:00", "\udcff"), "it holds no date"),
+        (("0001-01-01 00:00 +01:00", "9999-12-31 23:59 -14:00", "2026-03-01 12:00 ../x"), "it holds no date"),
         *(
-            (f"2026-{rest}", "it holds no date")
-            for rest in ("02-31 12:00", "03-01 24:00", "03-01 23:60", "13-01 12:00")
+            ((f"2026-03-01 12:00 {zone}",), f"its time zone {zone} is unknown")
+            for zone in ("CEST", "EST5EDT", "Europe/Berlin", "+14:01", "-1500", "+530", "+0560")
         ),
-        *((text, "it holds no date") for text in ("yesterday", "01/03/2026 12:00", "٢٠٢٦-03-01 12:00", "2026-03-01")),
-        *((text, "it holds no date") for text in ("0001-01-01 00:00 +01:00", "2026-03-01 12:00 ../../etc/x", "\ud800")),
-        *((f"2026-03-01 12:00 {zone}", f"its time zone {zone} is unknown") for zone in ("+530", "+0560", "UTC+15")),
-        (b"\xff\xfe\x00", "it holds no date"),
-        (b"PK\x03\x04", "it is not a text file"),
-        (f"{LATER:%Y-%m-%d %H:%M}", "it is in the future"),
-        ("2019-12-31 23:59", "it is before the course was released"),
-        ("9999-12-31 23:59 -14:00", "it holds no date"),
+        (("PK\x03\x04",), "it is not a text file"),
+        ((f"{LATER:%Y-%m-%d %H:%M}",), "it is in the future"),
+        (("2019-12-31 23:59",), "it is before the course was released"),
     ],
 )
-def test_impossible_times_are_not_accepted(tmp_path: Path, text: str | bytes, why: str) -> None:
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    assert came(tmp_path, data)[1].startswith(f"timestamp.txt is not accepted ({why}); the time at which the notebook")
-    note = f"timestamp.txt is not accepted ({why}); the time of handing in is unknown."
-    for saved in (LATER, datetime(1990, 1, 1, tzinfo=UTC)):
-        assert came(tmp_path, data, saved) == ("", note)
+def test_impossible_times_are_not_accepted(tmp_path: Path, texts: tuple[str, ...], why: str) -> None:
+    saved = "the time at which the notebook was saved counts, 2026-03-05 12:00 UTC."
+    for text in texts:
+        assert came(tmp_path, text) == ("2026-03-05 12:00:00", f"timestamp.txt is not accepted ({why}); {saved}")
+        for time in (LATER, datetime(1990, 1, 1, tzinfo=UTC)):
+            note = f"timestamp.txt is not accepted ({why}); the time of handing in is unknown."
+            assert came(tmp_path, text, time) == ("", note)
 
 
-def test_hand_in_time_may_be_unknown(tmp_path: Path, known: dict[str, Assignment], school: Path) -> None:
+def test_hand_in_time_may_be_unknown(tmp_path: Path, known: Known, school: Path) -> None:
     assert came(tmp_path, " \n") == ("", "")
     (tmp_path / "timestamp.txt").unlink()
     assert hand_in_time(tmp_path / NAME).text == ""

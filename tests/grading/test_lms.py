@@ -20,12 +20,12 @@ CELLS = [{"cell_type": "code", "id": "ulp", "metadata": {"nbgrader": {"grade_id"
 SOUND = json.dumps({"nbformat": 4, "cells": CELLS})
 OTHER = json.dumps({"nbformat": 4, "cells": []})
 NAME = "tiny.ipynb"
+EVE = "Eve_1000009_assignsubmission_file_Ada Lovelace_1000001_assignsubmission_file_x.ipynb"  # a forged name
 
 MOODLE = (
-    '\ufeffIdentifier,"Full name","Email address",Status,Grade,"Maximum Grade","Grade can be changed",'
-    '"Last modified (submission)","Online text","Last modified (grade)","Feedback comments"\n'
-    'Participant 1000001,"Ada Lovelace",ada@example.org,"Submitted for grading - ",,100.00,Yes,'
-    '"Sunday, 1 March 2026, 9:00 AM","<p>a, ""b""\nc</p>",-,\n'
+    '\ufeffIdentifier,"Full name",Email,Status,Grade,"Maximum Grade","Grade can be changed",Modified,Text,Modified,'
+    '"Feedback comments"\n'
+    'Participant 1000001,"Ada Lovelace",a@example.org,"Submitted",,100.00,Yes,-,"<p>a, ""b""\nc</p>",-,\n'
     'Participant 1000002,"Zoë O\'Neill",zoe@example.org,"Submitted",,100.00,Yes,-,,-,"<p>Well said.</p>"\n'
     "Participant 1000003,=cmd(),x@example.org,No submission,12.00,100.00,Yes,-,,-,\n"
     'Participant 1000004,"Jan Novák",jan@example.org,"Submitted",50.00,100.00,No,-,,-,\n'
@@ -89,9 +89,8 @@ def test_moodle_folders_belong_to_participants(tmp_path: Path, known: dict[str, 
         "Ed_1000006_assignsubmission_onlinetext_/onlinetext.html",
         "Flo_1000007_assignsubmission_file_/work.zip",
         f"=1_1000008_assignsubmission_file_{NAME}",  # older ones: files
-        "Eve_1000009_assignsubmission_file_Ada Lovelace_1000001_assignsubmission_file_x.ipynb",
-        "__MACOSX/x.ipynb",
-        "notes.txt",
+        EVE,
+        *("__MACOSX/x.ipynb", "notes.txt"),
     )
     downloaded(folder, f"{ada}/other.ipynb", text=OTHER)
     for age, name in enumerate((NAME, "new.ipynb", "other.ipynb")):
@@ -106,7 +105,7 @@ def test_moodle_folders_belong_to_participants(tmp_path: Path, known: dict[str, 
         "Lovelace, Byron": NAME,
         "Jan Novák 1000004": NAME,
         "Jan Novák 1000005": NAME,
-        "Eve": "Eve_1000009_assignsubmission_file_Ada Lovelace_1000001_assignsubmission_file_x.ipynb",
+        "Eve": EVE,
     }
     assert {student: each.problem.split(".")[0] for student, each in submissions.items() if each.problem} == {
         "Ed": "No notebook was handed in: tiny",
@@ -115,13 +114,13 @@ def test_moodle_folders_belong_to_participants(tmp_path: Path, known: dict[str, 
         "Gus": "The folder Gus_1000010_assignsubmission_file_ is a link",
         "Hal": "tiny",
     }
-    assert "work.zip is an archive. Unpack it and hand in" in submissions["Flo"].problem
     assert "tiny.ipynb is a link to another file" in submissions["Hal"].problem
-    download = download_in(folder)
-    assert download is not None
-    assert download.unknown == ("notes.txt",)
+    assert getattr(download_in(folder), "unknown", None) == ("notes.txt",)
     assert download_in(downloaded(tmp_path / "outer", f"in/Ada_1_assignsubmission_file_/{NAME}")) is not None
     assert download_in(tmp_path / "solutions") is None
+    other = downloaded(tmp_path / "other", "Ada_1_assignsubmission_file_/x.ipynb", text=OTHER)
+    with pytest.raises(CourseError, match="No notebook in this download belongs to an assignment"):
+        find_submissions([other], known)
 
 
 def test_canvas_files_belong_to_users(tmp_path: Path, known: dict[str, Assignment]) -> None:
@@ -130,36 +129,22 @@ def test_canvas_files_belong_to_users(tmp_path: Path, known: dict[str, Assignmen
         f"lovelaceada_LATE_12345_67890_{NAME}",
         f"müllerjosé_12346_67891_{NAME}",
         "müllerjosé_12346_100000_tiny-1.ipynb",
-        f"novakjan_12347_67892_{NAME}",
-        f"novakjan_12348_67893_{NAME}",
+        f"müllerjosé_12348_67893_{NAME}",
         "oneillzoe_12349_67894_text.html",
     )
     downloaded(folder, "müllerjosé_12346_100001_other.ipynb", text=OTHER)
-    newest = "müllerjosé_12346_100000_tiny-1.ipynb"  # by Canvas's number of the file
     assert {student: each.notebook and each.notebook.name for student, each in found(folder, known).items()} == {
         "lovelaceada_12345": f"lovelaceada_LATE_12345_67890_{NAME}",
-        "müllerjosé_12346": newest,
-        "novakjan_12347": f"novakjan_12347_67892_{NAME}",
-        "novakjan_12348": f"novakjan_12348_67893_{NAME}",
+        "müllerjosé_12346": "müllerjosé_12346_100000_tiny-1.ipynb",  # the newest, by Canvas's number of the file
+        "müllerjosé_12348": f"müllerjosé_12348_67893_{NAME}",
         "oneillzoe_12349": None,
     }
-    download = download_in(folder)
-    assert download is not None
-    assert [(each.name, each.number) for each in download.people if each.late] == [("lovelaceada", "12345")]
+    late = [each.number for each in getattr(download_in(folder), "people", ()) if each.late]
+    assert late == ["12345"]
 
 
-def test_wrong_downloads_are_rejected(tmp_path: Path, known: dict[str, Assignment]) -> None:
-    other = downloaded(tmp_path / "other", "Ada_1_assignsubmission_file_/x.ipynb", text=OTHER)
-    with pytest.raises(CourseError, match="No notebook in this download belongs to an assignment"):
-        find_submissions([other], known)
-    folders = [downloaded(tmp_path / group, f"Ada_1_assignsubmission_file_/{NAME}") for group in ("a", "b")]
-    with pytest.raises(CourseError, match="Ada is in two of these folders"):
-        find_submissions(folders, known)
-
-
-@pytest.mark.parametrize("name", ["Zoë Müller", "Zoe\u0308 Mu\u0308ller"])
-def test_a_mac_zip_matches_the_worksheet(tmp_path: Path, known: dict[str, Assignment], name: str) -> None:
-    place = f"{name}_1000002_assignsubmission_file_"
+def test_a_mac_zip_matches_the_worksheet(tmp_path: Path, known: dict[str, Assignment]) -> None:
+    place = "Zoe\u0308 Mu\u0308ller_1000002_assignsubmission_file_"
     shutil.make_archive(str(tmp_path / "in"), "zip", downloaded(tmp_path / "in", f"{'x' * len(place.encode())}/{NAME}"))
     data = (tmp_path / "in.zip").read_bytes().replace(b"x" * len(place.encode()), place.encode())
     (tmp_path / "in.zip").write_bytes(data)
@@ -187,7 +172,7 @@ def filled(
     path.write_text(text, encoding="utf-8", newline="")
     done = fill_in(read_sheet(path, persons, column), persons, given)
     assert path.read_bytes() == text.encode()
-    assert {*path.parent.iterdir()} == {path, done.path} == {path, path.with_stem(f"{path.stem}-graded")}
+    assert {*path.parent.glob("*.*")} == {path, done.path} == {path, path.with_stem(f"{path.stem}-graded")}
     assert (b"\r\n" in done.path.read_bytes()) == ("\r\n" in text)
     assert done.path.read_text(encoding="utf-8").startswith(text[:5])
     before, after = (
@@ -227,34 +212,26 @@ def test_moodle_worksheet_is_filled_in(tmp_path: Path) -> None:
 def test_canvas_gradebook_is_filled_in(tmp_path: Path) -> None:
     persons = people("Canvas", lovelaceada=12345, oneillzoë=12346, novákjan=12347)
     left, changes = filled(tmp_path / "g.csv", CANVAS, persons, results(*persons), "attention")
-    column = "Attention (101)"
-    assert changes == {("Lovelace, Ada", column): "6.50", ("O'Neill, Zoë", column): "6.50"}
+    assert changes == {(name, "Attention (101)"): "6.50" for name in ("Lovelace, Ada", "O'Neill, Zoë")}
     assert left == (
         "novákjan: Canvas has EX in their row. No grade was filled in.",
         "Student, Test: nothing was handed in; the row is unchanged.",
     )
-
-
-def test_semicolons_and_decimal_commas_are_kept(tmp_path: Path) -> None:
     text = "LastName;FirstName;ID;Section;Attention (101)\nPoints Possible;;;;13,00\nLovelace;Ada;1;A;\n"
-    ada = people("Canvas", lovelaceada=1)
-    assert filled(tmp_path / "g.csv", text, ada, results(*ada))[1] == {("Lovelace", "Attention (101)"): "6,50"}
+    changes = filled(tmp_path / "g.csv", text, people("Canvas", lovelaceada=1), results(*persons))[1]
+    assert changes == {("Lovelace", "Attention (101)"): "6,50"}
 
 
 def test_ungraded_work_gets_no_grade(tmp_path: Path) -> None:
     persons = people("Canvas", lovelaceada=12345, oneillzoë=12346, novákjan=12347)
-    given = {
-        "lovelaceada": Result("lovelaceada", 0.0, 0.0, "The name is none."),
-        "oneillzoë": Result("oneillzoë", 0.0, 26.0, "The grader failed.", failed=True),
-    }
+    none, failed = Result("", 0.0, 0.0, "The name is none."), Result("", 0.0, 26.0, "The grader failed.", failed=True)
+    given = {"lovelaceada": none, "oneillzoë": failed}
     left, changes = filled(tmp_path / "g.csv", CANVAS.replace("EX", ""), persons, given, "101")
     assert changes == {}
-    assert [line.split(". No")[0] for line in left[:3]] == [
-        *("lovelaceada: The name is none", "oneillzoë: The grader failed", "novákjan: they were not graded"),
-    ]
-    (tmp_path / "scale").mkdir()
+    reasons = ["lovelaceada: The name is none", "oneillzoë: The grader failed", "novákjan: they were not graded"]
+    assert [line.split(". No")[0] for line in left[:3]] == reasons
     ada = people("Moodle", Ada_Lovelace=1000001)
-    left, changes = filled(tmp_path / "scale" / "g.csv", MOODLE.replace("100.00", "Poor"), ada, results(*ada))
+    left, changes = filled(tmp_path / "g.csv", MOODLE.replace("100.00", "Poor"), ada, results(*ada))
     assert changes == {}
     assert "the table has “Poor” as the largest grade, not a number" in left[0]
 
@@ -264,28 +241,24 @@ def test_ungraded_work_gets_no_grade(tmp_path: Path) -> None:
     [
         (MOODLE, "x", "Leave out --column"),
         (MOODLE.replace("Maximum Grade", "Max"), None, "lacks the column Maximum Grade"),
-        (MOODLE.replace("Identifier", "Kennung"), None, "is neither Moodle's grading worksheet"),
+        ("Kennung,Name\n", None, "is neither Moodle's grading worksheet"),
         (CANVAS, None, r"with --column. The columns are: Warm-up \(100\), Attention \(101\)"),
         (CANVAS, "(10", "Name the assignment's column"),
-        (CANVAS, "Current Score", "Name the assignment's column"),
         (CANVAS.replace("Points Possible", ""), "101", "lacks the row Points Possible"),
         (CANVAS.replace("13.00", "(read only)"), "101", "Canvas computes the column Attention"),
         (CANVAS, "101", "is from Canvas. Grade a download from Canvas"),
         ("", None, "is empty"),
         ('Identifier,Grade\n"', None, "is not a CSV file"),
-        (b"\xff\xfeI", None, "is not UTF-8"),
+        ("\udcff", None, "is not UTF-8"),
     ],
 )
-def test_wrong_tables_are_rejected(text: str | bytes, column: str | None, told: str, tmp_path: Path) -> None:
-    (tmp_path / "g.csv").write_bytes(text.encode() if isinstance(text, str) else text)
+def test_wrong_tables_are_rejected(text: str, column: str | None, told: str, tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(CourseError, match=told):
         read_sheet(tmp_path / "g.csv", people("Moodle", Ada=1), column)
     (tmp_path / "g.csv").write_text(MOODLE)
     with pytest.raises(CourseError, match=r"g\.csv is from Moodle. Grade a download from Moodle with it"):
         read_sheet(tmp_path / "g.csv", [])  # a class that handed in without a platform
-    with pytest.raises(CourseError, match="cannot be read"):
-        read_sheet(tmp_path / "none.csv", people("Moodle", Ada=1), column)
-    assert len([*tmp_path.iterdir()]) == 1
 
 
 def test_csv_text_quotes_texts_and_has_no_formulas() -> None:
