@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from lmcourse.atomic import write_all
 from lmcourse.course import CHAPTERS
-from lmcourse.errors import CourseError
 from lmcourse.grading.lms import csv_text
 from lmcourse.grading.result import SubmissionResult
 from lmcourse.text import code_html, collapse_whitespace, replace_surrogates, shorten
@@ -106,24 +105,9 @@ def write_report(results: Sequence[SubmissionResult], folder: Path) -> list[Path
     Raises:
         CourseError: the folder or a file of it cannot be written.
     """
-    # A spreadsheet may hold the table open: it comes first, so that the page stays as old as the table.
-    texts = {"students.csv": _table(results), "report.html": _page(results)}
-    new = {folder / name: folder / f".{name}.{os.getpid()}.new" for name in texts}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, temporary in new.items():
-            temporary.write_text(texts[path.name], encoding="utf-8", newline="")
-        for path, temporary in new.items():
-            temporary.replace(path)
-    except OSError as error:
-        place = error.filename2 or error.filename
-        what_to_do = "Close it where it is open, or name another folder."
-        raise CourseError(f"The report cannot be written: {place}: {error.strerror}. {what_to_do}") from error
-    finally:
-        for temporary in new.values():
-            if folder.is_dir():
-                temporary.unlink(missing_ok=True)
-    return [folder / "report.html", folder / "students.csv"]
+    page, table = folder / "report.html", folder / "students.csv"
+    write_all({table: _table(results), page: _page(results)}, newline="")
+    return [page, table]
 
 
 def sections_of(results: Sequence[SubmissionResult]) -> list[Section]:

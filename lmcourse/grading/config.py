@@ -39,7 +39,6 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
         SaveAutoGrades,
     )
 
-    from lmcourse.grading.export import SafeCsvExportPlugin
     from lmcourse.grading.files import remove_links
     from lmcourse.grading.pages import (
         CleanForDisplay,
@@ -94,7 +93,6 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
     c.HTMLExporter.sanitize_html = True
     secure_formgrader()
-    c.ExportApp.plugin_class = SafeCsvExportPlugin
     c.GenerateFeedback.exporter_class = FeedbackExporter
     c.GenerateFeedback.preprocessors = [GetGrades, CSSHTMLHeaderPreprocessor]
 

@@ -151,11 +151,9 @@ def _with_printed(submitted: Submitted, names: Collection[str]) -> Submitted:
 
 
 class _Run:
-    """A run of a submission's cells, in as many processes as it takes.
+    """A run of a submission's cells, in as many processes as it takes; `losses` says how many may still be lost.
 
-    Args:
-        losses: gives something for each process that may still be lost.
-        before: texts that run before the first cell: printed solutions whose own cell may be gone.
+    `before` are texts that run before the first cell: printed solutions whose own cell may be gone.
     """
 
     def __init__(

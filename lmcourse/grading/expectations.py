@@ -58,5 +58,5 @@ class Expectations:
 
 @lru_cache(maxsize=256)
 def expectations(exercise: Exercise) -> Expectations:
-    """Return the expectations of an exercise: the same object each time."""
+    """Return the expectations of an exercise, the same object each time."""
     return Expectations(exercise)

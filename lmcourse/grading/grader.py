@@ -47,12 +47,10 @@ OLD_SECONDS = 86_400
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
-    """Grade notebooks without touching a file of theirs: one result for each, in the order they were given.
+    """Grade notebook files, and folders of `student/assignment/notebook.ipynb`, and change no file of theirs.
 
-    Args:
-        paths: notebook files, and folders of `student/assignment/notebook.ipynb`.
-        course: the root of the course, which holds `solutions/`.
-        options: how.
+    Returns:
+        One result for each, in the order they were given.
 
     Raises:
         CourseError: a path leads to no submission, the course has no solutions, or notebooks cannot be examined here.
@@ -340,12 +338,7 @@ def _examined(
     private: Sequence[Path],
     only: Mapping[Submission, str] = MappingProxyType({}),
 ) -> Examined:
-    """What came of each submission as soon as it is there: None if there was nothing to examine, or why the grader
-    failed.
-
-    Raises:
-        CourseError: nothing can be examined here.
-    """
+    """What came of each submission as soon as it is there: None if there is no notebook, or why the grader failed."""
     settings = options.settings(private)
     jobs: dict[Submission, Job] = {}
     for each, notebook in notebooks.items():

@@ -16,7 +16,6 @@ from __future__ import annotations
 import csv
 import html
 import io
-import os
 import re
 import unicodedata
 from collections import Counter
@@ -25,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from lmcourse.atomic import write_all
 from lmcourse.errors import CourseError
 from lmcourse.grading import files
 from lmcourse.text import collapse_whitespace, replace_surrogates
@@ -249,16 +249,9 @@ def _read_csv(path: Path) -> Sheet:
 
 
 def _write_csv(sheet: Sheet, path: Path) -> None:
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")  # the file appears complete or not at all
-    try:
-        with new.open("w", encoding="utf-8", newline="") as file:
-            file.write(_BOM if sheet.bom else "")
-            csv.writer(file, delimiter=sheet.delimiter, lineterminator=sheet.line_end).writerows(sheet.cells)
-        new.replace(path)
-    except OSError as error:
-        raise CourseError(f"{path} cannot be written ({error.strerror}). Close it in other programs.") from error
-    finally:
-        new.unlink(missing_ok=True)
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=sheet.delimiter, lineterminator=sheet.line_end).writerows(sheet.cells)
+    write_all({path: (_BOM if sheet.bom else "") + buffer.getvalue()}, newline="")
 
 
 def _find_moodle_rows(sheet: Sheet, column: str | None) -> None:

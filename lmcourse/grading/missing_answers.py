@@ -30,11 +30,7 @@ def is_missing(name: str, outcomes: Sequence[Outcome]) -> bool:
 def why_missing(name: str, cells: Sequence[Cell], failures: Mapping[int, str], others: Sequence[str]) -> str:
     """Return the likely reason why an exercise has no answer: its cell failed or is no Python, or the name differs.
 
-    Args:
-        name: of the exercise.
-        cells: of the notebook.
-        failures: what went wrong in a cell, by its number.
-        others: names that are right where they are, those of the other exercises.
+    `failures` says what went wrong in a cell, by its number; `others` are the names of the other exercises.
     """
     begin = f"`{name}` is not defined"
     for cell in cells:

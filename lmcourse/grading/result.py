@@ -102,14 +102,7 @@ def submission_result(
     max_points: Mapping[str, float],
     late: Lateness | None = None,
 ) -> SubmissionResult:
-    """Return the result of a submission.
-
-    Args:
-        student, assignment: whose, and of what.
-        graded: the notebook as grading left it.
-        points, max_points: earned and most points by graded cell.
-        late: how late it came.
-    """
+    """Return the result of a submission, from its graded notebook and the points by graded cell."""
     earned, most = ({name.removeprefix(CHECK_PREFIX): n for name, n in each.items()} for each in (points, max_points))
     late, notes, reports = late or Lateness(), graded.metadata.get(METADATA_KEY, {}), reports_in(graded)
     answers = {
@@ -155,10 +148,7 @@ def points_in(graded: NotebookNode) -> tuple[dict[str, float], dict[str, float]]
 
 
 def read_report(data: Any) -> Report | None:
-    """Return the report in the JSON of a cell's output, or None if it is none.
-
-    Only the grader writes reports into graded cells, so this guards against damage, not against forgery.
-    """
+    """Return the report in the JSON of a cell's output; None if it is damaged. Only the grader writes reports there."""
     try:
         text = json.dumps(data)
         report = Report.from_json(data)

@@ -21,12 +21,7 @@ from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
 
 
 def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Examination:
-    """Examine a submission.
-
-    Args:
-        nb: the submission, after the course's cells were put back.
-        source: the course's own notebook.
-        settings: how.
+    """Examine a submission after the course's cells were put back; `source` is the course's own notebook.
 
     Raises:
         CourseError: it cannot be examined here; the notebook is not to blame.
@@ -47,12 +42,7 @@ def exercises_in(nb: NotebookNode, source: Path, only: str = "") -> tuple[Exerci
 
 
 def submitted(nb: NotebookNode, source: Path) -> Submitted:
-    """Return a submission as `examine` takes it.
-
-    Args:
-        nb: after the course's cells were put back.
-        source: the course's own notebook; its folder has the assignment's data.
-    """
+    """Return a submission as `examine` takes it. The folder of `source` has the assignment's data."""
     course = _course_notebook(source, source.stat().st_mtime_ns)
     names = {exercise.name for exercise in exercises_beside(source)}
     cells = [cell for cell in nb.cells if cell.cell_type == "code"]

@@ -53,11 +53,7 @@ class ProtocolError(ValueError):
 
 
 def encode(value: Plain) -> bytes:
-    """Return the bytes of a plain value.
-
-    Raises:
-        ProtocolError: it is not plain, or too large.
-    """
+    """Return the bytes of a plain value. Raises ProtocolError if it is not plain, or too large."""
     tensors: dict[str, Tensor] = {}
     try:
         text = json.dumps(to_json_tree(value, tensors)).encode()
@@ -71,11 +67,7 @@ def encode(value: Plain) -> bytes:
 
 
 def decode(message: bytes) -> Plain:
-    """Return the plain value in these bytes.
-
-    Raises:
-        ProtocolError: there is none. It raises nothing else, whatever the bytes are.
-    """
+    """Return the plain value in these bytes. Raises ProtocolError and nothing else, whatever the bytes are."""
     size = int.from_bytes(message[:LENGTH_BYTES], "little")
     text, numbers = message[LENGTH_BYTES : LENGTH_BYTES + size], message[LENGTH_BYTES + size :]
     if len(text) < size or size > MAX_JSON_BYTES or int.from_bytes(numbers[:8], "little") > MAX_JSON_BYTES:
@@ -171,11 +163,7 @@ def outcome_to_plain(outcome: Outcome) -> Plain:
 
 
 def outcome_from_plain(value: Plain) -> Outcome:
-    """Return the outcome in a value from an untrusted sender.
-
-    Raises:
-        ProtocolError: the value is none that `outcome_to_plain` gives, down to the length of its texts.
-    """
+    """Return the outcome in a value from an untrusted sender. Raises ProtocolError, for a long text too."""
     record = record_of(value, *(field.name for field in fields(Outcome)))
     failure = None if record["failure"] is None else failure_from_plain(record["failure"])
     if failure and record["value"] is not None:
@@ -201,11 +189,7 @@ def failure_to_plain(failure: Failure) -> Plain:
 
 
 def failure_from_plain(value: Plain) -> Failure:
-    """Return the failure in a value from an untrusted sender.
-
-    Raises:
-        ProtocolError: the value is none that `failure_to_plain` gives.
-    """
+    """Return the failure in a value from an untrusted sender. Raises ProtocolError."""
     record = record_of(value, "kinds", "number", "message", "line", "cause")
     kinds, number = _checked_lines(record["kinds"]), record["number"]
     if not kinds or type(number) is not int or not 0 <= number < 10**6:
@@ -224,11 +208,7 @@ def uses_from_plain(value: Plain) -> tuple[Use, ...]:
 
 
 def record_of(value: Plain, *names: str) -> dict[str, Any]:
-    """Return a dict with exactly these keys.
-
-    Raises:
-        ProtocolError: the value is something else.
-    """
+    """Return a dict with exactly these keys. Raises ProtocolError for anything else."""
     if not isinstance(value, dict) or set(value) != set(names):
         raise ProtocolError(f"a record of {', '.join(names)} was expected")
     return value

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.authoring.files import write_all
+from lmcourse.atomic import write_all
 from lmcourse.errors import CourseError
 
 

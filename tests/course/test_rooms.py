@@ -15,7 +15,7 @@ PACKAGE = REPOSITORY / "lmcourse"
 
 FLOORS = (
     ("errors", "text", "units"),
-    ("device", "paths"),
+    ("atomic", "device", "paths"),
     ("autograd", "data", "numerics"),
     ("nn",),
     ("models",),

@@ -18,7 +18,7 @@ import torch
 from lmcourse.exercises import case
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
-from lmcourse.exercises.outcome import PROFILED, run_case
+from lmcourse.exercises.outcome import run_case
 
 CASE = case("one", 1.0)
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process limit its own memory")
@@ -149,16 +149,6 @@ def test_the_profiler_of_a_cell_goes_on_after_a_check() -> None:
         assert sys.getprofile() is profiler
     finally:
         profiler.disable()
-
-
-@pytest.mark.parametrize("profiled", [cProfile.Profile, lambda: suppress(sys.setprofile(None))])
-def test_an_answer_that_ends_the_watch_over_its_calls_is_told(profiled: Callable[[], Any]) -> None:
-    def answer(x: float) -> float:
-        with profiled():
-            return 2 * x
-
-    assert run_case(answer, CASE, forbid=("lmcourse",)).failure == PROFILED
-    assert sys.getprofile() is None
 
 
 def test_a_handler_for_exceptions_never_sees_the_limit() -> None:

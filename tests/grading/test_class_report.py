@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from lmcourse.grading.lateness import Lateness
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.class_report import sections_of, write_report
-from lmcourse.grading.result import SubmissionResult
+from lmcourse.grading.result import Lateness, SubmissionResult
 from lmcourse.report import Report
 from tests.grading.made_up_class import CHAPTER, MISTAKE, NAMES, report, result, small_class, solved, unanswered
 

@@ -1,0 +1,46 @@
+"""Write files whole or not at all: under temporary names first, then moved into place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lmcourse.errors import CourseError
+
+
+def write_all(texts: Mapping[Path, str], newline: str = "\n") -> None:
+    """Write several files, or none. A crash between two moves leaves whole files, of which one is old.
+
+    Args:
+        texts: their contents, by their paths; folders are made if need be.
+        newline: how a line ends; "" writes the texts as they are.
+
+    Raises:
+        CourseError: one of them cannot be written; all are as they were.
+    """
+    temporary = {path: path.with_name(f".{path.name}.new") for path in texts}
+    moved: dict[Path, bytes | None] = {}
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary[path].write_text(text, encoding="utf-8", newline=newline)
+        for path, new in temporary.items():
+            before = path.read_bytes() if path.exists() else None
+            new.replace(path)
+            moved[path] = before
+    except OSError as error:
+        for path, before in moved.items():
+            _put_back(path, before)
+        place = error.filename2 or error.filename
+        raise CourseError(f"{place} cannot be written: {error.strerror}. Close it elsewhere, or allow it.") from error
+    finally:
+        for new in temporary.values():
+            if new.parent.is_dir():
+                new.unlink(missing_ok=True)
+
+
+def _put_back(path: Path, before: bytes | None) -> None:
+    if before is None:
+        path.unlink()
+    else:
+        path.write_bytes(before)
