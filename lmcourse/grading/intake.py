@@ -72,7 +72,7 @@ class Submission:
 def assignments(course: Path, source: str = "solutions") -> dict[str, Assignment]:
     """Return the assignments of a course by id; `source` is its folder of notebooks with solutions."""
     if not (sources := sorted((course / source).glob("*/*.ipynb"))):
-        advice = "Clone the course, run `lmcourse build` there, and grade in that folder."
+        advice = "Grade in a clone of the course, after `lmcourse build`."
         raise CourseError(f"There are no notebooks in {course / source}, and grading needs them. {advice}")
     return {source.parent.name: Assignment(source.parent.name, source) for source in sources}
 

@@ -185,12 +185,6 @@ def test_a_factor_and_a_sign_are_recognised_without_a_misconception() -> None:
     assert "is 3 times the expected one" in report_on(lambda x: 6 * x).diagnosis
 
 
-def test_points_are_the_share_of_cases_rounded_down_to_a_half() -> None:
-    report = report_on(lambda x: 2 * x.abs(), points=3)
-    assert report.points == 1.5
-    assert report_on(lambda x: 2 * x.abs(), points=1).points == 0.5
-
-
 def test_a_reference_that_raises_wants_the_same_exception() -> None:
     def refuse(x: Tensor) -> Tensor:
         raise ValueError("bad")

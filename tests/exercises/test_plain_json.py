@@ -31,6 +31,7 @@ def bits_of(dtype: torch.dtype) -> torch.Tensor:
     return (numbers % 2 if dtype == torch.bool else numbers).view(dtype).view(2, 3, 4)
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_tensors_of_every_dtype_and_layout(dtype: torch.dtype) -> None:
     whole = bits_of(dtype)

@@ -188,7 +188,7 @@ def test_files_stay_whole_when_the_table_cannot_be_replaced(tmp_path: Path) -> N
     old = (tmp_path / "report.html").read_bytes()
     (tmp_path / "students.csv").unlink()
     (tmp_path / "students.csv").mkdir()  # nothing can be moved there
-    with pytest.raises(CourseError, match=r"students\.csv: Is a directory\. Close it") as told:
+    with pytest.raises(CourseError, match=r"students\.csv cannot be written: Is a directory\. Close it") as told:
         write_report(small_class()[:1], tmp_path)
     assert "\n" not in str(told.value)
     assert (tmp_path / "report.html").read_bytes() == old
@@ -197,6 +197,6 @@ def test_files_stay_whole_when_the_table_cannot_be_replaced(tmp_path: Path) -> N
 
 def test_folder_that_is_a_file_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "report").write_text("mine")
-    with pytest.raises(CourseError, match=r"report: File exists"):
+    with pytest.raises(CourseError, match=r"report cannot be written: File exists"):
         write_report(small_class(), tmp_path / "report")
     assert (tmp_path / "report").read_text() == "mine"

@@ -48,5 +48,5 @@ def test_term_table_has_a_row_per_learner_and_a_total(tmp_path: Path) -> None:
         "total": ("8.5", "0", "0"),
         "max_score": ("10", "10", "10"),
     }
-    said = course.run("nbgrader", "export", exporter, "--to", "grades.csv/no.csv", rc=1)
+    said = course.run("nbgrader", "export", exporter, "--to", "term.csv/no.csv", rc=1)
     assert "cannot be written" in said

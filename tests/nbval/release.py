@@ -44,6 +44,8 @@ def shown_by_the_solution(release: Sequence[str], solution: Sequence[str]) -> se
         run |= {cell.number for cell in found}
         reached |= {name for cell in found for name in _mentioned(cell, imported)}
     needed = {name for cell in cells if cell.number in run for name in cell.loaded}
+    if needed & _DYNAMIC:
+        return set()
     while found := [cell for cell in cells if cell.number not in run and needed & cell.given.keys()]:
         run |= {cell.number for cell in found}
         needed |= {name for cell in found for name in cell.loaded}
