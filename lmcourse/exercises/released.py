@@ -153,7 +153,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
         difficulty=_a(int, data["difficulty"]),
         reference=_not_here,
         cases=cases,
-        hidden_cases=lambda random: hidden,
+        hidden_cases=(lambda random: hidden) if hidden else None,
         hints=_list_of(str, data["hints"]),
         forbid=_list_of(str, data["forbid"]),
         may_use_package=_a(bool, data["may_use_package"]),
