@@ -112,14 +112,10 @@ def course_imports(sources: Sequence[str]) -> str:
 
 
 def cells_to_run(cells: Sequence[Cell], skipped: Collection[str]) -> list[Cell]:
-    """Return the cells of a submission that grading runs.
+    """Return the cells of a submission that grading runs. `skipped` are the texts of the marked ones.
 
     Left out are those that the build has marked: the course's own demonstrations, which no printed answer needs. One
     runs all the same if an answer of the learner's, or what it is made of, uses a name that only such a cell defines.
-
-    Args:
-        cells: of the submission.
-        skipped: the texts of the cells that are marked.
     """
     waiting = [cell for cell in cells if cell.text.strip() in skipped and not cell.answer and not cell.graded]
     run = [cell for cell in cells if cell not in waiting]

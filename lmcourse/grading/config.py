@@ -16,13 +16,10 @@ from lmcourse.grading.files import NOT_COPIED
 
 
 def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
-    """Fill in nbgrader's configuration.
+    """Fill in nbgrader's configuration `c` for a course.
 
     Args:
-        c: nbgrader's configuration, as `get_config()` gives it.
-        root: the folder of the course.
-        source: the folder under it that holds the notebooks with solutions.
-        release: the folder under it that the students' notebooks go to.
+        root: the folder of the course, which holds `source` and `release`: notebooks with solutions, and for students.
     """
     from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
     from nbgrader.converters import GenerateAssignment
@@ -74,20 +71,9 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     c.Autograde.pre_convert_hook = remove_links
     c.Autograde.exporter_class = SubmissionExporter
     # Without nbgrader's CheckCellMetadata: RestoreCells makes that metadata from the gradebook.
-    c.Autograde.sanitize_preprocessors = [
-        RestoreCells,
-        ClearOutput,
-        OverwriteKernelspec,
-        OverwriteCells,
-    ]
-    c.Autograde.autograde_preprocessors = [
-        ExamineNotebook,
-        StrictScores,
-        IgnorePattern,
-        LimitOutput,
-        SaveAutoGrades,
-        AssignLatePenalties,
-    ]
+    c.Autograde.sanitize_preprocessors = [RestoreCells, ClearOutput, OverwriteKernelspec, OverwriteCells]
+    examining = [ExamineNotebook, StrictScores, IgnorePattern, LimitOutput]
+    c.Autograde.autograde_preprocessors = [*examining, SaveAutoGrades, AssignLatePenalties]
     # Feedback pages and the formgrader show what learners wrote: both draw with HTMLExporter.
     c.HTMLExporter.preprocessors = [CleanForDisplay]
     c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
@@ -98,12 +84,7 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
 
 
 def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
-    """nbgrader's configuration in a course, as `nbgrader autograde` would find it there.
-
-    Args:
-        course: its root.
-        db: the address of the gradebook, in place of the configured one.
-    """
+    """Return nbgrader's configuration as `nbgrader autograde` finds it in a course; `db` names another gradebook."""
     from nbgrader.apps.baseapp import NbGrader
 
     config = Config()
@@ -119,12 +100,9 @@ def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
 
 
 def _believed_timestamp(course: Any, folder: str) -> datetime | None:
-    """When the submission in a folder came. In place of nbgrader's own, which ends the command at a text that is no
-    date, and believes any other.
+    """When the submission in a folder came, as a method of nbgrader's `CourseDirectory`.
 
-    Args:
-        course: nbgrader's `CourseDirectory`, whose method this is.
-        folder: with the notebook and `timestamp.txt`.
+    nbgrader's own ends the command at a text that is no date, and believes any other.
     """
     from nbgrader.utils import parse_utc
 

@@ -329,15 +329,12 @@ def _grader_failed(error: Exception) -> str:
     return f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
 
 
-Examined = Iterator[tuple[Submission, Examination | Exception | None]]
-
-
 def _examined(
     notebooks: Mapping[Submission, NotebookNode],
     options: GradingOptions,
     private: Sequence[Path],
     only: Mapping[Submission, str] = MappingProxyType({}),
-) -> Examined:
+) -> Iterator[tuple[Submission, Examination | Exception | None]]:
     """What came of each submission as soon as it is there: None if there is no notebook, or why the grader failed."""
     settings = options.settings(private)
     jobs: dict[Submission, Job] = {}

@@ -1,5 +1,4 @@
-"""The process of one submission, as the grader sees it: started in a sandbox, asked within time limits, killed
-whole."""
+"""The process of one submission, as the grader sees it: started in a sandbox, asked in time, killed whole."""
 
 from __future__ import annotations
 
@@ -133,13 +132,7 @@ class SubmissionProcess:
             kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
             options = {"cwd": self._home.name, "env": environment() | kept | home}
         try:
-            return subprocess.Popen(
-                program,
-                stdin=there.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                **options,
-            )
+            options |= {"stdin": there.fileno(), "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            return subprocess.Popen(program, start_new_session=True, **options)
         except OSError as error:
             raise CourseError(f"The process of a submission does not start ({error}).") from error

@@ -55,11 +55,7 @@ def cells_in_notebook(notebook: NotebookNode, released: NotebookNode | None = No
 
 
 def cells_in_gradebook(notebook: Any) -> dict[str, CourseCell]:
-    """Return the course's cells as nbgrader's gradebook has them.
-
-    Args:
-        notebook: nbgrader's `Notebook`, while its gradebook is open.
-    """
+    """Return the course's cells as nbgrader's `Notebook` has them, while its gradebook is open."""
     points = {cell.name: cell.max_score for cell in [*notebook.grade_cells, *notebook.task_cells]}
     solutions = {cell.name for cell in notebook.solution_cells}
     tasks = {cell.name for cell in notebook.task_cells}
@@ -84,11 +80,7 @@ def cells_in_gradebook(notebook: Any) -> dict[str, CourseCell]:
 def restored(submitted: NotebookNode, course: CourseCells, assignment: str, problem: str = "") -> NotebookNode:
     """Return a submission with each of the course's cells exactly once, and no metadata of its own.
 
-    Args:
-        submitted: the notebook as it was read.
-        course: the course's cells.
-        assignment: its id, for the reason why nothing of it is there.
-        problem: why there is no notebook, if that is so.
+    `problem` says why there is no notebook, if that is so.
     """
     cells = _joined(submitted.cells, course)
     claimed = [_claimed(cell, course) for cell in cells]

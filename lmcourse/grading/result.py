@@ -79,19 +79,9 @@ class SubmissionResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data for `lmcourse grade --json`."""
-        return {
-            "student": self.student,
-            "assignment": self.assignment,
-            "score": self.score,
-            "max_score": self.max_score,
-            "exercises": dict(self.exercises),
-            "reason": self.reason,
-            "broke_off": self.broke_off,
-            "edited": list(self.edited),
-            "late_seconds": self.late.seconds,
-            "late_penalty": self.late.penalty,
-            "late": str(self.late),
-        }
+        plain = ("student", "assignment", "score", "max_score", "exercises", "reason", "broke_off")
+        late = {"late_seconds": self.late.seconds, "late_penalty": self.late.penalty, "late": str(self.late)}
+        return {name: getattr(self, name) for name in plain} | {"edited": list(self.edited)} | late
 
 
 def submission_result(

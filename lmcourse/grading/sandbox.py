@@ -52,14 +52,7 @@ the notebook, and what torch takes."""
 SCRATCH = 128 * MIB
 """Bytes that the working folder, and likewise /dev/shm, may hold."""
 
-RLIMITS = (
-    "--core=0",
-    "--cpu=900",
-    f"--data={MEMORY}",
-    f"--fsize={64 * MIB}",
-    "--nofile=256",
-    "--nproc=64",
-)
+RLIMITS = ("--core=0", "--cpu=900", f"--data={MEMORY}", f"--fsize={64 * MIB}", "--nofile=256", "--nproc=64")
 """Limits of one process. RLIMIT_DATA and not RLIMIT_AS: a torch built for CUDA maps several GB of libraries."""
 
 PROBE_SECONDS = 60
