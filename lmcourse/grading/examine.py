@@ -23,7 +23,7 @@ from lmcourse.exercises.trial import Trial
 from lmcourse.grading.cells import Cell, cells_to_run, course_imports, reaches, read_cell
 from lmcourse.grading.expectations import expectations
 from lmcourse.grading.missing_answers import is_missing, not_defined, redefined, undefined_helper, why_missing
-from lmcourse.grading.process import LostError, Settings, SubmissionProcess
+from lmcourse.grading.process import START_SECONDS, LostError, Settings, SubmissionProcess
 from lmcourse.grading.wire import (
     ProtocolError,
     case_to_plain,
@@ -210,7 +210,7 @@ class _Run:
 
     def _go_through(self, process: SubmissionProcess) -> None:
         """Run the cells in one process, and ask each exercise once. Raises LostError."""
-        process.ask("imports", self._settings.cell_seconds, text=self._before)
+        process.ask("imports", START_SECONDS, text=self._before)
         for cell in self.cells:
             if cell.text.strip() and cell.number not in self.stopped:
                 self._run_cell(process, cell)

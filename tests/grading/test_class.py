@@ -140,7 +140,7 @@ CLASS: dict[str, Expected] = {
         .scratch("while True:\n    pass", "decimal_error")
         .scratch("while True:\n    print('x' * 1000)", "decode_bits")
         .answer("dot_product_error", "def dot_product_error(*args, **kwargs):\n    while True:\n        pass"),
-        "Code cell 3 ran longer than 6 s and was stopped. Code cell 8 ran longer than 6 s and was stopped. "
+        "Code cell 3 ran longer than 12 s and was stopped. Code cell 8 ran longer than 12 s and was stopped. "
         "11 of 12 exercises earn all their points. dot_product_error: No case came to an end, and the check "
         "stopped your code so that you do not have to restart the kernel. Often that is a loop whose "
         "condition stays true.",
@@ -224,9 +224,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Course, dict[str, An
         for student, expected in CLASS.items():
             expected.learner.hand_in(course.submitted, student, expected.timestamp)
         course.run("nbgrader", "db", "assignment", "add", ASSIGNMENT, "--duedate", "2026-03-01 23:59:00 UTC")
-    results = ours.grade("--record", "--cell-seconds=6")
+    results = ours.grade("--record", "--cell-seconds=12")
     theirs.run("nbgrader", "generate_assignment", ASSIGNMENT, "--force")
-    theirs.run("nbgrader", "autograde", ASSIGNMENT, "--ExamineNotebook.cell_seconds=6")
+    theirs.run("nbgrader", "autograde", ASSIGNMENT, "--ExamineNotebook.cell_seconds=12")
     return ours, results, theirs
 
 
