@@ -116,7 +116,7 @@ CLASS: dict[str, Expected] = {
         Learner()
         .answer("stable_softmax", "def stable_softmax(x, dim=-1):\n    e = x.exp()\n    return e / e.sum(dim, True)")
         .answer("gpt3_matrix_mib", "gpt3_matrix_mib = 2415.919104")
-        .answer("decimal_error", "def decimal_error(*args):\n    return 0.0"),
+        .answer("decimal_error", "def decimal_error(*args, **kwargs):\n    return 0.0"),
         "9 of 12 exercises earn all their points. decimal_error: It gives 0.0 in every case, whatever the "
         "input. gpt3_matrix_mib: Those are MB, millions of bytes. A MiB is 2^20 bytes, 4.9 % more. "
         "stable_softmax: As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is too "

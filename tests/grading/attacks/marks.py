@@ -192,7 +192,7 @@ MARKS = [
             found += [thing for thing in gc.get_objects() if type(thing) is dict and {"do", "case"} <= thing.keys()
                       and thing.keys() - {"do", "name", "value", "case", "seconds", "forbid"}]
             found += [name for name in sys.modules if "chapters" in name and "exercise" in name]
-            try: from lmcourse.chapters.floating_point import exercises; found.append(exercises)
+            try: from lmcourse.chapters.floating_point.exercises import EXERCISES; found.append(EXERCISES)
             except ImportError: pass
             if found: print("HEARD", found)
         """,
