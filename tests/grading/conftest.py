@@ -35,7 +35,7 @@ class Course:
         environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
         command = [sys.executable, "-m", *words]
         ran = subprocess.run(
-            command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=600, check=False
+            command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=1800, check=False
         )
         assert ran.returncode == rc, (ran.returncode, ran.stdout[-2000:], ran.stderr[-4000:])
         return ran.stdout if rc == 0 else ran.stdout + ran.stderr

@@ -18,7 +18,7 @@ from lmcourse.grading.workers import GradingOptions
 from tests.grading.conftest import Course, needs_bubblewrap
 from tests.grading.learners import Learner
 
-pytestmark = [needs_bubblewrap, pytest.mark.timeout(600)]
+pytestmark = [needs_bubblewrap, pytest.mark.timeout(1500)]
 
 
 def started(*words: str) -> subprocess.Popen[str]:
@@ -50,7 +50,7 @@ class Cluster:
 
     def wait_for_workers(self) -> None:
         with Client(self.address) as client:
-            client.wait_for_workers(len(self.workers), timeout=60)
+            client.wait_for_workers(len(self.workers), timeout=180)
 
 
 @pytest.fixture(scope="module")

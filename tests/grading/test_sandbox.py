@@ -38,7 +38,7 @@ def inside(code: str, sandbox: Sandbox | None = None) -> Any:
     """The value of `result` that a piece of Python in the sandbox computes."""
     program = f"{PREAMBLE}\n{textwrap.dedent(code)}\nprint(json.dumps(result))"
     command = (sandbox or Sandbox()).command([sys.executable, "-c", program])
-    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200, check=False)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 

@@ -21,7 +21,7 @@ from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.school import ASSIGNMENT, LEFT, SECRET, School
 from tests.grading.tiny_course import REPOSITORY
 
-LIMITS = ["--cell-seconds=4", "--total-seconds=20", "--workers=4"]
+LIMITS = ["--cell-seconds=6", "--total-seconds=45", "--workers=3"]
 """A dozen attackers use up all their time, most of it asleep: four at once, on two cores."""
 
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: whoever loses their parent becomes our child
@@ -46,7 +46,7 @@ class Batch:
     left: set[str]
 
 
-def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), seconds: float = 900) -> Batch:
+def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), seconds: float = 2400) -> Batch:
     """Grade everybody.
 
     Args:
@@ -94,7 +94,7 @@ def autograded(school: School, students: Sequence[str]) -> dict[str, dict[str, f
             cwd=school.course,
             env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
             capture_output=True,
-            timeout=200,
+            timeout=900,
             check=True,
         )
     found = marks(school)

@@ -25,7 +25,7 @@ from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, 
 
 pytestmark = [
     pytest.mark.skipif(bool(isolation_problem()), reason=isolation_problem()),
-    pytest.mark.timeout(900),  # the first test waits for the whole batch
+    pytest.mark.timeout(2700),  # the first test waits for the whole batch
 ]
 
 POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(find_chapter(ASSIGNMENT))}
