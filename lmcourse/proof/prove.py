@@ -24,12 +24,12 @@ from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.proof.answers import AnswerCell
 from lmcourse.proof.constants import Constant, constant_answers
 from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
-from lmcourse.proof.mutants import mutants
+from lmcourse.proof.mutants import Mutant, mutants
 from lmcourse.proof.variants import variant_text
 from lmcourse.report import Report
 
 MUTANT_SECONDS = 2.0
-"""The time limit of a mutant on one case: many of them loop for ever."""
+"""The time limit of a mutant on one case: many of them loop for ever. One declared equivalent has the exercise's."""
 
 Run = Callable[[Case, float], Outcome]
 """Runs an answer on a case within a time limit."""
@@ -93,7 +93,7 @@ class _Proof:
         """What became of the mutants of the printed solution."""
         reasons = self.exercise.equivalent_mutants
         return [
-            MutantResult(self.exercise.name, mutant.change, self._killed(mutant.text), reasons.get(mutant.change, ""))
+            MutantResult(self.exercise.name, mutant.change, self._killed(mutant), reasons.get(mutant.change, ""))
             for mutant in mutants(self.cell.solution)
         ]
 
@@ -151,13 +151,14 @@ class _Proof:
             graded.mistake == wrong.sentence,
         )
 
-    def _killed(self, text: str) -> bool:
-        """Whether an answer fails on a case."""
+    def _killed(self, mutant: Mutant) -> bool:
+        """Whether a mutant fails on a case."""
         try:
-            answer = self.cell.run(text)
+            answer = self.cell.run(mutant.text)
         except Exception:
             return True
-        seconds = min(MUTANT_SECONDS, self.exercise.seconds)
+        right = mutant.change in self.exercise.equivalent_mutants
+        seconds = self.exercise.seconds if right else min(MUTANT_SECONDS, self.exercise.seconds)
         return any(
             verdict(self.exercise, case, self._expected(case), self._run(answer, case, seconds))
             for case, _ in self.cases

@@ -191,7 +191,8 @@ MARKS = [
             found += [type(thing).__name__ for thing in gc.get_objects() if type(thing).__name__ in kinds]
             found += [thing for thing in gc.get_objects() if type(thing) is dict and {"do", "case"} <= thing.keys()
                       and thing.keys() - {"do", "name", "value", "case", "seconds", "forbid"}]
-            found += [name for name in sys.modules if "chapters" in name and "exercise" in name]
+            found += [name for name, module in sys.modules.items()
+                      if "chapters" in name and "exercise" in name and getattr(module, "__file__", "")]
             try: from lmcourse.chapters.floating_point.exercises import EXERCISES; found.append(EXERCISES)
             except ImportError: pass
             if found: print("HEARD", found)
