@@ -108,7 +108,7 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
     reports = {exercise.name: run.reports[exercise.name] for exercise in exercises}
     for exercise in exercises:
         report = reports[exercise.name]
-        wrong = _wrong_before(exercise, reports, exercises, run.cells) if report.answered and not report.passed else ()
+        wrong = _wrong_before(exercise, reports, exercises, run.cells) if not report.passed else ()
         if wrong:
             printed = [submitted.printed[name] for name in wrong]
             again = _Run(_with_printed(submitted, wrong), [exercise], settings, end, losses, printed)
@@ -131,16 +131,24 @@ def _failed_cell(submitted: Submitted, run: _Run) -> str:
 def _wrong_before(
     exercise: Exercise, reports: Mapping[str, Report], exercises: Sequence[Exercise], cells: Sequence[Cell]
 ) -> tuple[str, ...]:
-    """The earlier exercises that an answer is meant to call, calls, and that did not pass."""
+    """The earlier exercises that an answer is meant to call, calls, and that did not pass; and what these call."""
     uses = {each.name: each.uses for each in exercises}
-    meant: set[str] = set()
-    waiting = [*exercise.uses]
+    failed = {name for name in uses if not reports[name].passed}
+    called = _all_uses(exercise.name, uses) & reaches(exercise.name, cells) & failed
+    # The printed solution of one that only raises calls more than the learner's text of it.
+    wrong = called.union(*(_all_uses(name, uses) for name in called)) & failed
+    return tuple(name for name in uses if name in wrong)
+
+
+def _all_uses(name: str, uses: Mapping[str, Sequence[str]]) -> set[str]:
+    """The exercises that the printed solution of one calls, directly or through others."""
+    found: set[str] = set()
+    waiting = [*uses[name]]
     while waiting:
-        if (one := waiting.pop()) in uses and one not in meant:
-            meant.add(one)
+        if (one := waiting.pop()) in uses and one not in found:
+            found.add(one)
             waiting += uses[one]
-    meant &= reaches(exercise.name, cells)
-    return tuple(name for name in uses if name in meant and not reports[name].passed)
+    return found
 
 
 def _with_printed(submitted: Submitted, names: Collection[str]) -> Submitted:
