@@ -67,7 +67,7 @@ class FolderChapter(Chapter):
 
     @property
     def number(self) -> str:
-        """What `lmcourse build` calls it: its folder's name."""
+        """The name that `lmcourse build` uses is the folder's."""
         return self.id
 
     @property

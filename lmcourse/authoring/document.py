@@ -22,7 +22,7 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
 
 SKIPPED = {"grading": "skip"}
-"""What the metadata of a cell has under "lmcourse" if grading does not run it."""
+"""Grading skips a cell whose metadata have this under "lmcourse"."""
 
 HIDE_INPUT_TAG = "hide-input"
 """The tag of a cell whose code is folded away when the notebook opens."""

@@ -71,7 +71,7 @@ class Code:
 
     @property
     def sets_up(self) -> bool:
-        """Whether it only imports, or starts the notebook."""
+        """Return whether the cell only imports, or starts the notebook."""
         starts = any(isinstance(one, ast.Expr) and _root(one.value) == SETUP for one in self.tree.body)
         return starts or all(isinstance(one, ast.Import | ast.ImportFrom) for one in self.tree.body)
 

@@ -75,7 +75,7 @@ def _result(exercise: Exercise, trial: Trial) -> CaseResult:
 
 
 def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
-    """What the public cases suggest, which are chosen to be told apart."""
+    """Return what the public cases suggest. They are chosen to tell misconceptions apart."""
     public = [trial for trial in trials if not trial.hidden]
     seen = bool(exercise.view)  # then results differ for many reasons, and only one that is missing says something
     wrong = [trial for trial in failing if not trial.hidden and not (seen and trial.outcome.value is not None)]
@@ -158,7 +158,7 @@ def _exception(failure: Failure) -> tuple[str, str]:
 
 
 def _notes(exercise: Exercise, outcomes: Sequence[Outcome], *, stuck: bool) -> tuple[str, ...]:
-    """What the code printed and warned of, shortened, and where help is."""
+    """Return what the code printed and warned of, shortened, and where to find help."""
     printed = "".join(outcome.printed for outcome in outcomes).strip()
     warned = dict.fromkeys(text for outcome in outcomes for text in outcome.warned)
     notes = [f"It printed: {one_line(printed, 200)}"] if printed else []

@@ -128,7 +128,7 @@ def exercises_here() -> Mapping[str, Exercise]:
 
 
 def _is_ours(file: Path) -> bool:
-    """Whether this is a file of exercises, and not something else of that name, which must not be run."""
+    """Return whether a file holds exercises. Another file of that name must not be run."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -131,7 +131,7 @@ def _failed_cell(submitted: Submitted, run: _Run) -> str:
 def _wrong_before(
     exercise: Exercise, reports: Mapping[str, Report], exercises: Sequence[Exercise], cells: Sequence[Cell]
 ) -> tuple[str, ...]:
-    """The earlier exercises that an answer is meant to call, calls, and that did not pass; and what these call."""
+    """Return the failed exercises that an answer calls, with the failed ones that their printed solutions call."""
     uses = {each.name: each.uses for each in exercises}
     failed = {name for name in uses if not reports[name].passed}
     called = _all_uses(exercise.name, uses) & reaches(exercise.name, cells) & failed
@@ -141,7 +141,7 @@ def _wrong_before(
 
 
 def _all_uses(name: str, uses: Mapping[str, Sequence[str]]) -> set[str]:
-    """The exercises that the printed solution of one calls, directly or through others."""
+    """Return the exercises that the printed solution of one calls, directly or through others."""
     found: set[str] = set()
     waiting = [*uses[name]]
     while waiting:
