@@ -106,15 +106,18 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
     run = _Run(submitted, exercises, settings, end, losses)
     run.everything()
     reports = {exercise.name: run.reports[exercise.name] for exercise in exercises}
-    for exercise in exercises:
-        report = reports[exercise.name]
-        wrong = _wrong_before(exercise, reports, exercises, run.cells) if not report.passed else ()
-        if wrong:
-            printed = [submitted.printed[name] for name in wrong]
-            again = _Run(_with_printed(submitted, wrong), [exercise], settings, end, losses, printed)
+    waiting = list(exercises)
+    while waiting:  # those that need the same printed solutions share a run
+        wrong = {each.name: _wrong_before(each, reports, exercises, run.cells) for each in waiting}
+        names = next(filter(None, wrong.values()), ())
+        together = [each for each in waiting if wrong[each.name] == names]
+        waiting = [each for each in waiting if wrong[each.name] not in ((), names)]
+        if names:
+            printed = [submitted.printed[name] for name in names]
+            again = _Run(_with_printed(submitted, names), together, settings, end, losses, printed)
             again.everything()
-            if again.reports[exercise.name].points > report.points:
-                reports[exercise.name] = replace(again.reports[exercise.name], stand_ins=wrong)
+            better = {name: report for name, report in again.reports.items() if report.points > reports[name].points}
+            reports |= {name: replace(report, stand_ins=names) for name, report in better.items()}
     cells = tuple(run.results.get(number, CellRun()) for number in range(1, len(submitted.sources) + 1))
     return Examination(reports, cells, tuple(run.broke_off), _failed_cell(submitted, run))
 
@@ -131,7 +134,9 @@ def _failed_cell(submitted: Submitted, run: _Run) -> str:
 def _wrong_before(
     exercise: Exercise, reports: Mapping[str, Report], exercises: Sequence[Exercise], cells: Sequence[Cell]
 ) -> tuple[str, ...]:
-    """Return the failed exercises that an answer calls, with the failed ones that their printed solutions call."""
+    """Return the failed exercises that a failed answer calls, and the failed ones that their printed solutions call."""
+    if reports[exercise.name].passed:
+        return ()
     uses = {each.name: each.uses for each in exercises}
     failed = {name for name in uses if not reports[name].passed}
     called = _all_uses(exercise.name, uses) & reaches(exercise.name, cells) & failed
@@ -224,7 +229,7 @@ class _Run:
                 self._run_cell(process, cell)
                 if cell.answer in self._exercises and cell.answer not in self.reports:
                     self._ask(process, self._exercises[cell.answer])
-                    if self._once and not self._ask_again:
+                    if self._once and self._exercises.keys() <= self.reports.keys() and not self._ask_again:
                         return
         # An answer, or a name that it needs, may be further down, as in the notebook where its check ran last.
         for name, exercise in self._exercises.items():

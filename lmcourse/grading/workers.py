@@ -142,4 +142,4 @@ def _cluster(address: str) -> Iterator[Executor]:
                 f"The Dask scheduler at {address} has no workers: start `dask worker {address} --nthreads 1`."
             )
         # A worker that dies takes its job with it; Dask gives the job to another one.
-        yield client.getopen_executor(pure=False, retries=1)
+        yield client.get_executor(pure=False, retries=1)

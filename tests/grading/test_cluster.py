@@ -79,7 +79,7 @@ def test_cluster_gives_the_same_marks_when_a_worker_dies(cluster: Cluster, cours
             cluster.workers[0].kill()
 
     options = GradingOptions(scheduler=cluster.address, on_progress=lose_a_worker)
-    with pytest.raises(CourseError, match=r"No workers at tcp.*start `dask worker tcp"):
+    with pytest.raises(CourseError, match=r"The Dask scheduler at tcp.*has no workers: start `dask worker tcp"):
         record([course.submitted], course=course.root, options=options)
     cluster.add_worker()
     cluster.add_worker()
