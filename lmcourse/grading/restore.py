@@ -33,9 +33,9 @@ class CourseCell:
     nbgrader: Mapping[str, Any]
 
     @property
-    def handed_out(self) -> str:
-        """The text that a learner got, without hidden tests."""
-        return _HIDDEN_TESTS.sub("", self.source).strip()
+    def texts(self) -> tuple[str, str]:
+        """The text that a learner got, without hidden tests, and the one in the solution notebook."""
+        return _HIDDEN_TESTS.sub("", self.source).strip(), self.source.strip()
 
 
 CourseCells = Mapping[str, CourseCell]
@@ -106,7 +106,7 @@ def _rebuilt(
     for place, (cell, name) in enumerate(zip(cells, claimed, strict=True)):
         original = course[name] if name and places[name] == place else None
         built.append(_cell(cell, original))
-        if original and original.nbgrader["locked"] and cell.source.strip() != original.handed_out:
+        if original and original.nbgrader["locked"] and cell.source.strip() not in original.texts:
             edited.append(name)
     missing = [name for name, one in course.items() if name not in places and one.nbgrader["locked"]]
     for name in missing:

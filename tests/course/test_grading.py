@@ -88,6 +88,7 @@ def test_right_answers_earn_everything(chapter: Chapter, results: dict[tuple[str
         result = results[student, chapter.id]
         assert result["exercises"] == full(chapter), (student, result["reason"])
         assert result["broke_off"] == ""
+        assert "edited" not in result["reason"]
 
 
 @pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
