@@ -27,13 +27,15 @@ ifneq ($(shell $(PYTHON) -V 2>&1),$(shell $(PY) -V 2>&1))
 endif
 endif
 
-.PHONY: help install lab test tests lint style types format build site doctor clean
+.PHONY: help install lab test tests prove lint style types format build site doctor clean
 
 help:
 	@echo "make lab      open the course in JupyterLab; the first time it installs, for some minutes"
 	@echo "              options for JupyterLab: make lab LAB_ARGS=\"--port 9999\""
 	@echo "make doctor   is everything in place? each line says yes, or what to do"
-	@echo "make test     everything that must hold: lint, types, tests, every notebook (NOTEBOOKS=09 for its own proof)"
+	@echo "make test     did I break anything? lint, types, fast tests, the notebooks that you changed"
+	@echo "              all that concerns one notebook, within two minutes: make test NOTEBOOKS=09"
+	@echo "make prove    does everything hold? every notebook, known answer and mutant, the sandbox, browsers, the site"
 	@echo "make lint     ruff and mypy            make format   let ruff format"
 	@echo "make build    build the notebooks from solutions/ (NOTEBOOKS=\"01 02\" for some)"
 	@echo "make site     build the site into _site: the course to read in a browser, without a kernel"
@@ -53,11 +55,19 @@ doctor: $(READY)
 test: style
 	@$(MAKE) --no-print-directory --jobs 2 types tests
 
-# Of some notebooks, what concerns them; of all, everything.
-tests: TESTS = $(if $(NOTEBOOKS),tests/course tests/chapters,tests)
-# One run for all, so that no process waits for another at the end of each part.
+# The notebooks that differ from what is published, or else the first one.
+CHANGED = $(or $(shell git diff --name-only origin/main -- solutions 2>/dev/null | cut -d / -f 2 | sort -u),01-floating-point)
+PYTEST = $(PY) -m pytest -n $(JOBS) --dist loadscope
+
 tests: $(TOOLS)
-	$(PY) -m pytest --nbval $(TESTS) solutions notebooks -n $(JOBS) --dist loadscope --notebooks "$(NOTEBOOKS)"
+ifeq ($(strip $(NOTEBOOKS)),)
+	$(PYTEST) -m "not prove" tests --nbval $(wildcard $(CHANGED:%=solutions/%) $(CHANGED:%=notebooks/%))
+else
+	$(PYTEST) --nbval tests/course tests/chapters solutions notebooks --notebooks "$(NOTEBOOKS)"
+endif
+
+prove: $(TOOLS)
+	$(PYTEST) -m "prove or cell" tests --nbval solutions notebooks
 
 lint: style types
 

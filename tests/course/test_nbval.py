@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import copy
+import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -11,8 +17,10 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from lmcourse.course import Chapter
-from tests.course.chapters import WRITTEN, solution
+from tests.course.chapters import ROOT, WRITTEN, solution
 
+SOLUTION = {"nbgrader": {"solution": True, "grade": False}}
+CHECK = {"nbgrader": {"solution": False, "grade": True}}
 NOT_COMPARED = {"nbval-skip", "nbval-ignore-output"}
 BECAUSE = "because "
 """How the tag starts that gives the reason: `tags=["nbval-ignore-output", "because it shows the time"]`."""
@@ -73,3 +81,35 @@ def test_each_gap_is_found(change: dict[str, object], complaint: str) -> None:
     notebook.cells[0].update(nbformat.from_dict(change))
     found = list(gaps(notebook))
     assert any(complaint in line for line in found), found
+
+
+CELLS: list[tuple[str, dict[str, Any], bool]] = [
+    ("x = 1", {}, True),
+    ("def f():\n    raise NotImplementedError", SOLUTION, True),
+    ("f()", CHECK, True),
+    ("undefined", CHECK, True),
+    ("assert x == 2", CHECK, True),
+    ("1 / 0", CHECK, False),
+    ("[][0]", SOLUTION, False),
+    ("undefined", {}, False),
+    ("f()", {}, False),
+    ("assert x == 2", {}, False),
+    ("1 / 0", {"tags": ["raises-exception"]}, True),
+]
+"""What a cell says, its metadata, and whether it may say so in a student's copy."""
+
+
+@pytest.mark.prove
+def test_only_an_open_exercise_may_raise_what_a_stub_raises(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    (tmp_path / "notebooks" / "01-made-up").mkdir(parents=True)
+    cells = [new_code_cell(text, metadata=metadata) for text, metadata, _ in CELLS]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "notebooks" / "01-made-up" / "made_up.ipynb")
+    nbformat.write(new_notebook(cells=[new_code_cell("1 / 0")]), tmp_path / "notebooks" / "welcome.ipynb")
+    command = [sys.executable, "-m", "pytest", "--nbval", "notebooks", "--nbval-current-env", "-rA", "-q"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    found = re.findall(r"^(PASSED|FAILED) notebooks/01-made-up/made_up.ipynb::Cell (\d+)", run.stdout, re.M)
+    assert {int(number): word for word, number in found} == {
+        number: "PASSED" if may else "FAILED" for number, (_, _, may) in enumerate(CELLS)
+    }, run.stdout
+    assert "welcome" not in run.stdout
