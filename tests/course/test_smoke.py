@@ -1,0 +1,22 @@
+"""The known answers of each notebook, once; `test_proof` goes on with mutants, variants and constants."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmcourse.course import Chapter
+from lmcourse.exercises.registry import exercises_of
+from lmcourse.proof.answers import answer_cells
+from lmcourse.proof.prove import prove
+from tests.course.chapters import ROOT, WRITTEN
+
+
+@pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+def test_known_answers_earn_what_they_must_and_mistakes_are_named(chapter: Chapter) -> None:
+    found = prove(answer_cells([chapter], ROOT), quick=True)
+    assert found.exercises == len(exercises_of(chapter))
+    assert found.not_full == found.not_zero == ()
+    assert [row for row in found.rows if not (row.killed and row.named)] == []
+    assert [(row.exercise, row.misconception) for row in found.rows] == [
+        (exercise.name, wrong.name) for exercise in exercises_of(chapter) for wrong in exercise.misconceptions
+    ]
