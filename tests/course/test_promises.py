@@ -6,7 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from torch import Tensor
@@ -20,13 +20,6 @@ from lmcourse.exercises.values import to_plain
 from lmcourse.report import check_id
 from tests.course.chapters import ROOT, WRITTEN, source
 
-EXERCISES = [pytest.param(exercise, id=name) for name, exercise in all_exercises().items()]
-CODE = [
-    pytest.param(exercise, id=name)
-    for name, exercise in all_exercises().items()
-    if not exercise.value
-    and not exercise.view  # where a property of an answer is compared, it is asked for nothing else
-]
 EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
 
 AT_LEAST = {"exercises": 6, "points": 15, "misconceptions": 18}
@@ -50,15 +43,37 @@ def test_the_exercises_fit_into_the_time_of_the_notebook(chapter: Chapter) -> No
     assert sum(exercise.minutes for exercise in exercises_of(chapter)) < chapter.minutes
 
 
-@pytest.mark.parametrize("exercise", EXERCISES)
-def test_an_exercise_knows_mistakes_and_gives_hints(exercise: Exercise) -> None:
-    assert len(exercise.misconceptions) >= 3
-    assert len(exercise.hints) >= 1
+def broken_promises(exercise: Exercise) -> Iterator[str]:
+    """What is wrong with an exercise, a sentence each."""
+    if len(exercise.misconceptions) < 3 or not exercise.hints:
+        yield "fewer than three misconceptions, or no hint"
     for words in (exercise.hints, [wrong.sentence for wrong in exercise.misconceptions]):
-        assert len(set(words)) == len(words)
-        assert all(text.strip() == text and text[-1] in ".?!`" for text in words), words
-    names = Counter(wrong.name for wrong in exercise.misconceptions)
-    assert max(names.values()) == 1, names
+        if len(set(words)) < len(words):
+            yield "the same sentence twice"
+        yield from (f"no sentence: {text!r}" for text in words if text.strip() != text or text[-1] not in ".?!`")
+    for kind, names in (
+        ("misconceptions", [wrong.name for wrong in exercise.misconceptions]),
+        ("public cases", [case.name for case in exercise.cases]),
+    ):
+        if len(set(names)) < len(names):
+            yield f"two {kind} of one name"
+    if not (exercise.name.isidentifier() and exercise.name.isascii() and len(check_id(exercise.name)) <= 64):
+        yield "its name cannot be the id of a cell"
+    for case in [*exercise.cases, *exercise.hidden]:
+        to_plain(case.args), to_plain(case.kwargs)  # raises for what is no plain data
+        if not case.name:
+            yield "a case without a name"
+    # Where a property of an answer is compared, it is asked for nothing else.
+    if not exercise.value and not exercise.view:
+        outcomes = (run_case(exercise.reference, case, name=exercise.name) for case in exercise.hidden)
+        if all(outcome.failure for outcome in outcomes):
+            yield "no hidden case asks for a value"
+
+
+@EACH
+def test_exercises_keep_what_the_curriculum_promises(chapter: Chapter) -> None:
+    found = [f"{exercise.name}: {what}" for exercise in exercises_of(chapter) for what in broken_promises(exercise)]
+    assert found == []
 
 
 @EACH
@@ -75,28 +90,6 @@ def test_what_printed_answers_call_of_earlier_ones_is_declared(chapter: Chapter)
             assert not any(isinstance(exercises[used].reference, type) for used in exercise.uses)
             earlier.append(name)
     assert earlier == [*exercises]
-
-
-@pytest.mark.parametrize("exercise", EXERCISES)
-def test_its_name_can_be_the_id_of_a_cell(exercise: Exercise) -> None:
-    assert exercise.name.isidentifier()
-    assert exercise.name.isascii()
-    assert len(check_id(exercise.name)) <= 64
-
-
-@pytest.mark.parametrize("exercise", EXERCISES)
-def test_its_cases_are_plain_data_with_names_of_their_own(exercise: Exercise) -> None:
-    names = [case.name for case in exercise.cases]
-    assert len(set(names)) == len(names)
-    for case in [*exercise.cases, *exercise.hidden]:
-        to_plain(case.args), to_plain(case.kwargs)
-        assert case.name
-
-
-@pytest.mark.parametrize("exercise", CODE)
-def test_code_has_hidden_cases_that_ask_for_a_value(exercise: Exercise) -> None:
-    outcomes = [run_case(exercise.reference, case, name=exercise.name) for case in exercise.hidden]
-    assert any(outcome.failure is None for outcome in outcomes)
 
 
 def hidden_inputs() -> str:
@@ -118,6 +111,7 @@ def _spelled(value: object) -> object:
     return [_spelled(item) for item in value] if isinstance(value, list | tuple) else value
 
 
+@pytest.mark.prove
 def test_hidden_cases_are_the_same_in_every_process() -> None:
     """A mark depends on nothing but the answer: neither on the order of sets nor on what was drawn before."""
     program = "from tests.course.test_promises import hidden_inputs; print(hidden_inputs())"
