@@ -2,7 +2,7 @@
 #
 #     docker build --tag lmcourse .
 #     docker run --rm --init --publish 8888:8888 --volume "$PWD/notebooks:/course/notebooks" lmcourse
-#     docker run --rm --init --security-opt seccomp=unconfined --security-opt systempaths=unconfined lmcourse make test
+#     docker run --rm --init --security-opt seccomp=unconfined --security-opt systempaths=unconfined lmcourse make prove
 #
 # The first run opens JupyterLab and prints its address; work stays in notebooks/ of the clone. The second run tests the
 # course. It needs the two options because grading runs each submission in bubblewrap, which creates namespaces, and

@@ -29,7 +29,7 @@ HOW = (
 )
 COMMANDS = """```console
 make lab     # the first time it installs, for some minutes; then JupyterLab opens on a welcome page
-make test    # everything that must hold: lint, types, tests, every notebook
+make test    # did I break anything? lint, types and fast tests of the package and all notebooks
 ```
 
 Both work in a clone of the course's repository, need Python 3.11, 3.12 or 3.13 and keep to one folder. No GPU is
