@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from lmcourse.data.tokenizer import Tokenizer
+from lmcourse.data.tokenizers import Tokenizer
 from lmcourse.device import best_device
 from lmcourse.errors import CourseError
 from lmcourse.inference.compiled import CompiledStep, NoCompilerError

@@ -27,9 +27,8 @@ COPIED = {
     "model.py": (package, "model.py"),
     "generate.py": (package, "generate.py"),
     "tokenizers/bpe.py": (tokenizers, "bpe.py"),
-    "tokenizers/bytes.py": (tokenizers, "bytes.py"),
-    "tokenizers/lookup.py": (tokenizers, "lookup.py"),
     "tokenizers/pre_tokenizer.py": (tokenizers, "pre_tokenizer.py"),
+    "tokenizers/tokenizer.py": (tokenizers, "tokenizer.py"),
 }
 """Files of the course that a package gets, and where they are."""
 

@@ -15,9 +15,7 @@ from typing import Any
 
 import torch
 
-from lmcourse.data.tokenizer import Tokenizer
-from lmcourse.data.tokenizers import open_tokenizer, save_tokenizer
-from lmcourse.data.tokenizers.library import LibraryTokenizer
+from lmcourse.data.tokenizers import LibraryTokenizer, Tokenizer, open_tokenizer, save_tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.models.interop import from_hugging_face, to_hugging_face
 from lmcourse.models.transformer import Transformer

@@ -1,90 +1,103 @@
-"""Byte pairs: the plain ones are those of the definition, of `tokenizers` and of `tiktoken`."""
+"""Byte pairs: the merges are those of the definition and of `tokenizers`, and the work is in proportion to the text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib.util import find_spec
+import json
+import random
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lmcourse.data.tokenizers import BPETokenizer, FastBPETokenizer, fast_bpe, load_tokenizer
+from lmcourse.data.tokenizers import BPETokenizer
+from lmcourse.data.tokenizers.bpe import Pair, PairCounts, TokenChain
 from lmcourse.data.tokenizers.pre_tokenizer import PATTERN, split_words
-from lmcourse.errors import CourseError
 from tests.data.texts import ENGLISH, EVERY, ODD
 
 small_texts = st.lists(st.text("ab é東", max_size=30), max_size=6)
+ONE_WORD = "abracadabra" * 60 + "aaaaaaa" * 9 + "東京東" * 20
 
 
-@pytest.fixture(scope="module")
-def plain() -> BPETokenizer:
-    return BPETokenizer.train(ENGLISH, 600)
-
-
-@pytest.fixture(scope="module")
-def fast(plain: BPETokenizer) -> FastBPETokenizer:
-    """Encodes with tiktoken where that is installed."""
-    return FastBPETokenizer(plain.merges)
-
-
-@pytest.fixture(scope="module")
-def without_tiktoken(plain: BPETokenizer) -> Callable[[str], list[int]]:
-    return fast_bpe._hugging_face(plain.token_bytes, plain.merges)
-
-
-@given(text=EVERY)
-@example(text=ODD)
-@settings(deadline=None)
-def test_plain_and_fast_give_the_same_tokens(
-    plain: BPETokenizer, fast: FastBPETokenizer, without_tiktoken: Callable[[str], list[int]], text: str
-) -> None:
-    assert fast.encode(text) == plain.encode(text) == without_tiktoken(text)
-
-
-@given(texts=small_texts, vocab_size=st.integers(256, 290))
-@settings(deadline=None, max_examples=200)
-def test_plain_and_fast_learn_the_same_merges(texts: list[str], vocab_size: int) -> None:
-    """Of a few characters: ties everywhere, runs of one letter, whose pairs overlap, and letters of several bytes."""
-    plain, fast = BPETokenizer.train(texts, vocab_size), FastBPETokenizer.train(texts, vocab_size)
-    assert plain.merges == fast.merges
-    assert len(set(plain.token_bytes)) == plain.vocab_size, "each comes from one merge only"
-    for text in texts:
-        assert plain.encode(text) == fast.encode(text)
-
-
-def test_plain_and_fast_learn_the_same_merges_from_english(plain: BPETokenizer) -> None:
-    assert FastBPETokenizer.train(ENGLISH, 600).merges == plain.merges
-    assert plain.vocab_size == 600
-
-
-def naive_merges(words: list[str], merges: int) -> list[tuple[int, int]]:
-    """Byte pairs as they are defined: count all pairs anew, merge the commonest (ties: the smallest), everywhere."""
+def merges_by_definition(words: list[str], merges: int) -> list[Pair]:
+    """Count all pairs anew, merge the commonest (ties: the smallest), everywhere, from left to right."""
     sequences = [list(word.encode()) for word in words]
-    found: list[tuple[int, int]] = []
+    found: list[Pair] = []
     while len(found) < merges:
         pairs = [pair for sequence in sequences for pair in pairwise(sequence)]
         best = min(set(pairs), key=lambda pair: (-pairs.count(pair), pair), default=None)
         if best is None or pairs.count(best) < 2:
             break
         for sequence in sequences:
-            place = 0
-            while place < len(sequence) - 1:
-                if (sequence[place], sequence[place + 1]) == best:
-                    sequence[place : place + 2] = [256 + len(found)]
-                place += 1
+            replace(sequence, best, 256 + len(found))
         found.append(best)
     return found
 
 
-@given(texts=small_texts)
+def replace(tokens: list[int], pair: Pair, new: int) -> None:
+    place = 0
+    while place < len(tokens) - 1:
+        if (tokens[place], tokens[place + 1]) == pair:
+            tokens[place : place + 2] = [new]
+        place += 1
+
+
+def tokens_by_definition(text: str, merges: list[Pair]) -> list[int]:
+    tokens: list[int] = []
+    for word in split_words(text):
+        cut = list(word.encode())
+        for new, pair in enumerate(merges, start=256):
+            replace(cut, pair, new)
+        tokens += cut
+    return tokens
+
+
+def latin(text: str) -> str:
+    """Each byte as the character of the same number: in this form token i of `tokenizers` is byte i, as here."""
+    return text.encode().decode("latin-1")
+
+
+def train_theirs(texts: list[str], vocab_size: int) -> tuple[list[Pair], tokenizers.Tokenizer]:
+    theirs = tokenizers.Tokenizer(tokenizers.models.BPE())
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex(PATTERN), behavior="isolated")
+    alphabet = [chr(byte) for byte in range(256)]
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=vocab_size, min_frequency=2, initial_alphabet=alphabet, show_progress=False
+    )
+    theirs.train_from_iterator(map(latin, texts), trainer)
+    model = json.loads(theirs.to_str())["model"]
+    return [(model["vocab"][left], model["vocab"][right]) for left, right in model["merges"]], theirs
+
+
+@given(texts=small_texts, vocab_size=st.integers(256, 290))
+@example(texts=[ONE_WORD], vocab_size=330)
 @settings(deadline=None)
-def test_merges_are_those_of_the_definition(texts: list[str]) -> None:
+def test_merges_and_tokens_are_those_of_tokenizers(texts: list[str], vocab_size: int) -> None:
+    """Of a few characters: ties everywhere, runs of one letter, whose pairs overlap, and letters of several bytes."""
+    ours = BPETokenizer.train(texts, vocab_size)
+    merges, theirs = train_theirs(texts, vocab_size)
+    assert ours.merges == merges
+    assert len(set(ours.token_bytes)) == ours.vocab_size, "each comes from one merge only"
+    for text in texts:
+        assert ours.encode(text) == theirs.encode(latin(text)).ids
+
+
+def test_merges_of_english_are_those_of_tokenizers() -> None:
+    ours = BPETokenizer.train(ENGLISH, 600)
+    assert ours.merges == train_theirs(ENGLISH, 600)[0]
+    assert ours.vocab_size == 600
+
+
+@given(texts=small_texts)
+@example(texts=[ONE_WORD])
+@settings(deadline=None)
+def test_merges_and_tokens_are_those_of_the_definition(texts: list[str]) -> None:
     words = [word for text in texts for word in split_words(text)]
-    assert BPETokenizer.train(texts, 270).merges == naive_merges(words, 14)
+    ours = BPETokenizer.train(texts, 270)
+    assert ours.merges == merges_by_definition(words, 14)
+    for text in (*texts, "ababaab aab éé東"):
+        assert ours.encode(text) == tokens_by_definition(text, ours.merges)
 
 
 def test_merges_by_hand() -> None:
@@ -96,10 +109,49 @@ def test_merges_by_hand() -> None:
     assert BPETokenizer.train(["ba ba", "ab ab"], 300).merges == [(97, 98), (98, 97)], "of ties, the smaller first"
 
 
+def test_each_merge_is_reported() -> None:
+    reported: list[int] = []
+    tokenizer = BPETokenizer.train(ENGLISH, 270, reported.append)
+    assert reported == list(range(1, len(tokenizer.merges) + 1)) == list(range(1, 15))
+
+
+def test_work_grows_in_proportion_to_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs that training and encoding look at, in one word of random letters without a cut."""
+    looked = 0
+
+    def counted(chain: TokenChain, left: int) -> Pair:
+        nonlocal looked
+        looked += 1
+        return chain.tokens[left], chain.tokens[chain.after[left]]
+
+    monkeypatch.setattr(TokenChain, "pair", counted)
+    letters = random.Random(0)
+    work: dict[int, tuple[int, int]] = {}
+    for length in (2_000, 16_000):
+        word = "".join(letters.choices("etaoinshrdlu", k=length))
+        looked = 0
+        tokenizer = BPETokenizer.train([word], 600)
+        training, looked = looked, 0
+        tokenizer.encode(word)
+        work[length] = training, looked
+    for few, many in zip(work[2_000], work[16_000], strict=True):
+        assert many < 12 * few, "eight times the length: in proportion is 8 times the work, quadratic 64"
+
+
+def test_queue_holds_each_pair_once() -> None:
+    counts = PairCounts([ONE_WORD])
+    for token in range(256, 276):
+        pair = counts.commonest()
+        assert pair is not None
+        counts.merge(pair, token)
+        pairs = [pair for _, pair in counts.queue]
+        assert len(pairs) == len(set(pairs))
+
+
 @given(text=EVERY)
 @example(text=ODD)
 @settings(deadline=None)
-def test_words_are_cut_alike_everywhere(text: str) -> None:
+def test_words_are_those_of_tokenizers(text: str) -> None:
     words = split_words(text)
     assert "".join(words) == text
     split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(PATTERN), behavior="isolated")
@@ -115,35 +167,3 @@ def test_words_of_ascii_are_those_of_gpt_2(text: str) -> None:
     borders = [begin for _, (begin, _) in gpt_2.pre_tokenize_str(text)]
     words = split_words(text)
     assert borders == [sum(map(len, words[:index])) for index in range(len(words))]
-
-
-def test_what_is_installed_decides(plain: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    saved = plain.to_json()
-    assert isinstance(load_tokenizer(saved), FastBPETokenizer)
-
-    def none(name: str) -> None:
-        return None if name in ("tiktoken", "tokenizers") else find_spec(name)
-
-    monkeypatch.setattr(fast_bpe, "find_spec", none)
-    monkeypatch.setattr("lmcourse.data.tokenizers.load.find_spec", none)
-    assert type(load_tokenizer(saved)) is BPETokenizer
-    with pytest.raises(CourseError, match="pip install tokenizers"):
-        FastBPETokenizer.train(["text"], 300)
-
-
-def test_tiktoken_is_taken_where_it_is_installed(plain: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And is given what makes its tokens ours: the words, and the pieces ranked in the order of their tokens."""
-    given: dict[str, object] = {}
-
-    class Encoding:
-        def __init__(self, name: str, **settings: object) -> None:
-            given.update(settings)
-
-        def encode_ordinary(self, text: str) -> list[int]:
-            return [7]
-
-    monkeypatch.setattr(fast_bpe, "find_spec", lambda name: name == "tiktoken")
-    monkeypatch.setattr(fast_bpe, "import_module", {"tiktoken": SimpleNamespace(Encoding=Encoding)}.__getitem__)
-    assert FastBPETokenizer(plain.merges).encode("text") == [7]
-    ranks = {piece: token for token, piece in enumerate(plain.token_bytes)}
-    assert given == {"pat_str": PATTERN, "mergeable_ranks": ranks, "special_tokens": {}}

@@ -13,9 +13,7 @@ import torch
 
 from lmcourse.cli import main
 from lmcourse.cli.generating import as_text
-from lmcourse.data.tokenizer import Tokenizer
-from lmcourse.data.tokenizers import ByteTokenizer, CharacterTokenizer
-from lmcourse.data.tokenizers.library import LibraryTokenizer
+from lmcourse.data.tokenizers import ByteTokenizer, CharacterTokenizer, LibraryTokenizer, Tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.inference.generate import generate
 from lmcourse.models.initialize import initialize

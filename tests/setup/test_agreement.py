@@ -176,9 +176,7 @@ def imported_modules(file: Path) -> set[str]:
 
 @pytest.mark.usefixtures("as_locked")
 @pytest.mark.parametrize(("system", "python"), EVERYWHERE)
-@pytest.mark.parametrize(
-    ("lock", "extras"), [(LEARNERS, ("data",)), (LOCKED, ("data", "test"))], ids=["learners", "both locks"]
-)
+@pytest.mark.parametrize(("lock", "extras"), [(LEARNERS, ()), (LOCKED, ("test",))], ids=["learners", "both locks"])
 def test_the_lock_is_complete_and_nothing_in_it_is_unused(
     lock: dict[str, Requirement], extras: tuple[str, ...], system: str, python: str
 ) -> None:

@@ -1,23 +1,17 @@
-"""Tokenizers: `bytes`, `characters`, and byte pairs, plain (`bpe`) and fast (`fast_bpe`).
-
-`load` makes a tokenizer again from what `to_json` gave; `hugging_face` reads and writes tokenizer.json;
-`library` reads the tokenizer.json of any model, where Hugging Face's `tokenizers` is installed.
-"""
+"""Tokenizers: `tokenizer` has the interface, bytes and characters, `bpe` byte pairs, `tokenizer_json` their files."""
 
 from __future__ import annotations
 
 from lmcourse.data.tokenizers.bpe import BPETokenizer
-from lmcourse.data.tokenizers.bytes import ByteTokenizer
-from lmcourse.data.tokenizers.characters import CharacterTokenizer
-from lmcourse.data.tokenizers.fast_bpe import FastBPETokenizer
-from lmcourse.data.tokenizers.hugging_face import open_tokenizer, save_tokenizer
-from lmcourse.data.tokenizers.load import load_tokenizer
+from lmcourse.data.tokenizers.tokenizer import ByteTokenizer, CharacterTokenizer, Tokenizer
+from lmcourse.data.tokenizers.tokenizer_json import LibraryTokenizer, load_tokenizer, open_tokenizer, save_tokenizer
 
 __all__ = [
     "BPETokenizer",
     "ByteTokenizer",
     "CharacterTokenizer",
-    "FastBPETokenizer",
+    "LibraryTokenizer",
+    "Tokenizer",
     "load_tokenizer",
     "open_tokenizer",
     "save_tokenizer",

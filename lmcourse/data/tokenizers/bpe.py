@@ -1,26 +1,36 @@
-"""Byte pair encoding (BPE) in plain Python: merge the commonest pair of neighbours into a new token, again and again.
+"""Byte pair encoding (BPE): merge the commonest pair of neighbours into a new token, again and again.
 
 Sennrich, Haddow and Birch (2016) merge characters inside words; beginning with bytes instead (Radford et al., 2019)
 makes every text readable, in 256 tokens at worst. Tokens 0 to 255 are the bytes, token 256 + i is what merge i made.
 
-This file is to be read; `fast_bpe` learns the same merges and gives the same tokens, much faster.
+Notebook 07 builds the plain algorithm, which goes through all words for every merge. Here a merge visits only the
+places of its pair, and the next pair comes from a heap: the work grows as n log n with the length n of the words, even
+if the text is one word.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import pairwise
 from typing import Any, Self
 
-from lmcourse.data.tokenizers.bytes import BYTES
-from lmcourse.data.tokenizers.lookup import look_up
 from lmcourse.data.tokenizers.pre_tokenizer import split_words
+from lmcourse.data.tokenizers.tokenizer import BYTES, look_up
 
 Pair = tuple[int, int]
+OnMerge = Callable[[int], None]
+"""Called after each merge with the number of merges so far."""
 
 MIN_PAIR_COUNT = 2
 """How often a pair must have been seen to be merged: a token for what was seen once shortens nothing but that place."""
+
+MAX_CACHED_WORDS = 100_000
+"""How many words a tokenizer keeps with their tokens."""
+
+BORDER = -1
+"""Stands before and after every word, and where a token was merged into the one before it."""
 
 
 class BPETokenizer:
@@ -46,24 +56,22 @@ class BPETokenizer:
         if len(set(self.token_bytes)) < self.vocab_size:
             raise ValueError("two merges make the same bytes")
         self._made_by = {pair: token for token, pair in enumerate(self.merges, start=len(BYTES))}
+        self._cache: dict[str, list[int]] = {}
 
     @classmethod
-    def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
+    def train(cls, texts: Iterable[str], vocab_size: int, on_merge: OnMerge | None = None) -> Self:
         """Learn from texts.
 
         Args:
             vocab_size: how many tokens to make, at most: there are fewer if no pair is left that was seen twice.
+            on_merge: called after each merge with the number of merges so far.
 
         Raises:
             ValueError: a vocabulary below 256, or half a character (a lone surrogate) in a text.
         """
         if vocab_size < len(BYTES):
             raise ValueError(f"a vocabulary of {vocab_size}: the bytes alone are {len(BYTES)} tokens")
-        return cls(cls._learn(texts, vocab_size - len(BYTES)))
-
-    @staticmethod
-    def _learn(texts: Iterable[str], merges: int) -> list[Pair]:
-        return learn_merges(texts, merges)
+        return cls(learn_merges(texts, vocab_size - len(BYTES), on_merge))
 
     def encode(self, text: str) -> list[int]:
         """The text's tokens, word by word.
@@ -71,17 +79,31 @@ class BPETokenizer:
         Raises:
             ValueError: the text has half a character (a lone surrogate).
         """
-        words = split_words(text)
-        tokens_of = {word: self._encode_word(word) for word in {*words}}
-        return [token for word in words for token in tokens_of[word]]
+        tokens: list[int] = []
+        for word in split_words(text):
+            known = self._cache.get(word)
+            if known is None:
+                known = self._encode_word(word)
+                if len(self._cache) < MAX_CACHED_WORDS:
+                    self._cache[word] = known
+            tokens += known
+        return tokens
 
     def _encode_word(self, word: str) -> list[int]:
-        """Apply, among the merges that fit, the one learned first; until none fits."""
-        tokens = list(word.encode())
-        while known := [pair for pair in pairwise(tokens) if pair in self._made_by]:
-            first = min(known, key=self._made_by.__getitem__)
-            tokens = merge(tokens, first, self._made_by[first])
-        return tokens
+        """Apply, among the merges that fit, the one learned first, from left to right; until none fits."""
+        chain = TokenChain([word])
+        made_by = self._made_by
+        queue = [(made_by[pair], left) for left, pair in enumerate(pairwise(chain.tokens)) if pair in made_by]
+        heapify(queue)
+        while queue:
+            token, left = heappop(queue)
+            if made_by.get(chain.pair(left)) != token:  # another merge has taken one of the two
+                continue
+            chain.merge(left, token)
+            for at in (chain.before[left], left):
+                if (found := made_by.get(chain.pair(at))) is not None:
+                    heappush(queue, (found, at))
+        return [token for token in chain.tokens if token != BORDER]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text; U+FFFD for what is no UTF-8, such as half of a character's tokens.
@@ -96,7 +118,7 @@ class BPETokenizer:
         return {"kind": "bpe", "merges": [list(pair) for pair in self.merges]}
 
 
-def learn_merges(texts: Iterable[str], merges: int) -> list[Pair]:
+def learn_merges(texts: Iterable[str], merges: int, on_merge: OnMerge | None = None) -> list[Pair]:
     """The pairs to merge, best first.
 
     The commonest pair is merged; of equally common pairs the one with the smaller left token, then the smaller right
@@ -104,56 +126,93 @@ def learn_merges(texts: Iterable[str], merges: int) -> list[Pair]:
 
     Args:
         merges: how many, at most.
+        on_merge: called after each merge with the number of merges so far.
     """
     found: list[Pair] = []
     counts = PairCounts(texts)
     while len(found) < merges and (pair := counts.commonest()) is not None:
         counts.merge(pair, len(BYTES) + len(found))
         found.append(pair)
+        if on_merge is not None:
+            on_merge(len(found))
     return found
 
 
-class PairCounts:
-    """How often each pair of tokens stands in the words of some texts.
+class TokenChain:
+    """The tokens of some words in one doubly linked list: a merge costs the same in words of any length.
 
-    A word that occurs a thousand times is kept once, and a merge looks only at the words that have the pair.
+    Attributes:
+        tokens: one for each position; BORDER between words, and at positions that were merged away.
+        before, after: the neighbours' positions.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.tokens = [BORDER]
+        for word in words:
+            self.tokens += word.encode()
+            self.tokens.append(BORDER)
+        self.before = list(range(-1, len(self.tokens) - 1))
+        self.after = list(range(1, len(self.tokens) + 1))
+
+    def pair(self, left: int) -> Pair:
+        """The token at a position and the next one."""
+        return self.tokens[left], self.tokens[self.after[left]]
+
+    def merge(self, left: int, token: int) -> None:
+        """Put one token in place of the one at a position and the next one."""
+        right = self.after[left]
+        self.tokens[left], self.tokens[right] = token, BORDER
+        self.after[left] = self.after[right]
+        self.before[self.after[right]] = left
+
+
+class PairCounts:
+    """How often each pair of tokens occurs in the words of some texts. A word that occurs 1,000 times is kept once.
+
+    Only pairs with the newest token become more frequent. So the queue holds each pair once, with its count when the
+    pair first occurred or a later one: never less than its count now.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
         times = Counter(word for text in texts for word in split_words(text))
-        self.words = [list(word.encode()) for word in times]
-        self.times = list(times.values())
+        self.chain = TokenChain(times)
+        self.times = [0]
+        for word, count in times.items():
+            self.times += [count] * (len(word.encode()) + 1)
         self.counts: Counter[Pair] = Counter()
-        self.where: defaultdict[Pair, set[int]] = defaultdict(set)
-        for index in range(len(self.words)):
-            self._add(index)
+        self.places: defaultdict[Pair, list[int]] = defaultdict(list)
+        for left, pair in enumerate(pairwise(self.chain.tokens)):
+            self._count(pair, left)
+        self.queue = [(-count, pair) for pair, count in self.counts.items()]
+        heapify(self.queue)
 
     def commonest(self) -> Pair | None:
         """The pair to merge next; None if all that are left are too rare."""
-        most = max(self.counts.values(), default=0)
-        return min(pair for pair, count in self.counts.items() if count == most) if most >= MIN_PAIR_COUNT else None
+        while self.queue:
+            count, pair = self.queue[0]
+            if count == -self.counts[pair]:
+                return pair if -count >= MIN_PAIR_COUNT else None
+            heapreplace(self.queue, (-self.counts[pair], pair))
+        return None
 
     def merge(self, pair: Pair, token: int) -> None:
-        """Put a token in place of the pair in all words."""
-        for index in self.where.pop(pair):
-            self._add(index, sign=-1)
-            self.words[index] = merge(self.words[index], pair, token)
-            self._add(index)
+        """Put a token in place of the pair in all words, from left to right."""
+        chain, changed = self.chain, set()
+        for left in self.places.pop(pair):
+            if chain.pair(left) != pair:  # another merge has taken one of the two
+                continue
+            before, right = chain.before[left], chain.after[left]
+            for at in (before, left, right):
+                self.counts[chain.pair(at)] -= self.times[left]
+            chain.merge(left, token)
+            for at in (before, left):
+                self._count(chain.pair(at), at)
+                changed.add(chain.pair(at))
+        for each in changed:
+            if self.counts[each] > 0:
+                heappush(self.queue, (-self.counts[each], each))
 
-    def _add(self, index: int, sign: int = 1) -> None:
-        for pair in pairwise(self.words[index]):
-            self.counts[pair] += sign * self.times[index]
-            self.where[pair].add(index)
-            if not self.counts[pair]:
-                del self.counts[pair]
-
-
-def merge(tokens: Sequence[int], pair: Pair, token: int) -> list[int]:
-    """The tokens with `token` in place of each `pair`, found from left to right."""
-    merged: list[int] = []
-    for each in tokens:
-        if merged and (merged[-1], each) == pair:
-            merged[-1] = token
-        else:
-            merged.append(each)
-    return merged
+    def _count(self, pair: Pair, left: int) -> None:
+        if BORDER not in pair:
+            self.counts[pair] += self.times[left]
+            self.places[pair].append(left)

@@ -2,7 +2,7 @@
 
 The rule is GPT-2's (Radford et al., 2019) with its classes of characters written out: a letter is A to Z, a to z, or
 anything beyond ASCII. GPT-2 asks Unicode what a letter is, and the answer differs between engines and changes with the
-years; ours is the same in Python's `re`, in `tokenizers` and in `tiktoken`, so they cut alike. The price: “ and — stick
+years; ours is the same in Python's `re` and in `tokenizers`, so both cut the same words. The price: “ and — stick
 to words.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from lmcourse.data.tokenizers.lookup import to_utf8
+from lmcourse.data.tokenizers.tokenizer import to_utf8
 
 _SPACE = " \t\n\r\v\f"
 _LETTER = "A-Za-z\u0080-\U0010ffff"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Tokens
-from lmcourse.data.tokenizer import Tokenizer
+from lmcourse.data.tokenizers import Tokenizer
 from lmcourse.training.command.training_data import DOCUMENT_END
 
 

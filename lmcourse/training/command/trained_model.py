@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from lmcourse.data.tokenizer import Tokenizer
+from lmcourse.data.tokenizers import Tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.checkpoint_format import MANIFEST, DamagedCheckpointError, is_of_model, read_manifest

@@ -7,31 +7,34 @@ validation.tokens    the text to evaluate on, if any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from lmcourse.data.corpora import Corpus, find_corpus, split
 from lmcourse.data.loader import Tokens
 from lmcourse.data.token_file import TokenFile, write_tokens
-from lmcourse.data.tokenizer import Tokenizer
 from lmcourse.data.tokenizers import (
     BPETokenizer,
     ByteTokenizer,
     CharacterTokenizer,
-    FastBPETokenizer,
+    Tokenizer,
     load_tokenizer,
 )
 from lmcourse.data.tokenizers import open_tokenizer as read_tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.training.command.json_files import read_json, write_json
-from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.run_config import NUM_BYTE_TOKENS, RunConfig
 
 TOKENIZER, TRAINING, VALIDATION = "tokenizer.json", "train.tokens", "validation.tokens"
 
 DOCUMENT_END = "\n\n"
 """An empty line ends every document."""
+
+REPORT_SECONDS = 2.0
+"""Seconds between two lines about the training of a tokenizer."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +103,21 @@ def _make_tokenizer(run: RunConfig, corpus: Corpus) -> Tokenizer:
         return read_tokenizer(Path(run.tokenizer).expanduser())
     if run.tokenizer == "characters":
         return CharacterTokenizer.train(_documents(corpus))
-    kind = FastBPETokenizer if find_spec("tokenizers") else BPETokenizer
-    return kind.train(_documents(corpus), run.vocab_size)
+    return BPETokenizer.train(_documents(corpus), run.vocab_size, report_merges(run.vocab_size))
+
+
+def report_merges(vocab_size: int, clock: Callable[[], float] = time.monotonic) -> Callable[[int], None]:
+    """Print to stderr how far the training of byte pairs is, every REPORT_SECONDS: long texts take minutes."""
+    printed = clock()
+
+    def report(merges: int) -> None:
+        nonlocal printed
+        if clock() - printed >= REPORT_SECONDS:
+            printed = clock()
+            made = f"{NUM_BYTE_TOKENS + merges:,} of {vocab_size:,} tokens"
+            print(f"Learning byte pairs: {made}", file=sys.stderr, flush=True)
+
+    return report
 
 
 def _documents(corpus: Corpus) -> Iterator[str]:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from lmcourse.chapters.tokens_and_data.exercises.calls import call
-from lmcourse.data.tokenizers.bpe import merge as merged
+from lmcourse.chapters.tokens_and_data.exercises.merging import merged
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 

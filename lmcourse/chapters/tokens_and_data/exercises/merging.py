@@ -13,7 +13,7 @@ from lmcourse.exercises.exercise import Exercise
 Pair = tuple[int, int]
 
 
-def _reference(tokens: list[int], pair: Pair, new: int) -> list[int]:
+def merged(tokens: list[int], pair: Pair, new: int) -> list[int]:
     """A regular expression over code points: it finds from left to right and never uses a character twice."""
     text, (left, right) = "".join(map(chr, tokens)), map(chr, pair)
     return [ord(each) for each in re.sub(re.escape(left + right), lambda _: chr(new), text, flags=re.DOTALL)]
@@ -47,7 +47,7 @@ merge = Exercise(
     points=2,
     minutes=5,
     difficulty=1,
-    reference=_reference,
+    reference=merged,
     cases=[
         call("once", "merge", [5, 1, 2, 6], (1, 2), 256),
         call("twice", "merge", [1, 2, 1, 2, 3, 1, 2], (1, 2), 256),
@@ -92,7 +92,7 @@ def first_only(tokens: list[int], pair: Pair, new: int) -> list[int]:
 
 @merge.misconception("You merge from right to left. Of 7 7 7 the *left* two are merged.")
 def from_the_right(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    return _reference(tokens[::-1], (pair[1], pair[0]), new)[::-1]
+    return merged(tokens[::-1], (pair[1], pair[0]), new)[::-1]
 
 
 @merge.misconception("The last token is lost when it is not part of a pair.")

@@ -8,9 +8,9 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
+from lmcourse.chapters.tokens_and_data.exercises.merging import merged
 from lmcourse.chapters.tokens_and_data.exercises.right_training import RIGHT_TRAINING
 from lmcourse.data.tokenizers.bpe import learn_merges
-from lmcourse.data.tokenizers.bpe import merge as merged
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -19,7 +19,7 @@ TOY = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
 
 
 def _reference(words: dict[str, int], merges: int) -> list[Pair]:
-    """The package's, which after a merge counts again only where the pair stood.
+    """The package's, which after a merge visits only the places of the pair.
 
     Every word of the cases is made of letters, so that it does not cut them.
     """

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from lmcourse.data.corpora import find_corpus
-from lmcourse.data.tokenizers.bpe import BPETokenizer, learn_merges, merge
+from lmcourse.data.tokenizers.bpe import BPETokenizer, learn_merges
 from lmcourse.data.tokenizers.pre_tokenizer import split_words
 from lmcourse.plots.style import GREY, LAST_DRAWN, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
@@ -117,9 +117,7 @@ def merge_steps(text: str = TOY, step: int = 0) -> Figure:
     times = Counter(word.strip() for word in split_words(_beginning(text)) if word.strip())
     merges = learn_merges([word for word, count in times.items() for _ in range(count)], step)
     tokenizer = BPETokenizer(merges)
-    words = {word: list(word.encode()) for word in times}
-    for new, pair in enumerate(merges, start=256):
-        words = {word: merge(tokens, pair, new) for word, tokens in words.items()}
+    words = {word: tokenizer.encode(word) for word in times}
     pieces: list[str] = []
     breaks: list[int] = []
     for word, tokens in words.items():

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 
 from lmcourse.data.corpora import find_corpus
 from lmcourse.data.tokenizers import BPETokenizer, ByteTokenizer, open_tokenizer, save_tokenizer
-from lmcourse.data.tokenizers.hugging_face import BYTE_CHARACTERS, from_hugging_face, to_hugging_face
+from lmcourse.data.tokenizers.tokenizer_json import BYTE_CHARACTERS, from_hugging_face, to_hugging_face
 from lmcourse.errors import CourseError
 from tests.data.texts import ENGLISH, EVERY, ODD
 
@@ -81,8 +81,8 @@ REFUSED: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda saved: saved.update(added_tokens=[{"id": 257, "content": "<|endoftext|>"}]), "special tokens"),
     (lambda saved: saved.update(normalizer={"type": "NFC"}), "changes the text"),
     (lambda saved: saved.update(pre_tokenizer={"type": "Whitespace"}), "cuts words by another rule"),
-    (lambda saved: saved["model"]["vocab"].update({"a": 98, "b": 97}), "numbers its tokens otherwise"),
-    (lambda saved: saved["model"]["vocab"].update(zz=300), "numbers its tokens otherwise"),
+    (lambda saved: saved["model"]["vocab"].update({"a": 98, "b": 97}), "numbers its tokens differently"),
+    (lambda saved: saved["model"]["vocab"].update(zz=300), "numbers its tokens differently"),
     (lambda saved: saved["model"]["merges"].append(["a", "zz"]), "KeyError"),
     (lambda saved: saved["model"].pop("merges"), "KeyError"),
     (lambda saved: saved.update(model=None), "TypeError"),

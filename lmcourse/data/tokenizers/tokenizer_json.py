@@ -1,0 +1,219 @@
+"""Save and load tokenizers: the course's own JSON, and tokenizer.json of Hugging Face's `tokenizers`.
+
+In a tokenizer.json a byte is a visible character: 188 of them stand for themselves, the other 68 (blanks, control
+characters, …) for the characters from U+0100 on, in order (Radford et al., 2019, `bytes_to_unicode` of GPT-2's code). A
+token is the string of its bytes' characters, and a merge two tokens. Words are cut by our rule (`pre_tokenizer`).
+
+A file is read if it says just that with token i for byte i and 256 + i for merge i: what this module writes, and what
+`tokenizers` makes of it when it saves. Other files are refused, because their tokens would be other ones here;
+`LibraryTokenizer` leaves such files to their own library.
+
+Bytes are byte pairs without a merge. Characters are whole words ("WordLevel") of one character each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmcourse.atomic import write_all
+from lmcourse.data.tokenizers.bpe import BPETokenizer
+from lmcourse.data.tokenizers.pre_tokenizer import PATTERN
+from lmcourse.data.tokenizers.tokenizer import BYTES, ByteTokenizer, CharacterTokenizer, Tokenizer
+from lmcourse.errors import CourseError
+
+_VISIBLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+_HIDDEN = [byte for byte in range(256) if byte not in _VISIBLE]
+BYTE_CHARACTERS = [chr(byte if byte in _VISIBLE else 256 + _HIDDEN.index(byte)) for byte in range(256)]
+"""The character of each byte."""
+
+_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+_WORDS = {"type": "Split", "pattern": {"Regex": PATTERN}, "behavior": "Isolated", "invert": False}
+_PRE_TOKENIZER = {"type": "Sequence", "pretokenizers": [_WORDS, _BYTE_LEVEL]}
+_CHARACTER = {"type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated", "invert": False}
+_UNKNOWN = "<unknown>"
+"""What the format wants for unknown words. It is no token here, so their library refuses such words as ours does."""
+_UNUSED = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
+_DAMAGED = (KeyError, TypeError, ValueError, AttributeError)
+"""What reading JSON of another shape raises."""
+
+
+def load_tokenizer(saved: Mapping[str, Any]) -> Tokenizer:
+    """The tokenizer that `to_json` gave.
+
+    Raises:
+        CourseError: this is no saved tokenizer.
+    """
+    try:
+        match saved["kind"]:
+            case "bytes":
+                return ByteTokenizer()
+            case "characters":
+                return CharacterTokenizer(saved["characters"])
+            case "bpe":
+                return BPETokenizer(saved["merges"])
+            case other:
+                raise CourseError(f"There is no tokenizer of the kind {other!r}, only bytes, characters and bpe.")
+    except _DAMAGED as error:
+        raise CourseError(f"This is no tokenizer that the course has saved: {type(error).__name__}, {error}.") from None
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
+    """Write a tokenizer.json; it appears under its name when it is whole.
+
+    Raises:
+        CourseError: the format has no such tokenizers, or the file cannot be written.
+    """
+    write_all({path: json.dumps(to_hugging_face(tokenizer), indent=2, ensure_ascii=False) + "\n"})
+
+
+def open_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a file: a tokenizer.json of `tokenizers`, or one that a run of the course has saved.
+
+    Raises:
+        CourseError: it cannot be read, or is neither.
+    """
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        saved = None
+    if not isinstance(saved, dict):
+        raise CourseError(f"{path} holds no tokenizer: it is no JSON object")
+    try:
+        return from_hugging_face(saved) if "model" in saved else load_tokenizer(saved)
+    except CourseError as error:
+        raise CourseError(f"{path}: {error}") from None
+
+
+def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
+    """The contents of a tokenizer.json, without special tokens and changes of the text.
+
+    Raises:
+        CourseError: the format has no such tokenizers.
+    """
+    if isinstance(tokenizer, CharacterTokenizer):
+        vocab = {character: token for token, character in enumerate(tokenizer.characters)}
+        model: dict[str, Any] = {"type": "WordLevel", "vocab": vocab, "unk_token": _UNKNOWN}
+        around: dict[str, object] = {"pre_tokenizer": _CHARACTER, "decoder": {"type": "Fuse"}}
+    elif isinstance(tokenizer, ByteTokenizer | BPETokenizer):
+        pairs = tokenizer if isinstance(tokenizer, BPETokenizer) else BPETokenizer([])
+        model, around = _byte_pairs(pairs), {"pre_tokenizer": _PRE_TOKENIZER, "decoder": _BYTE_LEVEL}
+    else:
+        raise CourseError(f"A tokenizer.json has no place for a {type(tokenizer).__name__}.")
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "post_processor": None,
+        **around,
+        "model": model,
+    }
+
+
+def _byte_pairs(tokenizer: BPETokenizer) -> dict[str, Any]:
+    names = _names(tokenizer)
+    return {
+        "type": "BPE",
+        **dict.fromkeys(_UNUSED),
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": False,
+        "vocab": {name: token for token, name in enumerate(names)},
+        "merges": [[names[left], names[right]] for left, right in tokenizer.merges],
+    }
+
+
+def _names(tokenizer: BPETokenizer) -> list[str]:
+    """Each token as the characters of its bytes."""
+    return ["".join(BYTE_CHARACTERS[byte] for byte in raw) for raw in tokenizer.token_bytes]
+
+
+def from_hugging_face(saved: Mapping[str, Any]) -> BPETokenizer | CharacterTokenizer:
+    """The tokenizer of the contents of a tokenizer.json.
+
+    Raises:
+        CourseError: it is none, or its tokens would be other ones here; the message says why.
+    """
+    try:
+        if saved["model"]["type"] == "WordLevel":
+            return _read_characters(saved)
+        return _read_byte_pairs(saved)
+    except _DAMAGED as error:
+        raise CourseError(f"This is no tokenizer.json of byte pairs: {type(error).__name__}, {error}.") from None
+
+
+def _read_byte_pairs(saved: Mapping[str, Any]) -> BPETokenizer:
+    model = saved["model"]
+    # A merge is two strings, or, in files of before 2024, one with a blank between them.
+    merges = [each.split(" ") if isinstance(each, str) else each for each in model["merges"]]
+    made = BPETokenizer([(model["vocab"][left], model["vocab"][right]) for left, right in merges])
+    settings = [*(model.get(name) for name in (*_UNUSED, "byte_fallback", "ignore_merges"))]
+    if model["type"] != "BPE" or any(settings):
+        raise CourseError("The course reads tokenizer.json files of plain byte pairs; this one has another model.")
+    if saved.get("added_tokens") or saved.get("normalizer") or saved.get("post_processor"):
+        raise CourseError("This tokenizer.json has special tokens or changes the text; the course's tokenizers do not.")
+    if saved["pre_tokenizer"] != _PRE_TOKENIZER:
+        raise CourseError("This tokenizer.json cuts words by another rule than the course's, so its tokens are others.")
+    if model["vocab"] != {name: token for token, name in enumerate(_names(made))}:
+        raise CourseError(
+            f"This tokenizer.json numbers its tokens differently. Here 0 to {len(BYTES) - 1} are the bytes, and the "
+            "merges follow in their order."
+        )
+    return made
+
+
+def _read_characters(saved: Mapping[str, Any]) -> CharacterTokenizer:
+    vocab = saved["model"]["vocab"]
+    made = CharacterTokenizer("".join(sorted(vocab, key=vocab.__getitem__)))
+    if json.loads(json.dumps(saved)) != to_hugging_face(made):
+        raise CourseError("The course reads whole words only if each is one character; this tokenizer.json has others.")
+    return made
+
+
+class LibraryTokenizer:
+    """A tokenizer.json as its own library reads it, special tokens included: they are put before a text where the file
+    says so, and left out of what is decoded. So models that others published can write, too.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        vocab_size: how many tokens there are, special ones included.
+
+    Raises:
+        CourseError: the library cannot read the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from tokenizers import Tokenizer as Library
+
+        try:
+            self._tokenizer = Library.from_file(str(path))
+        except Exception as error:  # it has no other
+            raise CourseError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+        self.path, self.vocab_size = path, int(self._tokenizer.get_vocab_size())
+
+    def encode(self, text: str) -> list[int]:
+        """The text's tokens.
+
+        Raises:
+            ValueError: the text has a character that the tokenizer does not know.
+        """
+        try:
+            return list(self._tokenizer.encode(text).ids)
+        except Exception as error:  # it has no other
+            raise ValueError(f"{self.path} cannot cut this text into tokens: {error}") from None
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text that these tokens stand for."""
+        return str(self._tokenizer.decode(list(tokens)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Where it was read from."""
+        return {"kind": "library", "path": str(self.path)}
