@@ -28,7 +28,7 @@ SECONDS = 180 * len(WRITTEN)
 
 VARIANTS = 1
 
-pytestmark = [needs_bubblewrap, pytest.mark.timeout(2 * SECONDS)]
+pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(2 * SECONDS)]
 
 Result = dict[str, Any]
 
