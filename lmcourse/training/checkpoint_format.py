@@ -1,71 +1,115 @@
-"""The checkpoint format: a folder, written atomically, with a manifest of SHA-256 digests.
+"""The checkpoint format: a folder, written atomically. Its files are data (safetensors and JSON), so none can run code.
 
-model.safetensors   the weights, as `full_checkpoint` writes them on one process
-*.distcp, .metadata weights and optimizer state, as `parallel.sharded_checkpoint` writes them on many
-state.pt            what else has to go on: random generators, position in the text; on one process the optimizer
-checkpoint.json     the manifest: format version, step, configuration, and the SHA-256 of the others and of itself
+model.safetensors       the weights
+optimizer.safetensors   the optimizer state of each parameter, as NAME.exp_avg and so on
+state.json              random generators, position in the text, progress
+checkpoint.json         the manifest: format version, step, configuration, SHA-256 of the other files and of itself
 
-`checkpoint_io` chooses between the two.
+Of four processes, the first writes model-00000-of-00004.safetensors and optimizer-00000-of-00004.safetensors. A process
+may have only a part of a tensor: "NAME@64,0" is the part of NAME that begins at row 64, column 0. Names are those of
+the whole model. So any number of processes can read what any number wrote: each copies the parts that it needs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
 
 from lmcourse.errors import CourseError
+from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
+from lmcourse.training.optimizers.muon import MuonAdamW
+from lmcourse.training.parallel.split_linear import SplitLayers, find_split
 
-VERSION = 2
-MODEL, STATE, MANIFEST = "model.safetensors", "state.pt", "checkpoint.json"
-
-
-WRITER = "inline_container.cc"
-"""What the messages of `torch.save` name when the file cannot be written: it raises a mere RuntimeError."""
+VERSION = 3
+MODEL, STATE, MANIFEST = "model.safetensors", "state.json", "checkpoint.json"
 
 
 class DamagedCheckpointError(CourseError):
-    """A checkpoint with a file that is missing, or is not what was written."""
+    """A checkpoint with a missing file, or with a file that differs from the one written."""
 
 
-class UnwrittenCheckpointError(CourseError):
-    """A checkpoint that could not be written, as on a disk that is full. Those before it stay as they are."""
+# Write
 
-    @classmethod
-    def of(cls, path: Path, reason: str) -> UnwrittenCheckpointError:
-        """The error for a checkpoint, with the first line of what was told."""
-        told = f"{path} cannot be written: {reason.splitlines()[0]}"
-        return cls(f"{told}; the checkpoint before it stays whole: make room, then go on with --resume")
+
+def write_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    distributed: DistributedContext = SINGLE_PROCESS,
+) -> None:
+    """Write a checkpoint. It appears under its name once all of it is on the disk. Every process calls this.
+
+    Args:
+        path: the folder, which all processes must be able to reach. An existing one is replaced.
+        model, optimizer: this process's part.
+        state: as JSON; rank 0's is written.
+        manifest: as JSON; rank 0's is written.
+        distributed: the processes.
+
+    Raises:
+        CourseError: it cannot be written, for example because the disk is full.
+    """
+    staging, processes = _staging(path), distributed.world_size
+    ending = f"-{distributed.rank:05}-of-{processes:05}.safetensors" if processes > 1 else ".safetensors"
+    files = {
+        f"model{ending}": _choose_own(_model_parts(model, distributed), distributed),
+        f"optimizer{ending}": _choose_own(_optimizer_parts(model, optimizer, distributed), distributed),
+    }
+    digests: dict[str, str] = {}
+    with _failing_together(path, distributed):
+        if distributed.is_main:
+            make_staging_folder(path)
+    with _failing_together(path, distributed):
+        for name, tensors in files.items():
+            save_file(tensors, staging / name, metadata={"format": "pt"})
+            digests[name] = digest(staging / name)
+        if distributed.is_main:
+            (staging / STATE).write_text(json.dumps(state, allow_nan=False), encoding="utf-8")
+            digests[STATE] = digest(staging / STATE)
+    everyones = {name: value for theirs in distributed.all_gather(digests) for name, value in theirs.items()}
+    with _failing_together(path, distributed):
+        if distributed.is_main:
+            commit_checkpoint(staging, path, manifest, everyones)
 
 
 @contextmanager
-def staging_folder(path: Path) -> Iterator[Path]:
-    """An empty hidden folder beside that of a checkpoint, to write it in; if that fails, it is removed again.
-
-    Raises:
-        UnwrittenCheckpointError: a file in it cannot be written.
-    """
+def _failing_together(path: Path, distributed: DistributedContext) -> Iterator[None]:
+    """Where a file cannot be written in one process, remove the unfinished checkpoint and raise in every process."""
+    problem = None
     try:
-        yield make_staging_folder(path)
-    except BaseException as error:
-        shutil.rmtree(_staging(path), ignore_errors=True)  # it would take the room that is missing
-        if isinstance(error, OSError):
-            raise UnwrittenCheckpointError.of(path, error.strerror or str(error)) from error
-        if isinstance(error, SafetensorError) or WRITER in str(error):
-            raise UnwrittenCheckpointError.of(path, str(error)) from error
-        raise
+        yield
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except SafetensorError as error:
+        problem = str(error).splitlines()[0]
+    problem = distributed.first(problem)
+    if problem is not None:
+        if distributed.is_main:
+            shutil.rmtree(_staging(path), ignore_errors=True)  # it would take the space that is missing
+        raise distributed.make_error(
+            f"{path} cannot be written: {problem}; the checkpoint before it stays whole: make room, then go on with "
+            "--resume"
+        )
 
 
 def make_staging_folder(path: Path) -> Path:
-    """An empty hidden folder beside that of a checkpoint, to write it in."""
+    """Make an empty hidden folder beside a path, to write in it what is then moved to the path."""
     staging = _staging(path)
     shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed while it wrote
     staging.mkdir(parents=True)
@@ -77,18 +121,16 @@ def _staging(path: Path) -> Path:
 
 
 def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], digests: Mapping[str, str]) -> None:
-    """Add the manifest to a checkpoint, and move it to its place when all of it is on the disk.
+    """Add the manifest to a checkpoint, and move it to its place once all of it is on the disk.
 
     Args:
         staging: the folder with its files.
-        path: where it is to be; a checkpoint that is there already is replaced.
-        manifest: what can be read without torch, as JSON.
+        path: its place; an existing checkpoint there is replaced.
+        manifest: as JSON.
         digests: SHA-256 of all files, by name.
     """
-    text = json.dumps(
-        _with_digest({"version": VERSION, **manifest, "sha256": dict(digests)}), indent=2, allow_nan=False
-    )
-    (staging / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    complete = _with_digest({"version": VERSION, **manifest, "sha256": dict(digests)})
+    (staging / MANIFEST).write_text(json.dumps(complete, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     for file in (*digests, MANIFEST):
         _sync(staging / file)
     _sync_folder(staging)
@@ -98,12 +140,15 @@ def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], di
     _sync_folder(path.parent)
 
 
+# Read
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a checkpoint, after all its files were compared with their digests.
+    """Return the manifest of a checkpoint, after comparing all files with their digests.
 
     Raises:
         DamagedCheckpointError: a file is missing, or is not what was written.
-        CourseError: its format is another one than this code's.
+        CourseError: the checkpoint has another format than this code's.
     """
     manifest = _read_json(path / MANIFEST)
     if manifest.get("version") != VERSION:
@@ -111,11 +156,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{path} has format {manifest.get('version')}, this code reads format {VERSION}: go on with the version of "
             "lmcourse that wrote it, or train in another folder"
         )
-    if not isinstance(manifest.get("sha256"), dict) or _with_digest(manifest) != manifest:
+    if not _is_whole(manifest):
         raise DamagedCheckpointError(f"{path / MANIFEST} is damaged: it is not what was written")
-    for name in manifest["sha256"].keys() - {MANIFEST}:
+    digests = manifest["sha256"]
+    for name in digests.keys() - {MANIFEST}:
         try:
-            damaged = digest(path / name) != manifest["sha256"][name]
+            damaged = digest(path / name) != digests[name]
         except OSError as error:
             raise DamagedCheckpointError(f"{path / name} cannot be read: {error.strerror}") from None
         if damaged:
@@ -123,8 +169,56 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
+def _is_whole(manifest: Mapping[str, Any]) -> bool:
+    """Return True if a manifest has its own digest and what `TrainingState` needs of it."""
+    kinds = {"sha256": dict, "step": int, "training": dict, "model": dict | None}
+    if not all(name in manifest and isinstance(manifest[name], kind) for name, kind in kinds.items()):
+        return False
+    try:
+        return _with_digest(manifest) == manifest
+    except ValueError:  # NaN
+        return False
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """Return the plain values that were given to `write_checkpoint` as `state`."""
+    return _read_json(path / STATE)
+
+
+def load_weights(path: Path, model: nn.Module, distributed: DistributedContext = SINGLE_PROCESS) -> None:
+    """Give a model, or this process's part of one, the weights of a checkpoint of any number of processes.
+
+    Raises:
+        DamagedCheckpointError: the checkpoint lacks a weight, or has one of another shape.
+    """
+    _fill(path, _model_parts(model, distributed), _read_stored(path, "model"))
+
+
+def load_optimizer(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, distributed: DistributedContext = SINGLE_PROCESS
+) -> None:
+    """Give an optimizer the state in a checkpoint of any number of processes. Its settings stay as they are.
+
+    Raises:
+        DamagedCheckpointError: the checkpoint lacks a tensor, or has one of another shape.
+    """
+    stored, split = _read_stored(path, "optimizer"), find_split(model)
+    muon = (
+        {p for group in optimizer.muon.param_groups for p in group["params"]}
+        if isinstance(optimizer, MuonAdamW)
+        else set()
+    )
+    optimizer.state.clear()
+    for name, p in model.named_parameters():
+        keys = ("b",) if p in muon else ("step", "exp_avg", "exp_avg_sq")
+        if f"{_whole_name(name, split)}.{keys[0]}" in stored:  # else it never had a gradient
+            step = torch.zeros((), dtype=torch.float32, device=p.device)
+            optimizer.state[p] = {key: step if key == "step" else torch.zeros_like(p) for key in keys}
+    _fill(path, _optimizer_parts(model, optimizer, distributed), stored)
+
+
 def is_of_model(stored: Any, described: Any) -> bool:
-    """Whether a manifest's "model" is a configuration, as `asdict` describes it.
+    """Return True if a manifest's "model" is a configuration, as `asdict` describes it.
 
     A checkpoint that was written before a field was there lacks it: then its model is one where that is off.
     """
@@ -139,40 +233,155 @@ def is_of_model(stored: Any, described: Any) -> bool:
     return bool(stored == described)
 
 
-def is_sharded(path: Path) -> bool:
-    """Whether a checkpoint is in the format of many processes (`parallel.sharded_checkpoint`), not in that of one."""
-    return not (path / MODEL).exists()
+# Parts of tensors
 
 
-def load_state(path: Path) -> dict[str, Any]:
-    """`state.pt` of a checkpoint, in main memory. No code in the file is run."""
-    state: dict[str, Any] = torch.load(path / STATE, map_location="cpu", weights_only=True)
-    return state
+@dataclass(frozen=True)
+class Part:
+    """The part of a tensor that a process or a file has.
+
+    Attributes:
+        name: of the tensor in the whole model.
+        shape: of the whole tensor; None if it is not known.
+        offset: where in the whole tensor the part begins.
+        size: the shape of the part.
+        values: the numbers; those in a file are read when they are sliced.
+    """
+
+    name: str
+    shape: tuple[int, ...] | None
+    offset: tuple[int, ...]
+    size: tuple[int, ...]
+    values: Any
+
+    @property
+    def key(self) -> str:
+        """The name in a file, with the offset if the tensor is not whole."""
+        return self.name if self.size == self.shape else f"{self.name}@{','.join(map(str, self.offset))}"
+
+    def fill(self, other: Part) -> int:
+        """Copy the numbers that another part of the same tensor has too; return how many those are."""
+        sides = list(zip(self.offset, self.size, other.offset, other.size, strict=True))
+        common = [(max(a, b), min(a + n, b + m)) for a, n, b, m in sides]
+        if any(first >= last for first, last in common):
+            return 0
+        mine = tuple(slice(first - a, last - a) for (first, last), a in zip(common, self.offset, strict=True))
+        theirs = tuple(slice(first - b, last - b) for (first, last), b in zip(common, other.offset, strict=True))
+        self.values[mine].copy_(other.values[theirs])
+        return math.prod(last - first for first, last in common)
+
+
+def _model_parts(model: nn.Module, distributed: DistributedContext) -> list[Part]:
+    """Return this process's parts of all weights and buffers, a tied matrix once."""
+    split = find_split(model)
+    tensors = {id(tensor): (name, tensor) for name, tensor in reversed(model.state_dict(keep_vars=True).items())}
+    return [_make_part(name, tensor.detach(), "", split, distributed) for name, tensor in tensors.values()]
+
+
+def _optimizer_parts(model: nn.Module, optimizer: torch.optim.Optimizer, distributed: DistributedContext) -> list[Part]:
+    """Return this process's parts of AdamW's or Muon's running means, and AdamW's numbers of steps."""
+    split = find_split(model)
+    return [
+        _make_part(name, tensor, f".{key}", split, distributed)
+        for name, p in model.named_parameters()
+        for key, tensor in optimizer.state.get(p, {}).items()
+    ]
+
+
+def _make_part(name: str, tensor: Tensor, ending: str, split: SplitLayers, distributed: DistributedContext) -> Part:
+    """Return the part of a parameter, or of a tensor of its shape, or of a number that belongs to it."""
+    values, offset = distributed.local_part(tensor)
+    shape, size = tuple(tensor.shape), tuple(values.shape)
+    layer = name.rpartition(".")[0]
+    if layer in split and shape:
+        _, first_row, rows = split[layer]
+        shape, offset = (rows, *shape[1:]), (offset[0] + first_row, *offset[1:])
+    return Part(_whole_name(name, split) + ending, shape, offset, size, values)
+
+
+def _whole_name(name: str, split: SplitLayers) -> str:
+    """Return the name of a parameter in a model whose fused layers are not split."""
+    layer, _, leaf = name.rpartition(".")
+    return f"{split[layer][0]}.{leaf}" if layer in split else name
+
+
+def _choose_own(parts: Sequence[Part], distributed: DistributedContext) -> dict[str, Tensor]:
+    """Return the tensors that this process writes, by key: of those who have the same part, one writes it."""
+    mine = {part.key: part.values for part in parts if part.values.numel()}
+    holders: dict[str, list[int]] = defaultdict(list)
+    for rank, keys in enumerate(distributed.all_gather(list(mine))):
+        for key in keys:
+            holders[key].append(rank)
+    writers = {key: ranks[number % len(ranks)] for number, (key, ranks) in enumerate(holders.items())}
+    return {key: mine[key].contiguous() for key, rank in writers.items() if rank == distributed.rank}
+
+
+def _read_stored(path: Path, kind: str) -> dict[str, list[Part]]:
+    """Return the parts in the files of a kind, "model" or "optimizer", by the names of their tensors."""
+    stored: dict[str, list[Part]] = defaultdict(list)
+    with reporting_damage(path):
+        for file in sorted(path.glob(f"{kind}*.safetensors")):
+            opened: Any = safe_open(file, "pt")
+            for key in opened.keys():  # noqa: SIM118  # it is no dictionary
+                values = opened.get_slice(key)
+                size = tuple(values.get_shape())
+                name, _, place = key.partition("@")
+                offset = tuple(map(int, place.split(","))) if place else (0,) * len(size)
+                stored[name].append(Part(name, None, offset, size, values))
+    return stored
+
+
+@torch.no_grad()
+def _fill(path: Path, parts: Sequence[Part], stored: Mapping[str, Sequence[Part]]) -> None:
+    """Copy the numbers of stored parts into those of this process."""
+    for part in parts:
+        found = stored.get(part.name, ())
+        with reporting_damage(path):
+            ends = [tuple(map(sum, zip(one.offset, one.size, strict=True))) for one in found]
+            shape = tuple(map(max, *ends)) if len(ends) > 1 else ends[0] if ends else None
+            copied = sum(map(part.fill, found)) if shape == part.shape else 0
+        if copied != part.values.numel():
+            there = "nowhere" if shape is None else f"of shape {list(shape)}"
+            raise DamagedCheckpointError(f"{path}: {part.name}, of shape {list(part.shape or ())}, is {there}")
+
+
+@contextmanager
+def reporting_damage(path: Path) -> Iterator[None]:
+    """Raise DamagedCheckpointError where the block cannot use what a file of the checkpoint has."""
+    try:
+        yield
+    except (SafetensorError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DamagedCheckpointError(f"{path} is damaged: {reason}") from error
+
+
+# Files
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _with_digest(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with its own SHA-256 among the others: that of its JSON without it."""
+    """Return the manifest with its own SHA-256 among the others: the digest of its JSON without it."""
     others = {name: value for name, value in dict(manifest.get("sha256") or {}).items() if name != MANIFEST}
     plain = json.dumps({**manifest, "sha256": others}, sort_keys=True, allow_nan=False)
     return {**manifest, "sha256": {**others, MANIFEST: hashlib.sha256(plain.encode()).hexdigest()}}
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a file."""
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DamagedCheckpointError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        manifest = None
-    if not isinstance(manifest, dict):
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
         raise DamagedCheckpointError(f"{path} is damaged: it is not what was written")
-    return manifest
+    return values
 
 
 def _sync(path: Path) -> None:

@@ -27,11 +27,12 @@ class DistributedContext:
         dp_rank: the rank of this process among those that see different windows.
         dp_size: how many of them there are.
         rank: its rank among all processes.
+        world_size: the number of all processes.
         rng_stream: processes with different numbers draw different random numbers.
         muon: the optimiser for matrices, as these processes divide them.
     """
 
-    dp_rank, dp_size, rng_stream, rank = 0, 1, 0, 0
+    dp_rank, dp_size, rng_stream, rank, world_size = 0, 1, 0, 0, 1
     muon: type[Muon] = Muon
 
     @property
@@ -53,6 +54,10 @@ class DistributedContext:
     def group_by_mesh(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
         """Parameters in groups that lie on the same processes: torch's operations on lists do not mix meshes."""
         return [parameters]
+
+    def local_part(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+        """Return the part of a sharded tensor (DTensor) that is on this process, and where in the whole it begins."""
+        return tensor, (0,) * tensor.dim()
 
     def no_sync(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
         """The context for one micro-batch: gradients are all-reduced only in the last (`last`) of a step, as in DDP."""

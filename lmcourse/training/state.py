@@ -5,21 +5,30 @@ from __future__ import annotations
 import json
 import logging
 import math
+import random
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from torch import nn
+import numpy as np
+import torch
+from torch import Tensor, nn
 
 from lmcourse.data.loader import Loader, Tokens
-from lmcourse.training.checkpoint_format import is_of_model, load_state
-from lmcourse.training.checkpoint_io import load_checkpoint, write_checkpoint
+from lmcourse.errors import CourseError
+from lmcourse.training.checkpoint_format import (
+    is_of_model,
+    load_optimizer,
+    load_state,
+    load_weights,
+    reporting_damage,
+    write_checkpoint,
+)
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.config import TrainingConfig, changes
 from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
-from lmcourse.training.make_optimizer import make_optimizer
+from lmcourse.training.param_groups import make_optimizer
 from lmcourse.training.precision import MixedPrecision
-from lmcourse.training.rng import rng_states, seed_all, set_rng_states
 from lmcourse.training.spike_detector import SpikeDetector
 
 log = logging.getLogger(__name__)
@@ -87,7 +96,9 @@ class TrainingState:
             "loader": self.loader.state_dict(),
             "rng": self.distributed.all_gather(rng_states()),
             "norms": list(self.spikes.norms),
-            "progress": {name: getattr(self, name) for name in ("seconds", "best_loss", "best_step", "skipped")},
+            "seconds": self.seconds,
+            "skipped": self.skipped,
+            "best": None if self.best_step is None else [self.best_loss, self.best_step],
         }
         manifest = {"step": self.step, "training": asdict(self.config), "model": _describe(self.model)}
 
@@ -113,23 +124,35 @@ class TrainingState:
             )
         if changed := changes(manifest["training"], json.loads(json.dumps(asdict(self.config)))):
             log.warning("%s was made with other settings: %s", path, changed)
-        state = load_state(path)
+        problem = None
         try:
-            self.loader.load_state_dict(state["loader"])
+            with reporting_damage(path):
+                self._load(path, manifest["step"], load_state(path))
+        except CourseError as error:
+            problem = str(error)
+        problem = self.distributed.first(problem)
+        if problem is not None:
+            raise self.distributed.make_error(problem)
+
+    def _load(self, path: Path, step: int, state: dict[str, Any]) -> None:
+        position = {name: int(value) for name, value in state["loader"].items()}
+        try:
+            self.loader.load_state_dict(position)
         except ValueError as error:
-            raise self.distributed.make_error(f"{path}: {error}") from None
-        load_checkpoint(path, self.model, self.optimizer, state, self.distributed)
+            raise CourseError(f"{path}: {error}") from None
+        load_weights(path, self.model, self.distributed)
+        load_optimizer(path, self.model, self.optimizer, self.distributed)
         if state["scaler"]:  # empty unless the precision was fp16
             self.precision.scaler.load_state_dict(state["scaler"])
-        self.spikes = SpikeDetector(self.config.spike_factor, state["norms"])
-        self.step = manifest["step"]
-        for name, value in state["progress"].items():
-            setattr(self, name, value)
+        self.spikes = SpikeDetector(self.config.spike_factor, map(float, state["norms"]))
+        self.step, self.seconds, self.skipped = step, float(state["seconds"]), int(state["skipped"])
+        if state["best"] is not None:
+            self.best_loss, self.best_step = float(state["best"][0]), int(state["best"][1])
         self._load_rng(path, state["rng"])
 
     def _load_rng(self, path: Path, states: list[dict[str, Any]]) -> None:
         """Each process goes on with its own random numbers, if there are as many processes as there were."""
-        if len(states) == len(self.distributed.all_gather(None)):
+        if len(states) == self.distributed.world_size:
             set_rng_states(states[self.distributed.rank])
         else:
             log.warning("%s was made by %d processes: dropout, if there is any, draws anew", path, len(states))
@@ -140,3 +163,51 @@ def _describe(model: nn.Module) -> dict[str, Any] | None:
     """The model's configuration as plain values, if it has one."""
     config = getattr(model, "config", None)
     return asdict(config) if is_dataclass(config) and not isinstance(config, type) else None
+
+
+def seed_all(seed: int, *more: int) -> None:
+    """Seed Python's, NumPy's and torch's generators, the latter on every device.
+
+    Args:
+        seed: of the run.
+        more: what tells apart those that must not draw the same; all 0 is as if there were none.
+    """
+    if any(more):
+        seed = int(np.random.SeedSequence([seed, *more]).generate_state(1, np.uint64)[0]) >> 1
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def rng_states() -> dict[str, Any]:
+    """Return the states of all generators as JSON; of GPUs, the one in use, if one is."""
+    drawn = np.random.get_state(legacy=False)
+    in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return {
+        "python": random.getstate(),
+        "numpy": {**drawn, "state": {**drawn["state"], "key": drawn["state"]["key"].tolist()}},
+        "torch": bytes(torch.get_rng_state().numpy()).hex(),
+        "cuda": bytes(torch.cuda.get_rng_state().numpy()).hex() if in_use else None,
+    }
+
+
+def set_rng_states(states: dict[str, Any]) -> None:
+    """Put all generators where they were; a GPU's only if there is one here and was one in use there.
+
+    Raises:
+        ValueError, TypeError, LookupError: these are no such states.
+    """
+    version, internal, gauss = states["python"]
+    random.setstate((version, tuple(internal), gauss))
+    drawn = states["numpy"]
+    np.random.set_state({**drawn, "state": {**drawn["state"], "key": np.array(drawn["state"]["key"], np.uint32)}})
+    try:
+        torch.set_rng_state(_bytes(states["torch"]))
+        if torch.cuda.is_available() and states["cuda"] is not None:
+            torch.cuda.set_rng_state(_bytes(states["cuda"]))
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _bytes(digits: str) -> Tensor:
+    return torch.frombuffer(bytearray.fromhex(digits), dtype=torch.uint8)

@@ -25,8 +25,7 @@ from lmcourse.training.evaluation import evaluate
 from lmcourse.training.metrics import Record
 from lmcourse.training.metrics_logger import MetricsLogger
 from lmcourse.training.parallel.make_context import make_context
-from lmcourse.training.rng import rng_states, seed_all, set_rng_states
-from lmcourse.training.state import StopReason, TrainingState
+from lmcourse.training.state import StopReason, TrainingState, rng_states, seed_all, set_rng_states
 from lmcourse.training.step import NotFiniteError, StepResult, training_step
 
 Callback = Callable[[Record], None]

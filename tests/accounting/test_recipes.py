@@ -21,7 +21,7 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.find import find_model
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.distributed_context import SINGLE_PROCESS
-from lmcourse.training.make_optimizer import make_optimizer
+from lmcourse.training.param_groups import make_optimizer
 
 CONFIG = find_model("nano").decoder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -147,6 +148,18 @@ def test_an_index_that_names_no_files(pairs, tmp_path) -> None:
     (tmp_path / "model.safetensors.index.json").write_text("{}")
     with pytest.raises(CourseError, match="does not say which file holds which weight"):
         from_hugging_face(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["../other/model.safetensors", "/etc/passwd", "..\\\\model.safetensors", "", ".", ".."]
+)
+def test_an_index_that_names_a_file_elsewhere_is_refused(name, pairs, tmp_path) -> None:
+    to_hugging_face(pairs("llama2").ours, tmp_path / "model", shard_bytes=SHARD)
+    shutil.copytree(tmp_path / "model", tmp_path / "other")
+    (tmp_path / "model" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": name}}))
+    with pytest.raises(CourseError, match=r"names .*, which is no file of this folder") as caught:
+        from_hugging_face(tmp_path / "model")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])

@@ -7,42 +7,62 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import torch
-from torch import nn
 
 from lmcourse.bench.bench import bench
 from lmcourse.cli import main
-from lmcourse.training import full_checkpoint
+from lmcourse.training import checkpoint_format
 from lmcourse.training.checkpoint_format import load_state
 from lmcourse.training.command.resolve_settings import new_run
 from lmcourse.training.command.trained_model import load_trained_model
+from tests.pretended_gpu.device import GENERATOR
 from tests.pretended_gpu.once import timed_once
 
 SETTINGS = {"tokenizer": "bytes", "steps": 4, "batch": 4, "seq_len": 32, "checkpoint_every": 2, "evaluate_every": 2}
 
 
-def save(saved: object, path: object, save: Any = torch.save) -> None:
-    """`torch.save` of pretended tensors: where their bytes should be, there are none."""
-    with torch.serialization.skip_data(materialize_fake_tensors=True):
-        save(saved, path)
+def save_file(tensors: dict[str, torch.Tensor], path: Path, metadata: object) -> None:
+    """As safetensors' function of this name, for pretended tensors: where their bytes should be, there are none."""
+    with torch.serialization.skip_data(materialize_fake_tensors=True), path.open("wb") as file:
+        torch.save(tensors, file)
 
 
-def load(model: nn.Module, path: Path) -> None:
-    """What `save_model` is replaced by has a name that makes torch think of safetensors."""
-    with path.open("rb") as file:
-        model.load_state_dict(torch.load(file, map_location="cpu"))
+class SafeOpen:
+    """As safetensors' class, for what `save_file` wrote."""
+
+    def __init__(self, path: Path, framework: str) -> None:
+        with path.open("rb") as file:
+            self.tensors: dict[str, torch.Tensor] = torch.load(file, map_location="cpu")
+
+    def keys(self) -> list[str]:
+        return list(self.tensors)
+
+    def get_slice(self, key: str) -> Slice:
+        return Slice(self.tensors[key])
+
+
+class Slice:
+    """The values of a tensor, as `SafeOpen` gives them."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+    def get_shape(self) -> list[int]:
+        return list(self.tensor.shape)
+
+    def __getitem__(self, place: tuple[slice, ...]) -> torch.Tensor:
+        return self.tensor[place]
 
 
 @contextlib.contextmanager
 def checkpoints() -> Iterator[None]:
     """A context in which there can be checkpoints. Weights are pickled: safetensors asks for the tensors' bytes."""
     with (
-        mock.patch.object(torch, "save", save),
-        mock.patch.object(full_checkpoint, "save_model", lambda model, path: save(model.state_dict(), path)),
-        mock.patch.object(full_checkpoint, "load_model", load),
+        mock.patch.object(checkpoint_format, "save_file", save_file),
+        mock.patch.object(checkpoint_format, "safe_open", SafeOpen),
+        mock.patch.object(torch, "get_rng_state", lambda: GENERATOR),
         mock.patch.object(torch, "set_rng_state"),
     ):
         yield

@@ -23,6 +23,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 aten = torch.ops.aten
 
+GENERATOR = torch.zeros(16, dtype=torch.uint8)
+"""The state of the GPU's random generator: a real tensor, whose bytes are saved."""
+
 
 class Properties:
     """Of the device that is pretended."""
@@ -245,7 +248,7 @@ def _patches(watch: Watch) -> list[tuple[Any, str, Any]]:
     ]
     return [
         *patches,
-        (cuda, "get_rng_state", lambda *_: torch.zeros(16, dtype=torch.uint8)),
+        (cuda, "get_rng_state", lambda *_: GENERATOR),
         (cuda, "synchronize", lambda *_: watch.waits.update([_line()])),
         (cuda, "device", lambda *_: contextlib.nullcontext()),
         (torch._subclasses.fake_tensor, "init_gpu_context", lambda *_: None),

@@ -116,7 +116,7 @@ def test_the_trainer_waits_for_nothing_but_steps_evaluations_and_what_it_loads(d
         waits[line.split(":")[0]] += count
     assert waits.pop("training/step.py") == 6
     assert waits.pop("training/evaluation.py") == 2 * 3
-    loading = {"training/full_checkpoint.py", "training/optimizer_state.py"}
+    loading = {"training/checkpoint_format.py"}
     writing = {"inference/decoding_session.py", "inference/generate.py"}
     assert set(waits) == loading | writing
 

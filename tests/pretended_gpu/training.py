@@ -10,7 +10,7 @@ from lmcourse.data.batch import Batch
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.distributed_context import SINGLE_PROCESS
 from lmcourse.training.evaluation import evaluate
-from lmcourse.training.make_optimizer import make_optimizer
+from lmcourse.training.param_groups import make_optimizer
 from lmcourse.training.precision import MixedPrecision, Precision
 from lmcourse.training.step import training_step
 from tests.pretended_gpu.models import grouped, plain, windows

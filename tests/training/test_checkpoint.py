@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
+import shutil
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -12,8 +14,10 @@ from typing import Any
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import nn
 
+from lmcourse.cli import main
 from lmcourse.errors import CourseError
 from lmcourse.models.zoo.find import find_model
 from lmcourse.training import checkpoint_format
@@ -22,16 +26,23 @@ from lmcourse.training.checkpoint_format import (
     MODEL,
     STATE,
     DamagedCheckpointError,
-    UnwrittenCheckpointError,
+    commit_checkpoint,
+    digest,
     is_of_model,
+    load_optimizer,
     load_state,
+    load_weights,
+    make_staging_folder,
     read_manifest,
+    write_checkpoint,
 )
-from lmcourse.training.checkpoint_io import load_weights
 from lmcourse.training.checkpoint_manager import CheckpointManager
-from lmcourse.training.full_checkpoint import write_full
+from lmcourse.training.command.resolve_settings import new_run
+from lmcourse.training.command.train_run import train
+from tests.training import runs
 
-STATE_VALUES = {"moments": torch.arange(3.0), "position": {"windows": 7}, "python": (3, (1, 2), None)}
+OPTIMIZER = "optimizer.safetensors"
+FACTS: dict[str, Any] = {"step": 3, "training": {}, "model": None}
 
 
 def tied() -> nn.ModuleDict:
@@ -41,36 +52,50 @@ def tied() -> nn.ModuleDict:
     return model
 
 
+def write(path: Path, model: nn.Module | None = None, **changes: Any) -> torch.optim.Optimizer:
+    """A checkpoint of a model that has had one update."""
+    model = model or tied()
+    optimizer = torch.optim.AdamW(model.parameters())
+    sum(p.square().sum() for p in model.parameters()).backward()  # type: ignore[union-attr]
+    optimizer.step()
+    write_checkpoint(path, model, optimizer, {"position": {"windows": 7}, "loss": 0.1}, {**FACTS, **changes})
+    return optimizer
+
+
 def save(folder: Path, steps: range | list[int], keep: int, best: int | None = None) -> CheckpointManager:
     checkpoints = CheckpointManager(folder, keep)
     for step in steps:
         reached = best if best is not None and best <= step else None
-        write = partial(write_full, model=nn.Linear(2, 2), state=STATE_VALUES, manifest={"step": step})
-        checkpoints.save(step, write, reached)
+        checkpoints.save(step, partial(write, step=step), reached)
     return checkpoints
 
 
 def test_what_was_written_comes_back(tmp_path: Path) -> None:
     place, model, other = tmp_path / "runs" / "a", tied(), tied()
-    write_full(place, model, STATE_VALUES, {"step": 3, "note": "×"})
+    optimizer = write(place, model, note="×")
     assert {path.name for path in place.parent.iterdir()} == {"a"}
     manifest = read_manifest(place)
-    assert (manifest["version"], manifest["step"], manifest["note"]) == (2, 3, "×")
+    assert (manifest["version"], manifest["step"], manifest["note"]) == (3, 3, "×")
     load_weights(place, other)
     assert all(torch.equal(weight, other.state_dict()[name]) for name, weight in model.state_dict().items())
     assert other["head"].weight is other["embedding"].weight
-    state = load_state(place)
-    assert torch.equal(state.pop("moments"), STATE_VALUES["moments"])
-    assert state == {"position": {"windows": 7}, "python": (3, (1, 2), None)}
+    loaded = torch.optim.AdamW(other.parameters(), lr=0.5)
+    load_optimizer(place, other, loaded)
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        assert all(torch.equal(value, loaded.state[q][name]) for name, value in optimizer.state[p].items())
+    assert loaded.param_groups[0]["lr"] == 0.5
+    assert load_state(place) == {"position": {"windows": 7}, "loss": 0.1}
     with safe_open(place / MODEL, "pt") as file:
         assert len(file.keys()) == 2  # a tied matrix is stored once
 
 
-@pytest.mark.parametrize("name", [MODEL, STATE, MANIFEST])
-@pytest.mark.parametrize("damage", ["gone", "short", "empty", "flipped"])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [(MODEL, "flipped"), (MODEL, "gone"), (OPTIMIZER, "short"), (STATE, "gone"), (STATE, "empty"), (MANIFEST, "short")],
+)
 def test_damage_is_noticed_in_one_line(tmp_path: Path, name: str, damage: str) -> None:
     place = tmp_path / "a"
-    write_full(place, tied(), STATE_VALUES, {"step": 3})
+    write(place)
     file = place / name
     whole = bytearray(file.read_bytes())
     whole[len(whole) // 2] ^= 0x81
@@ -83,45 +108,174 @@ def test_damage_is_noticed_in_one_line(tmp_path: Path, name: str, damage: str) -
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("written", "flipped"), [('"step": 31', '"step": 33'), ("0.001", "0.009"), ("null", "true")])
-def test_a_changed_fact_is_noticed(tmp_path: Path, written: str, flipped: str) -> None:
-    """Also where the file is good JSON still."""
-    write_full(tmp_path / "a", tied(), STATE_VALUES, {"step": 31, "training": {"rate": 0.001, "grad_clip": None}})
+@pytest.mark.parametrize(
+    ("written", "changed"),
+    [('"step": 31', '"step": 33'), ("null", "true"), ("0.001", "NaN"), ('"step"', '"steps"'), ("{", "[" * 100_000)],
+)
+def test_a_changed_manifest_is_noticed(tmp_path: Path, written: str, changed: str) -> None:
+    """Good JSON, JSON with a number that there is not, and JSON too deep to read."""
+    write(tmp_path / "a", step=31, training={"rate": 0.001, "grad_clip": 2})
     file = tmp_path / "a" / MANIFEST
-    assert file.read_text(encoding="utf-8").count(written) == 1
-    file.write_text(file.read_text(encoding="utf-8").replace(written, flipped), encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
+    assert written in text
+    file.write_text(text.replace(written, changed, 1), encoding="utf-8")
+    with pytest.raises(DamagedCheckpointError, match="is damaged: it is not what was written"):
+        read_manifest(tmp_path / "a")
+
+
+@pytest.mark.parametrize("lacking", list(FACTS))
+def test_a_manifest_that_lacks_a_fact_is_damaged(tmp_path: Path, lacking: str) -> None:
+    facts = {name: value for name, value in FACTS.items() if name != lacking}
+    commit_checkpoint(make_staging_folder(tmp_path / "a"), tmp_path / "a", facts, {})
     with pytest.raises(DamagedCheckpointError, match="is damaged: it is not what was written"):
         read_manifest(tmp_path / "a")
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
-    write_full(tmp_path / "a", tied(), {}, {})
+    """Format 2 had pickles."""
+    write(tmp_path / "a")
     manifest = json.loads((tmp_path / "a" / MANIFEST).read_text(encoding="utf-8"))
-    (tmp_path / "a" / MANIFEST).write_text(json.dumps({**manifest, "version": 3}), encoding="utf-8")
-    with pytest.raises(CourseError, match="has format 3, this code reads format 2") as caught:
+    (tmp_path / "a" / MANIFEST).write_text(json.dumps({**manifest, "version": 2}), encoding="utf-8")
+    with pytest.raises(CourseError, match="has format 2, this code reads format 3") as caught:
         read_manifest(tmp_path / "a")
     assert not isinstance(caught.value, DamagedCheckpointError)
 
 
 def test_an_error_while_writing_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, model = tmp_path / "a", tied()
-    write_full(place, model, {}, {"step": 1})
+    place = tmp_path / "a"
+    write(place, step=1)
 
     def full(*_: Any) -> None:
         raise OSError("no space left")
 
     monkeypatch.setattr(checkpoint_format.os, "fsync", full)
-    with pytest.raises(UnwrittenCheckpointError, match="no space left; the checkpoint before it stays whole"):
-        write_full(place, model, {}, {"step": 2})
+    with pytest.raises(CourseError, match="no space left; the checkpoint before it stays whole"):
+        write(place, step=2)
     assert read_manifest(place)["step"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     monkeypatch.undo()
-    write_full(place, model, {}, {"step": 2})
+    write(place, step=2)
     assert read_manifest(place)["step"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-@pytest.mark.parametrize("keep", [1, 2, 3])
+# Parts of tensors
+
+
+def in_parts(folder: Path, parts: dict[str, torch.Tensor]) -> Path:
+    """A checkpoint whose weights are these, in two files."""
+    folder.mkdir()
+    names = sorted(parts)
+    for number, chosen in enumerate((names[::2], names[1::2])):
+        save_file({name: parts[name].contiguous() for name in chosen}, folder / f"model-{number}.safetensors")
+    return folder
+
+
+def test_parts_are_put_together_by_their_offsets(tmp_path: Path) -> None:
+    w, b = torch.arange(20.0).view(5, 4), torch.arange(5.0)
+    whole = {"weight@0,0": w[:2, :3], "weight@0,3": w[:2, 3:], "weight@2,0": w[2:], "bias": b}
+    model = nn.Linear(4, 5)
+    load_weights(in_parts(tmp_path / "a", whole), model)
+    assert torch.equal(model.weight, w)
+    assert torch.equal(model.bias, b)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weight@2,0": torch.ones(3, 4)}, "weight, of shape .5, 4., is of shape .5, 4."),  # rows 0 and 1 are nowhere
+        ({"weight": torch.ones(6, 4)}, "weight, of shape .5, 4., is of shape .6, 4."),
+        ({"weight": torch.ones(5)}, "weight, of shape .5, 4., is of shape .5."),
+        ({"weight@0,0,0": torch.ones(5, 4)}, "is damaged: "),
+        ({"weight@zero": torch.ones(5, 4)}, "is damaged: "),
+        ({}, "weight, of shape .5, 4., is nowhere"),
+    ],
+)
+def test_parts_that_do_not_make_the_weights_are_refused(
+    tmp_path: Path, change: dict[str, torch.Tensor], message: str
+) -> None:
+    with pytest.raises(DamagedCheckpointError, match=message) as caught:
+        load_weights(in_parts(tmp_path / "a", {"bias": torch.ones(5), **change}), nn.Linear(4, 5))
+    assert "\n" not in str(caught.value)
+
+
+# Prepared folders
+
+
+class Trap:
+    """A pickle of it creates a file when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one step."""
+    folder = tmp_path_factory.mktemp("trained")
+    text = folder / "text.txt"
+    text.write_text("Here is a text, as short as it may be. " * 100, encoding="utf-8")
+    train(new_run({"corpus": str(text), "tokenizer": "bytes", "steps": 1, "batch": 2, "seq_len": 16}), folder / "run")
+    return folder / "run"
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_no_prepared_pickle_is_run(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], version: int
+) -> None:
+    """Digests are right; `.metadata` is that of torch.distributed.checkpoint, where old versions read a pickle."""
+    folder, sprung = shutil.copytree(trained, tmp_path / "run"), tmp_path / "sprung"
+    [checkpoint] = (folder / "checkpoints").iterdir()
+    trap = pickle.dumps(Trap(sprung))
+    pickle.loads(trap)
+    assert sprung.exists()
+    sprung.unlink()
+    facts = {name: value for name, value in read_manifest(checkpoint).items() if name not in ("version", "sha256")}
+    names = (
+        ".metadata",
+        "__0_0.distcp",
+        "state.pt",
+        STATE,
+        "optimizer.safetensors",
+        "model-00000-of-00002.safetensors",
+    )
+    staging = make_staging_folder(checkpoint)
+    for name in names:
+        (staging / name).write_bytes(trap)
+    digests = {name: digest(staging / name) for name in names}
+    commit_checkpoint(staging, checkpoint, {**facts, "version": version}, digests)
+    for words in (
+        ["generate", "--checkpoint", str(folder), "--prompt", "x", "--tokens", "1"],
+        ["export", "--checkpoint", str(folder), "--out", str(tmp_path / "out")],
+        ["train", "--resume", "--out", str(folder), "--steps", "2"],
+    ):
+        assert main(words) == 2
+        [line] = capsys.readouterr().err.strip().splitlines()
+        assert ("has format 2" if version == 2 else "is damaged") in line
+    assert not sprung.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"rng": [{}]}, {"rng": 3}, {"norms": "x"}, {"loader": {"windows": "many"}}, {"best": [1]}, {"seconds": None}],
+    ids=str,
+)
+def test_a_strange_state_is_refused_in_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
+    runs.trainer(tmp_path, max_tokens=64).run()
+    [checkpoint] = (tmp_path / "checkpoints").iterdir()
+    (checkpoint / STATE).write_text(json.dumps({**load_state(checkpoint), **change}), encoding="utf-8")
+    with pytest.raises(CourseError, match="is damaged: ") as caught:
+        runs.trainer(tmp_path).state.load(checkpoint, json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8")))
+    assert "\n" not in str(caught.value)
+
+
+# Which stay
+
+
+@pytest.mark.parametrize("keep", [1, 3])
 def test_the_last_few_stay_and_the_best(tmp_path: Path, keep: int) -> None:
     assert save(tmp_path / "a", range(1, 7), keep).steps() == list(range(7 - keep, 7))
     assert save(tmp_path / "b", range(1, 7), keep, best=2).steps() == [2, *range(7 - keep, 7)]

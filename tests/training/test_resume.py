@@ -81,7 +81,8 @@ def test_all_is_on_the_disk_before_a_checkpoint_has_its_name(tmp_path: Path, mon
     runs.trainer(tmp_path, max_tokens=64).run()
     place = tmp_path / "checkpoints" / "step-00000001"
     moved = events.index("moved")
-    written = [tmp_path / "metrics.jsonl", place / MODEL, place / STATE, place / MANIFEST, place]
+    names = (MODEL, "optimizer.safetensors", STATE, MANIFEST)
+    written = [tmp_path / "metrics.jsonl", *(place / name for name in names), place]
     assert events[:moved] == [path.stat().st_ino for path in written]
     assert events[moved + 1 :] == [place.parent.stat().st_ino]
 

@@ -47,7 +47,11 @@ def _files(folder: Path) -> list[str]:
     places = _read_json(index).get("weight_map")
     if not isinstance(places, dict):
         raise CourseError(f"{index} does not say which file holds which weight: download the model again")
-    return sorted(set(places.values()))
+    names = sorted(set(map(str, places.values())))
+    for name in names:
+        if name in ("", "..") or name != Path(name).name or "\\" in name:
+            raise CourseError(f"{index} names {name!r}, which is no file of this folder: its weights are not read")
+    return names
 
 
 def write_folder(folder: Path, settings: Mapping[str, Any], weights: Mapping[str, Tensor], shard_bytes: int) -> None:

@@ -11,8 +11,13 @@ import torch
 from lmcourse.data.tokenizers import Tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.checkpoint_format import MANIFEST, DamagedCheckpointError, is_of_model, read_manifest
-from lmcourse.training.checkpoint_io import load_weights
+from lmcourse.training.checkpoint_format import (
+    MANIFEST,
+    DamagedCheckpointError,
+    is_of_model,
+    load_weights,
+    read_manifest,
+)
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.run_folder import SETTINGS_FILE, load_run

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.optim import AdamW, Optimizer
 from torch.optim.optimizer import ParamsT
 
 from lmcourse.training.optimizers.base import BaseOptimizer, Group
@@ -33,7 +34,7 @@ class Muon(BaseOptimizer):
     in few directions. The nearest orthogonal matrix, U Vᵀ of the gradient's U S Vᵀ, moves them in all of them alike.
     `newton_schulz` comes close to it without a decomposition.
 
-    Embeddings, heads, norms and biases are not for Muon but for AdamW: `lmcourse.training.optimizers.muon_adamw`.
+    Embeddings, heads, norms and biases are not for Muon but for AdamW: `MuonAdamW`.
 
     Args:
         params: matrices, or groups of them. A group may name "rows": how many rows each of several matrices has that
@@ -108,6 +109,48 @@ class Muon(BaseOptimizer):
         """η √max(1, rows / columns): a tall matrix's orthogonal columns are longer than its rows by that root."""
         rate: float = group["lr"] * math.sqrt(max(1, matrix.shape[0] / matrix.shape[1]))
         return rate
+
+
+class MuonAdamW(Optimizer):
+    """Two optimisers whose groups, states and steps are those of one: for the trainer, loss scaling and checkpoints.
+
+    Args:
+        muon: of the matrices of the blocks.
+        adamw: of all other parameters.
+    """
+
+    def __init__(self, muon: Muon, adamw: AdamW) -> None:
+        super().__init__([*muon.param_groups, *adamw.param_groups], {})
+        self.muon, self.adamw = muon, adamw
+        self._share()
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Update every parameter that has a gradient; `closure` as in every optimiser of torch."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self.muon.step()
+        self.adamw.step()
+        return loss
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over what was loaded: `load_state_dict` makes new groups and states."""
+        super().__setstate__(state)
+        self._share()
+
+    def _share(self) -> None:
+        """Let both have the groups and states of this optimiser, not copies."""
+        first = len(self.muon.param_groups)
+        self.muon.param_groups, self.adamw.param_groups = self.param_groups[:first], self.param_groups[first:]
+        self.muon.state = self.adamw.state = self.state
 
 
 def orthogonalize(matrices: Sequence[Float[Tensor, "m n"]], group: Group) -> list[list[Float[Tensor, "rows n"]]]:

@@ -10,6 +10,8 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 from torch.nn.parallel import DistributedDataParallel
 
 from lmcourse.errors import CourseError
@@ -57,7 +59,7 @@ class ProcessGroupContext(DistributedContext):
         self.dp_rank, self.dp_size = replica * parallel.fsdp + shard, parallel.dp_size
         # Processes of one tensor-parallel group draw the same dropout masks for activations that they all have.
         self.rng_stream = self.dp_rank + parallel.dp_size * stage
-        self.rank = dist.get_rank()
+        self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
         self._tied_weight: nn.Parameter | None = None
 
     def parallelize(self, model: nn.Module, config: TrainingConfig) -> tuple[nn.Module, nn.Module]:
@@ -74,6 +76,13 @@ class ProcessGroupContext(DistributedContext):
     def group_by_mesh(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
         """See `gradients.group_by_mesh`."""
         return group_by_mesh(parameters)
+
+    def local_part(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+        """As `torch.distributed.checkpoint` finds it; a tensor that is not sharded is whole on every process."""
+        if not isinstance(tensor, DTensor):
+            return tensor, (0,) * tensor.dim()
+        _, offset = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
+        return tensor.to_local(), offset
 
     def no_sync(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
         """DDP's `no_sync`, but for the last micro-batch."""
@@ -94,7 +103,7 @@ class ProcessGroupContext(DistributedContext):
 
     def all_gather(self, value: T) -> list[T]:
         """The values of all processes, by rank, pickled on the way."""
-        values: list[T] = [value] * dist.get_world_size()
+        values: list[T] = [value] * self.world_size
         dist.all_gather_object(values, value)
         return values
 

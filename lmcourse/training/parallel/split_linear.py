@@ -1,13 +1,10 @@
 """Fused linear layers split into their parts: queries, keys and values; gate and up.
 
 Fused they are faster on one device. Sharded as they are, a process would get queries without their keys. So a model
-whose matrices are sharded has them split, and so has every sharded checkpoint: what is read is then the same however it
-was written.
+whose matrices are sharded has them split. Checkpoints know them by their fused names.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import torch
 from jaxtyping import Float
@@ -18,6 +15,9 @@ from lmcourse.nn.feed_forward import GatedFeedForward
 
 FusedLinears = dict[str, dict[str, int]]
 """The name of each fused layer in a model, and its parts with their numbers of rows."""
+
+SplitLayers = dict[str, tuple[str, int, int]]
+"""The name of each part of a fused layer: the fused layer's name, the part's first row in it, and the rows of all."""
 
 
 class SplitLinear(nn.Module):
@@ -66,19 +66,12 @@ def unfuse(model: nn.Module, fused_linears: FusedLinears) -> None:
         model.set_submodule(name, SplitLinear(fused, rows))
 
 
-def split_tensor(name: str, value: Tensor, fused_linears: FusedLinears) -> Iterator[tuple[str, Tensor]]:
-    """A tensor that belongs to a parameter, under the names that it has in a model after `unfuse`.
-
-    Args:
-        name: of the parameter.
-        value: as large as the parameter: each part is a view of it. Or a scalar: it belongs to all parts.
-        fused_linears: those of the model.
-    """
-    layer, _, leaf = name.rpartition(".")
-    if layer not in fused_linears:
-        yield name, value
-        return
-    first = 0
-    for part, rows in fused_linears[layer].items():
-        yield f"{layer}.{part}.{leaf}", value.narrow(0, first, rows) if value.dim() else value
-        first += rows
+def find_split(model: nn.Module) -> SplitLayers:
+    """Return the parts of the layers that `unfuse` has split."""
+    found: SplitLayers = {}
+    for name, module in model.named_modules():
+        if isinstance(module, SplitLinear):
+            rows = [child.get_parameter("weight").shape[0] for child in module.children()]
+            for index, (part, _) in enumerate(module.named_children()):
+                found[f"{name}.{part}"] = name, sum(rows[:index]), sum(rows)
+    return found

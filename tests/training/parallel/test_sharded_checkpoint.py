@@ -14,9 +14,8 @@ import torch
 
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.checkpoint_format import DamagedCheckpointError, read_manifest
-from lmcourse.training.checkpoint_io import load_weights
-from lmcourse.training.parallel import sharded_checkpoint
+from lmcourse.training import checkpoint_format
+from lmcourse.training.checkpoint_format import STATE, DamagedCheckpointError, load_weights, read_manifest
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from tests.training import runs
 from tests.training.parallel.together import MODELS, Ended, all_returned, together, trainer
@@ -141,7 +140,12 @@ def test_a_whole_model_can_be_had_from_it(saved: Path) -> None:
 def test_damage_to_any_file_is_noticed(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
     place = saved / "checkpoints" / "step-00000003"
     names = sorted(path.name for path in place.iterdir())
-    assert names == [".metadata", "__0_0.distcp", "__1_0.distcp", "checkpoint.json", "state.pt"]
+    assert names == [
+        "checkpoint.json",
+        *(f"model-0000{rank}-of-00002.safetensors" for rank in (0, 1)),
+        *(f"optimizer-0000{rank}-of-00002.safetensors" for rank in (0, 1)),
+        "state.json",
+    ]
     for name in names:
         content = (place / name).read_bytes()
         (place / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -165,14 +169,14 @@ def both(folder: Path) -> tuple[int, Path, dict[str, Any]]:
 
 def die_while_saving(folder: Path, step: int) -> None:
     run = trainer(folder, Parallelism(fsdp=2), checkpoint_every=1)
-    commit_checkpoint = sharded_checkpoint.commit_checkpoint
+    commit_checkpoint = checkpoint_format.commit_checkpoint
 
     def die(*args: Any) -> None:
         if run.state.step == step:
             os._exit(1)
         commit_checkpoint(*args)
 
-    sharded_checkpoint.commit_checkpoint = die
+    checkpoint_format.commit_checkpoint = die
     run.run()
 
 
@@ -198,7 +202,7 @@ def resume_damaged(folder: Path) -> int:
 def test_if_none_is_whole_one_process_says_so(tmp_path: Path) -> None:
     begin(tmp_path / "run", ONE_PROCESS, {"grad_accum_steps": 2})
     for place in (tmp_path / "run" / "checkpoints").iterdir():
-        (place / "state.pt").unlink()
+        (place / STATE).unlink()
     first, second = together(Parallelism(data_parallel=2), tmp_path, resume_damaged, tmp_path / "run")
     assert str(first).startswith("CourseError: no checkpoint in ")
     assert str(second) == "SystemExit: 2"

@@ -22,7 +22,7 @@ from lmcourse.training.parallel.process_group_context import ProcessGroupContext
 from lmcourse.training.parallel.split_linear import find_fused, split_tensor
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import MixedPrecision, Precision
-from lmcourse.training.rng import seed_all
+from lmcourse.training.state import seed_all
 from lmcourse.training.step import accumulate_gradients
 from lmcourse.training.trainer import Trainer
 from tests.training import runs

@@ -14,8 +14,6 @@ from typing import Any
 import torch
 import torch.distributed.checkpoint._fsspec_filesystem  # which torch imports when it first saves
 
-import lmcourse.training.parallel.process_group_context
-import lmcourse.training.parallel.sharded_checkpoint  # noqa: F401  # slow imports, once for all processes
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.course import modern
