@@ -223,7 +223,7 @@ def test_for_a_damaged_best_checkpoint_another_is_named(copy: Path, capsys: pyte
     assert "no other checkpoint of the run is whole" in told(capsys, "--checkpoint", copy, "--prompt", "x")
 
 
-@pytest.mark.parametrize("text", ["[]", "5", '{"version": 2, "sha256": []}'])
+@pytest.mark.parametrize("text", ["[]", "5", '{"version": 3, "sha256": []}'])
 def test_a_manifest_that_is_json_of_another_kind(text: str, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place(copy, STEPS) / MANIFEST).write_text(text)
     assert f"{MANIFEST} is damaged" in told(capsys, "--checkpoint", place(copy, STEPS), "--prompt", "x")

@@ -62,7 +62,7 @@ def checkpoints() -> Iterator[None]:
     with (
         mock.patch.object(checkpoint_format, "save_file", save_file),
         mock.patch.object(checkpoint_format, "safe_open", SafeOpen),
-        mock.patch.object(torch, "get_rng_state", lambda: GENERATOR),
+        mock.patch.object(torch, "get_rng_state", return_value=GENERATOR),
         mock.patch.object(torch, "set_rng_state"),
     ):
         yield
