@@ -1,7 +1,12 @@
-"""The helper package of a hands-on course about transformer language models.
+"""A hands-on course about transformer language models, and the library that it is built on.
 
-The notebooks import from it what earlier notebooks built, check answers with it and draw with it; it is
-written to be read. Importing it costs nothing: every room loads what it needs when it is asked.
+The notebooks import from it what earlier notebooks built, check answers with it and draw with it. `docs/library.md`
+shows how to use it without the notebooks; the public names are in `__init__.pyi`. Importing the package loads none of
+them: each is loaded when you first use it.
 """
 
+from lmcourse.lazy import lazy_names
+
 __version__ = "0.1.0"
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +46,7 @@ class Loader(Iterator[Batch]):
         device: where batches go, for a GPU through pinned memory; None leaves them in main memory.
 
     Raises:
+        TypeError: the tokens are text or a list, or no whole numbers.
         ValueError: the text is shorter than one window, or a number makes no sense.
     """
 
@@ -65,6 +66,7 @@ class Loader(Iterator[Batch]):
             raise ValueError(f"batch must be at least 1 and prefetch at least 0, not {batch} and {prefetch}")
         if not 0 <= rank < world_size:
             raise ValueError(f"there is no rank {rank} among {world_size} processes: ranks count from 0")
+        _check_tokens(tokens)
         self.tokens, self.order = tokens, WindowOrder(len(tokens), seq_len, seed)
         self.batch, self.rank, self.world_size, self.prefetch = batch, rank, world_size, prefetch
         self.device = _with_index(device)
@@ -127,6 +129,15 @@ class Loader(Iterator[Batch]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _check_tokens(tokens: Tokens) -> None:
+    """Check that a slice of the tokens is a row of whole numbers; raises as in `Loader`."""
+    part: Any = tokens[:1]
+    if not isinstance(part, Tensor) or part.ndim != 1 or part.is_floating_point():
+        raise TypeError(
+            "tokens must be a row of token ids, a tensor or a TokenFile, such as torch.tensor(tokenizer.encode(text))"
+        )
 
 
 def _make(

@@ -39,6 +39,7 @@ def generate(
         per prompt the new tokens, without the prompt.
 
     Raises:
+        TypeError: a model, prompts or sampler of another kind.
         ValueError: an empty prompt, a token outside the vocabulary, or more tokens than the model's context.
     """
     written: list[list[int]] = [[] for _ in prompts]
@@ -81,6 +82,8 @@ def stream_batch(
     """Every step's tokens, one per text; None for a text that has ended. Arguments as in `generate`."""
     # Checked here and not in the generator below, which runs only when the first token is asked for.
     check_request(model, prompts, max_new_tokens, stop, sources)
+    if not callable(sampler):
+        raise TypeError(f"sampler must be a function, such as Sampling(temperature=0.8), not {sampler!r}")
     return _write(model, prompts, max_new_tokens, sampler, frozenset(stop), generator, sources, compiled)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from torch import nn
+
 from lmcourse.inference.decoding_session import Model, decoder_config
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.nn.checks import check_type
 
 
 def check_request(
@@ -19,9 +22,13 @@ def check_request(
     """Check that the model can continue these prompts.
 
     Raises:
+        TypeError: the model is no model, or a prompt is no list of token ids.
         ValueError: a prompt or source is empty or missing, a token is not in the vocabulary, or a text would become
             longer than the model can read.
     """
+    check_type("model", model, nn.Module, "such as Transformer(config) or load_pretrained().model")
+    for name, texts in (("prompts", prompts), ("sources", sources)):
+        _check_lists(name, texts)
     if not prompts:
         raise ValueError("there is no prompt")
     if new_tokens < 1:
@@ -31,6 +38,13 @@ def check_request(
         _check_text(config, prompt, f"prompt {index}", new_tokens)
     _check_tokens(config, stop, "stop")
     _check_sources(model, sources, len(prompts))
+
+
+def _check_lists(name: str, texts: Sequence[Sequence[int]] | None) -> None:
+    """Check that these are lists of token ids, not text, a single list or a tensor."""
+    lists = isinstance(texts, list | tuple) and all(isinstance(text, list | tuple) for text in texts)
+    if texts is not None and not lists:
+        raise TypeError(f"{name} must be a list of lists of token ids, such as [tokenizer.encode(text)]")
 
 
 def max_seq_len(config: TransformerConfig) -> int | None:

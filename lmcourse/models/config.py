@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmcourse.nn.block import BlockConfig, LayerConfig
+from lmcourse.nn.checks import check_type
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
@@ -38,6 +39,8 @@ class TransformerConfig:
     context: int | None = None
 
     def __post_init__(self) -> None:
+        check_type("layers", self.layers, tuple, "repeat_layers([LayerConfig(...)], 12), or gpt_like and llama_like")
+        check_type("block", self.block, BlockConfig, "BlockConfig(NormConfig()), or gpt_like and llama_like")
         if self.vocab_size < 1 or self.d_model < 1 or not self.layers:
             raise ValueError("a model needs a vocabulary, a width and at least one layer")
         for index, layer in enumerate(self.layers):

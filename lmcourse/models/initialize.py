@@ -7,6 +7,7 @@ from typing import Literal
 
 from torch import nn
 
+from lmcourse.nn.checks import check_type
 from lmcourse.nn.embedding import Head
 
 RESIDUAL_OUTPUTS = ("out", "down")
@@ -28,6 +29,7 @@ def initialize(
         zero_outputs: whether the layers that write to a residual stream, and a head that is not tied, are 0 instead:
             then every block is the identity at first (Zhang et al., 2019) and all tokens are equally likely.
     """
+    check_type("model", model, nn.Module, "such as Transformer(config)")
     additions = _additions(model)
     for module in model.modules():
         if isinstance(module, nn.Linear):

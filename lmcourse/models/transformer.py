@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.block import build_block
+from lmcourse.nn.checks import check_type
 from lmcourse.nn.context import ForwardContext, KVCache
 from lmcourse.nn.embedding import Embedding, Head
 from lmcourse.nn.norm import Norm
@@ -23,6 +24,7 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        check_type("config", config, TransformerConfig, "such as llama_like(...), or find_model('gpt-2').config")
         self.config = config
         self.embedding = Embedding(config.embedding, config.vocab_size, config.d_model)
         self.position_bias = build_position_bias(config)
@@ -91,8 +93,13 @@ def forward_context(
     """The `ForwardContext` of a pass over these tokens.
 
     Raises:
-        ValueError: there are more tokens than learned positions, or a prefix meets a bias that is for causal attention.
+        TypeError: the tokens are no tensor.
+        ValueError: the tensor has another number of axes than two; there are more tokens than learned positions; or a
+            prefix meets a bias that is for causal attention.
     """
+    check_type("tokens", tokens, Tensor, "encode the text first, torch.tensor([tokenizer.encode(text)])")
+    if tokens.ndim != 2:
+        raise ValueError(f"tokens must have two axes, texts and tokens, not the shape {tuple(tokens.shape)}")
     if prefix_lengths is not None and isinstance(position_bias, Alibi) and position_bias.falcon_bf16:
         raise ValueError(
             "rounded ALiBi is for causal attention: a prefix whose tokens see each other needs the exact one"

@@ -1,5 +1,9 @@
-"""The layers of a transformer, one idea a file.
+"""The layers of a transformer, one idea a file; the public names are in `__init__.pyi`.
 
 Read them in the order of a forward pass: `embedding`, `norm`, `attention` (with `attend` and `attention_pattern`; for
 positions, `rotary`, `position_bias` and `relative_position_vectors`), `feed_forward`, `block`.
 """
+
+from lmcourse.lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

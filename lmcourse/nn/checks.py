@@ -1,4 +1,4 @@
-"""Checks that configurations share; each raises a one-line `ValueError`."""
+"""Checks that configurations share; each raises an error of one line."""
 
 from __future__ import annotations
 
@@ -13,6 +13,17 @@ def check_choice(what: str, value: object, choices: Any) -> None:
     """
     if value not in get_args(choices):
         raise ValueError(f"there is no {what} {value!r}; there are {', '.join(map(repr, get_args(choices)))}")
+
+
+def check_type(what: str, value: object, kind: type, hint: str) -> None:
+    """Check that a value is of a type; the hint says what to give instead.
+
+    Raises:
+        TypeError: it is of another type.
+    """
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise TypeError(f"{what} must be {article} {kind.__name__}, not {type(value).__name__}: {hint}")
 
 
 def check_probability(what: str, value: float) -> None:

@@ -104,10 +104,15 @@ class Embedding(nn.Module):
         """The tokens' vectors. A single row of positions is that of every text.
 
         Raises:
-            ValueError: a position is beyond the learned ones. On a CPU only: to look at numbers on a GPU means to wait
-                for it, so there it is torch that stops. `check_seq_len` knows without looking.
+            ValueError: a token is not in the vocabulary, or a position beyond the learned ones. On a CPU only: to look
+                at numbers on a GPU means to wait for it, so there torch stops. `check_seq_len` knows without looking.
         """
-        x: Tensor = self.project(self.tokens(tokens)) * self.scale
+        try:
+            x: Tensor = self.project(self.tokens(tokens)) * self.scale
+        except IndexError:
+            least, most, vocab_size = int(tokens.min()), int(tokens.max()), self.tokens.num_embeddings
+            wrong = least if least < 0 else most
+            raise ValueError(f"token {wrong} is not in the model's vocabulary of {vocab_size}") from None
         at = positions.clamp(min=0)  # padding has no position; what it becomes is seen by nobody
         if self.positions is not None:
             try:

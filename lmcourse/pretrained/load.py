@@ -20,7 +20,10 @@ def pretrained_folder(name: str = PRETRAINED[0]) -> Path:
         CourseError: there is no model of this name.
     """
     if name not in PRETRAINED:
-        raise CourseError(f"no model called {name!r} ships with the course: there is {', '.join(PRETRAINED)}")
+        raise CourseError(
+            f"no model called {name!r} ships with the course: there is {', '.join(PRETRAINED)}; "
+            "from_hugging_face reads a folder of Hugging Face's"
+        )
     return Path(__file__).parent / name
 
 

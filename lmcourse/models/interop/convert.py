@@ -17,6 +17,7 @@ from lmcourse.models.interop.family import DifferentModelError, Family, Model
 from lmcourse.models.interop.flat_config import ModelConfig, differences, flatten
 from lmcourse.models.interop.folder import SHARD_BYTES, read_folder, write_folder
 from lmcourse.models.transformer import Transformer
+from lmcourse.nn.checks import check_type
 from lmcourse.nn.fp32_buffer import Fp32Buffer
 
 
@@ -62,8 +63,10 @@ def to_hugging_face(
         shard_bytes: weights beyond this size are spread over several files.
 
     Raises:
+        TypeError: the model is no model.
         CourseError: no family, or not this one, has such models; or the target is a model of another shape.
     """
+    check_type("model", model, nn.Module, "such as Transformer(config) or load_pretrained().model")
     if isinstance(target, nn.Module):
         _overwrite(model, target)
         return

@@ -32,8 +32,9 @@ def find_model(name: str) -> Entry:
     alike = [entry for entry in all_models() if _bare(entry.name) == _bare(name)]
     if len(alike) == 1:
         return alike[0]
-    nearest = get_close_matches(name.lower(), _MODELS, n=1, cutoff=0.0)[0]
-    raise CourseError(f"There is no model {name!r} in the zoo. Did you mean {nearest!r}?")
+    beginning = [known for known in _MODELS if _bare(known).startswith(_bare(name))][:4]
+    nearest = beginning or get_close_matches(name.lower(), _MODELS, n=1, cutoff=0.0)
+    raise CourseError(f"There is no model {name!r} in the zoo. Did you mean {' or '.join(map(repr, nearest))}?")
 
 
 def _bare(name: str) -> str:

@@ -1,0 +1,15 @@
+from lmcourse.models.config import EncoderDecoderConfig as EncoderDecoderConfig
+from lmcourse.models.config import TransformerConfig as TransformerConfig
+from lmcourse.models.config import repeat_layers as repeat_layers
+from lmcourse.models.encoder_decoder import EncoderDecoder as EncoderDecoder
+from lmcourse.models.interop.convert import from_hugging_face as from_hugging_face
+from lmcourse.models.interop.convert import to_hugging_face as to_hugging_face
+from lmcourse.models.loss import next_token_loss as next_token_loss
+from lmcourse.models.ngram import NGram as NGram
+from lmcourse.models.recurrent import RecurrentConfig as RecurrentConfig
+from lmcourse.models.recurrent import RecurrentModel as RecurrentModel
+from lmcourse.models.transformer import Transformer as Transformer
+from lmcourse.models.zoo.find import all_models as all_models
+from lmcourse.models.zoo.find import find_model as find_model
+from lmcourse.models.zoo.styles import gpt_like as gpt_like
+from lmcourse.models.zoo.styles import llama_like as llama_like
