@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -131,10 +131,10 @@ class Loader(Iterator[Batch]):
         self.close()
 
 
-def _check_tokens(tokens: Tokens) -> None:
-    """Check that a slice of the tokens is a row of whole numbers; raises as in `Loader`."""
-    part: Any = tokens[:1]
-    if not isinstance(part, Tensor) or part.ndim != 1 or part.is_floating_point():
+def _check_tokens(tokens: object) -> None:
+    """Check that these are no text, list, table or fractions; raises as in `Loader`."""
+    row = isinstance(tokens, Tensor) and tokens.ndim == 1 and not tokens.is_floating_point()
+    if isinstance(tokens, str | list | tuple | Tensor) and not row:
         raise TypeError(
             "tokens must be a row of token ids, a tensor or a TokenFile, such as torch.tensor(tokenizer.encode(text))"
         )

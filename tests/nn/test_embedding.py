@@ -37,8 +37,8 @@ def test_learned_positions_start_at_the_offset() -> None:
         embedding(TOKENS, AT + 1)
 
 
-def test_a_token_that_does_not_exist_is_torchs_to_tell() -> None:
-    with pytest.raises(IndexError):
+def test_a_token_outside_the_vocabulary_is_named() -> None:
+    with pytest.raises(ValueError, match=rf"token {int(TOKENS.max()) + 8} is not in the model's vocabulary"):
         built(EmbeddingConfig("learned", max_positions=7))(TOKENS + 8, AT)
 
 
