@@ -1,4 +1,4 @@
-"""Which tests `--notebooks` selects, over how many processes they are spread, and what goes together."""
+"""Which tests `--notebooks` selects, in which order they run, and which go together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 
 from lmcourse.course import find_chapter
@@ -82,38 +81,6 @@ def test_without_names_everything_is_run_and_what_takes_long_first(plugin: Modul
     assert all((course / place).is_dir() for place in plugin.LONGEST_FIRST)
 
 
-@pytest.fixture
-def machine(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A machine whose cores and free memory a test sets."""
-    machine = SimpleNamespace(cores=8, available=0)
-    monkeypatch.setattr(plugin, "cores", lambda: machine.cores)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: machine)
-    return machine
-
-
-@pytest.mark.parametrize(("cores", "room", "workers"), [(8, 20, 10), (8, 3.9, 3), (8, 0.5, 1), (1, 20, 3), (2, 2, 2)])
-def test_there_are_two_processes_more_than_cores_if_memory_allows(
-    plugin: ModuleType, machine: SimpleNamespace, cores: int, room: float, workers: int
-) -> None:
-    machine.cores, machine.available = cores, room * plugin.WORKER_MEMORY
-    assert plugin.pytest_xdist_auto_num_workers(SimpleNamespace()) == workers
-
-
-@pytest.mark.parametrize(("workers", "threads"), [(8, "1"), (3, "2"), (16, "1"), (None, None)])
-def test_processes_share_the_cores(
-    plugin: ModuleType,
-    machine: SimpleNamespace,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: int | None,
-    threads: str | None,
-) -> None:
-    environment: dict[str, str] = {}
-    monkeypatch.setattr(plugin.os, "environ", environment)
-    plugin.pytest_configure(SimpleNamespace(option=SimpleNamespace(numprocesses=workers)))
-    names = ("OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
-    assert environment == (dict.fromkeys(names, threads) if threads else {})
-
-
 @pytest.mark.parametrize(
     ("nodeid", "scope"),
     [
@@ -121,7 +88,6 @@ def test_processes_share_the_cores(
         ("tests/nn/test_norm.py::TestA::test_b[x::y]", "tests/nn/test_norm.py"),
         ("notebooks/14-memory/memory.ipynb::Cell 3", "notebooks/14-memory/memory.ipynb"),
         ("tests/course/test_proof.py::test_a[09-positions]", "[09-positions]"),
-        ("tests/course/test_proof.py::test_b[09-positions]", "[09-positions]"),
     ],
 )
 def test_a_module_stays_together_and_the_proofs_of_two_chapters_do_not(
