@@ -8,22 +8,25 @@ from pathlib import Path
 from lmcourse.errors import CourseError
 
 
-def write_all(texts: Mapping[Path, str], newline: str = "\n") -> None:
+def write_all(contents: Mapping[Path, str | bytes], newline: str = "\n") -> None:
     """Write several files, or none. A crash between two moves leaves whole files, of which one is old.
 
     Args:
-        texts: their contents, by their paths; folders are made if need be.
-        newline: how a line ends; "" writes the texts as they are.
+        contents: texts or bytes by their paths; folders are made if need be.
+        newline: how a line of a text ends; "" writes the texts as they are.
 
     Raises:
         CourseError: one of them cannot be written; all are as they were.
     """
-    temporary = {path: path.with_name(f".{path.name}.new") for path in texts}
+    temporary = {path: path.with_name(f".{path.name}.new") for path in contents}
     moved: dict[Path, bytes | None] = {}
     try:
-        for path, text in texts.items():
+        for path, content in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary[path].write_text(text, encoding="utf-8", newline=newline)
+            if isinstance(content, bytes):
+                temporary[path].write_bytes(content)
+            else:
+                temporary[path].write_text(content, encoding="utf-8", newline=newline)
         for path, new in temporary.items():
             before = path.read_bytes() if path.exists() else None
             new.replace(path)

@@ -91,11 +91,9 @@ def three_digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def pixels(
-    figure: Figure, dpi: float = DPI, canvas: type[FigureCanvasAgg] = FigureCanvasAgg
-) -> UInt8[np.ndarray, "height width rgba"]:
+def pixels(figure: Figure, dpi: float = DPI) -> UInt8[np.ndarray, "height width rgba"]:
     """The figure as it is seen. `Figure.savefig` would draw it twice: once for the layout alone."""
-    drawn, before = canvas(figure), figure.dpi
+    drawn, before = FigureCanvasAgg(figure), figure.dpi
     figure.dpi = dpi
     try:
         with kept_ticks(figure):

@@ -1,33 +1,149 @@
-"""A figure whose frames lie in the site, with real inputs to choose among them."""
+"""A figure with controls: where they can stand on the site, in which combinations, and the frame of each."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from itertools import product
+from math import prod
+from typing import Any
 
 import ipywidgets
 
-from lmcourse.site.figure_calls import FigureCall
+from lmcourse.site.blocks import image
+from lmcourse.site.figure_calls import NOTES, FigureCall
 from lmcourse.site.frames import Frame, Picture
-from lmcourse.site.html import image
-from lmcourse.site.stops import Stops, combinations, label, stops_of
-from lmcourse.site.widget_figures import NOTES
+from lmcourse.widgets.controls import read
+
+MAX_FRAMES = 16
+"""Settings of a figure. Where a slider would keep fewer than four stops, one control moves at a time."""
+
+MAX_FEW = 24
+"""Settings of a figure whose controls have so few values that all are drawn, without leaving any out."""
+
+MAX_STOPS = 11
+"""Stops of a slider."""
+
+MAX_CHOICES = 12
+"""Choices of a list; of a longer one some are left out."""
+
+TEXTS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("token_surprise", "text"): (
+        "One owl sleeps in the wood. The owl that many bears fear sleeps.",
+        "Colorless green ideas sleep furiously.",
+    ),
+    ("merge_steps", "text"): ("she sells sea shells by the sea shore",),
+    ("token_colours", "text"): (
+        "def softmax(x): return x.exp() / x.exp().sum()",
+        "Übermut tut selten gut. 今日は",
+    ),
+}
+"""Texts that a reader may choose where the notebook has a field to type in: by function and parameter."""
+
+STARTS: dict[tuple[str, str], Any] = {("layout_budget", "data"): 8}
+"""Start values where one control moves at a time, and from the figure's own start another one would change nothing."""
 
 ONE_AT_A_TIME = "Here one control moves at a time, and the others go back; in the notebook all move freely."
 SOME_STOPS = "Here the sliders have a few stops; in the notebook they move freely."
 
 Setting = tuple[int, ...]
+"""For each control the index of its value."""
+
+
+_SLIDERS = (ipywidgets.IntSlider, ipywidgets.FloatSlider, ipywidgets.FloatLogSlider, ipywidgets.SelectionSlider)
 
 
 @dataclass(frozen=True)
-class FramesScript:
-    """A script that tells `site.js` the frames of a figure; its name is a digest of what it says."""
+class Stops:
+    """A control on the site: its name, the widget it stands for, its values, and the index of the first one shown."""
 
     name: str
-    text: str
+    widget: ipywidgets.Widget
+    values: tuple[Any, ...]
+    start: int
+
+
+def stops_of(function: str, controls: dict[str, ipywidgets.Widget]) -> tuple[list[Stops], bool]:
+    """Return the stops of all controls of a figure, and True if they move together: every combination is drawn."""
+    choices = {name: _choices(function, name, w) for name, w in controls.items() if not isinstance(w, _SLIDERS)}
+    sliders = [name for name, widget in controls.items() if isinstance(widget, _SLIDERS)]
+    left = MAX_FRAMES // prod(map(len, choices.values()))
+    all_values = prod(map(len, choices.values())) * prod(_positions(controls[name]) for name in sliders)
+    each = next((n for n in range(MAX_STOPS, 3, -1) if n ** len(sliders) <= left), 0)
+    together = all_values <= MAX_FEW or (bool(sliders) and each > 0)
+    if all_values <= MAX_FEW:
+        each = MAX_FEW
+    elif not together:
+        each = max(4, min(9, (MAX_FRAMES - sum(map(len, choices.values()))) // max(1, len(sliders))))
+    found = []
+    for name, widget in controls.items():
+        values = choices[name] if name in choices else _slider_values(widget, each)
+        found.append(Stops(name, widget, values, values.index(STARTS.get((function, name), read(widget)))))
+    return found, together
+
+
+def combinations(stops: list[Stops], together: bool) -> list[Setting]:
+    """Return the settings to draw; the first one shown is the first."""
+    start = tuple(control.start for control in stops)
+    if together:
+        rest = list(product(*(range(len(control.values)) for control in stops)))
+    else:
+        rest = [
+            (*start[:place], index, *start[place + 1 :])
+            for place, control in enumerate(stops)
+            for index in range(len(control.values))
+        ]
+    return list(dict.fromkeys([start, *rest]))
+
+
+def _choices(function: str, name: str, widget: ipywidgets.Widget) -> tuple[Any, ...]:
+    if isinstance(widget, ipywidgets.Checkbox):
+        return (False, True)
+    if isinstance(widget, ipywidgets.ToggleButtons | ipywidgets.Dropdown):
+        return _thinned([value for _, value in widget.options], widget.value, MAX_CHOICES)
+    return (read(widget), *TEXTS.get((function, name), ()))
+
+
+def _positions(widget: ipywidgets.Widget) -> int:
+    """Count the values that a slider has in the notebook."""
+    if isinstance(widget, ipywidgets.SelectionSlider):
+        return len(widget.options)
+    positions: int = 1 + round((widget.max - widget.min) / widget.step)
+    return positions
+
+
+def _slider_values(widget: ipywidgets.Widget, count: int) -> tuple[Any, ...]:
+    """Return about `count` values in even steps from one end to the other, with the first one shown among them."""
+    if isinstance(widget, ipywidgets.SelectionSlider):
+        return _thinned(list(widget.options), read(widget), count)
+    steps = _positions(widget) - 1
+    found = {read(widget)}
+    for step in _spread(steps, count):
+        found.add(_value_at(widget, widget.max if step == steps else widget.min + step * widget.step))
+    return tuple(sorted(found))
+
+
+def _value_at(widget: ipywidgets.Widget, at: float) -> Any:
+    """Return the control's value at a place of its scale, exactly as in the notebook."""
+    before = widget.value
+    widget.value = widget.base**at if isinstance(widget, ipywidgets.FloatLogSlider) else at
+    value = read(widget)
+    widget.value = before
+    return value
+
+
+def _thinned(values: list[Any], shown: Any, count: int) -> tuple[Any, ...]:
+    """Return about `count` of the values, in even steps, with the one shown first among them."""
+    return tuple(values[index] for index in sorted({*_spread(len(values) - 1, count), values.index(shown)}))
+
+
+def _spread(last: int, count: int) -> list[int]:
+    """Return at most `count` whole numbers from 0 to `last`, evenly spread, with both ends."""
+    if last < count:
+        return list(range(last + 1))
+    return [round(place * last / (count - 1)) for place in range(count)]
 
 
 class Explorable:
@@ -47,38 +163,30 @@ class Explorable:
             raise ValueError(f"{self.function} has an argument that only the notebook has")
 
     def html(self, pictures: Mapping[Frame, Picture], name: str) -> str:
-        """The figure with its controls.
+        """The figure with its controls, and the file and the alt text of each setting's frame for `site.js`.
 
-        Args:
-            pictures: of all frames.
-            name: unlike that of any other figure on the page.
+        The `name` is unlike that of any other figure on the page.
         """
-        shown = [(place, control) for place, control in enumerate(self.stops) if len(control.values) > 1]
-        inputs = "".join(_input(control, place, f"{name}-{place}") for place, control in shown)
+        inputs = "".join(
+            _input(control, place, f"{name}-{place}")
+            for place, control in enumerate(self.stops)
+            if len(control.values) > 1
+        )
+        frames = {_key(setting): [pictures[f].file, pictures[f].alt] for setting, f in self.frames.items()}
+        data = json.dumps(frames, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         start, frame = next(iter(self.frames.items()))
         return (
-            f'<figure class="explorable" data-start="{_key(start)}" data-frames="{self.script(pictures).name}">'
+            f'<figure class="explorable" data-start="{_key(start)}"><script type="application/json">{data}</script>'
             f'<div class="controls" role="group" aria-label="Controls of the figure">{inputs}</div>'
             f'{image(pictures[frame])}<div class="spoken" role="status"></div>{self._note()}</figure>'
         )
 
-    def script(self, pictures: Mapping[Frame, Picture]) -> FramesScript:
-        """The file and the alt text of each setting's frame, which a page loads when a reader comes to the figure."""
-        frames = {_key(setting): [pictures[f].file, pictures[f].alt] for setting, f in self.frames.items()}
-        said = json.dumps(frames, ensure_ascii=False, separators=(",", ":"))
-        name = hashlib.sha256(said.encode()).hexdigest()[:20]
-        return FramesScript(name, f'registerFrames("{name}",{said});\n')
-
     def _note(self) -> str:
-        if self.function in NOTES:
-            note = NOTES[self.function]
-        elif not self.together:
-            note = ONE_AT_A_TIME
-        elif any(control.is_thinned for control in self.stops):
-            note = SOME_STOPS
-        else:
-            return ""
-        return f"<figcaption>{note}</figcaption>"
+        """The line under a figure that can do less here."""
+        thinned = any(isinstance(s.widget, _SLIDERS) and len(s.values) < _positions(s.widget) for s in self.stops)
+        at_once = (SOME_STOPS if thinned else "") if self.together else ONE_AT_A_TIME
+        note = NOTES.get(self.function, at_once)
+        return f"<figcaption>{note}</figcaption>" if note else ""
 
 
 def _input(control: Stops, place: int, name: str) -> str:
@@ -86,7 +194,7 @@ def _input(control: Stops, place: int, name: str) -> str:
     words = escape(control.name.replace("_", " "))
     texts = [escape(label(value), quote=True) for value in control.values]
     common = f'data-place="{place}" disabled'
-    if control.is_slider:
+    if isinstance(control.widget, _SLIDERS):
         values = escape(json.dumps([label(value) for value in control.values]), quote=True)
         return (
             f'<div class="control"><label for="{name}">{words}</label><input type="range" id="{name}" min="0" '
@@ -110,6 +218,17 @@ def _input(control: Stops, place: int, name: str) -> str:
     return (
         f'<div class="control"><label for="{name}">{words}</label><select id="{name}" {common}>{options}</select></div>'
     )
+
+
+def label(value: Any) -> str:
+    """Return a value as a reader sees it beside its control."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value == round(value) and abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)
 
 
 def _key(setting: Setting) -> str:

@@ -9,11 +9,11 @@ from html import escape
 from lmcourse.course import CHAPTERS, Chapter
 from lmcourse.exercises.prediction import find_prediction
 from lmcourse.report.html import with_marks
+from lmcourse.site.blocks import prediction_html
 from lmcourse.site.frames import Frame, Picture
 from lmcourse.site.pages import Page
-from lmcourse.site.predictions import prediction_html
 
-FIGURE = ("head_by_hand", "Choose a word of the sentence, and see at whom it looks.")
+FIGURE = "head_by_hand"
 PREDICTION = "sum_of_hundredths"
 MAX_TEASER = 190
 """Characters of a chapter's beginning on the map; whole sentences, one at least."""
@@ -61,13 +61,10 @@ def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
 
 
 def _figure(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
-    """The figure that the page is to show; where its chapter is left out, the first one that there is."""
-    function, words = FIGURE
+    """The figure that the page shows; where its chapter is left out, the first one that there is."""
     figures = [explorable for page in pages for explorable in page.explorables.values()]
-    chosen = next((figure for figure in figures if figure.function == function), None)
-    if chosen is None:
-        chosen, words = figures[0], "Choose, and see what changes."
-    return f"{words}\n\n{_raw(chosen.html(drawn, 'front'))}"
+    chosen = next((figure for figure in figures if figure.function == FIGURE), figures[0])
+    return f"Choose, and see what changes.\n\n{_raw(chosen.html(drawn, 'front'))}"
 
 
 def _map(pages: Mapping[Chapter, Page]) -> str:

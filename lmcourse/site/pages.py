@@ -6,8 +6,9 @@ import ast
 import base64
 import hashlib
 import io
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,18 @@ from lmcourse.exercises.prediction import find_prediction
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.report.cell import check_id
 from lmcourse.report.data import REPORT_MIME, ReportData
-from lmcourse.site.cards import card
+from lmcourse.site.blocks import card, prediction_html, still
 from lmcourse.site.explorables import Explorable
 from lmcourse.site.figure_calls import find_figure, imports_of
 from lmcourse.site.frames import CSS_PIXELS_PER_INCH, Frame, Picture, keep_picture, read_picture
-from lmcourse.site.html import still
-from lmcourse.site.predictions import prediction_html
 from lmcourse.widgets.live import WIDGET_MIME
 
 NEEDS_THE_NOTEBOOK = "In the notebook this figure has controls: it is drawn from what the cells above compute."
 CLOCKS = re.compile(r"^because .*\b(clock|times?|rates)\b")
 MEASURED = "(Measured times: run the notebook to see those of your machine.)\n"
+
+Cell = dict[str, Any]
+"""A cell of the notebook that Sphinx reads."""
 
 _MARKERS = re.compile(r"^\s*### (BEGIN|END) SOLUTION\n?", re.MULTILINE)
 _HEADING = re.compile(r"^### (Exercise \d+ · .*?)  \((.*)\)$", re.MULTILINE)
@@ -72,20 +74,16 @@ class Page:
             drawn: the pictures of all `frames`.
             pages: the ids of the chapters that the site has; a link to anything else becomes plain text.
         """
-        cells: list[NotebookNode] = []
+        cells: list[Cell] = []
         for place, cell in enumerate(self.notebook.cells):
             if cell.cell_type == "markdown":
                 cells.append(_markdown(_link_pages(self.released[cell.id], pages)))
             elif cell.cell_type == "code":
                 cells += self._code(place, cell, drawn)
         metadata = {"kernelspec": self.notebook.metadata.kernelspec, "language_info": {"name": "python"}}
-        for number, cell in enumerate(cells):
-            cell.id = f"cell-{number}"  # nbformat's are random, and every build would read every page anew
-        new = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
-        text: str = nbformat.writes(new)
-        return text + "\n"
+        return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": cells})
 
-    def _code(self, place: int, cell: NotebookNode, drawn: dict[Frame, Picture]) -> Iterator[NotebookNode]:
+    def _code(self, place: int, cell: NotebookNode, drawn: dict[Frame, Picture]) -> Iterator[Cell]:
         grading = cell.metadata.get("nbgrader", {})
         if grading.get("solution"):
             yield _raw(self._card(cell))
@@ -101,7 +99,7 @@ class Page:
         else:
             yield from self._plain(cell)
 
-    def _plain(self, cell: NotebookNode) -> Iterator[NotebookNode]:
+    def _plain(self, cell: NotebookNode) -> Iterator[Cell]:
         """A cell that everybody sees: its code, unless it only shows a figure, what it printed, and its pictures."""
         tags = cell.metadata.get("tags", [])
         outputs: list[Any] = []
@@ -119,7 +117,7 @@ class Page:
         body = ast.parse(cell.source).body
         only_a_figure = len(body) == 1 and isinstance(body[0], ast.Expr) and pictures and not outputs
         if not only_a_figure:
-            yield _code_cell(cell, outputs, ["hide-input"] if "hide-input" in tags or _starts(cell) else [])
+            yield _code_cell(cell, outputs, ["hide-input"] if "hide-input" in tags or "\nstart(" in cell.source else [])
         yield from pictures
 
     def _stored(self, output: NotebookNode) -> Picture:
@@ -141,12 +139,9 @@ class Page:
         return card(exercise, self.released[cell.id], _MARKERS.sub("", cell.source), ReportData.from_json(data))
 
 
-def _starts(cell: NotebookNode) -> bool:
-    return "\nstart(" in cell.source
-
-
-def _markdown(text: str) -> NotebookNode:
-    return _cell("markdown", _HEADING.sub(r"### \1\n\n{.exercise-facts}\n\2", text), {})
+def _markdown(text: str) -> Cell:
+    source = _HEADING.sub(r"### \1\n\n{.exercise-facts}\n\2", text)
+    return {"cell_type": "markdown", "source": source, "metadata": {}}
 
 
 def _link_pages(text: str, pages: frozenset[str]) -> str:
@@ -158,15 +153,10 @@ def _link_pages(text: str, pages: frozenset[str]) -> str:
     return _LINK.sub(replaced, text)
 
 
-def _raw(text: str) -> NotebookNode:
-    return _cell("raw", text, {"format": "text/html"})
+def _raw(text: str) -> Cell:
+    return {"cell_type": "raw", "source": text, "metadata": {"format": "text/html"}}
 
 
-def _code_cell(cell: NotebookNode, outputs: list[Any], tags: list[str] | None = None) -> NotebookNode:
+def _code_cell(cell: NotebookNode, outputs: list[Any], tags: Sequence[str] = ()) -> Cell:
     ran = {"outputs": outputs, "execution_count": cell.execution_count}
-    return _cell("code", cell.source, {"tags": tags or []}, **ran)
-
-
-def _cell(kind: str, source: str, metadata: dict[str, Any], **more: Any) -> NotebookNode:
-    """A cell. nbformat's own functions would check each by itself, and all again when the notebook is written."""
-    return NotebookNode(cell_type=kind, source=source, metadata=metadata, **more)
+    return {"cell_type": "code", "source": cell.source, "metadata": {"tags": [*tags]}, **ran}

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import ast
-import re
-import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 from matplotlib.figure import Figure
 
-from lmcourse.authoring.files import ChapterFiles
 from lmcourse.chapters.floating_point import figures
-from lmcourse.course import CHAPTERS, available_chapters, find_chapter
+from lmcourse.course import find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.report.data import CaseResult, ReportData
-from lmcourse.site import code_digest as digests
 from lmcourse.site import frames as frames_module
-from lmcourse.site.build import MISSING, build_site
-from lmcourse.site.cards import public
-from lmcourse.site.explorables import Explorable
-from lmcourse.site.figure_calls import find_figure, imports_of
-from lmcourse.site.frames import Frame, Picture, draw_frames
-from lmcourse.site.front import front_page
-from lmcourse.site.pages import CLOCKS, Page
-from lmcourse.site.stops import MAX_FEW, combinations, stops_of
-from lmcourse.site.widget_figures import WIDGET_FIGURES
+from lmcourse.site.blocks import public
+from lmcourse.site.builder import MISSING, build_site
+from lmcourse.site.explorables import MAX_FEW, combinations, stops_of
+from lmcourse.site.figure_calls import find_figure
+from lmcourse.site.frames import Frame
+from lmcourse.site.pages import CLOCKS
 
 IMPORTS = "from lmcourse.chapters.floating_point import figures\nfrom lmcourse.widgets import Log"
 
@@ -48,29 +39,6 @@ def test_a_call_is_understood_without_running_the_notebook() -> None:
 def test_what_the_notebook_computes_is_left_to_it() -> None:
     assert find_figure("explore(figures.code_grid, code=(0, largest))", IMPORTS) is None
     assert find_figure("figures.code_grid()", IMPORTS) is None
-
-
-@pytest.mark.parametrize("chapter", available_chapters(), ids=lambda chapter: chapter.id)
-def test_every_figure_with_controls_moves_unless_it_needs_the_notebook(chapter, course: Path) -> None:
-    cells = nbformat.read(ChapterFiles.of(chapter, course).solution, as_version=4).cells
-    sources = [cell.source for cell in cells if cell.cell_type == "code"]
-    imports = imports_of(sources)
-    trees = [ast.parse(source) for source in sources]
-    names = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    computed = {name.id for name in names if isinstance(name.ctx, ast.Store)}
-    for source, tree in zip(sources, trees, strict=True):
-        last = tree.body[-1]
-        call = last.value if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) else None
-        name = ast.unparse(call.func).rpartition(".")[2] if call else ""
-        if call is None or not (name in WIDGET_FIGURES or (name == "explore" and call.keywords)):
-            continue
-        found = find_figure(source, imports)
-        if found is None:
-            assert {node.id for node in ast.walk(call) if isinstance(node, ast.Name)} & computed, source
-        else:
-            explorable = Explorable(found)
-            assert len(explorable.frames) > 1, source
-            assert len({frame.key for frame in explorable.frames.values()}) == len(explorable.frames), source
 
 
 def test_a_slider_stops_at_both_ends_and_where_it_starts() -> None:
@@ -110,19 +78,6 @@ def test_a_figure_may_start_where_every_control_matters() -> None:
     assert [control.values[control.start] for control in controls] == [8, 1, 1]
 
 
-def test_a_frame_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    frames = [Frame.of(figures.significant_digits, {"digits": digits}) for digits in (2, 3)]
-    drawn = draw_frames(frames, tmp_path)
-    assert [drawn[frame].alt for frame in frames] == [
-        figures.significant_digits(digits=digits).get_label() for digits in (2, 3)
-    ]
-    bodies = [(tmp_path / drawn[frame].file).read_bytes() for frame in frames]
-    assert all(body[:4] == b"RIFF" and body[8:12] == b"WEBP" for body in bodies)
-    assert bodies[0] != bodies[1]
-    monkeypatch.setattr(frames_module, "ProcessPoolExecutor", None)
-    assert draw_frames(frames, tmp_path) == drawn, "nothing was left to draw"
-
-
 def test_only_a_function_of_the_package_has_frames() -> None:
     def own() -> Figure:
         return Figure()
@@ -131,27 +86,28 @@ def test_only_a_function_of_the_package_has_frames() -> None:
         Frame.of(own, {})
 
 
-def test_the_digest_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_follows_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     package = tmp_path / "lmcourse"
     package.mkdir()
     (package / "style.py").write_text("WIDTH = 8\n")
     (package / "figures.py").write_text("from lmcourse.style import WIDTH\n")
     (package / "other.py").write_text("")
-    monkeypatch.setattr(digests, "PACKAGE", package)
+    monkeypatch.setattr(frames_module, "PACKAGE", package)
 
     def digest() -> str:
-        digests.code_digest.cache_clear()
-        digests._imports.cache_clear()
-        return digests.code_digest("lmcourse.figures")
+        frames_module.code_digest.cache_clear()
+        frames_module._imports.cache_clear()
+        return frames_module.code_digest("lmcourse.figures")
 
+    request.addfinalizer(frames_module.code_digest.cache_clear)
+    request.addfinalizer(frames_module._imports.cache_clear)
     before = digest()
     (package / "other.py").write_text("CHANGED = True\n")
     assert digest() == before
     (package / "style.py").write_text("WIDTH = 9\n")
     assert digest() != before
-    monkeypatch.undo()
-    digests.code_digest.cache_clear()
-    digests._imports.cache_clear()
 
 
 def test_card_counts_hidden_cases_and_does_not_list_them() -> None:
@@ -168,7 +124,7 @@ def test_reasons_that_speak_of_a_clock() -> None:
 
 
 def test_without_sphinx_the_command_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "myst_nb", None)
+    monkeypatch.setattr("lmcourse.site.builder.find_spec", lambda name: None if name == "myst_nb" else object())
     with pytest.raises(CourseError) as caught:
         build_site(tmp_path, tmp_path / "out", [])
     assert str(caught.value) == MISSING
@@ -179,16 +135,3 @@ def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="holds something that is no site"):
         build_site(tmp_path, tmp_path, [find_chapter("01")])
     assert (tmp_path / "thesis.txt").read_text() == "mine"
-
-
-def test_a_site_of_two_chapters_links_to_no_other(course: Path, tmp_path: Path) -> None:
-    chapters = [find_chapter("06"), find_chapter("19")]
-    ids = {chapter.id for chapter in chapters}
-    pages = [Page(chapter, ChapterFiles.of(chapter, course), tmp_path) for chapter in chapters]
-    drawn = {frame: Picture("one.webp", "A description.", 8, 4) for page in pages for frame in page.frames}
-    front = front_page(pages, drawn)
-    assert set(re.findall(r'href="([^"#]+)\.html"', front)) == ids
-    assert front.count("Planned.") == len(CHAPTERS) - 2
-    assert '<figure class="explorable"' in front, "the first one, as that of notebook 08 is not there"
-    assert any("](../" in source for source in pages[1].released.values()), "a link to the course's own text"
-    assert "](../" not in pages[1].for_sphinx(drawn, frozenset(ids))

@@ -7,6 +7,7 @@ lists.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,23 +15,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from PIL import Image
 
-from lmcourse.course import available_chapters, find_chapter
+from lmcourse.authoring.files import ChapterFiles
+from lmcourse.chapters.floating_point import figures
+from lmcourse.course import CHAPTERS, Chapter, available_chapters, find_chapter
 from lmcourse.site import frames as frames_module
 from lmcourse.site import front
-from lmcourse.site.build import CACHE, build_site
+from lmcourse.site.builder import CACHE, build_site
+from lmcourse.site.explorables import Explorable
+from lmcourse.site.figure_calls import WIDGET_FIGURES, find_figure, imports_of
 from lmcourse.site.frames import Frame, Picture, draw_frames, keep_picture, read_picture
+from lmcourse.site.front import front_page
+from lmcourse.site.pages import Page as SitePage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
-CHAPTERS = ("06", "19")
+pytestmark = pytest.mark.prove
+
+USED = ("06", "19")
 PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html", "search.html", "genindex.html")
 READ = PAGES[:3]
-LIMIT = 1_000_000
+LIMIT = 1_800_000
 """Bytes that a browser loads of a chapter before any figure, uncompressed."""
 ALT = "A description of a figure, as long as long ones are. " * 8
 DESK: Any = {"width": 1280, "height": 720}
@@ -40,20 +50,13 @@ DESK: Any = {"width": 1280, "height": 720}
 def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of all chapters. Only figures that are moved here are drawn: a page does not depend on what is in a
     picture. One of them is on the front page, too."""
-    folder = tmp_path_factory.mktemp("site")
-    frames = course / CACHE / "frames"
-    frames.mkdir(parents=True, exist_ok=True)
-    cache = folder / "cache"
-    cache.mkdir()
-    (cache / "frames").symlink_to(frames, target_is_directory=True)
-    # As if it had been built before, with one chapter more.
-    (cache / "html").mkdir()
-    (cache / "html" / "21-quantum.html").write_text("a page of that build")
+    out = tmp_path_factory.mktemp("site") / "out"
+    (course / CACHE).mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(front, "FIGURE", ("soft_table", "Choose, and see what changes."))
+        patch.setattr(front, "FIGURE", "soft_table")
         patch.setattr(frames_module, "draw_frames", draw_those_that_are_moved)
         patch.setattr(frames_module, "PROCESSES", 1)  # a second one has to load PyTorch, too
-        return build_site(course, folder / "out", available_chapters(), cache).folder
+        return build_site(course, out, available_chapters()).folder
 
 
 def draw_those_that_are_moved(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
@@ -64,7 +67,7 @@ def draw_those_that_are_moved(frames: Iterable[Frame], folder: Path) -> dict[Fra
 
 
 def is_moved(frame: Frame) -> bool:
-    topics = {find_chapter(number).topic for number in CHAPTERS}
+    topics = {find_chapter(number).topic for number in USED}
     return not topics.isdisjoint(frame.module.split("."))
 
 
@@ -99,8 +102,6 @@ def test_links_and_files_are_there(site: Path, pages: dict[str, BeautifulSoup]) 
 def test_each_frame_that_a_figure_names_is_there(site: Path) -> None:
     folder = site / "_frames"
     text = "".join(path.read_text(encoding="utf-8") for path in site.glob("*.html"))
-    assert set(re.findall('data-frames="([^"]*)"', text)) == {path.stem for path in folder.glob("*.js")}
-    text += "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.js"))
     assert set(re.findall(r"[0-9a-f]{20}\.webp", text)) == {path.name for path in folder.glob("*.webp")}
 
 
@@ -113,7 +114,7 @@ def test_nothing_of_jupyter_or_nbval_is_left(pages: dict[str, BeautifulSoup]) ->
 
 
 def test_every_exercise_is_a_card(pages: dict[str, BeautifulSoup]) -> None:
-    for number in CHAPTERS:
+    for number in USED:
         chapter = find_chapter(number)
         cards = pages[f"{chapter.id}.html"].select("section.exercise")
         assert len(cards) == 10
@@ -133,6 +134,55 @@ def test_every_exercise_is_a_card(pages: dict[str, BeautifulSoup]) -> None:
 
 def test_an_output_of_a_clock_is_not_shown(pages: dict[str, BeautifulSoup]) -> None:
     assert "Measured times: run the notebook" in pages["19-gpu-timing.html"].get_text()
+
+
+@pytest.mark.parametrize("chapter", available_chapters(), ids=lambda chapter: chapter.id)
+def test_every_figure_with_controls_moves_unless_it_needs_the_notebook(chapter: Chapter, course: Path) -> None:
+    cells = nbformat.read(ChapterFiles.of(chapter, course).solution, as_version=4).cells
+    sources = [cell.source for cell in cells if cell.cell_type == "code"]
+    imports = imports_of(sources)
+    trees = [ast.parse(source) for source in sources]
+    names = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    computed = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    for source, tree in zip(sources, trees, strict=True):
+        last = tree.body[-1]
+        call = last.value if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) else None
+        name = ast.unparse(call.func).rpartition(".")[2] if call else ""
+        if call is None or not (name in WIDGET_FIGURES or (name == "explore" and call.keywords)):
+            continue
+        found = find_figure(source, imports)
+        if found is None:
+            assert {node.id for node in ast.walk(call) if isinstance(node, ast.Name)} & computed, source
+        else:
+            explorable = Explorable(found)
+            assert len(explorable.frames) > 1, source
+            assert len({frame.key for frame in explorable.frames.values()}) == len(explorable.frames), source
+
+
+def test_a_frame_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = [Frame.of(figures.significant_digits, {"digits": digits}) for digits in (2, 3)]
+    drawn = draw_frames(frames, tmp_path)
+    assert [drawn[frame].alt for frame in frames] == [
+        figures.significant_digits(digits=digits).get_label() for digits in (2, 3)
+    ]
+    bodies = [(tmp_path / drawn[frame].file).read_bytes() for frame in frames]
+    assert all(body[:4] == b"RIFF" and body[8:12] == b"WEBP" for body in bodies)
+    assert bodies[0] != bodies[1]
+    monkeypatch.setattr(frames_module, "ProcessPoolExecutor", None)
+    assert draw_frames(frames, tmp_path) == drawn, "nothing was left to draw"
+
+
+def test_a_site_of_two_chapters_links_to_no_other(course: Path, tmp_path: Path) -> None:
+    chapters = [find_chapter("06"), find_chapter("19")]
+    ids = {chapter.id for chapter in chapters}
+    pages = [SitePage(chapter, ChapterFiles.of(chapter, course), tmp_path) for chapter in chapters]
+    drawn = {frame: Picture("one.webp", "A description.", 8, 4) for page in pages for frame in page.frames}
+    front = front_page(pages, drawn)
+    assert set(re.findall(r'href="([^"#]+)\.html"', front)) == ids
+    assert front.count("Planned.") == len(CHAPTERS) - 2
+    assert '<figure class="explorable"' in front, "the first one, as that of notebook 08 is not there"
+    assert any("](../" in source for source in pages[1].released.values()), "a link to the course's own text"
+    assert "](../" not in pages[1].for_sphinx(drawn, frozenset(ids))
 
 
 @pytest.fixture
@@ -249,26 +299,6 @@ def test_a_control_that_moves_alone_sends_the_others_back(site: Path, page: Page
 
 
 @pytest.mark.browser
-def test_a_figure_whose_frames_cannot_be_loaded_says_so_and_asks_again(site: Path, page: Page) -> None:
-    from playwright.sync_api import expect
-
-    page.goto((site / READ[0]).as_uri())
-    figure = page.locator("figure.explorable")
-    control = figure.locator("select, input[type=range], input:checked").first
-    before = str(figure.locator("img").get_attribute("src"))
-    frames = site / "_frames" / f"{figure.get_attribute('data-frames')}.js"
-    elsewhere = frames.rename(frames.with_suffix(".away"))
-    try:
-        page.reload()  # now that the file is away
-        move(page, control)
-        expect(figure.locator(".spoken")).to_have_text("The pictures of this figure cannot be loaded.")
-    finally:
-        elsewhere.rename(frames)
-    move(page, control)
-    expect(figure.locator("img")).not_to_have_attribute("src", before)
-
-
-@pytest.mark.browser
 def test_a_slider_tells_its_value_and_not_its_place(site: Path, page: Page) -> None:
     page.goto((site / READ[2]).as_uri())
     for slider in page.locator("figure.explorable input[type=range]").all():
@@ -279,17 +309,12 @@ def test_a_slider_tells_its_value_and_not_its_place(site: Path, page: Page) -> N
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", PAGES)
-def test_icons_are_drawn_without_a_font(site: Path, page: Page, name: str) -> None:
-    page.goto((site / name).as_uri())
-    icons = page.locator("[class*=fa-solid]")
-    assert icons.count() > 5
-    undrawn = """all => all.map(one => getComputedStyle(one, '::before'))
-        .filter(style => !style.maskImage.startsWith('url("data:image/svg+xml')).length"""
-    assert icons.evaluate_all(undrawn) == 0
-    private = """() => [...document.querySelectorAll('*')].flatMap(one => ['::before', '::after'].map(
-        part => getComputedStyle(one, part).content)).filter(content => /[\\uE000-\\uF8FF]/.test(content))"""
-    assert page.evaluate(private) == [], "letters that only a font of icons has"
+def test_icons_come_from_the_font_and_not_from_a_script(site: Path, page: Page) -> None:
+    page.goto((site / "index.html").as_uri())
+    assert page.evaluate("document.fonts.load('900 16px \"Font Awesome 7 Free\"').then(fonts => fonts.length)") == 1
+    drawn = "all => all.filter(one => getComputedStyle(one, '::before').content !== 'none').length"
+    assert page.locator("[class*=fa-solid]").evaluate_all(drawn) > 5
+    assert (site / "_static" / "scripts" / "fontawesome.js").stat().st_size < 200
 
 
 @pytest.mark.browser

@@ -24,34 +24,9 @@ function place(inputs, index) {
   }
 }
 
-/** The frames of figures, by the name of the script that holds them: a promise, from when it is asked for. */
-const asked = new Map();
-const registered = new Map();
-
-/** What such a script calls. It is a script, as a page that was opened from the disk may load no other data. */
-function registerFrames(name, frames) {
-  registered.set(name, frames);
-}
-
-function framesOf(name) {
-  if (!asked.has(name)) {
-    asked.set(name, new Promise((resolve, reject) => {
-      const script = Object.assign(document.createElement("script"), { src: `${FRAMES}${name}.js` });
-      script.addEventListener("load", () => resolve(registered.get(name)));
-      script.addEventListener("error", () => {
-        asked.delete(name); // so that the next move asks again
-        script.remove();
-        reject(new Error(`${script.src} cannot be loaded`));
-      });
-      document.head.append(script);
-    }));
-  }
-  return asked.get(name);
-}
-
 /** Connect the controls of a figure with its frames. */
 function explorable(figure) {
-  const name = figure.dataset.frames;
+  const frames = JSON.parse(figure.querySelector("script").textContent); // by setting: a file and its alt text
   const image = figure.querySelector("img");
   const spoken = figure.querySelector(".spoken");
   const first = figure.dataset.start.split(",").map(Number);
@@ -70,12 +45,12 @@ function explorable(figure) {
   }
 
   /** Load what one step of any control would show. */
-  function preloadNeighbours(frames) {
+  function preloadNeighbours() {
     for (const at of controls.keys())
       for (const step of [-1, 1]) preload(frames[setting.map((index, i) => (i === at ? index + step : index)).join()]);
   }
 
-  function move(frames, at, index) {
+  function move(at, index) {
     setting[at] = index;
     if (!frames[setting.join()]) setting = first.map((value, i) => (i === at ? index : value));
     for (const [other, theirs] of controls) place(theirs, setting[other]);
@@ -83,24 +58,18 @@ function explorable(figure) {
     image.src = FRAMES + file;
     image.alt = alt;
     spoken.textContent = alt;
-    preloadNeighbours(frames);
+    preloadNeighbours();
   }
 
   for (const [at, inputs] of controls)
     for (const input of inputs)
-      input.addEventListener("input", async () => {
-        const index = positionOf(input);
-        place(inputs, index); // what a slider says is true before its picture is here
-        const frames = await framesOf(name).catch(() => null);
-        if (frames) move(frames, at, index);
-        else spoken.textContent = "The pictures of this figure cannot be loaded.";
-      });
+      input.addEventListener("input", () => move(at, positionOf(input)));
 
   for (const [at, inputs] of controls) place(inputs, setting[at]); // a browser may remember where they stood
   new IntersectionObserver((entries, observer) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();
-    framesOf(name).then(preloadNeighbours, () => {}); // who moves a control is told
+    preloadNeighbours();
   }, { rootMargin: "300px" }).observe(figure);
 }
 

@@ -1,0 +1,85 @@
+"""Blocks of HTML on a page: an exercise's card, a prediction, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.prediction import Prediction
+from lmcourse.report.data import ReportData
+from lmcourse.report.html import html, with_marks
+from lmcourse.site.frames import Picture
+from lmcourse.text import prose_html
+
+FRAMES = "_frames"
+"""The folder of all pictures, beside the pages."""
+
+CARD_MARK = '<div class="exercise-tools">'
+"""The beginning of a card's HTML, by which the page's tree is searched for cards."""
+
+
+def card(exercise: Exercise, stub: str, answer: str, report: ReportData) -> str:
+    """Return the folded part of an exercise's card: its stub, its hints, and an answer with the report of its check."""
+    return (
+        f'{CARD_MARK}<p class="card-label">You start from</p>{_python(stub)}{_hints(exercise.hints)}'
+        f'<details class="answer"><summary>Show an answer, and what its check says</summary>'
+        f"{_python(answer)}{html(public(report))}</details></div>"
+    )
+
+
+def public(report: ReportData) -> ReportData:
+    """Return the report of the notebook's own check, which counts the hidden cases: the card stays short."""
+    cases = tuple(case for case in report.cases if not case.hidden)
+    hidden = tuple(case.name for case in report.cases if case.hidden)
+    return replace(report, hidden=False, cases=cases, to_come=(*report.to_come, *hidden))
+
+
+def _hints(hints: Sequence[str]) -> str:
+    """Put each hint inside the one before it, so that they are opened one after the other."""
+    nested = ""
+    for number in range(len(hints), 0, -1):
+        nested = (
+            f'<details class="hint"><summary>Hint {number} of {len(hints)}</summary>'
+            f"<p>{with_marks(hints[number - 1])}</p>{nested}</details>"
+        )
+    return nested
+
+
+def _python(code: str) -> str:
+    """Highlighted Python, as the theme shows it; the copy button finds it by its class."""
+    return f'<div class="highlight-python notranslate">{highlight(code, PythonLexer(), HtmlFormatter())}</div>'
+
+
+def prediction_html(prediction: Prediction) -> str:
+    """A question with a button per answer; `site.js` shows the verdict, and without a script it can be unfolded."""
+    marks = {prediction.answer: " data-right"}
+    buttons = "".join(
+        f'<button type="button" disabled{marks.get(option, "")}>{escape(option)}</button>'
+        for option in prediction.options
+    )
+    return (
+        f'<div class="prediction" role="group" aria-label="Prediction"><p class="question"><b>Predict.</b> '
+        f'{prose_html(prediction.question)}</p><div class="options">{buttons}</div>'
+        f'<div class="verdict" role="status"></div><details><summary>The answer</summary><p class="because">'
+        f"<b>It is {escape(prediction.answer)}.</b> {prose_html(prediction.because)}</p></details></div>"
+    )
+
+
+def image(picture: Picture) -> str:
+    """A picture with its alt text, loaded when a reader comes near."""
+    return (
+        f'<img src="{FRAMES}/{picture.file}" alt="{escape(picture.alt, quote=True)}" width="{picture.width}" '
+        f'height="{picture.height}" loading="lazy" decoding="async">'
+    )
+
+
+def still(picture: Picture, note: str = "") -> str:
+    """A picture that does not move, with a line under it."""
+    caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
+    return f'<figure class="still">{image(picture)}{caption}</figure>'

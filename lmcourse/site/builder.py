@@ -1,0 +1,193 @@
+"""Build the site: read the notebooks, draw the frames that are missing, let Sphinx make the pages.
+
+`SETTINGS` replaces a conf.py, and this module is one of the Sphinx extensions in it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
+
+from lmcourse.authoring.files import ChapterFiles
+from lmcourse.course import Chapter
+from lmcourse.errors import CourseError
+from lmcourse.site.blocks import CARD_MARK, FRAMES
+
+if TYPE_CHECKING:  # an optional package
+    from docutils.nodes import document
+    from sphinx.application import Sphinx
+
+TITLE = "Transformers, by hand"
+
+CACHE = Path(".cache") / "site" / "frames"
+"""The folder of the drawn frames, in the course's folder."""
+
+MARK = ".lmcourse-site"
+"""A file in each folder that this command made, and may replace."""
+
+MISSING = "The site needs Sphinx and its theme. Install them: python -m pip install 'lmcourse[site]'"
+
+KATEX_FRACTIONS = {
+    sign: "\\tfrac{{{}}}{{{}}}".format(*normalize("NFKD", sign).split("\N{FRACTION SLASH}")) for sign in "½⅓⅔¼¾⅕⅙⅛"
+}
+"""Signs that KaTeX's fonts do not have, as fractions."""
+
+SETTINGS: dict[str, Any] = {
+    "project": TITLE,
+    "html_title": TITLE,
+    "language": "en",
+    "extensions": ["myst_nb", "sphinx_copybutton", "sphinxcontrib.katex", "lmcourse.site.builder"],
+    "nb_execution_mode": "off",
+    "nb_merge_streams": True,
+    "nb_ipywidgets_js": {},
+    "nb_code_prompt_show": "Show the code",
+    "nb_code_prompt_hide": "Hide the code",
+    "myst_enable_extensions": ["dollarmath", "amsmath", "attrs_block"],
+    "myst_dmath_double_inline": True,
+    "myst_update_mathjax": False,
+    "html_math_renderer": "katex",
+    "katex_css_path": "katex/katex.min.css",
+    "katex_options": f"{{macros: {json.dumps(KATEX_FRACTIONS)}}}",
+    "html_theme": "sphinx_book_theme",
+    "html_context": {"default_mode": "auto"},
+    "html_theme_options": {
+        "logo": {"text": TITLE},
+        "pygments_light_style": "a11y-high-contrast-light",
+        "pygments_dark_style": "a11y-high-contrast-dark",
+        "show_toc_level": 2,
+        "home_page_in_toc": False,
+        "use_download_button": False,
+        "use_fullscreen_button": False,
+        "use_source_button": False,
+        "search_bar_text": "Search the course",
+        "navbar_persistent": [],
+    },
+    # Among the files: an empty scripts/fontawesome.js, in place of 1.6 MB of icons that the theme's font has, too.
+    "html_static_path": [str(Path(__file__).parent / "static")],
+    "html_css_files": ["site.css"],
+    "html_js_files": ["site.js"],
+    "html_copy_source": False,
+    "html_show_search_summary": False,  # it fetches pages, which a browser forbids for files
+    "html_show_sourcelink": False,
+    "html_show_sphinx": False,
+    "html_show_copyright": False,
+    "html_permalinks_icon": "#",
+    "copybutton_exclude": ".linenos, .gp, .go",
+}
+
+
+@dataclass(frozen=True)
+class BuiltSite:
+    """The folder of a site, and its numbers of chapters, figures with controls, and frames of these figures."""
+
+    folder: Path
+    chapters: int
+    figures: int
+    frames: int
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+
+def build_site(root: Path, out: Path, chapters: Sequence[Chapter], frames: Path | None = None) -> BuiltSite:
+    """Build the site of these chapters into the folder `out`, which is replaced as a whole.
+
+    Args:
+        root: the course's folder.
+        out: the site's folder.
+        chapters: in the order of the site.
+        frames: the folder of drawn frames, which later builds use again; `CACHE` in the course's folder by default.
+
+    Raises:
+        CourseError: a package is missing, a notebook is not built, `out` holds something else, or Sphinx warns.
+    """
+    if not all(map(find_spec, ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_copybutton", "sphinxcontrib"))):
+        raise CourseError(MISSING)
+    if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
+        raise CourseError(f"{out} holds something that is no site of the course: name another folder with --out.")
+    from lmcourse.site.frames import draw_frames
+    from lmcourse.site.front import front_page
+    from lmcourse.site.pages import Page
+
+    frames = frames or root / CACHE
+    frames.mkdir(parents=True, exist_ok=True)
+    pages = [Page(chapter, _built(chapter, root), frames) for chapter in chapters]
+    drawn = draw_frames({frame: None for page in pages for frame in page.frames}, frames)
+    ids = frozenset(chapter.id for chapter in chapters)
+    texts = {f"{page.chapter.id}.ipynb": page.for_sphinx(drawn, ids) for page in pages}
+    with tempfile.TemporaryDirectory(prefix="lmcourse-site-") as folder:
+        source = Path(folder, "source")
+        source.mkdir()
+        for name, text in {"index.md": front_page(pages, drawn), **texts}.items():
+            (source / name).write_text(text, encoding="utf-8")
+        _run_sphinx(source, Path(folder, "html"), Path(folder, "doctrees"))
+        _publish(Path(folder, "html"), frames, out)
+    return BuiltSite(out, len(pages), sum(len(page.explorables) for page in pages), len(drawn))
+
+
+def _built(chapter: Chapter, root: Path) -> ChapterFiles:
+    files = ChapterFiles.of(chapter, root)
+    for file in (files.solution, files.release):
+        if not file.is_file():
+            raise CourseError(f"{file} is not there: build it first, lmcourse build {chapter.number}")
+    return files
+
+
+def _run_sphinx(source: Path, html: Path, doctrees: Path) -> None:
+    from sphinx.application import Sphinx
+    from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+    warnings = io.StringIO()
+    with patch_docutils(), docutils_namespace():
+        # In one process: two take as long, as each hands over all that it has read.
+        app = Sphinx(source, None, html, doctrees, "html", SETTINGS, status=None, warning=warnings)
+        app.build()
+    said = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue()).strip()
+    if app.statuscode or said:
+        first = said.partition("\n")[0] or "no page was made"
+        raise CourseError(f"Sphinx warns, {len(said.splitlines())} lines in all: {first}")
+
+
+def _publish(html: Path, frames: Path, out: Path) -> None:
+    """Copy the pages and the frames that they name into a new folder, and move it to its place."""
+    new = out.with_name(f".{out.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.copytree(html, new, ignore=shutil.ignore_patterns(".buildinfo*", "objects.inv", "_sources", "*.map"))
+    (new / FRAMES).mkdir()
+    texts = "".join(path.read_text(encoding="utf-8") for path in new.glob("*.html"))
+    for name in set(re.findall(r"\b[0-9a-f]{20}\.webp\b", texts)):
+        shutil.copyfile(frames / name, new / FRAMES / name)
+    (new / MARK).touch()
+    (new / ".nojekyll").touch()  # GitHub Pages would leave out folders that begin with an underscore
+    shutil.rmtree(out, ignore_errors=True)
+    new.replace(out)
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the extension; Sphinx calls this."""
+    app.connect("doctree-read", wrap_exercises)
+
+
+def wrap_exercises(app: Sphinx, tree: document) -> None:
+    """Put a frame around each exercise, from the line after its heading to its answer."""
+    from docutils import nodes
+
+    for raw in list(tree.findall(nodes.raw)):
+        section = raw.parent
+        if not raw.astext().startswith(CARD_MARK) or not isinstance(section, nodes.section):
+            continue
+        last = section.index(raw)
+        first = next((place + 1 for place, child in enumerate(section) if isinstance(child, nodes.title)), 0)
+        section["classes"].append("exercise")
+        section[first : last + 1] = [nodes.container("", *section[first : last + 1], classes=["exercise-body"])]

@@ -1,0 +1,1 @@
+/* Empty in place of the 1.6 MB of icons that the theme loads here: its font has those that pages show. */
