@@ -39,11 +39,11 @@ class GeneratedText:
     """Generated text, with its speed and the checkpoint it comes from.
 
     Attributes:
-        prompt, text: how it began and how the model went on.
-        tokens: how many the model wrote.
-        seconds: that it took.
-        seed: of the chance; with it the text can be written again.
-        checkpoint, step: of the model; no step is known of one that was published.
+        prompt, text: the beginning, and what the model added.
+        tokens: number of generated tokens.
+        seconds: that they took.
+        seed: of the random numbers; the same seed gives the same text.
+        checkpoint, step: of the model; the step of a published model is None.
     """
 
     prompt: str
@@ -54,26 +54,14 @@ class GeneratedText:
     checkpoint: str
     step: int | None
 
-    @property
-    def tokens_per_second(self) -> float:
-        """Generated tokens per second."""
-        return self.tokens / self.seconds
-
     def to_json(self) -> dict[str, Any]:
-        """The fields and the speed as plain values."""
-        return asdict(self) | {"tokens_per_second": self.tokens_per_second}
+        """Return the fields and the speed as plain values."""
+        return asdict(self) | {"tokens_per_second": self.tokens / self.seconds}
 
 
 @dataclass(frozen=True)
 class Writer:
-    """A model that can go on with a text.
-
-    Attributes:
-        model, tokenizer: of a run, or of a folder of `transformers`.
-        folder: of the checkpoint.
-        step: how many updates it had; None if that is not known.
-        stop: tokens that end a text.
-    """
+    """A model, its tokenizer and its checkpoint; `stop` are the tokens that end a text."""
 
     model: Transformer
     tokenizer: Tokenizer
@@ -100,7 +88,7 @@ def write(options: Namespace) -> GeneratedText:
     """Continue a prompt; unless a JSON document is wanted, print the text piece by piece and then the speed.
 
     Raises:
-        CourseError: there is no such model, it cannot go on from this prompt in this way, or memory is full.
+        CourseError: there is no such model, it cannot continue this prompt in this way, or memory is full.
     """
     with telling_no_memory("fewer --tokens, a shorter prompt or a smaller model need less"):
         try:
@@ -118,43 +106,47 @@ def _write(options: Namespace) -> GeneratedText:
     seed = random.randrange(2**32) if options.seed is None else options.seed
     if not 0 <= seed < 2**63:
         raise CourseError(f"a seed is from 0 to 2⁶³ − 1, not {seed}")
-    tokens = _begin(writer, prompt, options, torch.Generator(device).manual_seed(seed))
-    say: Callable[[str], None] = _ignore if options.json else partial(print, end="", flush=True)
+    tokens = _tokens(writer, prompt, options, torch.Generator(device).manual_seed(seed))
+    say: Callable[[str], object] = (lambda text: None) if options.json else partial(print, end="", flush=True)
     say(prompt)
     written: list[int] = []
     text, start = "", time.perf_counter()
-    for piece in as_text(writer.tokenizer, _noted(tokens, written)):
+    for piece in as_text(writer.tokenizer, _listed(tokens, written)):
         say(piece)
         text += piece
     seconds = time.perf_counter() - start
     say("\n")
-    answer = GeneratedText(prompt, text, len(written), seconds, seed, str(writer.folder), writer.step)
-    told = f"{answer.tokens:,} tokens in {seconds:.2f} s, {answer.tokens_per_second:,.0f} tokens/s"
     model = "" if writer.step is None else f", model of step {writer.step:,}"
-    print(f"{told}; seed {seed}{model}", file=sys.stderr)
-    return answer
+    speed = f"{len(written):,} tokens in {seconds:.2f} s, {len(written) / seconds:,.0f} tokens/s"
+    print(f"{speed}; seed {seed}{model}", file=sys.stderr)
+    return GeneratedText(prompt, text, len(written), seconds, seed, str(writer.folder), writer.step)
 
 
-def _begin(writer: Writer, prompt: str, options: Namespace, generator: torch.Generator) -> Iterator[int]:
-    """The model's tokens, which it writes as they are asked for.
+def _listed(tokens: Iterable[int], written: list[int]) -> Iterator[int]:
+    for token in tokens:
+        written.append(token)
+        yield token
+
+
+def _tokens(writer: Writer, prompt: str, options: Namespace, generator: torch.Generator) -> Iterator[int]:
+    """Return the model's tokens, generated as they are asked for.
 
     Raises:
-        CourseError: the prompt or a flag is none for this model.
+        CourseError: the prompt or a flag does not fit this model.
     """
     try:
         read = writer.tokenizer.encode(prompt)
-        sampler = Sampling(options.temperature, options.top_k, options.top_p, options.min_p)
-        room = _room(writer, len(read), options.tokens)
-        # What ends a text is not part of it.
+        sampling = Sampling(options.temperature, options.top_k, options.top_p, options.min_p)
+        count = _max_tokens(writer, len(read), options.tokens)
         step = CompiledStep(writer.model) if options.compile else None
-        found = stream(writer.model, read, room, sampler, writer.stop, generator, compiled=step)
+        found = stream(writer.model, read, count, sampling, writer.stop, generator, compiled=step)
         return (token for token in found if token not in writer.stop)
     except ValueError as error:
         raise CourseError(str(error)) from None
 
 
-def _room(writer: Writer, prompt: int, wanted: int | None) -> int:
-    """How many tokens to write behind a prompt of so many."""
+def _max_tokens(writer: Writer, prompt: int, wanted: int | None) -> int:
+    """Return the number of tokens to generate after a prompt of this length."""
     context = writer.model.config.context
     if wanted is not None:
         return wanted
@@ -175,23 +167,13 @@ def as_text(tokenizer: Tokenizer, tokens: Iterable[int]) -> Iterator[str]:
     waiting: list[int] = []
     for token in tokens:
         waiting.append(token)
-        text = _behind(tokenizer, before, waiting)
+        text = _continuation(tokenizer, before, waiting)
         if not text.endswith(UNKNOWN):
             yield text
             before, waiting = waiting, []
     if waiting:
-        yield _behind(tokenizer, before, waiting)
+        yield _continuation(tokenizer, before, waiting)
 
 
-def _behind(tokenizer: Tokenizer, before: list[int], waiting: list[int]) -> str:
+def _continuation(tokenizer: Tokenizer, before: list[int], waiting: list[int]) -> str:
     return tokenizer.decode(before + waiting)[len(tokenizer.decode(before)) :]
-
-
-def _noted(tokens: Iterable[int], written: list[int]) -> Iterator[int]:
-    for token in tokens:
-        written.append(token)
-        yield token
-
-
-def _ignore(text: str) -> None:
-    """Say nothing: the text is in the JSON document."""

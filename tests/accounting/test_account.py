@@ -18,7 +18,7 @@ from lmcourse.accounting.parallel import Layout, all_reduce_bytes
 from lmcourse.accounting.recipes import RECIPES, find_recipe
 from lmcourse.accounting.training_flops import training_flops
 from lmcourse.cli import main
-from lmcourse.cli.budget_tables import gib, si
+from lmcourse.cli.account_command import gib, si
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.find import find_model
 

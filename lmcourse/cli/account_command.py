@@ -1,0 +1,264 @@
+"""`lmcourse account`: compute the cost of a model, and show it in tables."""
+
+from __future__ import annotations
+
+import math
+from argparse import Namespace
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.account import (
+    ModelCost,
+    Performance,
+    RooflineTiming,
+    TrainingRun,
+    Workload,
+    account,
+    estimate_performance,
+    estimate_training_run,
+)
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.parallel import Layout
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.errors import CourseError
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.zoo.find import find_model
+
+PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Options of `lmcourse account`, and the costs: no performance without an accelerator, no run without tokens."""
+
+    model: str
+    workload: Workload
+    mfu: float
+    account: ModelCost
+    accelerator: Accelerator | None = None
+    performance: Performance | None = None
+    run: TrainingRun | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Whole numbers for bytes and FLOPs, seconds with fractions."""
+        workload, layout = self.workload, self.workload.layout
+        return {
+            "model": self.model,
+            "batch": workload.batch,
+            "seq_len": workload.seq_len,
+            "recipe": workload.recipe.name,
+            "activation_checkpointing": workload.activation_checkpointing,
+            "layout": _plain(layout) | {"devices": layout.devices},
+            "account": _plain(self.account),
+            "accelerator": None if self.accelerator is None else self.accelerator.name,
+            "memory": None if self.accelerator is None else self.accelerator.memory,
+            "performance": _plain(self.performance),
+            "mfu": self.mfu,
+            "run": _plain(self.run),
+        }
+
+
+def make_budget(options: Namespace) -> Budget:
+    """The answer to a command line.
+
+    Raises:
+        CourseError: an unknown name, or numbers that do not fit together.
+    """
+    entry = find_model(options.model)
+    if not isinstance(entry.config, TransformerConfig):
+        raise CourseError(f"{entry.name} is an encoder–decoder: `account` is for models with one text.")
+    if options.gpu is None and options.tokens is not None:
+        raise CourseError("How long --tokens take depends on the hardware: add --gpu.")
+    accelerator = None if options.gpu is None else find_accelerator(options.gpu)
+    try:
+        workload = Workload(
+            entry.config,
+            options.batch,
+            (entry.config.context or 2048) if options.seq_len is None else options.seq_len,
+            find_recipe(options.recipe),
+            "blocks" if options.activation_checkpointing == "blocks" else "nothing",
+            _layout(options),
+        )
+        budget = Budget(entry.name, workload, options.mfu, account(workload), accelerator)
+        return budget if accelerator is None else _with_hardware(budget, accelerator, options.tokens)
+    except ValueError as error:
+        text = str(error)
+        raise CourseError(f"{text[:1].upper()}{text[1:]}.") from None
+
+
+def _layout(options: Namespace) -> Layout:
+    """The devices that do not share tensors have copies of the model."""
+    if options.gpus < 1 or options.tensor_parallel < 1 or options.gpus % options.tensor_parallel:
+        raise ValueError(
+            f"{options.gpus} devices do not make groups of {options.tensor_parallel}: "
+            "--gpus must be a multiple of --tensor-parallel"
+        )
+    return Layout(options.gpus // options.tensor_parallel, options.tensor_parallel, zero=options.zero)
+
+
+def _with_hardware(budget: Budget, accelerator: Accelerator, tokens: float | None) -> Budget:
+    workload, performance = budget.workload, estimate_performance(budget.workload, accelerator)
+    run = None
+    if tokens is not None:
+        if not workload.recipe.trains or not 1 <= tokens < math.inf:
+            raise ValueError("a training run needs a recipe to train with and at least one token, not infinitely many")
+        run = estimate_training_run(workload, accelerator, int(tokens), budget.mfu)
+    return Budget(budget.model, workload, budget.mfu, budget.account, accelerator, performance, run)
+
+
+def _plain(value: Any) -> Any:
+    """Dictionaries and numbers, for JSON."""
+    if isinstance(value, Breakdown):
+        return {**value.parts, "total": value.total}
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+def tables(found: Budget) -> list[RenderableType]:
+    """All tables, each with an empty line behind it."""
+    return [part for table in _tables(found) for part in (table, "")]
+
+
+def _tables(found: Budget) -> Iterable[RenderableType]:
+    workload, count = found.workload, found.account
+    yield _heading(found)
+    yield _parameters(count.parameters, count.matmul_parameters)
+    yield _flops(found)
+    performance = found.performance
+    if count.training is not None:
+        most = None if performance is None else performance.largest_training_batch
+        yield _memory(f"to train ({workload.recipe.title})", count.training, found, most)
+    if count.inference is not None:
+        most = None if performance is None else performance.largest_inference_batch
+        yield _memory(f"to write texts of {workload.seq_len:,} tokens", count.inference, found, most)
+    if count.cache is not None:
+        yield _cache(count.cache, workload.batch)
+    if performance is not None:
+        for title, one in (("prefill", performance.prefill), ("one more token each", performance.decode)):
+            if one is not None:
+                yield _seconds(title, one, workload.batch)
+        yield f"The roofline allows an MFU of {performance.best_mfu:.2f} in training; real runs reach 0.3 to 0.6."
+    if found.run is not None:
+        yield _run(found)
+
+
+def _heading(found: Budget) -> str:
+    workload, layout = found.workload, found.workload.layout
+    lines = [
+        f"[bold]{escape(found.model)}[/]  batch {workload.batch:,} × {workload.seq_len:,} tokens, "
+        f"recipe {workload.recipe.name}"
+    ]
+    if workload.config.context is not None and workload.seq_len > workload.config.context:
+        lines.append(f"the texts are longer than the {workload.config.context:,} tokens that it was made for")
+    if workload.activation_checkpointing == "blocks":
+        lines.append("blocks are recomputed in the backward pass")
+    if found.accelerator is not None:
+        lines.append(f"{layout.devices:,} × {escape(found.accelerator.title)}")
+    if layout.devices > 1:
+        lines.append(f"data parallel {layout.data:,}, tensor parallel {layout.tensor}, ZeRO {layout.zero}; per device:")
+    return "\n".join(lines)
+
+
+def _parameters(parts: Breakdown[int], multiplied: int) -> Table:
+    table = _table("parameters", "", "share")
+    for part, size in parts:
+        table.add_row(part, f"{size:,}", f"{size / parts.total:.1%}")
+    table.add_section()
+    table.add_row("total", f"{parts.total:,}", "")
+    table.add_row("that multiply every token", f"{multiplied:,}", f"{multiplied / parts.total:.1%}")
+    return table
+
+
+def _flops(found: Budget) -> Table:
+    flops = found.account.flops
+    table = _table("FLOPs per step", "forward", "backward", "recomputed")
+    for part, size in flops.forward:
+        again = flops.recomputed.parts.get(part)
+        table.add_row(part, si(size), si(flops.backward[part]), "" if again is None else si(again))
+    table.add_section()
+    all_again = si(flops.recomputed.total) if flops.recomputed.parts else ""
+    table.add_row("total", si(flops.forward.total), si(flops.backward.total), all_again)
+    if found.account.optimizer_flops:
+        table.add_row("Muon, once a step", si(found.account.optimizer_flops), "", "")
+    tokens = found.workload.batch * found.workload.seq_len
+    table.add_row("per token", si(flops.forward.total / tokens), si(flops.backward.total / tokens), "")
+    return table
+
+
+def _memory(title: str, parts: Breakdown[int], found: Budget, most: int | None) -> Table:
+    table = _table(f"memory {title}", "", "share")
+    for part, size in parts:
+        table.add_row(part, gib(size), f"{size / parts.total:.1%}")
+    table.add_section()
+    table.add_row("total", gib(parts.total), "")
+    if found.accelerator is not None:
+        room = found.accelerator.memory
+        fits = "[green]✓ fits[/]" if parts.total <= room else "[red]✗ does not fit[/]"
+        table.add_row(f"of {gib(room)}", fits, f"{parts.total / room:.0%}")
+        table.add_row("largest batch that fits", f"{most:,}" if most else "none", "")
+    return table
+
+
+def _cache(parts: Breakdown[int], batch: int) -> Table:
+    table = _table("KV cache", "all texts", "one text")
+    for kind, size in parts:
+        table.add_row(f"layers: {kind}", gib(size), gib(size / batch))
+    if len(parts.parts) > 1:
+        table.add_section()
+        table.add_row("total", gib(parts.total), gib(parts.total / batch))
+    return table
+
+
+def _seconds(title: str, one: RooflineTiming, batch: int) -> Table:
+    table = _table(f"time at best: {title}", "ms", "limited by")
+    for group, seconds in one.seconds:
+        table.add_row(group, f"{1000 * seconds:,.3f}", one.limits.get(group, "network"))
+    table.add_section()
+    table.add_row("total", f"{1000 * one.seconds.total:,.3f}", "")
+    table.add_row("texts per second", f"{batch / one.seconds.total:,.1f}", "")
+    return table
+
+
+def _run(found: Budget) -> Table:
+    run = found.run
+    assert run is not None
+    table = _table(f"training on {si(run.tokens)} tokens at MFU {found.mfu:g}", "")
+    table.add_row("model FLOPs", f"{run.flops:.3g}")
+    table.add_row("days", f"{run.days:,.1f}")
+    table.add_row("GPU-hours", f"{run.device_hours:,.0f}")
+    if run.energy is not None:
+        table.add_row("MWh at the power limit", f"{run.energy / 1000:,.1f}")
+    return table
+
+
+def si(number: float) -> str:
+    """Four digits and a prefix of 1000s: 1.234 T."""
+    power = 0
+    while number >= 1000 and power < len(PREFIXES) - 1:
+        number, power = number / 1000, power + 1
+    return f"{number:.4g} {PREFIXES[power]}".strip()
+
+
+def gib(size: float) -> str:
+    """Bytes in GiB, small ones in MiB or KiB."""
+    for power, unit in ((30, "GiB"), (20, "MiB")):
+        if size >= 2**power:
+            return f"{size / 2**power:,.2f} {unit}"
+    return f"{size / 2**10:,.2f} KiB"
+
+
+def _table(first: str, *right: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    table.add_column(first)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table

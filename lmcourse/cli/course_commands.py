@@ -1,0 +1,211 @@
+"""The commands about the course: each prints its result and returns the exit status. And the flags of four of them."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmcourse.cli.output import print_json, quiet
+from lmcourse.errors import CourseError
+from lmcourse.paths import typed_path
+from lmcourse.root import find_root
+
+if TYPE_CHECKING:
+    from lmcourse.course import Chapter
+
+CHAPTERS_HELP = "a notebook's number or name, as 01 or floating_point; all that are written by default"
+
+
+def lab(options: Namespace) -> int:
+    """Open the course in JupyterLab."""
+    from lmcourse import lab
+
+    return lab.main(options.rest, options.course)
+
+
+def doctor(options: Namespace) -> int:
+    """Say whether everything is in place."""
+    from lmcourse import doctor
+
+    return doctor.main(json=options.json)
+
+
+def list_chapters(options: Namespace) -> int:
+    """Show the map of the course."""
+    from lmcourse.course import CHAPTERS, available_chapters
+    from lmcourse.progress import read_progress
+
+    # Counted in the notebooks: to import the exercises would load torch, and take seconds.
+    notebooks = {item.chapter: item for item in read_progress(find_root(options.course) / "notebooks").notebooks}
+    rows = [
+        {
+            "id": chapter.id,
+            "title": chapter.title,
+            "minutes": chapter.minutes,
+            "exercises": len(notebooks[chapter].exercises) if chapter in notebooks else None,
+            "points": notebooks[chapter].max_points if chapter in notebooks else None,
+        }
+        for chapter in available_chapters()
+    ]
+    if options.json:
+        print_json(rows)
+    else:
+        from lmcourse.cli import tables
+
+        tables.show(tables.course(CHAPTERS, rows))
+    return 0
+
+
+def status(options: Namespace) -> int:
+    """Show what is done in the learner's copy."""
+    from lmcourse.progress import read_progress
+
+    progress = read_progress(find_root(options.course) / "notebooks")
+    if options.json:
+        print_json(progress.to_json())
+    else:
+        from lmcourse.cli import tables
+
+        tables.show(tables.progress(progress))
+    return 0
+
+
+def add_collect(parser: ArgumentParser) -> None:
+    """Add the flags of `lmcourse collect`."""
+    add = parser.add_argument
+    add("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
+    where = "where the package is to be; its last part is its name; ./my_transformer by default"
+    add("--out", type=typed_path, default=Path("my_transformer"), metavar="DIR", help=where)
+    lend = "let the course's answer stand in for one that the model needs and that is missing or wrong"
+    add("--lend", action=BooleanOptionalAction, default=True, help=lend)
+    add("--force", action="store_true", help="overwrite also what you changed by hand")
+    how = "bubblewrap (the default, Linux only), or process, for your own work"
+    add("--isolation", metavar="HOW", help=f"how notebooks are run: {how}")
+
+
+def collect(options: Namespace) -> int:
+    """Collect a learner's answers."""
+    root = find_root(options.course)
+    from lmcourse.collect import collect as collect_answers
+    from lmcourse.grading.sandbox import PROCESS_ISOLATION_WARNING
+    from lmcourse.grading.workers import GradingOptions
+
+    if options.isolation == "process":
+        print(PROCESS_ISOLATION_WARNING, file=sys.stderr)
+    with quiet(options):
+        found = collect_answers(
+            root,
+            options.out.resolve(),
+            chapters=find_chapters(options.chapters),
+            lend=options.lend,
+            force=options.force,
+            options=GradingOptions(options.isolation),
+        )
+    if options.json:
+        print_json(found.to_json())
+    else:
+        from lmcourse.cli import tables
+
+        tables.show(tables.collected(found))
+        out = options.out
+        print(f"{out}: {len(found.changed)} files written." if found.changed else f"{out} is up to date.")
+        print(f'Run it in the folder above it: python -m {out.name} --prompt "The "')
+    return 0
+
+
+def add_build(parser: ArgumentParser) -> None:
+    """Add the flags of `lmcourse build`."""
+    parser.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
+    parser.add_argument("--check", action="store_true", help="only say what is not up to date; exit 1 if any")
+    parser.add_argument("--force", action="store_true", help="build all, also over a copy that holds work")
+
+
+def build(options: Namespace) -> int:
+    """Build the notebooks whose source has changed, or say which are not up to date."""
+    root = find_root(options.course)
+    from lmcourse import authoring
+
+    chapters = authoring.chapters_in(root, options.chapters)
+    if options.check:
+        with quiet(options):
+            stale = authoring.check_built(chapters, root)
+        if options.json:
+            print_json({"stale": stale})
+        else:
+            print("\n".join(stale) or "Every notebook is up to date.")
+        return 1 if stale else 0
+    with quiet(options):
+        built = authoring.build(chapters, root, force=options.force)
+    if options.json:
+        print_json([{"id": item.chapter.id, "changed": item.changed} for item in built])
+    else:
+        print("\n".join(f"{item.chapter.id}  {'built' if item.changed else 'up to date'}" for item in built))
+    return 0
+
+
+def add_site(parser: ArgumentParser) -> None:
+    """Add the flags of `lmcourse site`."""
+    parser.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
+    where = "the folder of the site; ./_site by default"
+    parser.add_argument("--out", type=typed_path, default=Path("_site"), metavar="DIR", help=where)
+
+
+def site(options: Namespace) -> int:
+    """Build the site."""
+    root = find_root(options.course)
+    from lmcourse.site.builder import build_site
+
+    with quiet(options):
+        built = build_site(root, options.out.resolve(), find_chapters(options.chapters))
+    counts = {"chapters": built.chapters, "figures": built.figures, "frames": built.frames, "bytes": built.bytes}
+    if options.json:
+        print_json({"folder": str(options.out), **counts})
+    else:
+        size = f"{built.bytes / 1e6:.1f} MB"
+        print(f"{options.out}: {built.chapters} chapters, {built.figures} figures that move, {size}")
+        print(f"Open {options.out / 'index.html'} in a browser.")
+    return 0
+
+
+def add_matrix(parser: ArgumentParser) -> None:
+    """Add the flags of `lmcourse matrix`."""
+    parser.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
+    parser.add_argument("--exercise", metavar="NAME", help="this exercise only")
+
+
+def matrix(options: Namespace) -> int:
+    """Submit every known wrong answer, right answer and stub, every mutant of a solution, and constants."""
+    root, chapters = find_root(options.course), find_chapters(options.chapters)
+    from lmcourse.proof.answers import answer_cells, only
+    from lmcourse.proof.prove import prove
+
+    with quiet(options):
+        cells = answer_cells(chapters, root)
+        if options.exercise:
+            cells = only(options.exercise, cells)
+        proof = prove(cells)
+    if options.json:
+        print_json(proof.to_json())
+    else:
+        from lmcourse.cli import tables
+
+        tables.show(tables.matrix(proof), tables.unexpected(proof), tables.verdict(proof))
+    return 0 if proof.proved else 1
+
+
+def find_chapters(names: Sequence[str]) -> list[Chapter]:
+    """The chapters somebody named, or all that are written.
+
+    Raises:
+        CourseError: there is none of a name, or it is only planned.
+    """
+    from lmcourse.course import available_chapters, find_chapter
+
+    chapters = [find_chapter(name) for name in names] or available_chapters()
+    for chapter in chapters:
+        if not chapter.available:
+            raise CourseError(f"Notebook {chapter.id} is planned, not written yet: no {chapter.module}.")
+    return chapters

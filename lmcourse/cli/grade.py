@@ -1,0 +1,170 @@
+"""`lmcourse grade`: its flags, what it prints, and the grades back into the table of a learning platform."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmcourse.cli.output import print_json, quiet
+from lmcourse.errors import CourseError
+from lmcourse.paths import typed_path
+from lmcourse.root import find_root
+
+if TYPE_CHECKING:
+    from lmcourse.grading.lms import Person
+    from lmcourse.grading.result import SubmissionResult
+
+MAX_DETAILED = 5
+"""Submissions that are shown exercise by exercise; of more, a line each."""
+
+
+def add_grade(parser: ArgumentParser) -> None:
+    """The flags of `lmcourse grade`."""
+    add = parser.add_argument
+    what = "your notebook, a folder of student/assignment/notebook.ipynb, or what Moodle or Canvas gave for download"
+    add("paths", nargs="+", type=typed_path, metavar="FILE_OR_FOLDER", help=what)
+    how = "bubblewrap (the default, Linux only), or process, for people you trust"
+    add("--isolation", metavar="HOW", help=f"how notebooks are kept from this machine: {how}")
+    add("--workers", type=_number, metavar="N", help="notebooks at once; by default one for each processor")
+    add("--scheduler", metavar="ADDRESS", help="have a Dask cluster examine the notebooks, as tcp://HOST:8786")
+    add("--cell-seconds", type=_seconds, default=30.0, metavar="S", help="time limit of one cell (default: 30)")
+    add("--total-seconds", type=_seconds, default=900.0, metavar="S", help="time limit of a notebook (default: 900)")
+    add(
+        "--report",
+        type=typed_path,
+        metavar="FOLDER",
+        help="write a report on the class there: a page and a table as CSV",
+    )
+    record = parser.add_argument_group("for the record")
+    into = "write the marks into nbgrader's gradebook and autograded/, as `nbgrader autograde` does"
+    record.add_argument("--record", action="store_true", help=into)
+    record.add_argument("--db", metavar="URL", help="the gradebook; by default the one of nbgrader's configuration")
+    record.add_argument("--force", action="store_true", help="grade recorded submissions again")
+    again = "grade this exercise again in all recorded submissions, after its check was changed; other marks stay"
+    record.add_argument("--again", metavar="EXERCISE", help=again)
+    back = parser.add_argument_group("back to Moodle or Canvas")
+    sheet = "Moodle's grading worksheet or Canvas's gradebook: a copy with the grades is written beside it"
+    back.add_argument("--grades", type=typed_path, metavar="CSV", help=sheet)
+    back.add_argument(
+        "--column", metavar="NAME", help="the assignment's column in Canvas's gradebook, if there are more"
+    )
+
+
+def grade(options: Namespace) -> int:
+    """Grade notebooks."""
+    for name in ("db", "force", "again"):
+        if getattr(options, name) and not options.record:
+            raise CourseError(f"--{name} needs the gradebook: add --record.")
+    if options.column and not options.grades:
+        raise CourseError("--column names a column of the table of a platform: add --grades.")
+    from lmcourse.cli import tables
+    from lmcourse.grading.class_report import write_report
+
+    with quiet(options), _unpacked(options) as (paths, finish):
+        results = _results(paths, options)
+        written = write_report(results, options.report) if options.report else []
+        if not options.json:
+            many = len(results) > MAX_DETAILED
+            tables.show(*([tables.results(results)] if many else map(tables.result, results)))
+        finish(results)
+        for path in written:
+            print(f"Written: {path}")
+    if options.json:
+        print_json([result.to_json() for result in results])
+    return 1 if any(result.failed for result in results) else 0
+
+
+def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult]:
+    from lmcourse.grading.grader import grade, record
+    from lmcourse.grading.sandbox import PROCESS_ISOLATION_WARNING
+    from lmcourse.grading.workers import GradingOptions
+
+    if options.isolation == "process":
+        print(PROCESS_ISOLATION_WARNING, file=sys.stderr)
+    course = find_root(options.course)
+    with _progress() as on_progress:
+        grading_options = GradingOptions(
+            options.isolation,
+            options.workers,
+            options.scheduler,
+            options.cell_seconds,
+            options.total_seconds,
+            on_progress,
+        )
+        if options.record:
+            rules = {"db": options.db, "force": options.force, "again": options.again or ""}
+            return record(paths, course=course, options=grading_options, **rules)
+        return grade(paths, course=course, options=grading_options)
+
+
+@contextmanager
+def _unpacked(
+    options: Namespace,
+) -> Iterator[tuple[Sequence[Path], Callable[[Sequence[SubmissionResult]], None]]]:
+    """Unpack the archives among the paths of a command line.
+
+    Yields:
+        The paths to grade, and a function for the results. Of a platform's download it prints who is who, and fills in
+        the platform's table if one was named.
+
+    Raises:
+        CourseError: an archive or a table is not what it should be; before anything is graded.
+    """
+    from lmcourse.grading.files import unpacked
+    from lmcourse.grading.lms import download_in, fill_in, read_sheet
+
+    with unpacked(options.paths) as sources:
+        downloads = [download for path in sources.paths if path.is_dir() and (download := download_in(path))]
+        people = [person for download in downloads for person in download.people]
+        sheet = read_sheet(options.grades, people, options.column) if options.grades else None
+        notes = [*sources.left_out]
+        notes += [f"{name}: it does not say whose it is." for download in downloads for name in download.unknown]
+
+        def finish(results: Sequence[SubmissionResult]) -> None:
+            if not sheet:
+                _show_people(people, {}, notes)
+                return
+            filled = fill_in(sheet, people, {result.student: result for result in results})
+            _show_people(people, filled.grades, [*notes, *filled.left])
+            print(f"Written: {filled.path}, with {len(filled.grades)} grades")
+
+        yield sources.paths, finish
+
+
+def _show_people(people: Sequence[Person], grades: Mapping[str, str], notes: Sequence[str]) -> None:
+    from lmcourse.cli import tables
+
+    if people:
+        tables.show(tables.people(people, grades), "")
+    for note in notes:
+        print(note)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("Grading", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def _number(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ArgumentTypeError(f"{text} is no number of seconds")
+    return seconds
