@@ -1,8 +1,8 @@
 from lmcourse.accounting.account import Workload as Workload
 from lmcourse.accounting.account import account as account
 from lmcourse.accounting.recipes import find_recipe as find_recipe
-from lmcourse.data.tokenizers.bytes import ByteTokenizer as ByteTokenizer
-from lmcourse.data.tokenizers.fast_bpe import FastBPETokenizer as FastBPETokenizer
+from lmcourse.data.tokenizers import BPETokenizer as BPETokenizer
+from lmcourse.data.tokenizers import ByteTokenizer as ByteTokenizer
 from lmcourse.errors import CourseError as CourseError
 from lmcourse.inference.generate import generate as generate
 from lmcourse.inference.sampling import Sampling as Sampling
