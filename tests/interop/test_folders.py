@@ -15,6 +15,8 @@ from lmcourse.parity.samples import SAMPLES
 
 from .test_parity import EVERY_SAMPLE
 
+pytestmark = pytest.mark.prove
+
 SHARD = 60_000
 """Bytes: a tiny model makes several files."""
 

@@ -87,12 +87,14 @@ def test_an_architecture() -> None:
     assert "LlamaForCausalLM" in line
 
 
+@pytest.mark.prove
 def test_experts() -> None:
     transformers = import_transformers()
     config = transformers.AutoConfig.for_model("llama4_text", num_hidden_layers=2, interleave_moe_layer_step=2)
     assert "moe_layers=[1]" in refusal(FAMILIES["llama4_text"].read, config.to_dict())
 
 
+@pytest.mark.prove
 def test_weights(pairs) -> None:
     pair, family = pairs("llama2"), FAMILIES["llama"]
     weights = dict(pair.theirs.named_parameters())
@@ -107,6 +109,7 @@ def test_weights(pairs) -> None:
     assert "(28, 60)" in line
 
 
+@pytest.mark.prove
 def test_a_file_that_repeats_a_tied_weight_differently(pairs) -> None:
     pair, family = pairs("gpt2"), FAMILIES["gpt2"]
     weights = dict(pair.theirs.named_parameters())
@@ -120,6 +123,7 @@ def test_a_place_that_is_no_model(tmp_path) -> None:
     assert "Linear" in refusal(from_hugging_face, torch.nn.Linear(2, 2))
 
 
+@pytest.mark.prove
 def test_a_model_that_a_family_cannot_express(pairs, tmp_path) -> None:
     line = refusal(to_hugging_face, pairs("gemma2").ours, tmp_path, family="llama")
     for name in ("unit_offset", "placement", "soft_cap", "embedding_scale"):
@@ -135,11 +139,13 @@ def test_a_model_that_a_family_cannot_express(pairs, tmp_path) -> None:
     assert "layers" in refusal(to_hugging_face, Transformer(config), tmp_path, family="llama")
 
 
+@pytest.mark.prove
 def test_a_model_of_transformers_of_another_shape(pairs) -> None:
     line = refusal(to_hugging_face, pairs("llama2").ours, pairs("mistral").theirs)
     assert "span" in line
 
 
+@pytest.mark.prove
 def test_a_missing_package_is_named() -> None:
     """And it is not needed to import the models."""
     program = """
@@ -158,6 +164,7 @@ except CourseError as error:
     assert told.count("\n") == 1
 
 
+@pytest.mark.prove
 def test_models_do_not_import_interop() -> None:
     program = "import sys, lmcourse.models, lmcourse.models.transformer; print('interop' in str(list(sys.modules)))"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

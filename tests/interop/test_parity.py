@@ -19,6 +19,8 @@ from lmcourse.parity.reference import (
 )
 from lmcourse.parity.samples import SAMPLES
 
+pytestmark = pytest.mark.prove
+
 EVERY_SAMPLE = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 
 

@@ -11,6 +11,8 @@ from lmcourse.models.interop import FAMILIES
 from lmcourse.nn.rotary import Rotary
 from lmcourse.parity.reference import import_transformers
 
+pytestmark = pytest.mark.prove
+
 D_HEAD = 16
 SIZES = {
     "vocab_size": 50,

@@ -1,15 +1,14 @@
 """Translate between a Hugging Face config.json and a `FlatConfig`, in both directions.
 
 A family is described by a list of entries. Each reads some keys into fields of a `FlatConfig` and writes the same keys
-from them. A key that no entry speaks for, and that is not known to be harmless, is refused: it might change what the
-model computes.
+from them. A key without an entry, and not known to be harmless, is an error: it might change what the model computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from lmcourse.errors import CourseError
 from lmcourse.models.interop.flat_config import FlatConfig
@@ -36,166 +35,97 @@ IGNORABLE_KEYS = frozenset(
 """Keys that do not change a model's logits; those that end in _token_id do not either."""
 
 
-class ConfigEntry(Protocol):
-    """Some keys of a config.json, and the fields that they set."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys it speaks for."""
-        ...
-
-    def read(self, settings: ConfigJson, known: FieldValues) -> None:
-        """Add what the settings say to the fields known so far.
-
-        Raises:
-            CourseError: a setting is not supported.
-        """
-        ...
-
-    def write(self, flat: FlatConfig) -> dict[str, Any]:
-        """The keys' values."""
-        ...
-
-
-class _Required:
-    def __repr__(self) -> str:
-        return "required"
-
-
-REQUIRED = _Required()
+def _write_nothing(flat: FlatConfig) -> dict[str, Any]:
+    return {}
 
 
 @dataclass(frozen=True)
-class ConfigKey:
-    """One key of config.json that sets one field.
+class ConfigEntry:
+    """Some keys of a config.json, and the fields that they set.
 
     Attributes:
+        keys: the keys that it reads and writes.
+        read: adds what the settings say to the fields known so far; raises CourseError if that is not supported.
+        write: returns the keys' values for a model.
+    """
+
+    keys: tuple[str, ...]
+    read: Callable[[ConfigJson, FieldValues], None]
+    write: Callable[[FlatConfig], dict[str, Any]] = _write_nothing
+
+
+REQUIRED = object()
+"""The default of a key that must be there."""
+
+
+def config_key(
+    key: str,
+    field: str,
+    default: Any = REQUIRED,
+    read_as: Callable[[Any, FieldValues], Any] = lambda value, known: value,
+    write_as: Callable[[Any, FlatConfig], Any] = lambda value, flat: value,
+) -> ConfigEntry:
+    """Return the entry of one key that sets one field.
+
+    Args:
+        key, field: their names.
         default: the field's value where the key is absent or null; a function of the fields known so far computes it.
         read_as, write_as: between the key's value and the field's.
     """
 
-    key: str
-    field: str
-    default: Any = REQUIRED
-    read_as: Callable[[Any, FieldValues], Any] = lambda value, known: value
-    write_as: Callable[[Any, FlatConfig], Any] = lambda value, flat: value
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys that it reads and writes."""
-        return (self.key,)
-
-    def read(self, settings: ConfigJson, known: FieldValues) -> None:
-        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
-        value = settings.get(self.key)
+    def read(settings: ConfigJson, known: FieldValues) -> None:
+        value = settings.get(key)
         if value is not None:
-            known[self.field] = self.read_as(value, known)
-        elif self.default is REQUIRED:
-            raise CourseError(f"config.json has no {self.key!r}")
+            known[field] = read_as(value, known)
+        elif default is REQUIRED:
+            raise CourseError(f"config.json has no {key!r}")
         else:
-            known[self.field] = self.default(known) if callable(self.default) else self.default
+            known[field] = default(known) if callable(default) else default
 
-    def write(self, flat: FlatConfig) -> dict[str, Any]:
-        """The keys' values for a model."""
-        return {self.key: self.write_as(getattr(flat, self.field), flat)}
+    return ConfigEntry((key,), read, lambda flat: {key: write_as(getattr(flat, field), flat)})
 
 
-@dataclass(frozen=True, init=False)
-class FixedKey:
-    """A key with one supported value, or few that mean the same; any other is refused.
+def fixed_key(key: str, *allowed: Any, stated: bool = False) -> ConfigEntry:
+    """Return the entry of a key with one supported value, or few that mean the same.
 
-    Attributes:
-        stated: whether the key must be there; otherwise its absence means the first value.
+    If `stated`, the key must be there; otherwise its absence means the first value.
     """
 
-    key: str
-    allowed: tuple[Any, ...]
-    stated: bool = False
+    def read(settings: ConfigJson, known: FieldValues) -> None:
+        value = settings.get(key, None if stated else allowed[0])
+        if value not in allowed:
+            supported = ", ".join(repr(value) for value in allowed)
+            raise CourseError(f"{key}={value!r} is not supported; supported: {supported}")
 
-    def __init__(self, key: str, *allowed: Any, stated: bool = False) -> None:
-        object.__setattr__(self, "key", key)
-        object.__setattr__(self, "allowed", allowed)
-        object.__setattr__(self, "stated", stated)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys that it reads and writes."""
-        return (self.key,)
-
-    def read(self, settings: ConfigJson, known: FieldValues) -> None:
-        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
-        value = settings.get(self.key, None if self.stated else self.allowed[0])
-        if value not in self.allowed:
-            supported = ", ".join(repr(value) for value in self.allowed)
-            raise CourseError(f"{self.key}={value!r} is not supported; supported: {supported}")
-
-    def write(self, flat: FlatConfig) -> dict[str, Any]:
-        """The keys' values for a model."""
-        return {self.key: self.allowed[0]}
+    return ConfigEntry((key,), read, lambda flat: {key: allowed[0]})
 
 
-@dataclass(frozen=True, init=False)
-class IgnoredKeys:
-    """Keys without a meaning for the members of the family that are supported."""
-
-    keys: tuple[str, ...]
-
-    def __init__(self, *keys: str) -> None:
-        object.__setattr__(self, "keys", keys)
-
-    def read(self, settings: ConfigJson, known: FieldValues) -> None:
-        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
-        pass
-
-    def write(self, flat: FlatConfig) -> dict[str, Any]:
-        """The keys' values for a model."""
-        return {}
+def ignored_keys(*keys: str) -> ConfigEntry:
+    """Return the entry of keys without a meaning for the members of the family that are supported."""
+    return ConfigEntry(keys, lambda settings, known: None)
 
 
-@dataclass(frozen=True)
-class DerivedField:
-    """A field that no key states because it follows from others."""
-
-    field: str
-    rule: Callable[[FieldValues], Any]
-    keys: tuple[str, ...] = ()
-
-    def read(self, settings: ConfigJson, known: FieldValues) -> None:
-        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
-        known[self.field] = self.rule(known)
-
-    def write(self, flat: FlatConfig) -> dict[str, Any]:
-        """The keys' values for a model."""
-        return {}
+def derived_field(field: str, rule: Callable[[FieldValues], Any]) -> ConfigEntry:
+    """Return the entry of a field that no key states because it follows from others."""
+    return ConfigEntry((), lambda settings, known: known.update({field: rule(known)}))
 
 
-@dataclass(frozen=True)
-class ConfigSchema:
-    """A family's config.json: its entries, and the fields that are the same for all members."""
+def read_config(entries: Sequence[ConfigEntry], constants: Mapping[str, Any], settings: ConfigJson) -> FlatConfig:
+    """Return the fields that a config.json states.
 
-    entries: tuple[ConfigEntry, ...]
-    constants: Mapping[str, Any] = field(default_factory=dict)
+    Args:
+        entries: the family's.
+        constants: the fields that are the same for all members.
+        settings: the config.json.
 
-    def read(self, settings: ConfigJson) -> FlatConfig:
-        """The fields that a config.json states.
-
-        Raises:
-            CourseError: a key is missing, unknown, or has a value that is not supported.
-        """
-        spoken_for = {key for entry in self.entries for key in entry.keys} | IGNORABLE_KEYS
-        for key, value in settings.items():
-            if key not in spoken_for and value is not None and not key.endswith("_token_id"):
-                raise CourseError(f"{key}={value!r} is not a setting we know; supported: {', '.join(self.named)}")
-        known: FieldValues = dict(self.constants)
-        for entry in self.entries:
-            entry.read(settings, known)
-        return FlatConfig(**known)
-
-    def write(self, flat: FlatConfig) -> dict[str, Any]:
-        """The settings of a model."""
-        return {key: value for entry in self.entries for key, value in entry.write(flat).items()}
-
-    @property
-    def named(self) -> list[str]:
-        """The keys that say something."""
-        return sorted({key for entry in self.entries for key in entry.keys})
+    Raises:
+        CourseError: a key is missing, unknown, or has a value that is not supported.
+    """
+    named = {key for entry in entries for key in entry.keys}
+    for key, value in settings.items():
+        if key not in named | IGNORABLE_KEYS and value is not None and not key.endswith("_token_id"):
+            raise CourseError(f"{key}={value!r} is not a setting we know; supported: {', '.join(sorted(named))}")
+    known = dict(constants)
+    for entry in entries:
+        entry.read(settings, known)
+    return FlatConfig(**known)

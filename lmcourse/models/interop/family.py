@@ -13,15 +13,19 @@ from torch import Tensor
 from lmcourse.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
-from lmcourse.models.interop.config_schema import ConfigSchema
+from lmcourse.models.interop.config_schema import ConfigEntry, read_config
 from lmcourse.models.interop.flat_config import ModelConfig, differences, flatten, unflatten
-from lmcourse.models.interop.weight_layouts import HeadSizes, WeightLayout
+from lmcourse.models.interop.weight_layouts import HeadSizes, WeightLayout, WeightTable
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.attention import AttentionConfig
 
 Model = Transformer | EncoderDecoder
 Weights = dict[str, Tensor]
 """Parameters, or gradients, by name."""
+
+
+TIED_HEAD = {"lm_head.weight": "model.embed_tokens.weight"}
+"""The copy that the files of most families have of a tied weight."""
 
 
 class DifferentModelError(CourseError):
@@ -53,9 +57,10 @@ class Family:
     Attributes:
         name: "model_type" in config.json.
         architecture: the class in `transformers`.
-        schema: what config.json says.
+        entries: what config.json says.
         weights: our modules and where theirs lie; * is the number of a layer. A table may name modules that only some
             members of the family have. ".layer" is left out of our names, so serial and parallel blocks read alike.
+        constants: the fields that are the same for all members.
         extra_weights: more of the table, for members whose modules have other names there.
         base_model_prefix: what files of the model without its head leave out of every name.
         tied_copies: names under which files repeat a tied weight, and what they repeat.
@@ -65,11 +70,12 @@ class Family:
 
     name: str
     architecture: str
-    schema: ConfigSchema
-    weights: Mapping[str, WeightLayout]
-    extra_weights: Callable[[ModelConfig], Mapping[str, WeightLayout]] = lambda config: {}
+    entries: tuple[ConfigEntry, ...]
+    weights: WeightTable
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    extra_weights: Callable[[ModelConfig], WeightTable] = lambda config: {}
     base_model_prefix: str = "model."
-    tied_copies: Mapping[str, str] = field(default_factory=dict)
+    tied_copies: Mapping[str, str] = field(default_factory=lambda: TIED_HEAD)
     old_names: Mapping[str, str] = field(default_factory=dict)
     dropped_pattern: str = r".*\.rotary_emb\.inv_freq"
 
@@ -80,7 +86,7 @@ class Family:
             CourseError: something in it is missing or not supported.
         """
         try:
-            return unflatten(self.schema.read(settings))
+            return unflatten(read_config(self.entries, self.constants, settings))
         except (CourseError, ValueError) as error:
             raise CourseError(f"{self.name}: {error}") from None
 
@@ -93,7 +99,7 @@ class Family:
             CourseError: it has none for another reason.
         """
         flat = flatten(config)
-        settings = self.schema.write(flat)
+        settings = {key: value for entry in self.entries for key, value in entry.write(flat).items()}
         # The proof that nothing was lost is to read it back.
         back = self.read(settings)
         lost = [name for name in differences(flat, flatten(back)) if not name.endswith("dropout")]
@@ -145,6 +151,7 @@ class Family:
             layout = table.get(re.sub(r"blocks\.\d+", "blocks.*", path).replace(".layer", ""))
             if layout is None:
                 raise CourseError(f"{self.name}: its files have no place for {name!r}")
+            layout = WeightLayout((layout,)) if isinstance(layout, str) else layout
             layer = int(number[1]) if number else 0
             heads = _heads(model, layer, in_encoder=path.startswith("encoder."))
             theirs = [f"{their.replace('*', str(layer))}.{leaf}" for their in layout.names(heads)]

@@ -1,25 +1,34 @@
-"""Config entries that files write in many ways: RoPE, and which layers are local (sliding window)."""
+"""Config entries that files write in many ways: RoPE with its scaling, and which layers are local (sliding window)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.config_schema import ConfigJson, FieldValues
+from lmcourse.models.interop.config_schema import ConfigEntry, ConfigJson, FieldValues
 from lmcourse.models.interop.flat_config import FlatConfig
-from lmcourse.models.interop.rope_scalings import read_rope_scaling, write_rope_scaling
-from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, RopeScaling, Yarn
+from lmcourse.nn.rotary import PairLayout, RotaryConfig
 
 FULL, SLIDING = PER_KIND = ("full_attention", "sliding_attention")
 """The kinds of layers, as "layer_types" and rope_parameters name them."""
 
 
-@dataclass(frozen=True)
-class RopeEntry:
-    """RoPE, in the current form ("rope_parameters") and the older one (a key for each number).
+def rope_entry(
+    layout: PairLayout = "half",
+    *,
+    theta: float = 10_000.0,
+    theta_key: str = "rope_theta",
+    fraction: float | None = None,
+    fraction_key: str = "partial_rotary_factor",
+    local_key: str | None = None,
+    local_theta: float = 10_000.0,
+) -> ConfigEntry:
+    """Return the entry of RoPE, in the current form ("rope_parameters") and the older one (a key for each number).
 
-    Attributes:
+    Args:
         layout: of the pairs.
         theta: the base where none is given.
         theta_key, fraction_key: what the older form calls the base and the share of features that is rotated.
@@ -29,68 +38,63 @@ class RopeEntry:
         local_theta: the base for local layers where none is given.
     """
 
-    layout: Literal["half", "interleaved"] = "half"
-    theta: float = 10_000.0
-    theta_key: str = "rope_theta"
-    fraction: float | None = None
-    fraction_key: str = "partial_rotary_factor"
-    local_key: str | None = None
-    local_theta: float = 10_000.0
+    def rotary(settings: ConfigJson, given: ConfigJson, context: int | None) -> RotaryConfig:
+        share = given.get("partial_rotary_factor") or settings.get(fraction_key) or fraction if fraction else 1.0
+        return _read_rotary(layout, float(share), given, context)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys that it reads and writes."""
-        old = [self.theta_key, "rope_scaling", *([self.fraction_key] if self.fraction else [])]
-        return ("rope_parameters", *old, *([self.local_key] if self.local_key else []))
-
-    def read(self, settings: ConfigJson, known: FieldValues) -> None:
-        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
+    def read(settings: ConfigJson, known: FieldValues) -> None:
         new = settings.get("rope_parameters") or {}
-        old = {**(settings.get("rope_scaling") or {}), "rope_theta": settings.get(self.theta_key) or self.theta}
-        if self.local_key is None:
-            known["rotary"] = self._rotary(settings, {**old, **new}, known["context"])
+        old = {**(settings.get("rope_scaling") or {}), "rope_theta": settings.get(theta_key) or theta}
+        if local_key is None:
+            known["rotary"] = rotary(settings, {**old, **new}, known["context"])
             return
         if new and not {*new} <= {*PER_KIND}:
             # Two bases are meant, and it is open which of the two one stands for.
             raise CourseError(f"rope_parameters needs an entry for each kind of layer, {' and '.join(PER_KIND)}")
         anywhere = {"rope_theta": old["rope_theta"], **(new.get(FULL) or old)}
-        known["rotary"] = self._rotary(settings, anywhere, known["context"])
-        nearby = {"rope_theta": settings.get(self.local_key, self.local_theta), **(new.get(SLIDING) or {})}
-        known["local_rotary"] = self._rotary(settings, nearby, known["context"])
+        known["rotary"] = rotary(settings, anywhere, known["context"])
+        nearby = {"rope_theta": settings.get(local_key, local_theta), **(new.get(SLIDING) or {})}
+        known["local_rotary"] = rotary(settings, nearby, known["context"])
 
-    def _rotary(self, settings: ConfigJson, given: ConfigJson, context: int | None) -> RotaryConfig:
-        kind = given.get("rope_type") or given.get("type") or "default"
-        scaling = read_rope_scaling(kind, given, context)
-        fraction = self.fraction or 1.0
-        if self.fraction is not None:
-            fraction = given.get("partial_rotary_factor") or settings.get(self.fraction_key) or fraction
-        linear = float(given["factor"]) if kind == "linear" else 1.0
-        return RotaryConfig(float(given["rope_theta"]), float(fraction), self.layout, linear, scaling)
+    def write(flat: FlatConfig) -> dict[str, Any]:
+        full, nearby = (_write_rotary(each, fraction) for each in (flat.rotary, flat.local_rotary or flat.rotary))
+        return {"rope_parameters": full if local_key is None else {FULL: full, SLIDING: nearby}}
 
-    def write(self, flat: FlatConfig) -> dict[str, Any]:
-        """The keys' values for a model."""
-        if self.local_key is None:
-            return {"rope_parameters": self._parameters(flat.rotary)}
-        nearby = self._parameters(flat.local_rotary or flat.rotary)
-        return {"rope_parameters": {FULL: self._parameters(flat.rotary), SLIDING: nearby}}
-
-    def _parameters(self, rotary: RotaryConfig | None) -> dict[str, Any] | None:
-        if rotary is None:
-            return None
-        kind: dict[str, Any] = {"rope_type": "default"}
-        if rotary.scaling is not None:
-            kind = write_rope_scaling(rotary.scaling)
-        elif rotary.linear_factor != 1:
-            kind = {"rope_type": "linear", "factor": rotary.linear_factor}
-        share = {} if self.fraction is None else {"partial_rotary_factor": rotary.fraction}
-        return {"rope_theta": rotary.theta, **kind, **share}
+    old_keys = [theta_key, "rope_scaling", *([fraction_key] if fraction else []), *([local_key] if local_key else [])]
+    return ConfigEntry(("rope_parameters", *old_keys), read, write)
 
 
-@dataclass(frozen=True)
-class LayerTypesEntry:
-    """Which layers are local, as a list of names or a rule.
+def _read_rotary(layout: PairLayout, fraction: float, given: ConfigJson, context: int | None) -> RotaryConfig:
+    kind = given.get("rope_type") or given.get("type") or "default"
+    scaling = read_rope_scaling(kind, given, context)
+    linear = float(given["factor"]) if kind == "linear" else 1.0
+    return RotaryConfig(float(given["rope_theta"]), fraction, layout, linear, scaling)
 
-    Attributes:
+
+def _write_rotary(rotary: RotaryConfig | None, fraction: float | None) -> dict[str, Any] | None:
+    if rotary is None:
+        return None
+    kind: dict[str, Any] = {"rope_type": "default"}
+    if rotary.scaling is not None:
+        kind = write_rope_scaling(rotary.scaling)
+    elif rotary.linear_factor != 1:
+        kind = {"rope_type": "linear", "factor": rotary.linear_factor}
+    share = {} if fraction is None else {"partial_rotary_factor": rotary.fraction}
+    return {"rope_theta": rotary.theta, **kind, **share}
+
+
+def layer_types_entry(
+    span_key: str = "sliding_window",
+    *,
+    every: int | None = None,
+    pattern_key: str | None = None,
+    local_name: str = SLIDING,
+    listed: bool = True,
+    switch_key: str | None = None,
+) -> ConfigEntry:
+    """Return the entry of which layers are local, as a list of names or a rule.
+
+    Args:
         span_key: how far a local layer sees.
         every: where there is no list, one layer in so many is full and the others local; 0: all are local; None: none.
         pattern_key: an older form's name for `every`.
@@ -99,44 +103,96 @@ class LayerTypesEntry:
         switch_key: a key without which there are no local layers, whatever the others say.
     """
 
-    span_key: str = "sliding_window"
-    every: int | None = None
-    pattern_key: str | None = None
-    local_name: str = SLIDING
-    listed: bool = True
-    switch_key: str | None = None
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys that it reads and writes."""
-        some = (self.span_key, "layer_types" if self.listed else None, self.pattern_key, self.switch_key)
-        return tuple(key for key in some if key is not None)
-
-    def read(self, settings: ConfigJson, known: FieldValues) -> None:
-        """Add what the settings say to the fields known so far; raises as in `ConfigEntry`."""
-        if self.switch_key and not settings.get(self.switch_key):
-            return
-        local = self._local(settings, known["layers"])
-        span = settings.get(self.span_key)
-        if span is None or not any(local):
-            return
-        known["local_span"], known["local_layers"] = span, local
-
-    def _local(self, settings: ConfigJson, layers: int) -> tuple[bool, ...]:
-        names = settings.get("layer_types") if self.listed else None
+    def local_layers(settings: ConfigJson, layers: int) -> tuple[bool, ...]:
+        names = settings.get("layer_types") if listed else None
         if names is not None:
             for name in names:
-                if name not in (self.local_name, FULL):
-                    raise CourseError(f"layer type {name!r} is not supported: {self.local_name!r}, {FULL!r}")
-            return tuple(name == self.local_name for name in names)
-        if self.switch_key:
-            raise CourseError(f"{self.switch_key}=True needs 'layer_types'")
-        every = settings.get(self.pattern_key, self.every) if self.pattern_key else self.every
-        return tuple(every is not None and (every == 0 or (index + 1) % every != 0) for index in range(layers))
+                if name not in (local_name, FULL):
+                    raise CourseError(f"layer type {name!r} is not supported: {local_name!r}, {FULL!r}")
+            return tuple(name == local_name for name in names)
+        if switch_key:
+            raise CourseError(f"{switch_key}=True needs 'layer_types'")
+        step = settings.get(pattern_key, every) if pattern_key else every
+        return tuple(step is not None and (step == 0 or (index + 1) % step != 0) for index in range(layers))
 
-    def write(self, flat: FlatConfig) -> dict[str, Any]:
-        """The keys' values for a model."""
-        local = flat.local_layers or (False,) * flat.layers
-        names = [self.local_name if near else FULL for near in local]
-        switch = {} if self.switch_key is None else {self.switch_key: bool(flat.local_layers)}
-        return {self.span_key: flat.local_span, **({"layer_types": names} if self.listed else {}), **switch}
+    def read(settings: ConfigJson, known: FieldValues) -> None:
+        if switch_key and not settings.get(switch_key):
+            return
+        local, span = local_layers(settings, known["layers"]), settings.get(span_key)
+        if span is not None and any(local):
+            known["local_span"], known["local_layers"] = span, local
+
+    def write(flat: FlatConfig) -> dict[str, Any]:
+        names = [local_name if near else FULL for near in flat.local_layers or (False,) * flat.layers]
+        switch = {} if switch_key is None else {switch_key: bool(flat.local_layers)}
+        return {span_key: flat.local_span, **({"layer_types": names} if listed else {}), **switch}
+
+    keys = (span_key, "layer_types" if listed else None, pattern_key, switch_key)
+    return ConfigEntry(tuple(key for key in keys if key is not None), read, write)
+
+
+# RoPE scaling ("rope_type")
+
+LLAMA3 = ("factor", "low_freq_factor", "high_freq_factor")
+YARN = ("factor", "beta_slow", "beta_fast", "attention_factor", "truncate")
+LONGROPE = ("factor", "short_factor", "long_factor", "attention_factor")
+"""The settings of each kind; ours have the same names."""
+
+ORIGINAL_CONTEXT = "original_max_position_embeddings"
+
+KINDS = ("default", "linear", "llama3", "yarn", "longrope")
+
+
+def read_rope_scaling(kind: str, given: Mapping[str, Any], context: int | None) -> RopeScaling | None:
+    """The scaling of this kind; None for the kinds that have none.
+
+    Args:
+        kind: "rope_type".
+        given: the settings beside it.
+        context: of the model, in tokens. Where a length or a factor is not given, it follows from this one.
+
+    Raises:
+        CourseError: another kind, or a number is missing. "dynamic" is another: it changes θ with every new token, so
+            keys in a cache would be rotated by a θ that queries no longer have.
+    """
+    if kind not in KINDS:
+        raise CourseError(f"rope_type={kind!r} is not supported; supported: {', '.join(map(repr, KINDS))}")
+    if kind in ("default", "linear"):
+        return None
+    original_context = given.get(ORIGINAL_CONTEXT) or context
+    if original_context is None:
+        raise CourseError(f"rope_type={kind!r} needs {ORIGINAL_CONTEXT!r}")
+    factor = given.get("factor") or (context or original_context) / original_context
+    known = {**given, "factor": float(factor)}
+    if kind == "llama3":
+        return Llama3RopeScaling(original_context=original_context, **_read(LLAMA3, known))
+    if kind == "yarn":
+        return Yarn(
+            original_context=original_context,
+            **_read(YARN, {**known, "attention_factor": _yarn_attention_factor(known)}),
+        )
+    divisors = {key: tuple(map(float, known.get(key) or ())) for key in ("short_factor", "long_factor")}
+    return LongRope(original_context=original_context, **_read(LONGROPE, {**known, **divisors}))
+
+
+def write_rope_scaling(scaling: RopeScaling) -> dict[str, Any]:
+    """The settings that `read_rope_scaling` reads."""
+    kind, names = {Llama3RopeScaling: ("llama3", LLAMA3), Yarn: ("yarn", YARN), LongRope: ("longrope", LONGROPE)}[
+        type(scaling)
+    ]
+    told = {name: getattr(scaling, name) for name in names}
+    told = {key: list(value) if isinstance(value, tuple) else value for key, value in told.items() if value is not None}
+    return {"rope_type": kind, ORIGINAL_CONTEXT: scaling.original_context, **told}
+
+
+def _read(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in names if given.get(name) is not None}
+
+
+def _yarn_attention_factor(given: Mapping[str, Any]) -> float | None:
+    """YaRN's factor on cosine and sine, if it is not the usual one. DeepSeek's files give it as a ratio."""
+    over, under = given.get("mscale"), given.get("mscale_all_dim")
+    if given.get("attention_factor") is not None or not (over and under):
+        return given.get("attention_factor")
+    growth = 0.1 * math.log(given["factor"])
+    return float((growth * over + 1) / (growth * under + 1))

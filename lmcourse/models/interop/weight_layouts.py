@@ -1,13 +1,14 @@
 """Weight layouts: how one weight of ours is joined from the weights of a Hugging Face file, and split into them.
 
-All layouts only move numbers, so the same functions carry weights and gradients, in both directions.
+All layouts only move numbers, so the same functions carry weights and gradients, in both directions. A family's table
+names a weight that is stored as ours is by a string alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from einops import rearrange
@@ -27,148 +28,100 @@ class HeadSizes(NamedTuple):
         return [self.heads * self.d_head, self.kv_heads * self.d_head, self.kv_heads * self.d_head]
 
 
-class WeightLayout(Protocol):
-    """How a weight of ours is stored in their file. Names leave out the last part, "weight" or "bias"."""
+@dataclass(frozen=True)
+class WeightLayout:
+    """How a weight of ours is stored in their file; without functions, unchanged.
+
+    Attributes:
+        parts: their names without the last part, "weight" or "bias"; * stands for the number of the layer.
+        join: makes ours of theirs.
+        split: makes theirs of ours.
+        parts_per_head: returns how many weights the one name in `parts` stands for, where {head} is their number.
+    """
+
+    parts: tuple[str, ...]
+    join: Callable[[Sequence[Tensor], HeadSizes], Tensor] = lambda theirs, heads: theirs[0]
+    split: Callable[[Tensor, HeadSizes], list[Tensor]] = lambda ours, heads: [ours]
+    parts_per_head: Callable[[HeadSizes], int] | None = None
 
     def names(self, heads: HeadSizes) -> list[str]:
-        """Their names; * stands for the number of the layer."""
-        ...
-
-    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
-        """Ours, made of theirs."""
-        ...
-
-    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
-        """Theirs, made of ours."""
-        ...
+        """Return the names of their weights."""
+        if self.parts_per_head is None:
+            return list(self.parts)
+        return [self.parts[0].replace("{head}", str(head)) for head in range(self.parts_per_head(heads))]
 
 
-@dataclass(frozen=True)
-class Unchanged:
-    """One weight, copied unchanged."""
-
-    name: str
-
-    def names(self, heads: HeadSizes) -> list[str]:
-        """Their names; * stands for the number of the layer."""
-        return [self.name]
-
-    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
-        """Ours, made of theirs."""
-        return theirs[0]
-
-    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
-        """Theirs, made of ours."""
-        return [ours]
+WeightTable = Mapping[str, str | WeightLayout]
+"""Our modules, and where their weights lie in a family's files."""
 
 
-@dataclass(frozen=True)
-class Transposed(Unchanged):
+def transposed(name: str) -> WeightLayout:
     """A matrix stored as in × out: the Conv1D of GPT-2. A bias has nothing to transpose."""
 
-    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
-        """Ours, made of theirs."""
-        return theirs[0].t() if theirs[0].ndim == 2 else theirs[0]
+    def turn(x: Tensor) -> Tensor:
+        return x.t() if x.ndim == 2 else x
 
-    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
-        """Theirs, made of ours."""
-        return [ours.t() if ours.ndim == 2 else ours]
+    return WeightLayout((name,), lambda theirs, heads: turn(theirs[0]), lambda ours, heads: [turn(ours)])
 
 
-@dataclass(frozen=True)
-class PerHead(Unchanged):
+def per_head_scale(name: str) -> WeightLayout:
     """A scale for each head's features: heads × width, where ours has an axis for the tokens between them."""
-
-    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
-        """Ours, made of theirs."""
-        return theirs[0][:, None]
-
-    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
-        """Theirs, made of ours."""
-        return [ours[:, 0]]
+    return WeightLayout((name,), lambda theirs, heads: theirs[0][:, None], lambda ours, heads: [ours[:, 0]])
 
 
-@dataclass(frozen=True)
-class FusedGroupedQKV(Unchanged):
+def per_head_modules(name: str, count: Callable[[HeadSizes], int]) -> WeightLayout:
+    """A module for each head (StableLM's norms): {head} stands for its number, `count` returns how many there are."""
+    return WeightLayout(
+        (name,),
+        lambda theirs, heads: torch.stack(list(theirs))[:, None],
+        lambda ours, heads: list(ours[:, 0].unbind()),
+        count,
+    )
+
+
+def fused_grouped_qkv(name: str) -> WeightLayout:
     """q, k and v fused group by group: the g query heads that share a key head, then that key, then its value.
 
     With a group of one, (q, k, v) head by head (GPT-NeoX, BLOOM); with a single group, [q | k | v] (Falcon 7B).
     """
 
-    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
-        """Ours, made of theirs."""
+    def join(theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
         groups = rearrange(theirs[0], "(kv g w) ... -> kv g w ...", kv=heads.kv_heads, w=heads.d_head)
         parts = (groups[:, :-2], groups[:, -2:-1], groups[:, -1:])
         return torch.cat([rearrange(part, "kv g w ... -> (kv g w) ...") for part in parts])
 
-    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
-        """Theirs, made of ours."""
+    def split(ours: Tensor, heads: HeadSizes) -> list[Tensor]:
         parts = (
             rearrange(x, "(kv g w) ... -> kv g w ...", kv=heads.kv_heads, w=heads.d_head)
             for x in torch.split(ours, heads.sizes)
         )
         return [rearrange(torch.cat(list(parts), dim=1), "kv g w ... -> (kv g w) ...")]
 
+    return WeightLayout((name,), join, split)
 
-@dataclass(frozen=True, init=False)
-class Concatenated:
+
+def concatenated(*parts: str) -> WeightLayout:
     """Several matrices of theirs, concatenated along the output features: equal sizes, or q, k and v."""
 
-    parts: tuple[str, ...]
+    def split(ours: Tensor, heads: HeadSizes) -> list[Tensor]:
+        return list(torch.split(ours, heads.sizes) if len(parts) == 3 else ours.chunk(len(parts)))
 
-    def __init__(self, *parts: str) -> None:
-        object.__setattr__(self, "parts", parts)
-
-    def names(self, heads: HeadSizes) -> list[str]:
-        """Their names; * stands for the number of the layer."""
-        return list(self.parts)
-
-    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
-        """Ours, made of theirs."""
-        return torch.cat(list(theirs))
-
-    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
-        """Theirs, made of ours."""
-        if len(self.parts) == 3:
-            return list(torch.split(ours, heads.sizes))
-        return list(ours.chunk(len(self.parts)))
+    return WeightLayout(parts, lambda theirs, heads: torch.cat(list(theirs)), split)
 
 
-class MirroredQKV(Concatenated):
+def mirrored_qkv(*parts: str) -> WeightLayout:
     """q, k and v, where q and k are rotated the other way round (nanochat): our rotation, if the two features of every
     pair change places. Pairs are in halves.
     """
+    plain = concatenated(*parts)
 
-    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
-        """Ours, made of theirs."""
-        return super().join(self._mirrored(theirs, heads), heads)
-
-    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
-        """Theirs, made of ours."""
-        return self._mirrored(super().split(ours, heads), heads)
-
-    def _mirrored(self, parts: Sequence[Tensor], heads: HeadSizes) -> list[Tensor]:
-        *qk, v = parts
+    def mirror(theirs: Sequence[Tensor], heads: HeadSizes) -> list[Tensor]:
+        *qk, v = theirs
         pairs = (rearrange(x, "(h two w) ... -> two h w ...", two=2, w=heads.d_head // 2) for x in qk)
         return [*(rearrange(x.flip(0), "two h w ... -> (h two w) ...") for x in pairs), v]
 
-
-@dataclass(frozen=True)
-class PerHeadModules:
-    """A module for each head (StableLM's norms): {head} stands for its number."""
-
-    name: str
-    of: str
-
-    def names(self, heads: HeadSizes) -> list[str]:
-        """Their names; * stands for the number of the layer."""
-        count = heads.heads if self.of == "queries" else heads.kv_heads
-        return [self.name.replace("{head}", str(head)) for head in range(count)]
-
-    def join(self, theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
-        """Ours, made of theirs."""
-        return torch.stack(list(theirs))[:, None]
-
-    def split(self, ours: Tensor, heads: HeadSizes) -> list[Tensor]:
-        """Theirs, made of ours."""
-        return list(ours[:, 0].unbind())
+    return WeightLayout(
+        parts,
+        lambda theirs, heads: plain.join(mirror(theirs, heads), heads),
+        lambda ours, heads: mirror(plain.split(ours, heads), heads),
+    )

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from lmcourse.errors import CourseError
-from lmcourse.models.interop.config_schema import REQUIRED, ConfigEntry, ConfigKey, DerivedField, FieldValues
+from lmcourse.models.interop.config_schema import (
+    REQUIRED,
+    ConfigEntry,
+    FieldValues,
+    config_key,
+    derived_field,
+)
 from lmcourse.models.interop.flat_config import FlatConfig
-from lmcourse.models.interop.weight_layouts import Concatenated, Unchanged, WeightLayout
+from lmcourse.models.interop.weight_layouts import (
+    WeightTable,
+    concatenated,
+)
 from lmcourse.nn.feed_forward import Activation
 
 ACTIVATIONS: dict[str, Activation] = {
@@ -23,7 +32,7 @@ ACTIVATIONS: dict[str, Activation] = {
 """Their names and ours."""
 
 
-def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -> ConfigKey:
+def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -> ConfigEntry:
     """The setting for the feed-forward layer's activation; `tanh` is what the family calls GELU with tanh."""
 
     def ours(value: str, known: FieldValues) -> Activation:
@@ -34,7 +43,7 @@ def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -
     def theirs(value: Activation, flat: FlatConfig) -> str:
         return tanh if value == "gelu_tanh" else value
 
-    return ConfigKey(key, "activation", default, ours, theirs)
+    return config_key(key, "activation", default, ours, theirs)
 
 
 def sizes(
@@ -42,10 +51,10 @@ def sizes(
 ) -> tuple[ConfigEntry, ...]:
     """Vocabulary, width, depth and heads."""
     return (
-        ConfigKey("vocab_size", "vocab_size"),
-        ConfigKey(width, "d_model"),
-        ConfigKey(layers, "layers"),
-        ConfigKey(heads, "heads"),
+        config_key("vocab_size", "vocab_size"),
+        config_key(width, "d_model"),
+        config_key(layers, "layers"),
+        config_key(heads, "heads"),
     )
 
 
@@ -64,51 +73,65 @@ def four_widths(known: FieldValues) -> int:
     return int(4 * known["d_model"])
 
 
-KV_HEADS = ConfigKey("num_key_value_heads", "kv_heads", same_as("heads"))
-D_HEAD = ConfigKey("head_dim", "d_head", per_head)
-EVEN_HEADS = DerivedField("d_head", per_head)
-ALL_HEADS = (DerivedField("kv_heads", same_as("heads")), EVEN_HEADS)
-D_FF = ConfigKey("intermediate_size", "d_ff")
-CONTEXT = ConfigKey("max_position_embeddings", "context", None)
-ATTENTION_DROPOUT = ConfigKey("attention_dropout", "attention_dropout", 0.0)
-ATTENTION_BIAS = (ConfigKey("attention_bias", "bias", False), DerivedField("out_bias", same_as("bias")))
-MLP_BIAS = ConfigKey("mlp_bias", "ff_bias", False)
+KV_HEADS = config_key("num_key_value_heads", "kv_heads", same_as("heads"))
+D_HEAD = config_key("head_dim", "d_head", per_head)
+EVEN_HEADS = derived_field("d_head", per_head)
+ALL_HEADS = (derived_field("kv_heads", same_as("heads")), EVEN_HEADS)
+D_FF = config_key("intermediate_size", "d_ff")
+CONTEXT = config_key("max_position_embeddings", "context", None)
+ATTENTION_DROPOUT = config_key("attention_dropout", "attention_dropout", 0.0)
+ATTENTION_BIAS = (config_key("attention_bias", "bias", False), derived_field("out_bias", same_as("bias")))
+MLP_BIAS = config_key("mlp_bias", "ff_bias", False)
 
 
-def tied(default: bool) -> ConfigKey:
+def tied(default: bool) -> ConfigEntry:
     """Whether the output matrix is the embedding."""
-    return ConfigKey("tie_word_embeddings", "tied", default)
+    return config_key("tie_word_embeddings", "tied", default)
 
 
-def eps(key: str, default: Any = REQUIRED) -> ConfigKey:
+def eps(key: str, default: Any = REQUIRED) -> ConfigEntry:
     """The norm's epsilon."""
-    return ConfigKey(key, "eps", default)
+    return config_key(key, "eps", default)
 
 
 LLAMA_SIZES: tuple[ConfigEntry, ...] = (*sizes(), KV_HEADS, D_HEAD, D_FF, CONTEXT, ATTENTION_DROPOUT)
 LLAMA_SETTINGS: tuple[ConfigEntry, ...] = (*LLAMA_SIZES, activation("hidden_act", "silu"))
 """What the many descendants of Llama have in common."""
 
-LLAMA_ATTENTION: Mapping[str, WeightLayout] = {
-    "embedding.tokens": Unchanged("model.embed_tokens"),
-    "blocks.*.attention.qkv": Concatenated(*(f"model.layers.*.self_attn.{x}_proj" for x in "qkv")),
-    "blocks.*.attention.out": Unchanged("model.layers.*.self_attn.o_proj"),
-    "blocks.*.attention.qk_transform.norm_q": Unchanged("model.layers.*.self_attn.q_norm"),
-    "blocks.*.attention.qk_transform.norm_k": Unchanged("model.layers.*.self_attn.k_norm"),
-    "norm": Unchanged("model.norm"),
-    "head.linear": Unchanged("lm_head"),
+LLAMA_ATTENTION: WeightTable = {
+    "embedding.tokens": "model.embed_tokens",
+    "blocks.*.attention.qkv": concatenated(*(f"model.layers.*.self_attn.{x}_proj" for x in "qkv")),
+    "blocks.*.attention.out": "model.layers.*.self_attn.o_proj",
+    "blocks.*.attention.qk_transform.norm_q": "model.layers.*.self_attn.q_norm",
+    "blocks.*.attention.qk_transform.norm_k": "model.layers.*.self_attn.k_norm",
+    "norm": "model.norm",
+    "head.linear": "lm_head",
 }
-LLAMA_MLP: Mapping[str, WeightLayout] = {
-    "blocks.*.feed_forward.gate_up": Concatenated("model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj"),
-    "blocks.*.feed_forward.down": Unchanged("model.layers.*.mlp.down_proj"),
+LLAMA_MLP: WeightTable = {
+    "blocks.*.feed_forward.gate_up": concatenated("model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj"),
+    "blocks.*.feed_forward.down": "model.layers.*.mlp.down_proj",
 }
-UNGATED_MLP: Mapping[str, WeightLayout] = {
-    "blocks.*.feed_forward.up": Unchanged("model.layers.*.mlp.up_proj"),
-    "blocks.*.feed_forward.down": Unchanged("model.layers.*.mlp.down_proj"),
+UNGATED_MLP: WeightTable = {
+    "blocks.*.feed_forward.up": "model.layers.*.mlp.up_proj",
+    "blocks.*.feed_forward.down": "model.layers.*.mlp.down_proj",
 }
-PRE_NORMS: Mapping[str, WeightLayout] = {
-    "blocks.*.attention.input_norm": Unchanged("model.layers.*.input_layernorm"),
-    "blocks.*.feed_forward.input_norm": Unchanged("model.layers.*.post_attention_layernorm"),
+PRE_NORMS: WeightTable = {
+    "blocks.*.attention.input_norm": "model.layers.*.input_layernorm",
+    "blocks.*.feed_forward.input_norm": "model.layers.*.post_attention_layernorm",
 }
-LLAMA_WEIGHTS: Mapping[str, WeightLayout] = {**LLAMA_ATTENTION, **LLAMA_MLP, **PRE_NORMS}
-TIED_HEAD = {"lm_head.weight": "model.embed_tokens.weight"}
+LLAMA_WEIGHTS: WeightTable = {**LLAMA_ATTENTION, **LLAMA_MLP, **PRE_NORMS}
+
+
+def unless_all(rotary_layers: Iterable[Any]) -> tuple[bool, ...]:
+    """A flag per layer, or none at all if all layers rotate, which is the usual."""
+    flags = tuple(bool(flag) for flag in rotary_layers)
+    return () if all(flags) else flags
+
+
+def parallel_switch(branches: str) -> ConfigEntry:
+    """A switch between serial and parallel branches."""
+
+    def read(parallel: bool, known: FieldValues) -> Any:
+        return branches if parallel else "serial"
+
+    return config_key("use_parallel_residual", "branches", "serial", read, lambda b, flat: b != "serial")
