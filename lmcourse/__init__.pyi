@@ -11,7 +11,7 @@ from lmcourse.models.initialize import initialize as initialize
 from lmcourse.models.interop.convert import from_hugging_face as from_hugging_face
 from lmcourse.models.interop.convert import to_hugging_face as to_hugging_face
 from lmcourse.models.transformer import Transformer as Transformer
-from lmcourse.models.zoo.find import find_model as find_model
+from lmcourse.models.zoo import find_model as find_model
 from lmcourse.models.zoo.styles import gpt_like as gpt_like
 from lmcourse.models.zoo.styles import llama_like as llama_like
 from lmcourse.pretrained import load_pretrained as load_pretrained

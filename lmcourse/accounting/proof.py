@@ -21,8 +21,8 @@ from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import all_models
 from lmcourse.models.zoo.entry import Entry
-from lmcourse.models.zoo.find import all_models
 
 BATCH = 2
 SEQ_LEN = 128

@@ -28,8 +28,8 @@ from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.entry import Entry
-from lmcourse.models.zoo.find import find_model
 
 TRAINING_TENSORS = 4
 """Weight, gradient and two moments."""

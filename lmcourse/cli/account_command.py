@@ -30,7 +30,7 @@ from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 
 PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 

@@ -14,8 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lmcourse.inference.decoding_session import DecodingSession, Model, left_pad
-from lmcourse.inference.prompts import check_request
+from lmcourse.inference.decoding_session import DecodingSession, Model, check_request, left_pad
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import torch
 
 from lmcourse.inference.compiled import CompiledStep, compiled_capacity
-from lmcourse.inference.decoding_session import DecodingSession, Model, left_pad
-from lmcourse.inference.prompts import check_request
+from lmcourse.inference.decoding_session import DecodingSession, Model, check_request, left_pad
 from lmcourse.inference.sampling import Sampler, greedy
 
 

@@ -9,7 +9,7 @@ from lmcourse.models.ngram import NGram as NGram
 from lmcourse.models.recurrent import RecurrentConfig as RecurrentConfig
 from lmcourse.models.recurrent import RecurrentModel as RecurrentModel
 from lmcourse.models.transformer import Transformer as Transformer
-from lmcourse.models.zoo.find import all_models as all_models
-from lmcourse.models.zoo.find import find_model as find_model
+from lmcourse.models.zoo import all_models as all_models
+from lmcourse.models.zoo import find_model as find_model
 from lmcourse.models.zoo.styles import gpt_like as gpt_like
 from lmcourse.models.zoo.styles import llama_like as llama_like

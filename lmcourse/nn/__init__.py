@@ -1,7 +1,7 @@
 """The layers of a transformer, one idea a file; the public names are in `__init__.pyi`.
 
 Read them in the order of a forward pass: `embedding`, `norm`, `attention` (with `attend` and `attention_pattern`; for
-positions, `rotary`, `position_bias` and `relative_position_vectors`), `feed_forward`, `block`.
+positions, `rotary` and `position_bias`), `feed_forward`, `block`.
 """
 
 from lmcourse.lazy import lazy_names

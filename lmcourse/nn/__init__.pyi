@@ -1,11 +1,11 @@
 from lmcourse.nn.attention import Attention as Attention
 from lmcourse.nn.attention import AttentionConfig as AttentionConfig
+from lmcourse.nn.attention import AttentionTemperatureConfig as AttentionTemperatureConfig
+from lmcourse.nn.attention import CrossAttention as CrossAttention
 from lmcourse.nn.attention_pattern import AttentionPattern as AttentionPattern
-from lmcourse.nn.attention_temperature import AttentionTemperatureConfig as AttentionTemperatureConfig
 from lmcourse.nn.block import Block as Block
 from lmcourse.nn.block import BlockConfig as BlockConfig
 from lmcourse.nn.block import LayerConfig as LayerConfig
-from lmcourse.nn.cross_attention import CrossAttention as CrossAttention
 from lmcourse.nn.embedding import Embedding as Embedding
 from lmcourse.nn.embedding import EmbeddingConfig as EmbeddingConfig
 from lmcourse.nn.embedding import Head as Head
@@ -17,8 +17,8 @@ from lmcourse.nn.norm import Norm as Norm
 from lmcourse.nn.norm import NormConfig as NormConfig
 from lmcourse.nn.position_bias import AlibiConfig as AlibiConfig
 from lmcourse.nn.position_bias import RelativePositionBiasConfig as RelativePositionBiasConfig
+from lmcourse.nn.position_bias import RelativePositionVectorsConfig as RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig as QKNormConfig
-from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig as RelativePositionVectorsConfig
 from lmcourse.nn.rope_scaling import Llama3RopeScaling as Llama3RopeScaling
 from lmcourse.nn.rope_scaling import LongRope as LongRope
 from lmcourse.nn.rope_scaling import Yarn as Yarn

@@ -1,8 +1,8 @@
-"""The attention layer: project to queries, keys and values, rotate, attend, project back.
+"""The attention layers, to oneself and across: project to queries, keys and values, rotate, attend, project back.
 
-One class serves every variant. What varies is decided when the layer is built: how many heads share a key, what is
-normalised and rotated, who sees whom. To follow `Attention.forward`, two more files are enough: the formula is in
-`attend`, who sees whom in `attention_pattern`.
+`Attention` serves every variant of self-attention. What varies is decided when the layer is built: how many heads
+share a key, what is normalised and rotated, who sees whom. To follow `Attention.forward`, two more files are enough:
+the formula is in `attend`, who sees whom in `attention_pattern`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,37 @@ from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
 from lmcourse.nn.attention_pattern import AttentionPattern
-from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.checks import check_probability
 from lmcourse.nn.context import ForwardContext
+from lmcourse.nn.position_bias import RelativePositionVectors, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig, build_head_norm
-from lmcourse.nn.relative_position_vectors import RelativePositionVectors, RelativePositionVectorsConfig
 from lmcourse.nn.rotary import Rotary, RotaryConfig
+
+
+@dataclass(frozen=True)
+class AttentionTemperatureConfig:
+    """Settings of Llama 4's attention temperature: sharper attention at far positions.
+
+    Queries are multiplied by 1 + slope · ln(1 + ⌊(position + 1) / floor_scale⌋).
+    """
+
+    floor_scale: int
+    slope: float
+
+    def __post_init__(self) -> None:
+        if self.floor_scale < 1:
+            raise ValueError(f"attention is sharpened every `floor_scale` tokens: at least 1, not {self.floor_scale}")
+
+    def factor(self, positions: Int[Tensor, "b s"]) -> Float[Tensor, "b 1 s 1"]:
+        """Factor on the queries at these positions."""
+        steps = torch.floor((positions.float() + 1) / self.floor_scale)
+        return (1 + self.slope * torch.log1p(steps))[:, None, :, None]
 
 
 @dataclass(frozen=True)
@@ -201,3 +221,52 @@ class QKTransform(nn.Module):
         if self.temperature is not None:
             q = (q * self.temperature.factor(context.positions)).to(q.dtype)
         return q, k
+
+
+class CrossAttention(nn.Module):
+    """Attention of a decoder to an encoder's output: queries from one, keys and values from the other.
+
+    It has the heads, QK-norm, scale, soft cap, biases and dropout of the decoder's attention to itself. What concerns a
+    token's position in its own text (attention pattern, RoPE, relative position vectors, temperature) has no meaning
+    between two texts and is left out, as in Shaw et al. (2018) and T5Gemma (Zhang et al., 2025).
+    """
+
+    def __init__(self, config: AttentionConfig, d_model: int) -> None:
+        super().__init__()
+        self.d_head, self.heads, self.dropout = config.head_width(d_model), config.heads, config.dropout
+        self.scale = self.d_head**-0.5 if config.scale is None else config.scale
+        self.soft_cap = config.soft_cap
+        self.q = nn.Linear(d_model, config.heads * self.d_head, bias=config.bias)
+        self.kv = nn.Linear(d_model, 2 * config.key_heads * self.d_head, bias=config.bias)
+        self.norm_q = build_head_norm(config.qk_norm, config.heads, self.d_head)
+        self.norm_k = build_head_norm(config.qk_norm, config.key_heads, self.d_head)
+        self.out = nn.Linear(config.heads * self.d_head, d_model, bias=config.out_bias)
+
+    def project_kv(
+        self, memory: Float[Tensor, "b t d"]
+    ) -> tuple[Float[Tensor, "b kv t dh"], Float[Tensor, "b kv t dh"]]:
+        """Keys and values of an encoder's output: the same for every token decoded, so computed once."""
+        k, v = rearrange(self.kv(memory), "b t (two kv d) -> two b kv t d", two=2, d=self.d_head)
+        return self.norm_k(k), v
+
+    def forward(
+        self, x: Float[Tensor, "b s d"], memory: tuple[Tensor, Tensor], visible: Bool[Tensor, "b t"]
+    ) -> Float[Tensor, "b s d"]:
+        """What each token of the decoder gathers from the encoder's output.
+
+        Args:
+            x: the decoder's tokens.
+            memory: keys and values, from `project_kv`.
+            visible: which of them are no padding.
+        """
+        q = self.norm_q(rearrange(self.q(x), "b s (h d) -> b h s d", d=self.d_head))
+        seen = visible[:, None].expand(-1, x.shape[1], -1)
+        dropout = self.dropout if self.training else 0.0
+        if self.soft_cap is None:
+            mixed = attend_fused(q, *memory, seen, scale=self.scale, dropout=dropout)
+        else:
+            k, v = memory
+            weights = attention_weights(q, k, seen, scale=self.scale, soft_cap=self.soft_cap)
+            mixed = weighted_values(F.dropout(weights, dropout), v)
+        result: Tensor = self.out(rearrange(mixed, "b h s d -> b s (h d)"))
+        return result

@@ -13,13 +13,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from lmcourse.nn.attention import Attention, AttentionConfig
+from lmcourse.nn.attention import Attention, AttentionConfig, CrossAttention
 from lmcourse.nn.checks import check_choice, check_probability
 from lmcourse.nn.context import ForwardContext
-from lmcourse.nn.cross_attention import CrossAttention
 from lmcourse.nn.feed_forward import FeedForwardConfig, build_feed_forward
-from lmcourse.nn.identity import TensorFunction, identity
-from lmcourse.nn.norm import Norm, NormConfig
+from lmcourse.nn.norm import Norm, NormConfig, TensorFunction, identity
 
 Placement = Literal["pre", "post", "double", "output"]
 Branches = Literal["serial", "parallel", "parallel_two_norms"]

@@ -7,6 +7,7 @@ a choice of parameters, made once when the norm is built.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +17,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lmcourse.nn.checks import check_choice
+
+TensorFunction = Callable[[Tensor], Tensor]
+"""A module with one input, or `identity`."""
+
+
+def identity(x: Tensor) -> Tensor:
+    """x. A function, not `nn.Identity`: a decoding step would call fifty of those, each as dear as a small kernel."""
+    return x
+
 
 NormKind = Literal["layer", "rms"]
 

@@ -10,8 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lmcourse.nn.checks import check_choice
-from lmcourse.nn.identity import TensorFunction, identity
-from lmcourse.nn.norm import Norm, NormConfig
+from lmcourse.nn.norm import Norm, NormConfig, TensorFunction, identity
 
 NormOver = Literal["head", "heads", "width"]
 

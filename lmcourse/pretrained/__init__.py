@@ -4,6 +4,41 @@ Each is a folder here with what `lmcourse train` left (`export` keeps what is ne
 command, on which text and how far it was trained.
 """
 
-from lmcourse.pretrained.load import PRETRAINED, load_pretrained, pretrained_folder
+from pathlib import Path
+
+import torch
+
+from lmcourse.errors import CourseError
+from lmcourse.training.command.trained_model import TrainedModel, load_trained_model
 
 __all__ = ["PRETRAINED", "load_pretrained", "pretrained_folder"]
+
+PRETRAINED = ("micro-python-docs",)
+"""The models' names: a preset of the zoo, and the corpus that it was trained on."""
+
+
+def pretrained_folder(name: str = PRETRAINED[0]) -> Path:
+    """The folder of a model that ships with the course; it is one of a run, as `load_trained_model` takes it.
+
+    Raises:
+        CourseError: there is no model of this name.
+    """
+    if name not in PRETRAINED:
+        raise CourseError(
+            f"no model called {name!r} ships with the course: there is {', '.join(PRETRAINED)}; "
+            "from_hugging_face reads a folder of Hugging Face's"
+        )
+    return Path(__file__).parent / name
+
+
+def load_pretrained(name: str = PRETRAINED[0], *, device: torch.device | None = None) -> TrainedModel:
+    """A model that ships with the course, in evaluation mode, with its tokenizer and the settings of its run.
+
+    Args:
+        name: which.
+        device: where the model is to be; main memory by default.
+
+    Raises:
+        CourseError: there is no model of this name, or its files are damaged.
+    """
+    return load_trained_model(pretrained_folder(name), device=device)

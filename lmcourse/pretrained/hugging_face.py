@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,13 @@ import torch
 
 from lmcourse.data.tokenizers import LibraryTokenizer, Tokenizer, open_tokenizer, save_tokenizer
 from lmcourse.errors import CourseError
+from lmcourse.models.config import TransformerConfig
 from lmcourse.models.interop import from_hugging_face, to_hugging_face
+from lmcourse.models.interop.convert import family_for
 from lmcourse.models.transformer import Transformer
-from lmcourse.pretrained.exportable import how_to_train_for_export
 from lmcourse.training.checkpoint_format import make_staging_folder
+from lmcourse.training.command.model_changes import UNCHANGED, ModelChanges
+from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.trained_model import TrainedModel
 
 CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"
@@ -125,3 +130,30 @@ def _stop(config: Path) -> tuple[int, ...]:
     """The tokens that end a text: none, one or several."""
     told = json.loads(config.read_text(encoding="utf-8")).get("eos_token_id")
     return tuple(told) if isinstance(told, list) else () if told is None else (int(told),)
+
+
+def how_to_train_for_export(run: RunConfig, vocab_size: int) -> str:
+    """The end of a line: the fewest flags to train without, and the family that has such models; "" if none helps."""
+    changed = [field.name for field in fields(ModelChanges) if getattr(run.model, field.name) != field.default]
+    for count in range(1, len(changed) + 1):
+        for names in combinations(changed, count):
+            without = replace(run.model, **{name: getattr(UNCHANGED, name) for name in names})
+            family = _family(replace(run, model=without).model_config(vocab_size))
+            if family is not None:
+                return f"; train {_flags(names)}, and it is written as {family}"
+    return ""
+
+
+def _family(config: TransformerConfig) -> str | None:
+    try:
+        return family_for(config).name
+    except CourseError:
+        return None
+
+
+def _flags(names: Sequence[str]) -> str:
+    """What to type: a recipe may have said yes, so a yes or no is named with its no."""
+    told = [
+        f"with --no-{name}" if isinstance(getattr(UNCHANGED, name), bool) else f"without --{name}" for name in names
+    ]
+    return " and ".join(told).replace("_", "-")

@@ -7,16 +7,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
-from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.attention import AttentionConfig, AttentionTemperatureConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
-from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
 
 LONGEST = 9

@@ -20,7 +20,7 @@ from lmcourse.accounting.training_flops import training_flops
 from lmcourse.cli import main
 from lmcourse.cli.account_command import gib, si
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 
 H100 = find_accelerator("h100")
 MIXED = find_recipe("mixed")

@@ -15,15 +15,13 @@ from lmcourse.accounting.activations import PARTS, predict_block_bytes, predict_
 from lmcourse.accounting.saved import SavedTensors
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
-from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.attention import AttentionConfig, AttentionTemperatureConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
-from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.feed_forward import Activation, FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
 from tests.accounting.random_models import LONGEST, transformers
 from tests.accounting.saved_by_autograd import (

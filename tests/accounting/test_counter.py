@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from lmcourse.accounting.counter import count_flops, counted_flops
 from lmcourse.accounting.flops import forward_flops
 from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import gpt_like, llama_like
 from tests.models.tiny import LENGTH
 

@@ -21,11 +21,11 @@ from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.entry import Entry
-from lmcourse.models.zoo.find import all_models, find_model
 from lmcourse.models.zoo.styles import RMS, gpt_like, llama_like
 from lmcourse.nn.attention import Attention
-from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
+from lmcourse.nn.position_bias import RelativePositionVectorsConfig
 from tests.accounting.built import on_cpu, on_meta
 from tests.accounting.random_models import LONGEST, encoder_decoders, transformers
 from tests.models.tiny import LENGTH, SPARSE, architectures

@@ -12,7 +12,7 @@ from lmcourse.accounting.generation import generation_flops
 from lmcourse.accounting.parameters import matmul_parameters
 from lmcourse.inference.decoding_session import Model
 from lmcourse.inference.generate import generate
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from tests.inference.variants import CONFIGS, build, encoder_decoder, random_tokens
 
 

@@ -13,7 +13,7 @@ from lmcourse.accounting.intensity import (
     matmul_intensity,
 )
 from lmcourse.accounting.latency import forward_operations
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from tests.accounting.hardware import A100, ROUND
 
 A100_OF_THE_NOTES = replace(A100, bandwidth=2.0e12)

@@ -13,7 +13,7 @@ from lmcourse.inference.cache import Cache
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.attention_pattern import AttentionPattern
 from tests.accounting.random_models import LONGEST, encoder_decoders, transformers

@@ -19,7 +19,7 @@ from lmcourse.accounting.latency import (
 )
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.nn.feed_forward import FeedForward, GatedFeedForward
 from lmcourse.nn.norm import Norm
 from tests.accounting.hardware import A100, H100, ROUND

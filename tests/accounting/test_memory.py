@@ -22,7 +22,7 @@ from lmcourse.accounting.saved import saved_tensors
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 
 GB = 10**9
 

@@ -14,7 +14,7 @@ from lmcourse.accounting.flops import forward_flops
 from lmcourse.accounting.pairs import count_pairs
 from lmcourse.inference.cache import Cache
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.nn.attention_pattern import AttentionPattern
 from tests.accounting.random_models import patterns
 from tests.inference.variants import CONFIGS, build, encoder_decoder, random_tokens

@@ -21,7 +21,7 @@ from lmcourse.accounting.parallel import (
 )
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.units import GIB
 
 MIXED = find_recipe("mixed")

@@ -14,8 +14,8 @@ from lmcourse.accounting.parameters import count_parameters, layer_parameters, m
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.entry import Entry
-from lmcourse.models.zoo.find import all_models, find_model
 from lmcourse.nn.attention import Attention
 from tests.accounting.random_models import encoder_decoders, transformers
 

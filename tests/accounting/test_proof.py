@@ -12,7 +12,7 @@ from rich.console import Console
 
 from lmcourse.accounting.proof import CountCheck, check_counts, check_table
 from lmcourse.models.zoo import find as zoo
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import RECIPES, find_recipe
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.distributed_context import SINGLE_PROCESS
 from lmcourse.training.param_groups import make_optimizer

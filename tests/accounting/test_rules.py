@@ -19,7 +19,7 @@ from lmcourse.accounting.rules import (
 )
 from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import gpt_like
 
 

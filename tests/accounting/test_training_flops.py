@@ -15,7 +15,7 @@ from lmcourse.accounting.flops import forward_flops
 from lmcourse.accounting.parameters import matmul_parameters
 from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn import attention as attention_module
 from lmcourse.nn.norm import NormConfig

@@ -19,7 +19,7 @@ from lmcourse.bench.steps import WARMUP, predict_training
 from lmcourse.cli import tables
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 
 FAST = Accelerator("fast", "a fast machine", {"fp32": 1e12, "bf16": 2e12}, 1e10, 2**30, None, None, ("made up",))
 HALF = 0.5

@@ -10,7 +10,7 @@ from lmcourse.inference.attention_maps import attention_maps
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.nn.attention import Attention
-from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
+from lmcourse.nn.position_bias import RelativePositionVectorsConfig
 
 TOKENS = torch.arange(9) % 7
 

@@ -99,7 +99,7 @@ def test_a_failure_leaves_the_folder_as_it_was(pairs, tmp_path, monkeypatch) -> 
     def full_disk(*args, **kwargs):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("lmcourse.models.interop.folder.save_file", full_disk)
+    monkeypatch.setattr("lmcourse.models.interop.convert.save_file", full_disk)
     with pytest.raises(OSError, match="no space"):
         to_hugging_face(pairs("llama2").ours, tmp_path)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

@@ -12,7 +12,7 @@ from lmcourse.models.interop import FAMILIES
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import ModelConfig, flatten
 from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo.find import all_models
+from lmcourse.models.zoo import all_models
 from lmcourse.parity.reference import import_transformers
 
 pytestmark = pytest.mark.prove

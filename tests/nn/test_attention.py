@@ -13,14 +13,19 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
-from lmcourse.nn.attention import Attention, AttentionConfig
+from lmcourse.nn.attention import Attention, AttentionConfig, AttentionTemperatureConfig
 from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
-from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionBias, RelativePositionBiasConfig
+from lmcourse.nn.position_bias import (
+    Alibi,
+    AlibiConfig,
+    RelativePositionBias,
+    RelativePositionBiasConfig,
+    RelativePositionVectors,
+    RelativePositionVectorsConfig,
+)
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.nn.relative_position_vectors import RelativePositionVectors, RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
 
 D_MODEL, LENGTH = 48, 13

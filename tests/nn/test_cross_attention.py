@@ -8,14 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmcourse.nn.attention import Attention, AttentionConfig
+from lmcourse.nn.attention import Attention, AttentionConfig, AttentionTemperatureConfig, CrossAttention
 from lmcourse.nn.attention_pattern import AttentionPattern
-from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.context import ForwardContext
-from lmcourse.nn.cross_attention import CrossAttention
 from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.position_bias import RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
 
 D_MODEL, LENGTH = 48, 9

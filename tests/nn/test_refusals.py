@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig, repeat_layers
-from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.attention import AttentionConfig, AttentionTemperatureConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
-from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, Yarn
 from lmcourse.nn.rotary import RotaryConfig
 

@@ -31,7 +31,7 @@ from lmcourse.nn.attend import attention_weights  # noqa: E402
 from lmcourse.nn.attention import AttentionConfig  # noqa: E402
 from lmcourse.nn.feed_forward import ACTIVATIONS  # noqa: E402
 from lmcourse.nn.norm import Norm, NormConfig  # noqa: E402
-from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig  # noqa: E402
+from lmcourse.nn.position_bias import RelativePositionVectorsConfig  # noqa: E402
 from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, Yarn  # noqa: E402
 from lmcourse.nn.rotary import Rotary, RotaryConfig  # noqa: E402
 from tests.models.tiny import SPARSE, architectures, shrink, tokens  # noqa: E402

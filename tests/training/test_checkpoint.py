@@ -19,7 +19,7 @@ from torch import nn
 
 from lmcourse.cli import main
 from lmcourse.errors import CourseError
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.training import checkpoint_format
 from lmcourse.training.checkpoint_format import (
     MANIFEST,

@@ -18,9 +18,8 @@ from lmcourse.accounting.activations.saved_tensor_list import ActivationSettings
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
-from lmcourse.nn.position_bias import RelativePositionBiasConfig
+from lmcourse.nn.position_bias import RelativePositionBiasConfig, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.nn.rotary import RotaryConfig
 
 INDEX, FLAG = 8, 1

@@ -12,7 +12,7 @@ from lmcourse.accounting.latency import Operation
 from lmcourse.accounting.rules import kaplan_parameters, two_n_d
 from lmcourse.accounting.worked_examples.worked_example import ASKED, WorkedExample, gpt_3
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.units import GIB
 
 

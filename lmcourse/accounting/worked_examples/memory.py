@@ -9,7 +9,7 @@ from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.rules import kaplan_parameters
 from lmcourse.accounting.worked_examples.worked_example import ASKED, WorkedExample, gpt_3, gpt_3_parameters
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.units import GIB
 
 MIXED = find_recipe("mixed-fp32-gradients")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lmcourse.accounting.rules import kaplan_parameters
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 
 AGREE = "they agree"
 ASKED = "the notes only ask"

@@ -12,9 +12,8 @@ from math import isclose
 from typing import Any, Literal
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
-from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.attention import AttentionConfig, AttentionTemperatureConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
-from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.block import BlockConfig, Branches, LayerConfig, Placement
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.feed_forward import Activation, FeedForwardConfig

@@ -7,8 +7,8 @@ from typing import Any
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import RMS, RMS_1E6, llama_like
+from lmcourse.nn.attention import AttentionTemperatureConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
-from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rope_scaling import Llama3RopeScaling

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.training.command.model_changes import UNCHANGED, ModelChanges
 from lmcourse.training.config import TrainingConfig
 

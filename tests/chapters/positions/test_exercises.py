@@ -11,8 +11,7 @@ from lmcourse.chapters.positions.exercises import EXERCISES
 from lmcourse.chapters.positions.exercises.buckets import _is_clear
 from lmcourse.chapters.positions.exercises.inputs import angles
 from lmcourse.chapters.positions.figures import scheme_scores
-from lmcourse.nn.position_bias import Alibi, AlibiConfig
-from lmcourse.nn.relative_position_vectors import RelativePositionVectors, RelativePositionVectorsConfig
+from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionVectors, RelativePositionVectorsConfig
 from lmcourse.nn.rotary import Rotary, RotaryConfig
 
 REFERENCE = {exercise.name: exercise.reference for exercise in EXERCISES}

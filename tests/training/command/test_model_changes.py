@@ -12,8 +12,8 @@ from torch import nn
 
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
-from lmcourse.models.zoo.find import find_model
 from lmcourse.nn.norm import Norm
 from lmcourse.training.command.model_changes import UNCHANGED, ModelChanges
 from lmcourse.training.command.resolve_settings import changed_run, new_run

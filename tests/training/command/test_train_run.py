@@ -17,7 +17,7 @@ from lmcourse.data.token_file import TokenFile
 from lmcourse.data.tokenizers import BPETokenizer, save_tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
-from lmcourse.models.zoo.find import find_model
+from lmcourse.models.zoo import find_model
 from lmcourse.training.command.interrupt import InterruptHandler, StoppedError
 from lmcourse.training.command.run_config import RunConfig, find_decoder
 from lmcourse.training.command.run_folder import check_unused, load_run, save_run

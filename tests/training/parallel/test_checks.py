@@ -12,9 +12,8 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
-from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.nn.relative_position_vectors import RelativePositionVectorsConfig
 from lmcourse.training.command.model_changes import ModelChanges
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.checks import check_divisible

@@ -13,8 +13,7 @@ from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 from lmcourse.nn.block import BlockConfig, Residual
-from lmcourse.nn.identity import identity
-from lmcourse.nn.norm import NormConfig
+from lmcourse.nn.norm import NormConfig, identity
 
 Function = Callable[[Tensor], Tensor]
 

@@ -40,7 +40,7 @@ from lmcourse.models.interop.layer_entries import ORIGINAL_CONTEXT, layer_types_
 from lmcourse.models.interop.weight_layouts import (
     concatenated,
 )
-from lmcourse.nn.attention_temperature import AttentionTemperatureConfig
+from lmcourse.nn.attention import AttentionTemperatureConfig
 
 LLAMA = Family(
     "llama",
