@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
 
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
-from lmcourse.training.metrics import Record, read_metrics
-from lmcourse.training.smoothing import running_mean
+from lmcourse.training.metrics import Record, read_metrics, running_mean
 
 SMOOTHING_STEPS = 50
 """Over how many steps the loss of a long run is averaged; of a short one, over a tenth of its steps."""

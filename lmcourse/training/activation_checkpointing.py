@@ -1,4 +1,4 @@
-"""Activation checkpointing: keep the inputs of blocks only, and compute the rest again (Chen et al., 2016)."""
+"""The blocks of a model, and activation checkpointing: keep their inputs only, compute the rest again."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from functools import partial
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from lmcourse.training.transformer_blocks import find_blocks
-
 
 def apply_activation_checkpointing(model: nn.Module) -> None:
-    """Checkpoint every block of a model, in place: the backward pass computes it again. A second call changes nothing.
+    """Checkpoint every block of a model, in place: the backward pass computes it again (Chen et al., 2016).
 
     Between the two passes only the blocks' inputs are kept. The second pass draws the same dropout as the first. Names
     of parameters stay as they are.
@@ -27,3 +25,9 @@ def apply_activation_checkpointing(model: nn.Module) -> None:
     for block in blocks:
         if getattr(block.forward, "func", None) is not checkpoint:
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+
+
+def find_blocks(model: nn.Module) -> list[nn.Module]:
+    """The entries of every list of blocks (`blocks`) in a model, in order; none if it has no such list."""
+    lists = [getattr(module, "blocks", None) for module in model.modules()]
+    return [block for found in lists if isinstance(found, nn.ModuleList | nn.ModuleDict) for block in found.children()]

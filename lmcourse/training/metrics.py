@@ -1,14 +1,21 @@
-"""Metrics of a run: one JSON object per step and line in `metrics.jsonl`."""
+"""Metrics of a run: one JSON object per step and line in `metrics.jsonl`. Of many processes rank 0 writes it."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+if TYPE_CHECKING:
+    from lmcourse.training.parallelism import DistributedContext
 
 Record = Mapping[str, Any]
 
@@ -64,3 +71,78 @@ def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
 
 def _is_strange(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
+
+
+class MetricsLogger:
+    """The metrics of a run; open in a `with` block.
+
+    Args:
+        path: the file.
+        distributed: whose processes all call these methods.
+    """
+
+    def __init__(self, path: Path, distributed: DistributedContext) -> None:
+        self.path, self.distributed = path, distributed
+        self._metrics: MetricsFile | None = None
+
+    def exists(self) -> bool:
+        """Whether the file is there already."""
+        return self.distributed.broadcast(self.path.exists())
+
+    def truncate(self, step: int) -> None:
+        """Drop the lines after this step."""
+        if self.distributed.is_main and self.path.exists():
+            with MetricsFile(self.path) as metrics:
+                metrics.truncate(step)
+
+    def log(self, record: Record, callbacks: Sequence[Callable[[Record], None]]) -> None:
+        """Write the record of a step and call this process's callbacks.
+
+        What one raises in any process (Ctrl-C, for one) is raised in all of them after the same step.
+        """
+        problem: BaseException | None = None
+        try:
+            if self._metrics is not None:
+                self._metrics.write(record)
+            for callback in callbacks:
+                callback(record)
+        except BaseException as error:
+            problem = error
+        problem = self.distributed.first(problem)
+        if problem is not None:
+            raise problem
+
+    def sync(self) -> None:
+        """Return when all is on the disk."""
+        if self._metrics is not None:
+            self._metrics.sync()
+
+    def __enter__(self) -> MetricsLogger:
+        if self.distributed.is_main:
+            self._metrics = MetricsFile(self.path).__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._metrics is not None:
+            self._metrics.__exit__(kind, error, at)
+
+
+def running_mean(values: Sequence[float], steps: int) -> Float[ndarray, " n"]:
+    """The mean of the values around each: as many before it as after it, fewer at the two ends.
+
+    An average of the past only would lag behind a loss that falls, and show it too high.
+
+    Args:
+        values: of the steps of a run.
+        steps: how many are averaged, at least 1, which changes nothing; an even number counts as one more.
+
+    Raises:
+        ValueError: steps is below 1.
+    """
+    if steps < 1:
+        raise ValueError(f"a mean is of at least 1 step, not of {steps}")
+    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    places = np.arange(len(values))
+    first, last = np.maximum(places - steps // 2, 0), np.minimum(places + steps // 2 + 1, len(values))
+    mean: Float[ndarray, " n"] = (sums[last] - sums[first]) / (last - first)
+    return mean

@@ -1,17 +1,28 @@
-"""Detect gradient spikes: norms far larger than usual, which often precede a loss spike."""
+"""Anomalies of a step: a gradient spike, which often precedes a loss spike, or a skipped update (fp16 overflow)."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import deque
 from collections.abc import Iterable
+from pathlib import Path
 from statistics import median
+from typing import Any
+
+from lmcourse.training.step import StepResult
+
+log = logging.getLogger(__name__)
 
 WINDOW = 100
 """How many of the last norms say what is usual."""
 
 MIN_NORMS = 20
 """With fewer norms nothing is usual yet: gradients of the first steps shrink fast."""
+
+MAX_SKIPPED_STEPS = 20
+"""So many steps without an update, one after the other, end a run. Each has halved the factor of the loss: by then it
+is a millionth of what it was, and something else is wrong."""
 
 
 class SpikeDetector:
@@ -39,3 +50,35 @@ class SpikeDetector:
             return None
         self.norms.append(norm)
         return norm / usual if norm > self.factor * usual else None
+
+
+def anomalies(step: int, result: StepResult, spikes: SpikeDetector) -> dict[str, Any]:
+    """Anomalies of a step as fields of its record; each is logged too.
+
+    Args:
+        step: its number.
+        result: what it found.
+        spikes: has seen the steps before, and sees this one.
+    """
+    norm = result.gradient_norm
+    spike = spikes.observe(norm)
+    if result.skipped:
+        log.warning("step %d: gradients overflowed in fp16, so there was no update", step)
+        return {"skipped": True}
+    if spike is not None:
+        log.warning("step %d: the gradient norm is %.3g, %.1f times the usual", step, norm, spike)
+        return {"spike": spike}
+    return {}
+
+
+def overflow_message(step: int, path: Path) -> str:
+    """The line that ends a run after `MAX_SKIPPED_STEPS` steps without an update.
+
+    Args:
+        step: the last of them.
+        path: of its checkpoint.
+    """
+    return (
+        f"step {step}: gradients overflowed in fp16 {MAX_SKIPPED_STEPS} times in a row; the checkpoint is {path}: "
+        "go on with bf16 or fp32, or with a lower learning rate"
+    )

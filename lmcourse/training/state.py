@@ -26,7 +26,7 @@ from lmcourse.training.checkpoint_format import (
 )
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.config import TrainingConfig, changes
-from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
+from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.param_groups import make_optimizer
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.spike_detector import SpikeDetector

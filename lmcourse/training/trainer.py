@@ -18,13 +18,12 @@ from torch import nn
 from lmcourse.data.batch import Batch
 from lmcourse.data.loader import Tokens
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
-from lmcourse.training.anomalies import MAX_SKIPPED_STEPS, anomalies, overflow_message
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.evaluation import evaluate
-from lmcourse.training.metrics import Record
-from lmcourse.training.metrics_logger import MetricsLogger
-from lmcourse.training.parallel.make_context import make_context
+from lmcourse.training.metrics import MetricsLogger, Record
+from lmcourse.training.parallelism import make_context
+from lmcourse.training.spike_detector import MAX_SKIPPED_STEPS, anomalies, overflow_message
 from lmcourse.training.state import StopReason, TrainingState, rng_states, seed_all, set_rng_states
 from lmcourse.training.step import NotFiniteError, StepResult, training_step
 

@@ -16,9 +16,8 @@ from matplotlib.figure import Figure
 from lmcourse.plots import mimebundle
 from lmcourse.plots.style import PALETTE
 from lmcourse.plots.training import SMOOTHING_STEPS, training_curves
-from lmcourse.training.callbacks.progress_line import ProgressLine
-from lmcourse.training.metrics import Record
-from lmcourse.training.smoothing import running_mean
+from lmcourse.training.callbacks import ProgressLine
+from lmcourse.training.metrics import Record, running_mean
 from lmcourse.widgets.live import image_html
 
 ALT_TEXT = "Curves of a training run"

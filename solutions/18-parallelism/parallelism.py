@@ -829,8 +829,7 @@ def first_losses(worker: CollectiveWorker, tokens: Tensor) -> list[float]:
     initialize(model)
     called = model
     if worker.size > 1:
-        from lmcourse.training.parallel.mesh import make_mesh
-        from lmcourse.training.parallel.parallelize import parallelize
+        from lmcourse.training.parallel.parallelize import make_mesh, parallelize
 
         _, called = parallelize(model, TrainingConfig(steps=5, batch=8, seq_len=32, parallel=parallel), make_mesh(parallel, "cpu"))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, foreach=False)

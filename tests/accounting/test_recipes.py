@@ -20,7 +20,7 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.training.config import TrainingConfig
-from lmcourse.training.distributed_context import SINGLE_PROCESS
+from lmcourse.training.parallelism import SINGLE_PROCESS
 from lmcourse.training.param_groups import make_optimizer
 
 CONFIG = find_model("nano").decoder

@@ -14,11 +14,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lmcourse.training.optimizers import muon
-from lmcourse.training.optimizers.adagrad import AdaGrad
-from lmcourse.training.optimizers.adam import Adam
-from lmcourse.training.optimizers.adamw import AdamW
 from lmcourse.training.optimizers.muon import Muon, newton_schulz
-from lmcourse.training.optimizers.sgd import SGD
+from lmcourse.training.optimizers.rules import SGD, AdaGrad, Adam, AdamW
 
 PAIRS: dict[str, tuple[type[Optimizer], type[Optimizer], dict[str, Any]]] = {
     "sgd": (SGD, torch.optim.SGD, {"lr": 0.03}),

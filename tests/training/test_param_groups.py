@@ -13,7 +13,7 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.embedding import Embedding, Head
 from lmcourse.nn.norm import Norm, NormConfig
-from lmcourse.training.optimizers.adamw import AdamW
+from lmcourse.training.optimizers.rules import AdamW
 from lmcourse.training.param_groups import matrix_groups, parameter_groups
 from tests.models.tiny import architectures
 

@@ -17,7 +17,7 @@ from transformers.optimization import (
     get_wsd_schedule,
 )
 
-from lmcourse.training.optimizers.sgd import SGD
+from lmcourse.training.optimizers.rules import SGD
 from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStableDecay
 
 

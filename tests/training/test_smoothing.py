@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmcourse.training.smoothing import running_mean
+from lmcourse.training.metrics import running_mean
 
 VALUES = np.random.default_rng(0).normal(size=57)
 

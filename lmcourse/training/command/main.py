@@ -14,8 +14,7 @@ from rich.console import Console
 
 from lmcourse.device import best_device
 from lmcourse.errors import CourseError
-from lmcourse.training.callbacks.progress_bar import ProgressBar
-from lmcourse.training.callbacks.tensorboard import TensorBoard
+from lmcourse.training.callbacks import ProgressBar, TensorBoard
 from lmcourse.training.command import summary
 from lmcourse.training.command.arguments import parse
 from lmcourse.training.command.cost_estimate import estimate_cost

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.optim import AdamW, Optimizer
 from torch.optim.optimizer import ParamsT
 
-from lmcourse.training.optimizers.base import BaseOptimizer, Group
+from lmcourse.training.optimizers.rules import BaseOptimizer, Group
 
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
 """a, b and c: chosen to raise small singular values fast; large ones end between 0.7 and 1.2, not at 1."""

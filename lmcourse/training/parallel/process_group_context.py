@@ -1,35 +1,54 @@
-"""Collective operations of a training step on the device mesh."""
+"""Collective operations of a training step on the device mesh, for tensors that are sharded over it (DTensor)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from jaxtyping import Float
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 from torch.nn.parallel import DistributedDataParallel
 
 from lmcourse.errors import CourseError
 from lmcourse.training.config import TrainingConfig
-from lmcourse.training.distributed_context import DistributedContext
-from lmcourse.training.parallel.gradients import (
-    group_by_mesh,
-    group_by_shard_count,
-    reduce_partial_grad,
-    scale_gradients,
-)
-from lmcourse.training.parallel.mesh import make_mesh
-from lmcourse.training.parallel.parallelize import parallelize
+from lmcourse.training.optimizers.muon import Muon
+from lmcourse.training.optimizers.rules import Group
+from lmcourse.training.parallel.parallelize import make_mesh, parallelize
 from lmcourse.training.parallel.pipeline_parallel import ModelStage
-from lmcourse.training.parallel.sharded_muon import ShardedMuon
-from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.parallelism import DistributedContext, Parallelism
 
 T = TypeVar("T")
+
+
+class ShardedMuon(Muon):
+    """Muon whose momentum is sharded as its matrix is.
+
+    To make a matrix orthogonal takes all of it. So every process gathers it, computes the same products as the others,
+    and keeps its shard of the result.
+    """
+
+    def average(self, gradient: Tensor, state: dict[str, Any], group: Group) -> Float[Tensor, "m n"]:
+        """As in `Muon`, gathered."""
+        x = super().average(gradient, state, group)
+        return x.full_tensor() if isinstance(x, DTensor) else x
+
+    def descend(self, w: Tensor, parts: Sequence[Float[Tensor, "m n"]], group: Group) -> None:
+        """As in `Muon`, with this process's shard."""
+        if not isinstance(w, DTensor):
+            super().descend(w, parts, group)
+            return
+        [whole] = parts  # matrices that are sharded are not fused
+        copies = [Replicate()] * w.device_mesh.ndim
+        shard = DTensor.from_local(whole, w.device_mesh, copies, run_check=False).redistribute(placements=w.placements)
+        w.to_local().mul_(1 - group["lr"] * group["weight_decay"])
+        w.to_local().add_(shard.to_local(), alpha=-self.rate(whole, group))
 
 
 class ProcessGroupContext(DistributedContext):
@@ -74,8 +93,11 @@ class ProcessGroupContext(DistributedContext):
         return part, call
 
     def group_by_mesh(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-        """See `gradients.group_by_mesh`."""
-        return group_by_mesh(parameters)
+        """As torch's operations on lists need them: those with one mesh, those with another, and those with none."""
+        groups: dict[DeviceMesh | None, list[nn.Parameter]] = {}
+        for parameter in parameters:
+            groups.setdefault(parameter.device_mesh if isinstance(parameter, DTensor) else None, []).append(parameter)
+        return list(groups.values())
 
     def local_part(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
         """As `torch.distributed.checkpoint` finds it; a tensor that is not sharded is whole on every process."""
@@ -133,3 +155,34 @@ class ProcessGroupContext(DistributedContext):
     def make_error(self, message: str) -> BaseException:
         """The error on rank 0, a silent exit on the others."""
         return CourseError(message) if self.is_main else SystemExit(2)
+
+
+def reduce_partial_grad(parameter: nn.Parameter) -> None:
+    """Sum a gradient over processes where DTensor has not yet (`Partial`), as for norms under sequence parallelism."""
+    if isinstance(parameter, DTensor) and isinstance(parameter.grad, DTensor):
+        parameter.grad = parameter.grad.redistribute(placements=parameter.placements)
+
+
+def group_by_shard_count(parameters: Sequence[nn.Parameter]) -> dict[int, list[Tensor]]:
+    """This process's shards of the gradients, by the number of shards that each gradient is divided into."""
+    groups: dict[int, list[Tensor]] = {}
+    for gradient in (p.grad for p in parameters):
+        if isinstance(gradient, DTensor):
+            mesh, placements = gradient.device_mesh, gradient.placements
+            shards = [mesh.size(dim) for dim, placement in enumerate(placements) if not placement.is_replicate()]
+            groups.setdefault(math.prod(shards), []).append(gradient.to_local())
+        elif gradient is not None:
+            groups.setdefault(1, []).append(gradient)
+    return groups
+
+
+def scale_gradients(parameters: Sequence[nn.Parameter], factor: Tensor) -> None:
+    """Multiply gradients, in place, by a scalar of at most 1: what is larger counts as 1.
+
+    As torch's `clip_grads_with_norm_` does, but on each process's shards: DTensor would ask for every gradient how the
+    product is to be sharded.
+    """
+    gradients = (p.grad for p in parameters if p.grad is not None)
+    shards = [gradient.to_local() if isinstance(gradient, DTensor) else gradient for gradient in gradients]
+    if shards:
+        torch._foreach_mul_(shards, factor.clamp(max=1.0))

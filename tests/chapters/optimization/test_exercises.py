@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lmcourse.chapters.optimization import exercises
 from lmcourse.chapters.optimization.exercises.rules import AdaGradRule, AdamRule, MomentumRule
-from lmcourse.training.optimizers import adagrad, adam, adamw, sgd
+from lmcourse.training.optimizers import rules
 
 
 def bowl(d: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -75,11 +75,11 @@ def test_the_noise_is_that_of_drawing(replacement: bool) -> None:
 
 
 OPTIMIZERS: list[tuple[Callable[..., Any], Callable[..., Any], dict[str, Any]]] = [
-    (exercises.Momentum.reference, sgd.SGD, {"lr": 0.1, "momentum": 0.9}),
-    (exercises.Momentum.reference, sgd.SGD, {"lr": 0.1, "momentum": 0.8, "nesterov": True}),
-    (exercises.AdaGrad.reference, adagrad.AdaGrad, {"lr": 0.1}),
-    (exercises.Adam.reference, adam.Adam, {"lr": 0.1, "betas": (0.8, 0.95)}),
-    (exercises.AdamW.reference, adamw.AdamW, {"lr": 0.1, "weight_decay": 0.3}),
+    (exercises.Momentum.reference, rules.SGD, {"lr": 0.1, "momentum": 0.9}),
+    (exercises.Momentum.reference, rules.SGD, {"lr": 0.1, "momentum": 0.8, "nesterov": True}),
+    (exercises.AdaGrad.reference, rules.AdaGrad, {"lr": 0.1}),
+    (exercises.Adam.reference, rules.Adam, {"lr": 0.1, "betas": (0.8, 0.95)}),
+    (exercises.AdamW.reference, rules.AdamW, {"lr": 0.1, "weight_decay": 0.3}),
     (exercises.Momentum.reference, MomentumRule, {"lr": 0.1, "nesterov": True}),
     (exercises.AdaGrad.reference, AdaGradRule, {"lr": 0.1, "eps": 0.01}),
     (exercises.Adam.reference, AdamRule, {"lr": 0.1}),

@@ -13,8 +13,7 @@ import pytest
 from rich.console import Console
 from rich.control import strip_control_codes
 
-from lmcourse.training.callbacks.progress_bar import ProgressBar, steps_to_do
-from lmcourse.training.callbacks.progress_line import STEPS
+from lmcourse.training.callbacks import STEPS, ProgressBar, steps_to_do
 from lmcourse.training.config import TrainingConfig
 from tests.training import runs
 

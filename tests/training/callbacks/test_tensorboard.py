@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from lmcourse.training.callbacks.tensorboard import TensorBoard
+from lmcourse.training.callbacks import TensorBoard
 from lmcourse.training.metrics import read_metrics
 from tests.training import runs
 

@@ -16,7 +16,7 @@ from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, R
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.training.command.model_changes import ModelChanges
 from lmcourse.training.config import TrainingConfig
-from lmcourse.training.parallel.checks import check_divisible
+from lmcourse.training.parallel.parallelize import check_divisible
 from lmcourse.training.parallelism import Parallelism
 
 TENSOR, SEQUENCE = Parallelism(tensor_parallel=4), Parallelism(tensor_parallel=4, sequence_parallel=True)

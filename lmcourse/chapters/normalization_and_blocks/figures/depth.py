@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.training.smoothing import running_mean
+from lmcourse.training.metrics import running_mean
 
 COLOURS = {
     "pre": PALETTE["blue"],

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.training.smoothing import running_mean
+from lmcourse.training.metrics import running_mean
 
 _COLOURS = (PALETTE["vermilion"], PALETTE["blue"], PALETTE["green"], PALETTE["purple"])
 

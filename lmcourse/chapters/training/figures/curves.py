@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.training.metrics import Record
-from lmcourse.training.smoothing import running_mean
+from lmcourse.training.metrics import Record, running_mean
 
 _COLOURS = [PALETTE[name] for name in ("vermilion", "blue", "green", "orange")]
 _STYLES = ("o-", "s-", "^-", "D-")

@@ -1,4 +1,6 @@
-"""Progress of a run: a bar in a terminal, a line every few seconds elsewhere.
+"""Callbacks, called with the record of every step: a progress bar, and scalars for TensorBoard.
+
+In a terminal there is a bar, elsewhere a line every few seconds:
 
 ━━━━━━━━━━━━━━━━━━━━╸━━━━━━━━━━━━━━━━━━━   1,200/2,000 steps, 0:00:21 left
 smoothed loss 2.134 · validation 2.201 · 5,130 tokens/s · MFU 41.2%
@@ -9,23 +11,62 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task
 from rich.text import Text
 
-from lmcourse.training.callbacks.progress_line import ProgressLine
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import Record
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+log = logging.getLogger(__name__)
 
 REFRESHES_PER_SECOND = 2
 """Per second. Drawing takes some milliseconds in which nothing is learned."""
 
+FLUSH_SECONDS = 10
+"""What is written reaches the file after this time at the latest."""
+
 LINE_SECONDS = 10.0
 """Between two lines where there is no bar."""
+
+
+MEAN_STEPS = 20
+"""Over how many steps the loss is averaged."""
+
+
+class ProgressLine:
+    """Running state of the progress text: recent losses and the last validation loss."""
+
+    def __init__(self) -> None:
+        self._losses: deque[float] = deque(maxlen=MEAN_STEPS)
+        self._validation: float | None = None
+
+    def update(self, record: Record) -> None:
+        """Update with the record of a step."""
+        self._losses.append(record["loss"])
+        self._validation = record.get("validation_loss", self._validation)
+
+    def format(self, record: Record) -> str:
+        """The mean training loss of the last steps, the last validation loss, tokens/s and MFU of this step: what is
+        known of them. Losses are in nats per token."""
+        mean, count = sum(self._losses) / len(self._losses), len(self._losses)
+        parts = [f"loss {mean:.3f} (mean of {count} step{'s' * (count > 1)})"]
+        if self._validation is not None:
+            parts.append(f"validation {self._validation:.3f}")
+        parts.append(f"{record['tokens_per_second']:,.0f} tokens/s")
+        if "mfu" in record:
+            parts.append(f"MFU {record['mfu']:.1%}")
+        return " · ".join(parts)
 
 
 class ProgressBar:
@@ -137,3 +178,52 @@ class _LogAboveBar(logging.Handler):
         """Print a message, with its level if it is a warning or worse."""
         level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
         self.console.print(Text(level + record.getMessage()), soft_wrap=True)
+
+
+class TensorBoard:
+    """A callback that writes one scalar per number of a record, with its name, against the step.
+
+    A run that goes on after a checkpoint takes back the steps it does again: TensorBoard shows each once. Where the
+    package is missing, a line says so, and nothing is written.
+
+    Args:
+        folder: of the event files; `tensorboard --logdir FOLDER` shows them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._writer: SummaryWriter | None = None
+        self._installed = _is_installed()
+        if not self._installed:
+            log.warning('nothing is written for TensorBoard: it is not installed (pip install "lmcourse[tensorboard]")')
+
+    def __call__(self, record: Record) -> None:
+        """Write a step."""
+        if not self._installed:
+            return
+        if self._writer is None:
+            self._writer = _open(self.folder, first=record["step"])
+        for name, value in record.items():
+            if name != "step" and isinstance(value, int | float):
+                self._writer.add_scalar(name, value, record["step"])
+
+    def __enter__(self) -> TensorBoard:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _is_installed() -> bool:
+    try:
+        import torch.utils.tensorboard  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _open(folder: Path, first: int) -> SummaryWriter:
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(folder), purge_step=first, flush_secs=FLUSH_SECONDS)
