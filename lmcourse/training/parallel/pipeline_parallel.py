@@ -21,7 +21,7 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.embedding import Embedding
 from lmcourse.training.config import TrainingConfig
-from lmcourse.training.parallel.process_group_context import reduce_partial_grad
+from lmcourse.training.parallel.tensor_parallel import reduce_partial_grad
 from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import accumulate_gradients, mean_loss

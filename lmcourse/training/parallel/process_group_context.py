@@ -22,6 +22,7 @@ from lmcourse.training.optimizers.muon import Muon
 from lmcourse.training.optimizers.rules import Group
 from lmcourse.training.parallel.parallelize import make_mesh, parallelize
 from lmcourse.training.parallel.pipeline_parallel import ModelStage
+from lmcourse.training.parallel.tensor_parallel import reduce_partial_grad
 from lmcourse.training.parallelism import DistributedContext, Parallelism
 
 T = TypeVar("T")
@@ -155,12 +156,6 @@ class ProcessGroupContext(DistributedContext):
     def make_error(self, message: str) -> BaseException:
         """The error on rank 0, a silent exit on the others."""
         return CourseError(message) if self.is_main else SystemExit(2)
-
-
-def reduce_partial_grad(parameter: nn.Parameter) -> None:
-    """Sum a gradient over processes where DTensor has not yet (`Partial`), as for norms under sequence parallelism."""
-    if isinstance(parameter, DTensor) and isinstance(parameter.grad, DTensor):
-        parameter.grad = parameter.grad.redistribute(placements=parameter.placements)
 
 
 def group_by_shard_count(parameters: Sequence[nn.Parameter]) -> dict[int, list[Tensor]]:

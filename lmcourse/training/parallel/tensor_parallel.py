@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import Placement, Replicate, Shard
+from torch.distributed.tensor import DTensor, Placement, Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     ParallelStyle,
@@ -122,3 +122,9 @@ def _set_local_heads(attention: Attention, processes: int) -> None:
     attention.heads //= processes
     attention.kv_heads //= processes
     attention.qk_transform.heads = [attention.heads, attention.kv_heads]
+
+
+def reduce_partial_grad(parameter: nn.Parameter) -> None:
+    """Sum a gradient over processes where DTensor has not yet (`Partial`), as for norms under sequence parallelism."""
+    if isinstance(parameter, DTensor) and isinstance(parameter.grad, DTensor):
+        parameter.grad = parameter.grad.redistribute(placements=parameter.placements)

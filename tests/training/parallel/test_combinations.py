@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from lmcourse.training.parallel.split_linear import find_fused, split_tensor
+from lmcourse.training.parallel.split_linear import find_fused
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
-from tests.training.parallel.together import all_returned, together, trainer
+from tests.training.parallel.together import all_returned, split_tensor, together, trainer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

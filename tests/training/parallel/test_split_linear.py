@@ -1,43 +1,53 @@
-"""Matrices that lie in one are taken apart without a change to what they compute."""
+"""A fused layer that is split computes the same, and checkpoints have the same tensors of both."""
 
 from __future__ import annotations
 
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
-from lmcourse.training.parallel.split_linear import find_fused, split_tensor, unfuse
-from tests.training.parallel.together import MODELS, model
+from lmcourse.training.checkpoint_format import load_optimizer, load_weights, write_checkpoint
+from lmcourse.training.parallel.split_linear import find_fused, unfuse
+from tests.training.parallel.together import model
+
+TOKENS = torch.arange(12)[None]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_it_computes_the_same_with_the_same_weights(name: str) -> None:
+def updated(whole: nn.Module) -> torch.optim.Optimizer:
+    """The optimizer of a model after one update, which changes biases too."""
+    optimizer = torch.optim.AdamW(whole.parameters(), lr=0.1)
+    whole(TOKENS).square().mean().backward()
+    optimizer.step()
+    return optimizer
+
+
+@pytest.mark.parametrize("name", ["modern", "Qwen 3", "untied GPT-2"])
+def test_it_computes_the_same_and_is_stored_as_the_fused_layer(name: str, tmp_path: Path) -> None:
     whole = model(name)
-    with torch.no_grad():
-        for parameter in whole.parameters():
-            parameter += torch.randn_like(parameter) / 10  # biases too
-    apart = deepcopy(whole)
-    cuts = find_fused(whole)
-    unfuse(apart, cuts)
-    tokens = torch.arange(12)[None]
-    torch.testing.assert_close(apart(tokens), whole(tokens), rtol=1e-5, atol=1e-5)
-    expected = {part: value for n, p in whole.named_parameters() for part, value in split_tensor(n, p, cuts)}
-    found = dict(apart.named_parameters())
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[part], expected[part]) for part in found)
-    assert find_fused(apart) == cuts
+    optimizer = updated(whole)
+    apart, fused = deepcopy(whole), find_fused(whole)
+    unfuse(apart, fused)
+    torch.testing.assert_close(apart(TOKENS), whole(TOKENS), rtol=1e-5, atol=1e-5)
+    assert find_fused(apart) == fused
 
+    facts = {"step": 1, "training": {}, "model": None}
+    write_checkpoint(tmp_path / "whole", whole, optimizer, {}, facts)
+    blank = model(name)
+    unfuse(blank, fused)
+    load_weights(tmp_path / "whole", blank)
+    assert all(torch.equal(p, q) for p, q in zip(apart.parameters(), blank.parameters(), strict=True))
+    loaded = torch.optim.AdamW(blank.parameters())
+    load_optimizer(tmp_path / "whole", blank, loaded)
+    assert {state["step"].item() for state in loaded.state.values()} == {1.0}
 
-def test_pieces_are_views_and_a_number_belongs_to_all() -> None:
-    """Who reads a checkpoint into the pieces has read it into the whole."""
-    cuts = {"a.qkv": {"q": 2, "k": 1, "v": 1}}
-    weight = torch.zeros(4, 3)
-    for number, (_, piece) in enumerate(split_tensor("a.qkv.weight", weight, cuts), start=1):
-        piece.fill_(number)
-    assert weight[:, 0].tolist() == [1, 1, 2, 3]
-    step = torch.tensor(5.0)
-    assert [name for name, value in split_tensor("a.qkv.weight", step, cuts) if value is step] == [
-        f"a.qkv.{part}.weight" for part in ("q", "k", "v")
-    ]
-    assert list(split_tensor("a.out.weight", weight, cuts)) == [("a.out.weight", weight)]
+    write_checkpoint(tmp_path / "apart", blank, loaded, {}, facts)
+    again = model(name)
+    load_weights(tmp_path / "apart", again)
+    moments = torch.optim.AdamW(again.parameters())
+    load_optimizer(tmp_path / "apart", again, moments)
+    for p, q in zip(whole.parameters(), again.parameters(), strict=True):
+        assert torch.equal(p, q)
+        assert all(torch.equal(value, moments.state[q][key]) for key, value in optimizer.state[p].items())

@@ -18,14 +18,14 @@ from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.parallel.process_group_context import ProcessGroupContext
-from lmcourse.training.parallel.split_linear import find_fused, split_tensor
+from lmcourse.training.parallel.split_linear import find_fused
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism, make_context
 from lmcourse.training.precision import MixedPrecision, Precision
 from lmcourse.training.state import seed_all
 from lmcourse.training.step import accumulate_gradients
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
-from tests.training.parallel.together import all_returned, model, together, trainer
+from tests.training.parallel.together import all_returned, model, split_tensor, together, trainer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed.checkpoint._fsspec_filesystem  # which torch imports when it first saves
+from torch import Tensor
 
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
@@ -23,6 +24,7 @@ from lmcourse.nn.position_bias import AlibiConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
 from lmcourse.training.parallel.process_group import process_group
+from lmcourse.training.parallel.split_linear import FusedLinears
 from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
@@ -137,3 +139,13 @@ def trainer(folder: Path, parallel: Parallelism, name: str = "modern", **changes
     }
     config = replace(runs.BASE, parallel=parallel, **{**plain, **changes})
     return Trainer(model(name), config, runs.text(), folder, validation=runs.text(180))
+
+
+def split_tensor(name: str, value: Tensor, fused: FusedLinears) -> Iterator[tuple[str, Tensor]]:
+    """A tensor of a parameter's shape, under the names that the parameter has in a model after `unfuse`."""
+    layer, _, leaf = name.rpartition(".")
+    if layer not in fused:
+        yield name, value
+        return
+    parts = value.split(list(fused[layer].values()))
+    yield from ((f"{layer}.{part}.{leaf}", rows) for part, rows in zip(fused[layer], parts, strict=True))

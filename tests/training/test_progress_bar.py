@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from rich.control import strip_control_codes
 
-from lmcourse.training.callbacks import STEPS, ProgressBar, steps_to_do
+from lmcourse.training.callbacks import MEAN_STEPS, ProgressBar, steps_to_do
 from lmcourse.training.config import TrainingConfig
 from tests.training import runs
 
@@ -68,7 +68,7 @@ def test_a_terminal_shows_a_bar_with_all_numbers(terminal: Console) -> None:
 
 def test_the_line_fits_an_ordinary_terminal(terminal: Console) -> None:
     with ProgressBar(CONFIG, console=terminal) as bar:
-        for step in range(STEPS):
+        for step in range(MEAN_STEPS):
             bar(record(step + 1, validation_loss=2.25, mfu=0.4118, loss=2.0))
     assert all(len(line) <= 80 for line in written(terminal).splitlines())
 
