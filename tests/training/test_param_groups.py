@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 import torch
 from torch import nn
-from transformers.trainer_pt_utils import get_parameter_names
 
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
@@ -18,25 +15,27 @@ from lmcourse.training.param_groups import matrix_groups, parameter_groups
 from tests.models.tiny import architectures
 
 
-@cache
-def models() -> dict[str, TransformerConfig]:
-    return architectures()
-
-
-@pytest.mark.parametrize("name", models())
-def test_every_parameter_is_in_one_group_and_matrices_decay(name: str) -> None:
+def on_meta(config: TransformerConfig) -> Transformer:
     with torch.device("meta"):
-        model = Transformer(models()[name])
-    decaying, others = parameter_groups(model, 0.1)
-    assert (decaying["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
-    both = [*decaying["params"], *others["params"]]
-    assert len(both) == len(set(both))
-    assert set(both) == set(model.parameters())
-    # Trainer's rule: all but what belongs to a norm or is called a bias. The biases of attention scores are no biases.
-    named = dict(model.named_parameters(remove_duplicate=False))
-    theirs = get_parameter_names(model, [Norm], [r"(^|\.)bias$"])
-    assert {id(p) for p in decaying["params"]} == {id(named[key]) for key in theirs}
-    assert all(p.dim() >= 2 for p in decaying["params"])
+        return Transformer(config)
+
+
+@pytest.mark.prove
+def test_matrices_of_every_architecture_decay_as_in_transformers() -> None:
+    """Trainer's rule: all but what belongs to a norm or is called a bias. The biases of attention scores are none."""
+    from transformers.trainer_pt_utils import get_parameter_names
+
+    for name, config in architectures().items():
+        model = on_meta(config)
+        decaying, others = parameter_groups(model, 0.1)
+        assert (decaying["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
+        both = [*decaying["params"], *others["params"]]
+        assert len(both) == len(set(both)), name
+        assert set(both) == set(model.parameters()), name
+        named = dict(model.named_parameters(remove_duplicate=False))
+        theirs = get_parameter_names(model, [Norm], [r"(^|\.)bias$"])
+        assert {id(p) for p in decaying["params"]} == {id(named[key]) for key in theirs}, name
+        assert all(p.dim() >= 2 for p in decaying["params"]), name
 
 
 def test_a_tied_matrix_is_in_the_optimizer_once() -> None:
@@ -68,22 +67,23 @@ def test_a_negative_decay_is_refused() -> None:
         parameter_groups(nn.Linear(1, 1), -0.1)
 
 
-@pytest.mark.parametrize("name", models())
-def test_muon_gets_the_matrices_of_the_blocks(name: str) -> None:
+def test_muon_gets_the_matrices_of_the_blocks() -> None:
     """None of an embedding, a head or a norm; fused ones with the rows of their parts."""
-    with torch.device("meta"):
-        model = Transformer(models()[name])
-    groups = matrix_groups(model)
-    weights = [p for group in groups for p in group["params"]]
-    assert len(weights) == len(set(weights))
-    others = [m for m in model.modules() if isinstance(m, Embedding | Head | Norm | nn.Embedding)]
-    assert not set(weights) & {p for module in others for p in module.parameters()}
-    assert {id(p) for p in weights} == {id(m.weight) for m in model.blocks.modules() if isinstance(m, nn.Linear)}
-    assert all(sum(group["rows"]) == len(p) for group in groups if group["rows"] for p in group["params"])
-    layer = models()[name].layers[0]
-    heads, keys = layer.attention.heads, layer.attention.key_heads
-    width = layer.attention.head_width(models()[name].d_model)
-    assert (heads * width, keys * width, keys * width) in {group["rows"] for group in groups}
+    for name in ("gpt-2", "bloom-560m", "falcon-7b", "qwen3-8b", "gemma-3-1b", "nano"):
+        config = architectures()[name]
+        model = on_meta(config)
+        groups = matrix_groups(model)
+        weights = [p for group in groups for p in group["params"]]
+        assert len(weights) == len(set(weights)), name
+        others = [m for m in model.modules() if isinstance(m, Embedding | Head | Norm | nn.Embedding)]
+        assert not set(weights) & {p for module in others for p in module.parameters()}, name
+        matrices = {id(m.weight) for m in model.blocks.modules() if isinstance(m, nn.Linear)}
+        assert {id(p) for p in weights} == matrices, name
+        assert all(sum(group["rows"]) == len(p) for group in groups if group["rows"] for p in group["params"]), name
+        attention = config.layers[0].attention
+        width = attention.head_width(config.d_model)
+        parts = (attention.heads * width, attention.key_heads * width, attention.key_heads * width)
+        assert parts in {group["rows"] for group in groups}, name
 
 
 def test_a_model_without_blocks_has_nothing_for_muon() -> None:

@@ -10,12 +10,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler
-from transformers.optimization import (
-    get_constant_schedule_with_warmup,
-    get_cosine_schedule_with_warmup,
-    get_cosine_with_min_lr_schedule_with_warmup,
-    get_wsd_schedule,
-)
 
 from lmcourse.training.optimizers.rules import SGD
 from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStableDecay
@@ -37,21 +31,28 @@ def ours(schedule: Schedule, steps: int) -> list[float]:
     return [schedule(step) for step in range(steps)]
 
 
-@pytest.mark.parametrize(("warmup_steps", "steps"), [(0, 30), (1, 30), (10, 30), (29, 30), (30, 30)])
+@pytest.mark.prove
+@pytest.mark.parametrize(("warmup_steps", "steps"), [(0, 30), (10, 30), (30, 30)])
 class TestAgainstTransformers:
     """Theirs warm up from 0, so ours is one step ahead until the warm-up is over."""
 
     def test_warm_up(self, warmup_steps: int, steps: int) -> None:
+        from transformers.optimization import get_constant_schedule_with_warmup
+
         theirs = factors(lambda o: get_constant_schedule_with_warmup(o, warmup_steps), steps + 6)
         assert ours(Constant(warmup_steps), steps + 5) == pytest.approx(theirs[1:], rel=1e-15)
 
     def test_cosine(self, warmup_steps: int, steps: int) -> None:
+        from transformers.optimization import get_cosine_schedule_with_warmup
+
         theirs = factors(lambda o: get_cosine_schedule_with_warmup(o, warmup_steps, steps), steps)
         got = ours(Cosine(steps, warmup_steps), steps)
         assert got[warmup_steps:] == pytest.approx(theirs[warmup_steps:], rel=1e-14)
         assert got[: max(warmup_steps - 1, 0)] == pytest.approx(theirs[1:warmup_steps], rel=1e-15)
 
     def test_cosine_with_a_floor(self, warmup_steps: int, steps: int) -> None:
+        from transformers.optimization import get_cosine_with_min_lr_schedule_with_warmup
+
         theirs = factors(
             lambda o: get_cosine_with_min_lr_schedule_with_warmup(o, warmup_steps, steps, min_lr_rate=0.1), steps
         )
@@ -59,12 +60,13 @@ class TestAgainstTransformers:
             theirs[warmup_steps:], rel=1e-14
         )
 
-    @pytest.mark.parametrize("shape", ["linear", "1-sqrt"])
-    @pytest.mark.parametrize("min_lr_ratio", [0.0, 0.1])
-    @pytest.mark.parametrize("decay_steps", [0, 1, 12])
+    @pytest.mark.parametrize(("shape", "min_lr_ratio"), [("linear", 0.1), ("1-sqrt", 0.0)])
+    @pytest.mark.parametrize("decay_steps", [0, 12])
     def test_warm_up_stable_decay(
         self, warmup_steps: int, steps: int, shape: Any, min_lr_ratio: float, decay_steps: int
     ) -> None:
+        from transformers.optimization import get_wsd_schedule
+
         decay_steps = min(decay_steps, steps - warmup_steps)
         theirs = factors(
             lambda o: get_wsd_schedule(

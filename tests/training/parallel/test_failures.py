@@ -20,7 +20,7 @@ from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from tests.training import runs
 from tests.training.parallel.together import Ended, all_returned, together, trainer
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 
 TWO = Parallelism(data_parallel=2)
 CPU = torch.device("cpu")

@@ -21,6 +21,8 @@ from lmcourse.errors import CourseError
 from lmcourse.training.parallel.simulated import simulate
 from lmcourse.training.parallel.together import RUNNER, together
 
+pytestmark = pytest.mark.prove
+
 
 def _everything(worker: Any, x: Tensor) -> list[Any]:
     """Messages of several dtypes and shapes, one of them empty, and every collective."""

@@ -20,7 +20,7 @@ from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from tests.training import runs
 from tests.training.parallel.together import MODELS, Ended, all_returned, together, trainer
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 
 Settings = dict[str, Any]
 Alone = Callable[..., Path]

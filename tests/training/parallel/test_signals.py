@@ -29,6 +29,7 @@ from tests.training import runs
 from tests.training.parallel.together import all_returned, together
 
 pytestmark = [
+    pytest.mark.prove,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
 ]

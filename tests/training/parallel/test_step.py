@@ -27,7 +27,7 @@ from lmcourse.training.trainer import Trainer
 from tests.training import runs
 from tests.training.parallel.together import all_returned, model, split_tensor, together, trainer
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 
 CPU = torch.device("cpu")
 TWO = Parallelism(data_parallel=2)

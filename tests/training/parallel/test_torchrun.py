@@ -13,7 +13,7 @@ from lmcourse.errors import CourseError
 from lmcourse.training.command.main import main
 from tests.training import runs
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 
 
 def flags(folder: Path, text: Path, *more: str) -> list[str]:
