@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import keyword
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save
 
+from lmcourse.atomic import write_all
 from lmcourse.collect import package
-from lmcourse.collect.answers import Answer, judge, printed_notebooks, read_notebook
-from lmcourse.collect.files import check_unchanged, formatted, write_files
 from lmcourse.collect.modules import PARTS, Collection, chapters_in_order, module_text, parts_text
+from lmcourse.collect.saved_answers import judge, printed_notebooks, read_notebook
 from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.course import Chapter, available_chapters, find_chapter
 from lmcourse.data import tokenizers
@@ -48,6 +49,10 @@ sys.exit(main(PARTS))
 """
 
 
+RECORD = ".collected.json"
+"""The file with the SHA-256 of each file that was written: what a person changed later is not overwritten."""
+
+
 @dataclass(frozen=True)
 class Row:
     """What became of an exercise.
@@ -55,7 +60,7 @@ class Row:
     Attributes:
         notebook: its number.
         exercise: its name.
-        state: "passes", "wrong" or "missing"; empty if its notebook is not there.
+        state: "passes", "wrong" or "missing"; empty if its notebook was not read.
         package: whose function the package has: "yours", "lent", or "" for none.
         reason: why it is not the learner's, in one line.
     """
@@ -114,7 +119,7 @@ def collect(
     printed = printed_notebooks(list(dict.fromkeys([*own, *needed])), root)
     answers = judge(own, printed, root, options)
     collection = Collection(answers, {chapter: notebook for chapter, (_, notebook) in own.items()}, printed, lend)
-    changed = write_files(formatted(package_files(out.name, collection)), out, force=force)
+    changed = write_files(package_files(out.name, collection), out, force=force)
     return Collected(out, tuple(_rows(collection)), tuple(changed))
 
 
@@ -152,20 +157,73 @@ def package_files(name: str, collection: Collection) -> dict[str, bytes]:
 
 
 def _rows(collection: Collection) -> list[Row]:
-    """What became of each exercise of the learner's notebooks, and of what the model needs besides."""
-    rows = [_row(answer, collection) for answer in collection.answers]
-    known = {answer.exercise for answer in collection.answers}
-    for chapter in chapters_in_order(collection):
-        for name, part in collection.parts[chapter].items():
-            if name not in known:
-                origin = part.origin if part.statements else ""
-                rows.append(Row(chapter.number, name, "", origin, part.reason))
+    """Return what became of each exercise of the learner's notebooks, and of what the model needs besides."""
+    judged = {answer.exercise: answer for answer in collection.answers}
+    rows = []
+    for answer in collection.answers:
+        part = collection.parts[answer.chapter].get(answer.exercise)
+        package, reason = (part.origin, part.reason) if part else ("", answer.reason)
+        rows.append(Row(answer.chapter.number, answer.exercise, answer.state, package, reason))
+    for chapter, parts in collection.parts.items():
+        added = (part for name, part in parts.items() if name not in judged)
+        rows += [Row(chapter.number, part.exercise, "", part.origin, part.reason) for part in added]
     return sorted(rows, key=lambda row: row.notebook)
 
 
-def _row(answer: Answer, collection: Collection) -> Row:
-    part = collection.parts[answer.chapter].get(answer.exercise)
-    if part is None:
-        return Row(answer.chapter.number, answer.exercise, answer.state, "", answer.reason)
-    origin = "" if part.origin == "left out" else part.origin
-    return Row(answer.chapter.number, answer.exercise, answer.state, origin, part.reason)
+def check_unchanged(out: Path, files: Mapping[str, bytes] | None = None) -> None:
+    """See that no file in a folder was changed by hand since an earlier call wrote it.
+
+    Args:
+        out: the folder, which need not be there.
+        files: the contents that will replace others, by path; a file that has them already counts as unchanged.
+
+    Raises:
+        CourseError: one was, or there is a file in place of the folder.
+    """
+    if out.exists() and not out.is_dir():
+        raise CourseError(f"{out} is a file: choose another folder with --out")
+    known, files = _read_record(out), files or {}
+    here = {name: (out / name).read_bytes() for name in {**files, **known} if (out / name).is_file()}
+    edited = [name for name, found in here.items() if _digest(found) != known.get(name) and found != files.get(name)]
+    if edited:
+        raise CourseError(
+            f"{', '.join(edited)} in {out} changed since lmcourse collect wrote it: keep it by another --out, or "
+            "overwrite it with --force"
+        )
+
+
+def write_files(files: Mapping[str, bytes], out: Path, *, force: bool = False) -> list[str]:
+    """Write files into a folder, all or none, and return the names of those that changed.
+
+    Files that an earlier call wrote and that are no longer wanted are removed.
+
+    Args:
+        files: contents by path inside the folder.
+        out: the folder, which need not be there.
+        force: overwrite what was changed by hand, too.
+
+    Raises:
+        CourseError: a file was changed by hand, or the folder cannot be written. Then nothing is.
+    """
+    if not force:
+        check_unchanged(out, files)
+    obsolete = [out / name for name in _read_record(out) if name not in files]
+    changed = [name for name in files if not (out / name).is_file() or (out / name).read_bytes() != files[name]]
+    record = json.dumps({name: _digest(content) for name, content in files.items()}, indent=2) + "\n"
+    write_all({**{out / name: files[name] for name in changed}, out / RECORD: record})
+    for path in obsolete:
+        path.unlink(missing_ok=True)
+    return changed
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _read_record(out: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file that was written before; nothing if the record is missing or damaged."""
+    try:
+        record = json.loads((out / RECORD).read_text(encoding="utf-8"))
+        return {str(name): str(digest) for name, digest in record.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}

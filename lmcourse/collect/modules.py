@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lmcourse.collect.answers import Answer, Notebook
-from lmcourse.collect.statements import CannotStandAloneError, Statement, needed
+from lmcourse.collect.saved_answers import Answer, Notebook
+from lmcourse.collect.standalone import CannotStandAloneError, Statement, needed
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.exercises.registry import exercises_of
 
@@ -25,16 +25,17 @@ PARTS = {
 }
 """The functions that the model is made of, and the numbers of the notebooks in which they are written."""
 
-Origin = Literal["yours", "lent", "left out"]
+Origin = Literal["yours", "lent", ""]
+"""The owner of a function; none if it is left out."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A function of the package, or one that could not be taken along.
+    """A function of the package.
 
     Attributes:
         exercise: its name.
-        origin: whose it is.
+        origin: whose it is; empty if it is left out.
         reason: why it is lent or left out, in one line.
         statements: itself, with the imports and helpers that it needs.
         uses: the other exercises that it calls.
@@ -73,8 +74,8 @@ class Collection:
         for name, number in PARTS.items():
             self._add(find_chapter(number), name)
 
-    def _is_taken(self, answer: Answer) -> bool:
-        return answer.state == "passes" or (answer.state == "wrong" and not self.lend)
+    def _is_taken(self, answer: Answer | None) -> bool:
+        return answer is not None and (answer.state == "passes" or (answer.state == "wrong" and not self.lend))
 
     def _add(self, chapter: Chapter, name: str) -> None:
         """Take a function along, and those of the same notebook that it calls."""
@@ -90,17 +91,17 @@ class Collection:
         reason = f"notebook {chapter.number} was not read"
         if answer is not None:
             reason = "not answered" if answer.state == "missing" else answer.reason
-        if answer is not None and self._is_taken(answer):
+        if self._is_taken(answer):
             try:
                 return self._cut(chapter, name, self.own[chapter], "yours", reason)
             except CannotStandAloneError as error:
                 reason = str(error)
         if not self.lend:
-            return Part(name, "left out", reason)
+            return Part(name, "", reason)
         try:
             return self._cut(chapter, name, self.printed[chapter], "lent", reason)
         except CannotStandAloneError as error:
-            return Part(name, "left out", f"{reason}; the course's: {error}")
+            return Part(name, "", f"{reason}; the course's: {error}")
 
     def ordered(self, chapter: Chapter) -> list[Part]:
         """The functions of a notebook in the order of its exercises: one may need another as it is defined."""
@@ -137,28 +138,26 @@ def module_text(chapter: Chapter, parts: Iterable[Part]) -> str:
             else:
                 body.setdefault(statement.text, statement.text)
     title = f'"""Notebook {chapter.number}, {chapter.title}: the answers."""'
-    return "\n\n".join([title, *sorted_imports(imports), *(f"\n{text}" for text in body.values())]) + "\n"
+    return "\n\n".join([title, merged_imports(imports), *(f"\n{text}" for text in body.values())]) + "\n"
 
 
-def sorted_imports(lines: Iterable[str]) -> list[str]:
+def merged_imports(lines: Iterable[str]) -> str:
     """Import statements of one name each, merged by module: those of the standard library, then the others."""
     froms: dict[str, set[str]] = defaultdict(set)
-    whole: set[str] = set()
+    merged: set[str] = set()
     for line in lines:
         words = line.split(maxsplit=3)
         if words[0] == "from":
             froms[words[1]].add(words[3])
         else:
-            whole.add(line)
-    merged = whole | {f"from {module} import {', '.join(sorted(names))}" for module, names in froms.items()}
-    merged.discard("from __future__ import annotations")
-    groups: dict[bool, list[str]] = {True: [], False: []}
-    for line in sorted(merged, key=lambda line: (line.startswith("from"), line)):
-        groups[line.split()[1].split(".")[0] in sys.stdlib_module_names].append(line)
-    blocks = ["\n".join(group) for group in groups.values() if group]
-    if "annotations" in froms.get("__future__", ()):
-        return ["from __future__ import annotations", *blocks]
-    return blocks
+            merged.add(line)
+    merged |= {f"from {module} import {', '.join(sorted(names))}" for module, names in froms.items()}
+
+    def rank(line: str) -> tuple[bool, bool, bool, str]:
+        module = line.split()[1].split(".")[0]
+        return module != "__future__", module not in sys.stdlib_module_names, line.startswith("from"), line
+
+    return "\n".join(sorted(merged, key=rank))
 
 
 def parts_text(package: str, collection: Collection) -> str:
@@ -170,10 +169,10 @@ def parts_text(package: str, collection: Collection) -> str:
     lines = ['"""The functions that the model is made of, by name."""', ""]
     by_module: dict[str, list[str]] = defaultdict(list)
     for name, number in PARTS.items():
-        if found[name].origin != "left out":
+        if found[name].origin:
             by_module[find_chapter(number).topic].append(name)
     lines += [f"from {package}.{topic} import {', '.join(sorted(names))}" for topic, names in sorted(by_module.items())]
-    for name in (name for name in PARTS if found[name].origin == "left out"):
+    for name in (name for name in PARTS if not found[name].origin):
         told = f"{name} of notebook {PARTS[name]} is left out: {found[name].reason}"
         lines += ["", "", f"def {name}(*_):", f"    raise NotImplementedError({told!r})", ""]
     lines += ["", "PARTS = {", *(f'    "{name}": {name},' for name in PARTS), "}", ""]

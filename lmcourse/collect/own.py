@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmcourse.collect.answers import read_notebook
 from lmcourse.collect.modules import PARTS
-from lmcourse.collect.statements import CannotStandAloneError, needed
+from lmcourse.collect.saved_answers import read_notebook
+from lmcourse.collect.standalone import CannotStandAloneError, needed
 from lmcourse.course import find_chapter
 from lmcourse.parity.parts import COURSE_PARTS
 from lmcourse.root import find_root
@@ -17,13 +17,7 @@ from lmcourse.root import find_root
 
 @dataclass(frozen=True)
 class LoadedPart:
-    """A function, and where it is from.
-
-    Attributes:
-        name: of its exercise.
-        function: itself.
-        lent: why it is the course's, in one line; empty if it is the learner's.
-    """
+    """The function of an exercise; `lent` says in one line why it is the course's, or is empty."""
 
     name: str
     function: Callable[..., Any]

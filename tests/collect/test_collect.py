@@ -19,10 +19,9 @@ from torch import Tensor
 
 from lmcourse.cli import main
 from lmcourse.collect import collect
-from lmcourse.collect.answers import Answer, printed_notebooks
-from lmcourse.collect.collect import check_name, package_files
-from lmcourse.collect.files import formatted, write_files
-from lmcourse.collect.modules import PARTS, Collection, sorted_imports
+from lmcourse.collect.collect import package_files, write_files
+from lmcourse.collect.modules import PARTS, Collection
+from lmcourse.collect.saved_answers import Answer, printed_notebooks
 from lmcourse.collect.weights import package_config, package_weights
 from lmcourse.course import available_chapters, find_chapter
 from lmcourse.errors import CourseError
@@ -36,6 +35,8 @@ from lmcourse.models.zoo.styles import llama_like
 from lmcourse.parity.reference import build_reference
 from lmcourse.parity.samples import SAMPLES
 from lmcourse.pretrained import load_pretrained
+
+pytestmark = pytest.mark.prove
 
 WITHOUT_COURSE = "import sys; sys.modules['lmcourse'] = None\n"
 """In front of a program that must run where `import lmcourse` fails."""
@@ -102,11 +103,11 @@ def solved(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     collection = Collection(answers, printed, printed)
     origins = {part.exercise: part for parts in collection.parts.values() for part in parts.values()}
-    left_out = {name: part.reason for name, part in origins.items() if part.origin == "left out"}
+    left_out = {name: part.reason for name, part in origins.items() if not part.origin}
     assert {answer.chapter.number for answer in answers if answer.exercise in left_out} == {"13", "18"}
     assert all("of lmcourse, and your package stands without it" in reason for reason in left_out.values())
     assert {answer.exercise for answer in answers} <= origins.keys()
-    write_files(formatted(package_files("my_transformer", collection)), folder / "my_transformer")
+    write_files(package_files("my_transformer", collection), folder / "my_transformer")
     return folder
 
 
@@ -263,61 +264,3 @@ def test_work_by_hand_is_told_before_anything_is_graded(collected: dict[str, Any
         module.write_text(text, encoding="utf-8")
     with pytest.raises(CourseError, match="no isolation 'hope'"):
         collect(learner, learner / "my_transformer", options=GradingOptions("hope"))
-
-
-# Without grading
-
-
-def collection(course: Path, state: Any, *, lend: bool) -> Collection:
-    """Notebook 11, in which `glu_ffn` alone is in this state, and its answer is wrong."""
-    chapter = find_chapter("11")
-    printed = printed_notebooks([find_chapter(number) for number in set(PARTS.values())], course)
-    own = {chapter: type(printed[chapter])(("import torch\n" + GLU.replace("gated(", "torch.where("),), {"glu_ffn": 0})}
-    return Collection([Answer(chapter, "glu_ffn", state, "0 of 3 points")], own, printed, lend)
-
-
-def test_a_wrong_answer_is_replaced_or_taken_along(course: Path) -> None:
-    chapter = find_chapter("11")
-    lent = collection(course, "wrong", lend=True).parts[chapter]["glu_ffn"]
-    assert (lent.origin, lent.reason) == ("lent", "0 of 3 points")
-    kept = collection(course, "wrong", lend=False)
-    assert kept.parts[chapter]["glu_ffn"].origin == "yours"
-    assert "torch.where" in package_files("mine", kept)["feed_forward.py"].decode()
-
-
-def test_a_missing_answer_that_nobody_lends_says_so_when_it_is_called(course: Path) -> None:
-    names: dict[str, Any] = {}
-    text = package_files("mine", collection(course, "missing", lend=False))["parts.py"].decode()
-    exec(text, names)
-    with pytest.raises(NotImplementedError, match="glu_ffn of notebook 11 is left out: not answered"):
-        names["PARTS"]["glu_ffn"](1, 2)
-
-
-def test_what_an_answer_calls_comes_along_in_the_order_of_the_notebook(course: Path) -> None:
-    """`causal_attention` passes and calls `causal_mask`, which is wrong: the course's takes its place."""
-    chapter = find_chapter("08")
-    printed = printed_notebooks([find_chapter(number) for number in set(PARTS.values())], course)
-    wrong = Answer(chapter, "causal_mask", "wrong", "0 of 2 points")
-    found = Collection([Answer(chapter, "causal_attention", "passes"), wrong], {chapter: printed[chapter]}, printed)
-    assert [(part.exercise, part.origin) for part in found.ordered(chapter)] == [
-        ("causal_mask", "lent"),
-        ("causal_attention", "yours"),
-        ("grouped_query_attention", "lent"),
-    ]
-
-
-@pytest.mark.parametrize("name", ["my-model", "class", "json", "torch", "lmcourse", "2nd"])
-def test_a_name_that_no_package_can_have(name: str) -> None:
-    with pytest.raises(CourseError, match=name):
-        check_name(name)
-
-
-def test_imports_are_merged_and_sorted() -> None:
-    lines = ["from b import y", "import torch", "from b import x", "import math", "import torch", "from math import pi"]
-    assert sorted_imports(lines) == ["import math\nfrom math import pi", "import torch\nfrom b import x, y"]
-
-
-def test_a_model_of_another_style_has_no_package() -> None:
-    for name in ("gpt-2", "gemma-2-9b", "llama-3.1-405b"):
-        with pytest.raises(ValueError, match="this model"):
-            package_config(find_model(name).decoder)

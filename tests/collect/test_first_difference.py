@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmcourse.collect.answers import printed_notebooks
 from lmcourse.collect.modules import PARTS
-from lmcourse.collect.statements import needed
+from lmcourse.collect.saved_answers import printed_notebooks
+from lmcourse.collect.standalone import needed
 from lmcourse.course import find_chapter
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like, llama_like

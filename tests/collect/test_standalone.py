@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmcourse.collect.statements import CannotStandAloneError, needed, read_statements
+from lmcourse.collect.standalone import CannotStandAloneError, needed, read_statements
 
 CELLS = (
     "import math\nfrom einops import einsum, rearrange\nfrom lmcourse.models.zoo import find_model",

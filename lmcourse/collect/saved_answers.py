@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from lmcourse.authoring.problems import read_sources
 from lmcourse.authoring.regions import student_text
@@ -23,14 +23,7 @@ State = Literal["passes", "wrong", "missing"]
 
 @dataclass(frozen=True)
 class Answer:
-    """A learner's answer to an exercise whose answer is a function or a class.
-
-    Attributes:
-        chapter: whose notebook it is in.
-        exercise: what it answers.
-        state: how `lmcourse grade` judges it.
-        reason: what is wrong with it, in one line.
-    """
+    """A learner's function or class for an exercise: how `lmcourse grade` judges it, and what is wrong, in one line."""
 
     chapter: Chapter
     exercise: str
@@ -40,19 +33,20 @@ class Answer:
 
 @dataclass(frozen=True)
 class Notebook:
-    """The code of a notebook, and where its answers are.
-
-    Attributes:
-        cells: its code, cell by cell.
-        places: by exercise, the index of the cell with its answer.
-    """
+    """The code of a notebook, cell by cell, and for each exercise the index of the cell with its answer."""
 
     cells: tuple[str, ...]
     places: dict[str, int]
 
 
+def _notebook(cells: Iterable[tuple[str, str | None]]) -> Notebook:
+    """Code and exercise of each cell. The first cell of an exercise counts: a learner's copy carries the same id."""
+    texts, names = zip(*cells, strict=True)
+    return Notebook(texts, {name: index for index, name in reversed(list(enumerate(names))) if name})
+
+
 def read_notebook(path: Path) -> Notebook:
-    """A saved notebook.
+    """Read a saved notebook.
 
     Raises:
         CourseError: it cannot be read.
@@ -61,32 +55,23 @@ def read_notebook(path: Path) -> Notebook:
         cells = [cell for cell in read_submission(path).cells if cell.cell_type == "code"]
     except UnreadableError as error:
         raise CourseError(str(error)) from None
-    return Notebook(tuple(cell.source for cell in cells), _places([_mark(cell) for cell in cells]))
-
-
-def _mark(cell: Any) -> str | None:
-    said = cell.metadata.get("nbgrader", {})
-    return str(said.get("grade_id")) if said.get("solution") else None
-
-
-def _places(names: Sequence[str | None]) -> dict[str, int]:
-    """The first cell counts: a learner's copy of one carries the same id."""
-    return {name: index for index, name in reversed(list(enumerate(names))) if name}
+    marks = [cell.metadata.get("nbgrader", {}) for cell in cells]
+    names = [str(mark.get("grade_id")) if mark.get("solution") else None for mark in marks]
+    return _notebook(zip((cell.source for cell in cells), names, strict=True))
 
 
 def printed_notebooks(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Notebook]:
-    """The notebooks with the course's own answers, as their sources have them.
+    """Return the notebooks with the course's own answers, from their sources.
 
     Raises:
         CourseError: the course's folder has no `solutions/`, or they have mistakes.
     """
     if not (root / "solutions").is_dir():
         raise CourseError(f"Answers are put to the test beside solutions/, which {root} lacks: collect in a clone.")
-    found = {}
-    for chapter, source in read_sources(chapters, root).items():
-        cells = [cell for cell in source.cells if cell.kind == "code"]
-        found[chapter] = Notebook(tuple(cell.text for cell in cells), _places([cell.exercise for cell in cells]))
-    return found
+    return {
+        chapter: _notebook((cell.text, cell.exercise) for cell in source.cells if cell.kind == "code")
+        for chapter, source in read_sources(chapters, root).items()
+    }
 
 
 def judge(
@@ -95,9 +80,9 @@ def judge(
     root: Path,
     options: GradingOptions | None = None,
 ) -> list[Answer]:
-    """Every answer of these notebooks that is a function or a class, judged as `lmcourse grade` does.
+    """Judge every answer of these notebooks that is a function or a class, as `lmcourse grade` does.
 
-    Notebooks that are as they were handed out are not run.
+    Untouched notebooks are not run.
 
     Raises:
         CourseError: notebooks cannot be graded here, or the grader failed on one.
@@ -112,7 +97,7 @@ def judge(
 
 
 def _started(notebook: Notebook, printed: Notebook) -> bool:
-    """Whether a cell for an answer holds something else than when it was handed out."""
+    """Return True if a cell for an answer differs from the released one."""
     stubs = {name: student_text(printed.cells[place]).strip() for name, place in printed.places.items()}
     return any(notebook.cells[place].strip() != stubs.get(name) for name, place in notebook.places.items())
 
