@@ -1,4 +1,4 @@
-"""Hardware detection: accelerators, processor, memory and disk.
+"""Hardware detection: accelerators, processor and memory.
 
 Everything else takes a device as an argument, or `best_device()` as its default, so that a notebook written
 on a laptop runs unchanged on a GPU. torch is imported inside the functions: asking for the number of cores
@@ -49,31 +49,6 @@ class DetectedAccelerator:
     driver: str | None
 
 
-@dataclass(frozen=True)
-class Hardware:
-    """The hardware of this machine.
-
-    Attributes:
-        accelerators: GPUs that torch can use, in torch's order.
-        cpu: the processor's name.
-        cores: cores this process may use; fewer than the machine's in a container or under a scheduler.
-        memory: bytes of main memory; None where the system does not say.
-        disk_free: bytes free where the current folder is.
-    """
-
-    accelerators: tuple[DetectedAccelerator, ...]
-    cpu: str
-    cores: int
-    memory: int | None
-    disk_free: int
-
-    def __str__(self) -> str:
-        processor = f"{self.cpu}, {self.cores} core{'' if self.cores == 1 else 's'}"
-        if self.memory is not None:
-            processor += f", {gib(self.memory)}"
-        return "; ".join([describe_accelerator(a) for a in self.accelerators] + [processor])
-
-
 def best_device() -> torch.device:
     """The fastest device torch can use here, cuda, else mps, else cpu; or the one that DEVICE names.
 
@@ -110,19 +85,8 @@ def power_limit(index: int = 0) -> float | None:
         return None
 
 
-def describe(folder: str | Path = ".") -> Hardware:
-    """Detect the hardware; free disk is that of `folder`."""
-    return Hardware(
-        accelerators=accelerators(),
-        cpu=cpu_name(),
-        cores=usable_cores(),
-        memory=main_memory(),
-        disk_free=free_disk(folder),
-    )
-
-
 def may_have_gpu() -> bool:
-    """Whether the system shows a GPU that torch might use. Answers at once, where importing torch takes seconds.
+    """Return True if the system shows a GPU that torch might use. Answers at once, where importing torch takes seconds.
 
     Linux has a device file for each driver: NVIDIA's, AMD's (kfd) and that of Windows' subsystem for Linux (dxg).
     """
@@ -166,11 +130,6 @@ def describe_accelerator(accelerator: DetectedAccelerator) -> str:
 def gib(size: int) -> str:
     """Bytes for people, in GiB (2³⁰ bytes)."""
     return f"{size / GIB:.1f} GiB"
-
-
-def free_disk(folder: str | Path) -> int:
-    """Bytes free on the disk that holds a folder."""
-    return shutil.disk_usage(folder).free
 
 
 def usable_cores() -> int:

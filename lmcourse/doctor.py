@@ -79,7 +79,7 @@ def run() -> Iterator[Check]:
         ("kernel", lambda: [check_kernel()]),
         ("nbgrader", lambda: [check_nbgrader()]),
         ("compute", check_compute),
-        ("free disk", lambda: [check_disk(device.free_disk("."))]),
+        ("free disk", lambda: [check_disk(shutil.disk_usage(".").free)]),
         ("bubblewrap", lambda: [check_bubblewrap(sys.platform)]),
         ("chromium", lambda: [check_chromium()]),
     )
@@ -166,16 +166,12 @@ def check_nbgrader() -> Check:
     folders = jupyter_path("labextensions")
     if lab not in get_federated_extensions(folders):
         return Check("nbgrader", "failed", "its JupyterLab extension is missing", INSTALL)
-    disabled = get_page_config(folders, _lab_settings()).get("disabledExtensions", [])
+    settings = str(Path(sys.prefix, "share", "jupyter", "lab", "settings"))
+    disabled = get_page_config(folders, settings).get("disabledExtensions", [])
     # The whole extension, or one of its plugins: "@jupyter/nbgrader:validate-assignment".
     if any(name == lab or name.startswith(f"{lab}:validate") for name in disabled):
         return Check("nbgrader", "failed", "its JupyterLab extension is off", f"`jupyter labextension enable {lab}`")
     return Check("nbgrader", "ok", f"{version('nbgrader')}, Validate is in JupyterLab's toolbar")
-
-
-def _lab_settings() -> str:
-    """Where JupyterLab keeps the settings of this environment."""
-    return str(Path(sys.prefix, "share", "jupyter", "lab", "settings"))
 
 
 def check_compute() -> list[Check]:

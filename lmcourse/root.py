@@ -1,4 +1,4 @@
-"""Find the course's root: the folder that holds `notebooks/` and `nbgrader_config.py`."""
+"""Find the course's root, the folder that holds `notebooks/` and `nbgrader_config.py`; and paths as they are typed."""
 
 from __future__ import annotations
 
@@ -37,3 +37,14 @@ def find_root(named: Path | None = None, here: Path | None = None, checkout: Pat
 def is_root(folder: Path) -> bool:
     """Whether this is the course's folder. A clone without student copies, or without answers, counts too."""
     return (folder / ROOT_MARKER).is_file() and any((folder / name).is_dir() for name in ("notebooks", "solutions"))
+
+
+def typed_path(text: str) -> Path:
+    """The path that somebody typed.
+
+    Raises:
+        CourseError: nothing was typed. To Python that is the current folder, to a person a variable that is not set.
+    """
+    if not text.strip():
+        raise CourseError("a path is empty (is a variable not set?): name it, or write . for the folder you are in")
+    return Path(text)

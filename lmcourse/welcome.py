@@ -7,14 +7,13 @@ progress while the course is open.
 from __future__ import annotations
 
 import json
-import os
 import platform
-import tempfile
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from lmcourse.atomic import write_all
 from lmcourse.course import CHAPTERS
 from lmcourse.progress import ExerciseProgress, NotebookProgress, Progress, read_progress
 
@@ -104,16 +103,9 @@ def write_welcome(notebooks: Path) -> Path:
     """
     page = welcome(notebooks)
     _sign(page)
-    # JupyterLab may be reading the old page: write beside it, then move.
-    handle, name = tempfile.mkstemp(dir=notebooks, prefix=".welcome-", suffix=".new")
-    new = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            json.dump(page, file, indent=1, ensure_ascii=False)
-        new.chmod(0o644)
-        return new.replace(notebooks / NAME)
-    finally:
-        new.unlink(missing_ok=True)
+    path = notebooks / NAME
+    write_all({path: json.dumps(page, indent=1, ensure_ascii=False)})
+    return path
 
 
 def welcome(notebooks: Path) -> dict[str, Any]:

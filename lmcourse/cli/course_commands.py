@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from lmcourse.cli.output import print_json, quiet
 from lmcourse.errors import CourseError
-from lmcourse.paths import typed_path
-from lmcourse.root import find_root
+from lmcourse.root import find_root, typed_path
 
 if TYPE_CHECKING:
     from lmcourse.course import Chapter

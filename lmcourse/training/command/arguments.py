@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from lmcourse.data.corpora import CORPORA
 from lmcourse.errors import CourseError
-from lmcourse.paths import typed_path
+from lmcourse.root import typed_path
 from lmcourse.training.command.resolve_settings import DEFAULTS, RECIPES, SPEEDRUN_PRESETS
 from lmcourse.training.command.settings import SETTINGS, RunSetting, has_default
 
