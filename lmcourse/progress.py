@@ -93,11 +93,6 @@ class Progress:
         """Points that the notebooks here can earn."""
         return sum(notebook.max_points for notebook in self.notebooks)
 
-    @property
-    def problems(self) -> list[str]:
-        """One line for each notebook that cannot be read."""
-        return [notebook.problem for notebook in self.notebooks if notebook.problem]
-
     def to_json(self) -> dict[str, Any]:
         """The same as plain data."""
         notebooks = [notebook.to_json() for notebook in self.notebooks]

@@ -8,23 +8,20 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lmcourse.cli import main
-from lmcourse.cli.generating import as_text
-from lmcourse.data.tokenizers import ByteTokenizer
 from lmcourse.inference.generate import generate
 from lmcourse.inference.weight_only import narrow_weights
 from lmcourse.training.checkpoint_format import MANIFEST, MODEL
 from lmcourse.training.command.trained_model import load_trained_model
 from tests.cli.tiny import FLAGS, STEPS, typed, write_corpus
+
+pytestmark = pytest.mark.prove
 
 
 @pytest.fixture(scope="module")
@@ -110,36 +107,6 @@ def test_the_prompt_may_come_from_stdin(
     expected = answer(capsys, run, "--temperature", "0", prompt="Two é")
     monkeypatch.setattr(sys, "stdin", io.StringIO("Two é"))
     assert answer(capsys, run, "--temperature", "0", prompt="-")["text"] == expected["text"]
-
-
-# Pieces of a text
-
-
-@given(st.binary(max_size=40))
-def test_pieces_together_are_the_text(text: bytes) -> None:
-    """Also of bytes that are no UTF-8."""
-    tokenizer = ByteTokenizer()
-    assert "".join(as_text(tokenizer, list(text))) == tokenizer.decode(list(text))
-
-
-@given(st.text(max_size=20))
-def test_a_character_is_shown_as_a_whole(text: str) -> None:
-    tokenizer = ByteTokenizer()
-    wanted = [character for character in text if character != "\ufffd"]
-    assert list(as_text(tokenizer, tokenizer.encode("".join(wanted)))) == wanted
-
-
-def test_a_piece_does_not_wait_for_the_next_token() -> None:
-    asked: list[int] = []
-
-    def tokens() -> Iterator[int]:
-        for token in "aé".encode():
-            asked.append(token)
-            yield token
-
-    pieces = as_text(ByteTokenizer(), tokens())
-    assert (next(pieces), len(asked)) == ("a", 1)
-    assert (next(pieces), len(asked)) == ("é", 3)
 
 
 # Which checkpoint

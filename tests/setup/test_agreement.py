@@ -12,7 +12,6 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -43,7 +42,7 @@ SYSTEMS = {
     "macos": {"sys_platform": "darwin", "platform_system": "Darwin", "os_name": "posix"},
     "windows": {"sys_platform": "win32", "platform_system": "Windows", "os_name": "nt"},
 }
-EVERYWHERE = list(product(SYSTEMS, PYTHONS))
+CORNERS = [("linux", "3.11"), ("linux", "3.13"), ("macos", "3.12"), ("windows", "3.11"), ("windows", "3.13")]
 
 # The one thing the lock leaves out on purpose; its comments say why.
 LEFT_OUT = "rfc3987-syntax"
@@ -132,11 +131,13 @@ def test_every_line_of_the_lock_is_one_exact_version() -> None:
     assert len(LOCKED) == len(lines), "a package is listed twice"
 
 
-@pytest.mark.parametrize("wanted", asked_for("test"), ids=lambda r: r.name)
-def test_the_lock_holds_what_the_package_asks_for(wanted: Requirement) -> None:
-    line = LOCKED.get(canonicalize_name(wanted.name))
-    assert line is not None, f"{wanted.name} is in pyproject.toml and in no lock"
-    assert wanted.specifier.contains(pinned(line)), f"pyproject.toml asks for {wanted}, the lock has {line}"
+def test_the_lock_holds_what_the_package_asks_for() -> None:
+    lines = {str(wanted): LOCKED.get(canonicalize_name(wanted.name)) for wanted in asked_for("test")}
+    assert [wanted for wanted, line in lines.items() if line is None] == [], "in no lock"
+    wrong = [
+        (w, str(line)) for w, line in lines.items() if line and not Requirement(w).specifier.contains(pinned(line))
+    ]
+    assert wrong == [], "asked for by pyproject.toml, and in the lock"
 
 
 @pytest.mark.parametrize("extra", sorted(PROJECT["optional-dependencies"]))
@@ -146,6 +147,7 @@ def test_an_extra_can_be_added_to_the_locked_course(extra: str) -> None:
         assert line is None or wanted.specifier.contains(pinned(line)), f"extra {extra}: {wanted}, the lock: {line}"
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [("lmcourse", ("parity", "cluster", "site")), ("tests", ("parity", "cluster", "test"))],
@@ -175,7 +177,7 @@ def imported_modules(file: Path) -> set[str]:
 
 
 @pytest.mark.usefixtures("as_locked")
-@pytest.mark.parametrize(("system", "python"), EVERYWHERE)
+@pytest.mark.parametrize(("system", "python"), CORNERS)
 @pytest.mark.parametrize(("lock", "extras"), [(LEARNERS, ()), (LOCKED, ("test",))], ids=["learners", "both locks"])
 def test_the_lock_is_complete_and_nothing_in_it_is_unused(
     lock: dict[str, Requirement], extras: tuple[str, ...], system: str, python: str

@@ -18,7 +18,7 @@ from lmcourse import device, doctor
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("minor", range(9, 16))
+@pytest.mark.parametrize("minor", [10, 11, 13, 14])
 def test_the_pythons_that_pass_are_those_of_pyproject(minor: int) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     allowed = SpecifierSet(project["requires-python"]).contains(f"3.{minor}.1")
@@ -173,6 +173,7 @@ def test_exit_status_and_json(
     assert f"{doctor.MARKS[status]} disk: 1 GiB → make room" in capsys.readouterr().out
 
 
+@pytest.mark.prove
 def test_the_command_prints_one_document() -> None:
     command = [sys.executable, "-m", "lmcourse.doctor", "--json"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

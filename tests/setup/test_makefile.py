@@ -20,9 +20,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MAKE = shutil.which("make")
 
-pytestmark = pytest.mark.skipif(
-    MAKE is None or sys.platform == "win32", reason="needs make (Windows installs with pip)"
-)
+pytestmark = [
+    pytest.mark.prove,
+    pytest.mark.skipif(MAKE is None or sys.platform == "win32", reason="needs make (Windows installs with pip)"),
+]
 
 LOCK = "torch==2.13.0\nserver==1.0\nschema==1.0\n"
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.prove
+
 ROOT = Path(__file__).parents[2]
 NEEDED = ("LICENSE", "README.md", "MANIFEST.in", "nbgrader_config.py", "pyproject.toml", "setup.py")
 
