@@ -11,12 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 Schedule = Callable[[int], float]
 """The factor of the peak learning rate at a step."""
-
-Shape = Literal["linear", "1-sqrt"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ class Cosine:
 
 @dataclass(frozen=True)
 class WarmupStableDecay:
-    """A linear warm-up, a long time at 1, then a short decay (Zhai et al., 2022; Hu et al., 2024, section 4).
+    """A linear warm-up, a long time at 1, then a short linear decay (Zhai et al., 2022; Hu et al., 2024, section 4).
 
     The length of the run need not be known until the decay begins, and one run can be decayed at several points.
 
@@ -72,20 +69,16 @@ class WarmupStableDecay:
         steps: of the whole run; from there on the factor is `min_lr_ratio`.
         warmup_steps: steps until the full rate.
         decay_steps: steps of the decay, at the end.
-        shape: "linear", or "1-sqrt", which falls fast at first (Hägele et al., 2024).
         min_lr_ratio: what the decay goes to.
     """
 
     steps: int
     warmup_steps: int
     decay_steps: int
-    shape: Shape = "linear"
     min_lr_ratio: float = 0.0
 
     def __post_init__(self) -> None:
         _check(self.steps, self.warmup_steps, self.min_lr_ratio, self.decay_steps)
-        if self.shape not in get_args(Shape):
-            raise ValueError(f"there is no decay {self.shape!r}; there are {', '.join(map(repr, get_args(Shape)))}")
 
     def __call__(self, step: int) -> float:
         """The factor at a step, counted from 0."""
@@ -93,8 +86,7 @@ class WarmupStableDecay:
         if step < start:
             return _warm_up(step, self.warmup_steps)
         done = _share(step - start, self.decay_steps)
-        left = 1 - (math.sqrt(done) if self.shape == "1-sqrt" else done)
-        return self.min_lr_ratio + (1 - self.min_lr_ratio) * left
+        return self.min_lr_ratio + (1 - self.min_lr_ratio) * (1 - done)
 
 
 def _warm_up(step: int, warmup_steps: int) -> float:

@@ -60,21 +60,18 @@ class TestAgainstTransformers:
             theirs[warmup_steps:], rel=1e-14
         )
 
-    @pytest.mark.parametrize(("shape", "min_lr_ratio"), [("linear", 0.1), ("1-sqrt", 0.0)])
-    @pytest.mark.parametrize("decay_steps", [0, 12])
-    def test_warm_up_stable_decay(
-        self, warmup_steps: int, steps: int, shape: Any, min_lr_ratio: float, decay_steps: int
-    ) -> None:
+    @pytest.mark.parametrize(("decay_steps", "min_lr_ratio"), [(0, 0.1), (12, 0.0), (12, 0.1)])
+    def test_warm_up_stable_decay(self, warmup_steps: int, steps: int, decay_steps: int, min_lr_ratio: float) -> None:
         from transformers.optimization import get_wsd_schedule
 
         decay_steps = min(decay_steps, steps - warmup_steps)
         theirs = factors(
             lambda o: get_wsd_schedule(
-                o, warmup_steps, decay_steps, steps, decay_type=shape, min_lr_ratio=min_lr_ratio
+                o, warmup_steps, decay_steps, steps, decay_type="linear", min_lr_ratio=min_lr_ratio
             ),
             steps + 5,
         )
-        got = ours(WarmupStableDecay(steps, warmup_steps, decay_steps, shape, min_lr_ratio), steps + 5)
+        got = ours(WarmupStableDecay(steps, warmup_steps, decay_steps, min_lr_ratio), steps + 5)
         assert got[warmup_steps:] == pytest.approx(theirs[warmup_steps:], rel=1e-14)
         assert got[:warmup_steps] == ours(Constant(warmup_steps), warmup_steps)
 
@@ -102,7 +99,6 @@ def test_no_step_is_wasted(data: st.DataObject, steps: int, min_lr_ratio: float)
     for schedule in (
         Cosine(steps, warmup_steps, min_lr_ratio),
         WarmupStableDecay(steps, warmup_steps, decay_steps, min_lr_ratio=min_lr_ratio),
-        WarmupStableDecay(steps, warmup_steps, decay_steps, "1-sqrt", min_lr_ratio),
     ):
         found = ours(schedule, steps)
         assert all(0 < factor <= 1 for factor in found)
@@ -125,7 +121,6 @@ def test_a_schedule_is_what_torch_takes() -> None:
         (lambda: Cosine(10, 2, 1.5), "min_lr_ratio is a share of the full rate, from 0 to 1, not 1.5"),
         (lambda: WarmupStableDecay(10, 6, 5), "a warm-up of 6 and a decay of 5 steps do not fit into a run of 10"),
         (lambda: WarmupStableDecay(10, 6, -1), "a decay of -1"),
-        (lambda: WarmupStableDecay(10, 6, 2, "cubic"), "there is no decay 'cubic'; there are 'linear', '1-sqrt'"),  # type: ignore[arg-type]
     ],
 )
 def test_phases_that_do_not_fit_are_refused(build: Callable[[], Schedule], message: str) -> None:

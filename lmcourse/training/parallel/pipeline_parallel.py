@@ -22,7 +22,7 @@ from lmcourse.nn.context import ForwardContext
 from lmcourse.nn.embedding import Embedding
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.tensor_parallel import reduce_partial_grad
-from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
+from lmcourse.training.parallelism import DistributedContext
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import accumulate_gradients, mean_loss
 
@@ -136,7 +136,7 @@ class Pipeline(nn.Module):
         )
         return distributed.all_reduce_sum(self._broadcast_from_last(mine))
 
-    def mean_loss(self, batch: Batch, precision: MixedPrecision, z_loss: float) -> Tensor:
+    def mean_loss(self, batch: Batch, precision: MixedPrecision, z_loss: float = 0.0) -> Tensor:
         """See `lmcourse.training.step.mean_loss`: one stage after the other, the same result on every stage."""
         index, (rows, seq_len) = self.stage.index, batch.inputs.shape
         x = batch.inputs
@@ -173,17 +173,5 @@ class Pipeline(nn.Module):
         return value
 
 
-@accumulate_gradients.register
-def _(
-    model: Pipeline,
-    batches: Sequence[Batch],
-    precision: MixedPrecision,
-    z_loss: float,
-    distributed: DistributedContext = SINGLE_PROCESS,
-) -> Tensor:
-    return model.accumulate_gradients(batches, precision, z_loss, distributed)
-
-
-@mean_loss.register
-def _(model: Pipeline, batch: Batch, precision: MixedPrecision, z_loss: float = 0.0) -> Tensor:
-    return model.mean_loss(batch, precision, z_loss)
+accumulate_gradients.register(Pipeline, Pipeline.accumulate_gradients)
+mean_loss.register(Pipeline, Pipeline.mean_loss)

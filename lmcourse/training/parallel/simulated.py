@@ -19,19 +19,11 @@ import torch
 from torch import Tensor
 
 from lmcourse.training.parallel import worker as wire
-from lmcourse.training.parallel.worker import Operation, Run
+from lmcourse.training.parallel.worker import CollectiveWorker, Run
 
 __all__ = ["CommunicationError", "simulate"]
 
 Program = Callable[..., Any]
-
-
-SENT = {
-    "all_reduce": wire.all_reduce_sent,
-    "all_gather": wire.all_gather_sent,
-    "reduce_scatter": wire.reduce_scatter_sent,
-}
-"""Bytes that a worker sends in each collective."""
 
 
 class CommunicationError(RuntimeError):
@@ -43,8 +35,9 @@ class WorkerState:
     """What is known of one worker between two attempts to run it.
 
     Attributes:
-        received: what it has been given so far: messages, and results of collectives.
+        received: the messages that it has been given so far.
         posted: its calls of collectives: name, tensor, the other arguments.
+        counted: how many of them `sent_bytes` has.
         waits_for: what it waits for, in words.
         ready: whether that has come.
         last_sent, last_received: the rounds of its last message out and in. It sends one message a round and receives
@@ -53,6 +46,7 @@ class WorkerState:
 
     received: list[Tensor] = field(default_factory=list)
     posted: list[tuple[str, Tensor, Any]] = field(default_factory=list)
+    counted: int = 0
     sent_messages: int = 0
     sent_bytes: int = 0
     last_sent: int = 0
@@ -76,23 +70,6 @@ class Cluster:
     def queue(self, sender: int, to: int) -> deque[tuple[Tensor, int]]:
         """The messages from one worker to another that are not read yet, each with the round in which it arrives."""
         return self.queues.setdefault((sender, to), deque())
-
-    def finish_collective(self, index: int) -> bool:
-        """Give everybody the result of the collective of this number, if all have called it."""
-        if any(len(state.posted) <= index for state in self.states):
-            return False
-        calls = [state.posted[index] for state in self.states]
-        _check_match(calls)
-        name, _, argument = calls[0]
-        parts = [tensor for _, tensor, _ in calls]
-        whole = torch.cat(parts, argument) if name == "all_gather" else wire.reduced(parts, argument[0])
-        for rank, state in enumerate(self.states):
-            if name == "reduce_scatter":
-                state.received.append(wire.share(whole, rank, self.size, argument[1]))
-            else:
-                state.received.append(whole.clone())
-            state.sent_bytes += SENT[name](whole, rank, self.size)
-        return True
 
     def deadlock(self) -> str:
         """Who waits for what, as a sentence."""
@@ -153,47 +130,40 @@ class SimulatedWorker:
             tensor, arrived = queue.popleft()
             self._state.received.append(tensor)
             self._state.last_received = max(self._state.last_received + 1, arrived)
-        return self._next()
+        self._receives += 1
+        return self._state.received[self._receives - 1].clone()
 
     def _wait(self, what: str, ready: Callable[[], bool]) -> None:
         self._state.waits_for, self._state.ready = what, ready
         raise _Waits
 
-    def _next(self) -> Tensor:
-        self._receives += 1
-        return self._state.received[self._receives - 1].clone()
 
-
-class SimulatedCollectiveWorker(SimulatedWorker):
+class SimulatedCollectiveWorker(SimulatedWorker, CollectiveWorker):
     """A worker of a simulation that has collectives too."""
 
     def __init__(self, rank: int, cluster: Cluster) -> None:
         super().__init__(rank, cluster)
-        self.collectives = 0
+        self._collectives = 0
 
-    def all_reduce(self, x: Tensor, op: Operation = "sum") -> Tensor:
-        """The sum of everybody's x, or the larger of each number; the same tensor on every worker."""
-        return self._call("all_reduce", x, (op,))
-
-    def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
-        """Everybody's x side by side along `dim`, in the order of ranks."""
-        return self._call("all_gather", x, dim)
-
-    def reduce_scatter(self, x: Tensor, dim: int = 0) -> Tensor:
-        """This worker's share of the sum of everybody's x: the rank-th of `size` equal parts along `dim`."""
-        return self._call("reduce_scatter", x, ("sum", dim))
-
-    def _call(self, name: str, x: Tensor, argument: Any) -> Tensor:
+    def everybodys(self, name: str, x: Tensor, argument: Any) -> list[Tensor]:
+        """As in `CollectiveWorker`."""
         if not isinstance(x, Tensor):
             raise TypeError(f"worker {self.rank} calls {name} with {type(x).__name__}: it takes a tensor")
-        index = self.collectives
-        self.collectives += 1
+        index, states = self._collectives, self._cluster.states
+        self._collectives += 1
         if index == len(self._state.posted):
             self._state.posted.append((name, x.detach().clone(), argument))
-            if not self._cluster.finish_collective(index):
-                there = len(self._state.received)
-                self._wait(f"everybody to call {name}", lambda: len(self._state.received) > there)
-        return self._next()
+        if any(len(state.posted) <= index for state in states):
+            self._wait(f"everybody to call {name}", lambda: all(len(state.posted) > index for state in states))
+        calls = [state.posted[index] for state in states]
+        _check_match(calls)
+        return [tensor for _, tensor, _ in calls]
+
+    def count(self, sent: int) -> None:
+        """As in `CollectiveWorker`; once, however often the program is run again."""
+        if self._collectives > self._state.counted:
+            self._state.counted += 1
+            self._state.sent_bytes += sent
 
 
 def simulate(program: Program, *columns: Sequence[Any], collectives: bool = False, patient: bool = False) -> Run:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from lmcourse.errors import CourseError
 from lmcourse.training.parallel import worker as wire
-from lmcourse.training.parallel.worker import Operation, Run
+from lmcourse.training.parallel.worker import CollectiveWorker, Run
 
 RUNNER = "lmcourse.training.parallel.together"
 """This module, which is the program of each process too: python -m RUNNER FOLDER RANK SIZE."""
@@ -122,8 +122,8 @@ def _end(processes: list[subprocess.Popen[bytes]]) -> None:
             process.stdin.close()
 
 
-class ProcessWorker:
-    """A worker that is a process, as `lmcourse.training.parallel.worker.CollectiveWorker` describes it.
+class ProcessWorker(CollectiveWorker):
+    """A worker that is a process.
 
     gloo's `send` waits until the other side has taken the message. So messages are sent without waiting (`isend`), and
     kept until all have arrived.
@@ -157,24 +157,6 @@ class ProcessWorker:
             dist.recv(message, sender)
         return message
 
-    def all_reduce(self, x: Tensor, op: Operation = "sum") -> Tensor:
-        """The sum of everybody's x, or the larger of each number; the same tensor on every worker."""
-        whole = wire.reduced(self._parts(x), op)
-        self.sent += wire.all_reduce_sent(whole, self.rank, self.size)
-        return whole
-
-    def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
-        """Everybody's x side by side along `dim`, in the order of ranks."""
-        whole = torch.cat(self._parts(x), dim)
-        self.sent += wire.all_gather_sent(whole, self.rank, self.size)
-        return whole
-
-    def reduce_scatter(self, x: Tensor, dim: int = 0) -> Tensor:
-        """This worker's share of the sum of everybody's x: the rank-th of `size` equal parts along `dim`."""
-        whole = wire.reduced(self._parts(x), "sum")
-        self.sent += wire.reduce_scatter_sent(whole, self.rank, self.size)
-        return wire.share(whole, self.rank, self.size, dim)
-
     def finish(self) -> None:
         """Wait until all messages have been taken."""
         for header, _, message, _ in self._under_way:
@@ -183,12 +165,16 @@ class ProcessWorker:
                     work.wait()
         dist.barrier()
 
-    def _parts(self, x: Tensor) -> list[Tensor]:
-        """Everybody's x. Sums are made of them in the order of ranks, so they have the simulation's last digit."""
+    def everybodys(self, name: str, x: Tensor, argument: Any) -> list[Tensor]:
+        """As in `CollectiveWorker`."""
         mine = x.detach().clone().contiguous()
         parts = [torch.empty_like(mine) for _ in range(self.size)]
         dist.all_gather(parts, mine)
         return parts
+
+    def count(self, sent: int) -> None:
+        """As in `CollectiveWorker`."""
+        self.sent += sent
 
 
 HEADER = 10

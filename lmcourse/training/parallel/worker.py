@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -29,17 +30,42 @@ class Worker(Protocol):
         """The next tensor from the worker of this rank; waits until it is there."""
 
 
-class CollectiveWorker(Worker, Protocol):
-    """A worker that has collectives too, which all workers call in the same order."""
+class CollectiveWorker(Worker):
+    """A worker that has collectives too, which all workers call in the same order.
+
+    They are made of everybody's tensor, in the order of ranks, so that simulated and real workers get the same last
+    digit. A worker counts what it would send in a ring.
+    """
 
     def all_reduce(self, x: Tensor, op: Operation = "sum") -> Tensor:
         """The sum of everybody's x, or the larger of each number; the same tensor on every worker."""
+        whole = _reduce(self.everybodys("all_reduce", x, (op,)), op)
+        self.count(_reduce_scatter_sent(whole, self.rank, self.size) + _all_gather_sent(whole, self.rank, self.size))
+        return whole
 
     def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
         """Everybody's x side by side along `dim`, in the order of ranks."""
+        whole = torch.cat(self.everybodys("all_gather", x, dim), dim)
+        self.count(_all_gather_sent(whole, self.rank, self.size))
+        return whole
 
     def reduce_scatter(self, x: Tensor, dim: int = 0) -> Tensor:
         """This worker's share of the sum of everybody's x: the rank-th of `size` equal parts along `dim`."""
+        whole = _reduce(self.everybodys("reduce_scatter", x, ("sum", dim)), "sum")
+        if whole.shape[dim] % self.size:
+            raise ValueError(
+                f"dimension {dim} of shape {tuple(whole.shape)} cannot be cut into {self.size} equal parts"
+            )
+        self.count(_reduce_scatter_sent(whole, self.rank, self.size))
+        return whole.chunk(self.size, dim)[self.rank].clone()
+
+    @abstractmethod
+    def everybodys(self, name: str, x: Tensor, argument: Any) -> list[Tensor]:
+        """The tensors that the workers give to a collective, by rank; waits until all have called it."""
+
+    @abstractmethod
+    def count(self, sent: int) -> None:
+        """Add to the bytes that this worker has sent."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +109,12 @@ def check_other(rank: int, size: int, other: int) -> None:
         raise ValueError(f"worker {rank} cannot send to itself or receive from itself")
 
 
-def reduced(parts: list[Tensor], op: Operation) -> Tensor:
-    """The sum or the maximum of everybody's tensor, in the order of ranks, with the dtype of the parts.
+def byte_count(tensor: Tensor) -> int:
+    """The bytes of a tensor's numbers."""
+    return tensor.numel() * tensor.element_size()
 
-    Raises:
-        ValueError: for another operation.
-    """
+
+def _reduce(parts: list[Tensor], op: Operation) -> Tensor:
     if op == "max":
         return torch.stack(parts).amax(dim=0)
     if op == "sum":
@@ -96,35 +122,14 @@ def reduced(parts: list[Tensor], op: Operation) -> Tensor:
     raise ValueError(f"op is 'sum' or 'max', not {op!r}")
 
 
-def share(x: Tensor, rank: int, size: int, dim: int) -> Tensor:
-    """The rank-th of `size` equal parts of a tensor.
-
-    Raises:
-        ValueError: it cannot be cut into equal parts.
-    """
-    if x.shape[dim] % size:
-        raise ValueError(f"dimension {dim} of shape {tuple(x.shape)} cannot be cut into {size} equal parts")
-    return x.chunk(size, dim)[rank].clone()
-
-
-def reduce_scatter_sent(whole: Tensor, rank: int, size: int) -> int:
+def _reduce_scatter_sent(whole: Tensor, rank: int, size: int) -> int:
     """Bytes that a worker sends in a ring reduce-scatter: every chunk but the one that it keeps."""
     return byte_count(whole) - byte_count(_chunk(whole, rank, size))
 
 
-def all_gather_sent(whole: Tensor, rank: int, size: int) -> int:
-    """Bytes that a worker sends in a ring all-gather of the whole: every chunk but its right neighbour's."""
+def _all_gather_sent(whole: Tensor, rank: int, size: int) -> int:
+    """Bytes that a worker sends in a ring all-gather: every chunk but its right neighbour's."""
     return byte_count(whole) - byte_count(_chunk(whole, (rank + 1) % size, size))
-
-
-def all_reduce_sent(whole: Tensor, rank: int, size: int) -> int:
-    """Bytes that a worker sends in a ring all-reduce: a reduce-scatter, and an all-gather."""
-    return reduce_scatter_sent(whole, rank, size) + all_gather_sent(whole, rank, size)
-
-
-def byte_count(tensor: Tensor) -> int:
-    """The bytes of a tensor's numbers."""
-    return tensor.numel() * tensor.element_size()
 
 
 def _chunk(whole: Tensor, index: int, size: int) -> Tensor:
