@@ -10,7 +10,7 @@ Layers with the same attention pattern share one object: slots are found once pe
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import torch
 from jaxtyping import Float, Int
@@ -23,17 +23,23 @@ INITIAL_WIDTH = 64
 """Tokens that a `GrowingBuffer` without a capacity has room for at first; it doubles when it is full."""
 
 
-class CacheLayout(Protocol):
-    """Interface of a layer's cache layout: which slot each token has.
+class CacheLayout(ABC):
+    """A layer's cache layout: which slot each token has.
 
     Attributes:
         width: how many tokens a text can have in it now.
         key_positions: the positions of the keys that the tokens of this pass may see.
+        ring: whether the token at position p has slot p mod width, or the next one.
     """
 
-    width: int
-    key_positions: Int[Tensor, "b t"]
+    ring: bool
 
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.key_positions: Int[Tensor, "b t"] = torch.empty(0, 0, dtype=torch.long)
+        self._positions = self.key_positions
+
+    @abstractmethod
     def begin(self, positions: Int[Tensor, "b s"], start: int | None, *, padded: bool) -> None:
         """Assign a slot to every token of a forward pass.
 
@@ -43,31 +49,35 @@ class CacheLayout(Protocol):
             padded: whether there may be padding among them; otherwise they count up in every row.
         """
 
+    @abstractmethod
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
         """Store the keys or values of this pass; return all those that belong to `key_positions`."""
 
     def to_static(self, tokens: int) -> StaticLayout:
-        """The same layout for a `StaticCache`, after `tokens` columns were read."""
+        """Return the same layout for a `StaticCache`, after `tokens` columns were read."""
+        return StaticLayout(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=self.ring)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
         """Keep these rows of the batch, in this order."""
+        self._positions = self._positions[rows]
 
     def to(self, device: torch.device) -> None:
         """Move to a device."""
+        self._positions = self._positions.to(device)
 
 
-class GrowingBuffer:
+class GrowingBuffer(CacheLayout):
     """A cache of all tokens, which grows. Padding takes a slot, too, and is marked PADDING_POSITION.
 
     Args:
         capacity: how many tokens there is room for; None starts with INITIAL_WIDTH and doubles.
     """
 
+    ring = False
+
     def __init__(self, capacity: int | None) -> None:
-        self.width = capacity or INITIAL_WIDTH
+        super().__init__(capacity or INITIAL_WIDTH)
         self.length = 0
-        self.key_positions = torch.empty(0, 0, dtype=torch.long)
-        self._positions = self.key_positions
         self._new = slice(0, 0)
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None, *, padded: bool) -> None:
@@ -90,20 +100,8 @@ class GrowingBuffer:
         memory[:, :, self._new] = new
         return memory[:, :, : self.length]
 
-    def to_static(self, tokens: int) -> StaticLayout:
-        """The same layout for a `StaticCache`, after `tokens` columns were read."""
-        return StaticLayout(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=False)
 
-    def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Keep these rows of the batch, in this order."""
-        self._positions = self._positions[rows]
-
-    def to(self, device: torch.device) -> None:
-        """Move to a device."""
-        self._positions = self._positions.to(device)
-
-
-class RingBuffer:
+class RingBuffer(CacheLayout):
     """A ring buffer of the last tokens only, as many as a query can see (sliding windows). Padding is not stored.
 
     Args:
@@ -114,13 +112,13 @@ class RingBuffer:
         ValueError: the pattern looks back without limit.
     """
 
+    ring = True
+
     def __init__(self, pattern: AttentionPattern, capacity: int | None) -> None:
         if pattern.span is None:
             raise ValueError(f"{pattern.kind} attention looks back without limit: it cannot forget")
-        self.width = pattern.span if capacity is None else min(pattern.span, capacity)
+        super().__init__(pattern.span if capacity is None else min(pattern.span, capacity))
         self.chunked = pattern.kind == "chunk"
-        self.key_positions = torch.empty(0, 0, dtype=torch.long)
-        self._positions = self.key_positions
         self._one: int | None = None  # the slot of a single token, the same in every row
         none = self.key_positions
         self._many = (none, none, none)  # or row, slot and column of every token that is stored
@@ -172,15 +170,3 @@ class RingBuffer:
         seen = new if self._first else torch.cat([memory, new], dim=2)
         memory[rows, :, slots] = new[rows, :, columns]
         return seen
-
-    def to_static(self, tokens: int) -> StaticLayout:
-        """The same layout for a `StaticCache`, after `tokens` columns were read."""
-        return StaticLayout(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=True)
-
-    def select(self, rows: Int[Tensor, " n"]) -> None:
-        """Keep these rows of the batch, in this order."""
-        self._positions = self._positions[rows]
-
-    def to(self, device: torch.device) -> None:
-        """Move to a device."""
-        self._positions = self._positions.to(device)

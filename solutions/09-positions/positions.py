@@ -1033,7 +1033,7 @@ figures.loss_by_position(measured, 32, frequencies)
 # - Su et al., 2021, *RoFormer: enhanced transformer with rotary position embedding*.
 # - Peng et al., 2024, *YaRN: efficient context window extension of large language models*.
 # - Kazemnejad et al., 2023, *The impact of positional encoding on length generalization in transformers*.
-# - In this package: `lmcourse/nn/rotary.py`, `rope_scaling.py`, `position_bias.py` and `relative_position_vectors.py`.
+# - In this package: `lmcourse/nn/rotary.py`, `rope_scaling.py` and `position_bias.py`.
 
 # %% [markdown]
 # The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you

@@ -10,9 +10,8 @@ from difflib import get_close_matches
 from lmcourse.errors import CourseError
 from lmcourse.models.zoo import course, early_models, llamas, scaling, variations
 from lmcourse.models.zoo.entry import Entry
-from lmcourse.models.zoo.survey import SurveyRow, survey
 
-__all__ = ["Entry", "SurveyRow", "all_models", "find_model", "survey"]
+__all__ = ["Entry", "all_models", "find_model"]
 
 _MODELS: dict[str, Entry] = {
     entry.name: entry

@@ -26,7 +26,7 @@ class Entry:
             175_000_000_000 stands for "175B". None if nobody says.
         note: what is not published, or left out here.
         count_difference: why our count and the published one disagree, where they do.
-        survey_overrides: cells of the survey that the configuration cannot express, such as Gopher's positions.
+        survey_overrides: what a survey of models shows in place of the configuration, such as Gopher's positions.
     """
 
     name: str

@@ -166,12 +166,12 @@ GOPHER_NOTE = (
     "Left out: the relative positions of Transformer-XL (Dai et al., 2019), so our model has none."
 )
 TRANSFORMER_XL_NOTE = "Transformer-XL's positions have a d × d projection per layer, left out here"
-GOPHER_CELLS = {"position": "Transformer-XL", "activation": "not said", "biases": "not said", "tied": "not said"}
+GOPHER_CELLS = {"position": "Transformer-XL", "activation": "not said"}
 LAMDA_NOTE = (
     "Not said: norm, biases, tying, and the context. The paper counts 137B without the embedding. "
     "The vocab_size is given as 32K."
 )
-LAMDA_CELLS = {"norm": "not said", "placement": "not said", "biases": "not said", "tied": "not said"}
+LAMDA_CELLS = {"norm": "not said", "placement": "not said"}
 PALM_NOTE = "Not said: eps, and which features RoPE pairs. The paper writes LayerNorm; its code was not released."
 
 ENTRIES = (

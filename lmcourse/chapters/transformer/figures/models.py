@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from lmcourse.accounting.parameters import count_parameters
+from lmcourse.chapters.transformer.figures.survey import NORM_NAMES, activation, position
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.course import COURSE_SOURCE
 from lmcourse.models.zoo.entry import Entry
-from lmcourse.models.zoo.survey import activation, position
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 MODELS = ("gpt-2", "gpt-3", "gemma-3-1b", "llama-3-8b", "qwen3-32b", "llama-3.1-405b")
@@ -117,7 +117,7 @@ def _chosen(entry: Entry, choice: str) -> str:
     config = entry.decoder
     attention, feed_forward = config.layers[0].attention, config.layers[0].feed_forward
     if choice == "norm":
-        return {"layer": "LayerNorm", "rms": "RMSNorm"}[config.block.norm.kind]
+        return NORM_NAMES[config.block.norm.kind]
     if choice == "placement":
         return config.block.placement
     if choice == "positions":

@@ -8,10 +8,9 @@ from typing import Any
 
 import ipywidgets
 
-from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.transformer.figures.models import published
+from lmcourse.chapters.transformer.figures.survey import SurveyRow, survey_row
 from lmcourse.models.zoo.entry import Entry
-from lmcourse.models.zoo.survey import SurveyRow, survey
 from lmcourse.widgets.live import WIDGET_MIME
 
 ANY = "any"
@@ -54,7 +53,7 @@ class SurveyTable:
     def __init__(self, judge: Callable[[Entry], Sequence[str]] | None = None) -> None:
         entries = published()
         self._broken = {entry.name: list(judge(entry)) for entry in entries} if judge else {}
-        self._rows = survey(entries, lambda entry: count_parameters(entry.config).total)
+        self._rows = [survey_row(entry) for entry in entries]
         rules = sorted({rule for broken in self._broken.values() for rule in broken})
         choices = {
             "norm": _values(row.norm for row in self._rows),

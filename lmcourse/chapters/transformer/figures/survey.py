@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.position_bias import AlibiConfig
 
+NORM_NAMES = {"layer": "LayerNorm", "rms": "RMSNorm"}
 GATED_NAMES = {
     "relu": "ReGLU",
     "gelu": "GeGLU",
@@ -38,20 +40,14 @@ class SurveyRow:
 
     Attributes:
         name, year, parameters: which model; parameters are counted.
-        layers, d_model, vocab_size, context: sizes.
+        layers, d_model: sizes.
         norm: LayerNorm or RMSNorm.
         placement: "pre", "post", "double", "output".
-        block: "serial", "parallel" or "parallel_two_norms".
         position: how it knows the order; several, if layers differ.
         attention: MHA, GQA or MQA, and what layers see if not everything.
-        qk_norm: "head", "heads", "width" or "".
         activation: of the feed-forward; …GLU if gated.
         ff_ratio: d_ff / d_model.
         head_ratio: heads · d_head / d_model.
-        aspect: d_model / layers.
-        tied: whether the head is the embedding: "yes", "no".
-        biases: "all", "none", or which.
-        dropout: in pre-training.
     """
 
     name: str
@@ -59,58 +55,37 @@ class SurveyRow:
     parameters: int
     layers: int
     d_model: int
-    vocab_size: int
-    context: int | None
     norm: str
     placement: str
-    block: str
     position: str
     attention: str
-    qk_norm: str
     activation: str
     ff_ratio: float
     head_ratio: float
-    aspect: float
-    tied: str
-    biases: str
-    dropout: float
+
+    @property
+    def aspect(self) -> float:
+        """d_model / layers."""
+        return self.d_model / self.layers
 
 
-def survey(entries: Iterable[Entry], count: Callable[[Entry], int] | None = None) -> list[SurveyRow]:
-    """The table's rows.
-
-    Args:
-        entries: the models.
-        count: of an entry, its number of parameters; by default a model is built and counted, which takes a few
-            milliseconds a layer.
-    """
-    return [_row(entry, count(entry) if count else entry.parameters) for entry in entries]
-
-
-def _row(entry: Entry, parameters: int) -> SurveyRow:
+def survey_row(entry: Entry) -> SurveyRow:
+    """Return the row of a model."""
     config = entry.decoder
     attention, feed_forward = config.layers[0].attention, config.layers[0].feed_forward
     row = SurveyRow(
         name=entry.name,
         year=entry.year,
-        parameters=parameters,
+        parameters=count_parameters(entry.config).total,
         layers=len(config.layers),
         d_model=config.d_model,
-        vocab_size=config.vocab_size,
-        context=config.context,
-        norm={"layer": "LayerNorm", "rms": "RMSNorm"}[config.block.norm.kind],
+        norm=NORM_NAMES[config.block.norm.kind],
         placement=config.block.placement,
-        block=config.block.branches,
         position=position(config),
         attention=attention_kind(config),
-        qk_norm=attention.qk_norm.over if attention.qk_norm else "",
         activation=activation(feed_forward),
         ff_ratio=feed_forward.width / config.d_model,
         head_ratio=attention.heads * attention.head_width(config.d_model) / config.d_model,
-        aspect=config.d_model / len(config.layers),
-        tied="yes" if config.head.tied else "no",
-        biases=biases(attention, feed_forward),
-        dropout=config.block.dropout,
     )
     return replace(row, **entry.survey_overrides)  # type: ignore[arg-type]  # the keys are those of text columns
 
@@ -142,14 +117,6 @@ def activation(feed_forward: FeedForwardConfig) -> str:
     """The feed-forward layer's non-linearity."""
     plain = UNGATED_NAMES[feed_forward.activation]
     return GATED_NAMES.get(feed_forward.activation, f"gated {plain}") if feed_forward.gated else plain
-
-
-def biases(attention: AttentionConfig, feed_forward: FeedForwardConfig) -> str:
-    """Which linear layers have biases."""
-    have = {"q, k, v": attention.bias, "out": attention.out_bias, "feed-forward": feed_forward.bias}
-    if len(set(have.values())) == 1:
-        return "all" if attention.bias else "none"
-    return " and ".join(name for name, present in have.items() if present)
 
 
 def _each_once(words: Iterable[str]) -> list[str]:
