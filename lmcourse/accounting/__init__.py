@@ -1,7 +1,11 @@
-"""What a model costs: parameters, FLOPs, bytes and seconds, predicted and counted.
+"""The cost of a model: parameters, FLOPs, bytes and seconds, predicted and counted.
 
 Read `parameters` first, then `flops`, `activations` and `memory`. `rules` and `activation_rules` are the formulas of
-papers, and how far they are off; `saved` and `counter` ask torch itself. `accelerators` says what hardware can do,
-`latency` and `cluster` how long the work takes on it; `timing`, `machine` and `mfu` measure. `account` puts it
-together.
+papers; `saved`, `live` and `counter` ask torch itself. `accelerators` lists what hardware can do, `latency` and `mfu`
+predict how long the work takes on it; `timing` and `machine` measure. `workload` puts all of it together. The public
+names are in `__init__.pyi`.
 """
+
+from lmcourse.lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -1,4 +1,4 @@
-"""What hardware can do, by name: `find_accelerator("h100-sxm")`.
+"""The peaks of hardware, by name (`find_accelerator("h100-sxm")`), and the GPU that a driver's name stands for.
 
 Every peak is dense, in FLOP/s, as its maker's data sheet or white paper gives it; where only the figure with 2:4
 sparsity is printed, half of it. What could not be verified is left out. NVIDIA's fp16 is with sums in fp32, as PyTorch
@@ -11,11 +11,56 @@ Memory is in GiB, because chips come in powers of two: "80 GB" are 80 · 2³⁰ 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 
-from lmcourse.accounting.accelerator import Accelerator
+import torch
+
+from lmcourse import device as hardware
 from lmcourse.accounting.formats import Format
 from lmcourse.errors import CourseError
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A GPU, or a CPU that was measured.
+
+    Attributes:
+        name: how it is called on the command line, such as "h100-sxm".
+        title: its full name and variant.
+        peaks: dense matrix FLOP/s by format; formats that it does not have are left out. Dense: many data sheets print
+            the figure for 2:4 sparse matrices, which is twice as much.
+        bandwidth: of its memory, bytes/s.
+        memory: bytes, as sold (80 GB may be 80e9 or 80·2³⁰: the source decides).
+        link: to other accelerators of the same machine, bytes/s, both directions together; None where there is none.
+        power: its limit, watts; None for a CPU.
+        sources: where each of these numbers is from.
+    """
+
+    name: str
+    title: str
+    peaks: Mapping[Format, float]
+    bandwidth: float
+    memory: int
+    link: float | None
+    power: float | None
+    sources: tuple[str, ...]
+
+    def peak(self, precision: Format) -> float:
+        """Dense FLOP/s in a format.
+
+        Raises:
+            ValueError: it cannot compute in it.
+        """
+        if precision not in self.peaks:
+            raise ValueError(f"{self.title} has no {precision} units; it has {', '.join(self.peaks)}")
+        return self.peaks[precision]
+
+    def ridge(self, precision: Format) -> float:
+        """The ridge point: FLOPs per byte above which arithmetic limits it, not memory bandwidth."""
+        return self.peak(precision) / self.bandwidth
+
 
 PCIE_3, PCIE_4, PCIE_5 = 32, 64, 128
 """GB/s of 16 lanes, both directions together: the link of a card without NVLink."""
@@ -164,3 +209,88 @@ ALIASES = {
     "trillium": "tpu-v6e",
 }
 """Names of families and nicknames, and the one that each stands for."""
+
+
+DRIVER_NAMES = {
+    "V100-PCIE-16GB": "v100-pcie-16gb",
+    "V100-PCIE-32GB": "v100-pcie-32gb",
+    "V100-SXM2-16GB": "v100-sxm-16gb",
+    "V100-SXM2-32GB": "v100-sxm-32gb",
+    "V100S-PCIE-32GB": "v100s",
+    "T4": "t4",
+    "A10": "a10",
+    "A10G": "a10g",
+    "A40": "a40",
+    "RTX A6000": "rtx-a6000",
+    "GeForce RTX 3090": "rtx-3090",
+    "A100-PCIE-40GB": "a100-pcie-40gb",
+    "A100 80GB PCIe": "a100-pcie-80gb",
+    "A100-SXM4-40GB": "a100-sxm-40gb",
+    "A100-SXM4-80GB": "a100-sxm-80gb",
+    "L4": "l4",
+    "L40S": "l40s",
+    "GeForce RTX 4090": "rtx-4090",
+    "H100 PCIe": "h100-pcie",
+    "H100 NVL": "h100-nvl",
+    "H100 80GB HBM3": "h100-sxm",
+    "H200": "h200",
+    "H200 NVL": "h200-nvl",
+    "H20": "h20",
+    "B200": "b200",
+    "GB200": "gb200",
+    "GeForce RTX 5090": "rtx-5090",
+    "Instinct MI250X": "mi250x-die",
+    "Instinct MI300X": "mi300x",
+}
+"""What drivers call them, without the maker: "NVIDIA H100 PCIe", and "Tesla T4" in former days."""
+
+MEMORY_RATIO_RANGE = (0.88, 1.02)
+"""A driver's memory as a share of what is sold: error correction takes up to an eighth of GDDR."""
+
+MIN_POWER_RATIO = 0.99
+MIG_MARKER = " MIG "
+
+
+def recognise(name: str, *, memory: int | None = None) -> Accelerator | None:
+    """The accelerator that a driver's name stands for; None if it is not in the table or not a whole one.
+
+    Where it is None, say so, and offer to measure the machine (`lmcourse bench`). `caveats` says what keeps one that
+    was recognised below its peak.
+
+    Args:
+        name: as `torch.cuda.get_device_name` or `nvidia-smi` print it.
+        memory: bytes that the driver says it has. One with much more or less is another variant, or a virtual part.
+    """
+    known = DRIVER_NAMES.get(re.sub(r"^(NVIDIA|Tesla|AMD) ", "", name.strip()))
+    if known is None:
+        return None
+    found = find_accelerator(known)
+    usual = memory is None or MEMORY_RATIO_RANGE[0] <= memory / found.memory <= MEMORY_RATIO_RANGE[1]
+    return found if usual else None
+
+
+def caveats(name: str, found: Accelerator | None, *, power_limit: float | None = None) -> tuple[str, ...]:
+    """Why a GPU is not what its name says, in sentences for its owner; none if all is as in the table.
+
+    Args:
+        name: as `recognise` was given it.
+        found: what it answered.
+        power_limit: watts that the GPU may draw.
+    """
+    if MIG_MARKER in name:
+        return (f"{name} is a slice of a GPU (MIG): the peak of the whole does not hold for it; measure it.",)
+    if found is None:
+        return (
+            f"{name} is not in the table of accelerators, or not with this memory. Its peak is unknown; measure it.",
+        )
+    if power_limit is not None and found.power is not None and power_limit < MIN_POWER_RATIO * found.power:
+        return (f"{found.title} may draw {power_limit:g} W here, not {found.power:g} W: its peak may not be reached.",)
+    return ()
+
+
+def present_gpu(device: torch.device) -> tuple[Accelerator | None, tuple[str, ...]]:
+    """The accelerator that a CUDA device is, as far as it is in the table, and the caveats."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    gpu = hardware.accelerators()[index]
+    found = recognise(gpu.name, memory=gpu.memory)
+    return found, caveats(gpu.name, found, power_limit=hardware.power_limit(index))

@@ -1,4 +1,4 @@
-"""How many FLOPs a model's matrix products take, from its configuration alone.
+"""FLOPs of a forward pass, a training step and an update of the optimiser, from the configuration alone.
 
 A product of an m × k and a k × n matrix takes 2·m·k·n FLOPs: a multiplication and an addition per triple. Norms,
 softmax, activations and rotations are left out, as in the literature: they do a few operations per number where a
@@ -12,24 +12,27 @@ raw features, or on a frozen embedding without a learned norm between.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.matrices import (
-    LinearShape,
-    attention_matrices,
-    embedding_projection_matrices,
-    head_matrices,
-    layer_matrices,
-)
-from lmcourse.accounting.pairs import Pairs, count_pairs
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.matrices import LinearShape
 from lmcourse.nn.attention import AttentionConfig
+from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.checks import check_choice
 
 Logits = Literal["all", "last"]
+Pairs = Literal["all", "visible"]
+"""Pairs of a query and a key whose FLOPs count, 4 · d_head for each head. It is the one choice in all of FLOP counting:
+
+- all pairs that a kernel is given, also those that the mask then hides. Dense kernels multiply them, torch's counter
+  counts them, and papers' 12·L·d·T per token means them;
+- the pairs that the mask lets through: with causal attention about half. Kernels that skip blocks of hidden pairs do
+  nearly this little (Dao, 2023, FlashAttention-2, §3.1).
+"""
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,7 @@ def forward_flops(
         batch: sequences.
         seq_len: tokens of each; of an encoder–decoder, of the target.
         source: tokens of each source text: for an encoder–decoder, and only there.
-        pairs: of queries and keys: "all" that attention is given, as torch counts, or the "visible" ones (see
-            `lmcourse.accounting.pairs`).
+        pairs: of queries and keys: "all" that attention is given, as torch counts, or the "visible" ones.
         past: tokens in the KV cache. A step of decoding is seq_len=1, past=t; a source text was read before it.
         logits: of "all" tokens, or of the "last" one of each sequence, which is enough to generate.
 
@@ -97,44 +99,44 @@ def _check(
 
 def _body(config: TransformerConfig, work: _Work) -> Breakdown[int]:
     """A decoder or encoder without its head."""
-    d_model, tokens = config.d_model, work.tokens
-    count = _products("embedding projection", embedding_projection_matrices(config), tokens)
-    for layer, times in Counter(config.layers).items():
-        q, k, v, out, *feed_forward = layer_matrices(layer, d_model)
-        pairs = work.batch * count_pairs(layer.attention.pattern, work.seq_len, work.past, work.pairs)
+    d_model, tokens, matrices = config.d_model, work.tokens, config.matrices
+    count = _products("embedding projection", matrices.embedding, tokens)
+    for group in matrices.layers:
+        attention, qkv, out = group.layer.attention, group.attention[:3], group.attention[3:]
+        pairs = work.batch * count_pairs(attention.pattern, work.seq_len, work.past, work.pairs)
         one = (
-            _products("attention q, k, v", [q, k, v], tokens)
-            + _attention("attention", layer.attention, d_model, pairs)
-            + _relative_positions(layer.attention, d_model, tokens)
-            + _products("attention out", [out], tokens)
-            + _products("feed-forward", feed_forward, tokens)
+            _products("attention q, k, v", qkv, tokens)
+            + _attention("attention", attention, d_model, pairs)
+            + _relative_positions(attention, d_model, tokens)
+            + _products("attention out", out, tokens)
+            + _products("feed-forward", group.feed_forward, tokens)
         )
-        count += one * times
+        count += one * group.times
     return count
 
 
 def _across(config: TransformerConfig, work: _Work, source: int) -> Breakdown[int]:
     """A decoder's attention to the source. Keys and values of the source are made once and kept."""
     count: Breakdown[int] = Breakdown({})
-    for layer, times in Counter(config.layers).items():
-        q, k, v, out = attention_matrices(layer.attention, config.d_model)
+    for group in config.matrices.layers:
+        q, k, v, out = group.attention
         one = (
             _products("cross-attention q", [q], work.tokens)
             + _products("cross-attention k, v", [] if work.past else [k, v], work.batch * source)
-            + _attention("cross-attention", layer.attention, config.d_model, work.tokens * source)
+            + _attention("cross-attention", group.layer.attention, config.d_model, work.tokens * source)
             + _products("cross-attention out", [out], work.tokens)
         )
-        count += one * times
+        count += one * group.times
     return count
 
 
 def _head(config: TransformerConfig, work: _Work, logits: Logits) -> Breakdown[int]:
     tokens = work.tokens if logits == "all" else work.batch
-    *projection, head = head_matrices(config)
+    *projection, head = config.matrices.head
     return _products("head projection", projection, tokens) + _products("head", [head], tokens)
 
 
-def _products(part: str, matrices: list[LinearShape], tokens: int) -> Breakdown[int]:
+def _products(part: str, matrices: Sequence[LinearShape], tokens: int) -> Breakdown[int]:
     """FLOPs of every token times every matrix, by part; no entry for a part without matrices."""
     return Breakdown({part: sum(2 * tokens * matrix.weights for matrix in matrices)} if matrices else {})
 
@@ -152,3 +154,137 @@ def _relative_positions(config: AttentionConfig, d_model: int, tokens: int) -> B
         return Breakdown({})
     vectors = (1 + config.relative_position_vectors.on_values) * (2 * config.relative_position_vectors.max_distance + 1)
     return Breakdown({"relative positions": 2 * tokens * config.heads * config.head_width(d_model) * vectors})
+
+
+@cache
+def count_pairs(pattern: AttentionPattern, seq_len: int, past: int = 0, pairs: Pairs = "all") -> int:
+    """Pairs of `seq_len` new queries and the keys that they meet, per head and sequence.
+
+    Args:
+        pattern: who may see whom.
+        seq_len: new tokens.
+        past: tokens before them, which lie in the KV cache.
+        pairs: "all" that attention is given, or the "visible" ones.
+    """
+    if pairs == "all":
+        return seq_len * num_key_slots(pattern, seq_len, past)
+    return sum(_visible_keys(pattern, query, past + seq_len) for query in range(past, past + seq_len))
+
+
+def num_key_slots(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
+    """How many keys attention is given for `seq_len` new tokens.
+
+    Without a past, the new ones. With one, what `lmcourse.inference.cache` returns: every token, but of a layer with a
+    window or chunk only its slots. To a single token it shows the slots in use, to several all of them, and the new
+    tokens behind.
+    """
+    if past == 0 or pattern.span is None:
+        return past + seq_len
+    if seq_len > 1:
+        return pattern.span + seq_len
+    return past % pattern.span + 1 if pattern.kind == "chunk" else min(past + 1, pattern.span)
+
+
+def _visible_keys(pattern: AttentionPattern, query: int, seq_len: int) -> int:
+    """How many keys the query at a position sees in a text of `seq_len` tokens: itself, earlier ones, and, if attention
+    is not causal, later ones."""
+    return _back(pattern, query) + (0 if pattern.causal else _ahead(pattern, query, seq_len))
+
+
+def _back(pattern: AttentionPattern, query: int) -> int:
+    if pattern.size is None:
+        return query + 1
+    near, blocks, place = min(query + 1, pattern.size), query // pattern.size, query % pattern.size + 1
+    return {"window": near, "chunk": place, "strided": near + blocks, "fixed": place + blocks}[pattern.kind]
+
+
+def _ahead(pattern: AttentionPattern, query: int, seq_len: int) -> int:
+    left = seq_len - 1 - query
+    if pattern.size is None:
+        return left
+    near = min(left, pattern.size - 1)
+    in_block = min(left, pattern.size - 1 - query % pattern.size)
+    ends_of_blocks = max(0, seq_len // pattern.size - query // pattern.size - 1)
+    return {
+        "window": near,
+        "chunk": in_block,
+        "strided": near + left // pattern.size,
+        "fixed": in_block + ends_of_blocks,
+    }[pattern.kind]
+
+
+Recompute = Literal["nothing", "attention", "blocks"]
+
+OUTSIDE_BLOCKS = ("embedding projection", "cross-attention k, v", "head projection", "head")
+"""Parts that are not computed in blocks. The keys of a source text are made before the decoder's blocks run."""
+
+NEWTON_SCHULZ_ITERATIONS = 5
+"""As many as Jordan et al. (2024) take."""
+
+
+@dataclass(frozen=True)
+class TrainingFlops:
+    """FLOPs of a training step, by part of the model.
+
+    Attributes:
+        forward, backward: model FLOPs.
+        recomputed: FLOPs done a second time to save memory.
+    """
+
+    forward: Breakdown[int]
+    backward: Breakdown[int]
+    recomputed: Breakdown[int]
+
+    @property
+    def model(self) -> Breakdown[int]:
+        """Model FLOPs, the numerator of MFU (Chowdhery et al., 2022, appendix B)."""
+        return self.forward + self.backward
+
+    @property
+    def hardware(self) -> Breakdown[int]:
+        """Hardware FLOPs: model FLOPs and what activation checkpointing computes again (HFU)."""
+        return self.model + self.recomputed
+
+
+def training_flops(
+    config: TransformerConfig | EncoderDecoderConfig,
+    batch: int,
+    seq_len: int,
+    *,
+    source: int | None = None,
+    pairs: Pairs = "all",
+    recompute: Recompute = "nothing",
+) -> TrainingFlops:
+    """FLOPs of forward and backward with all parameters trained.
+
+    Args:
+        config, batch, seq_len, source, pairs: as in `forward_flops`.
+        recompute: "attention": fused kernels do not keep the scores, so their backward makes them again: 5 products for
+            the 2 of the forward (Dao et al., 2022, algorithm 4). "blocks": every block goes forward twice (Chen et al.,
+            2016). torch's `checkpoint` stops as soon as it has what backward needs, which in a pre-norm block without
+            dropout is before the last product; this is the whole block.
+
+    Raises:
+        ValueError: as in `forward_flops`.
+    """
+    check_choice("recomputation of", recompute, Recompute)
+    forward = forward_flops(config, batch, seq_len, source=source, pairs=pairs)
+    again = {
+        "nothing": [],
+        "attention": [part for part in forward.parts if part.endswith("attention scores")],
+        "blocks": [part for part in forward.parts if part not in OUTSIDE_BLOCKS],
+    }
+    return TrainingFlops(forward, forward * 2, forward.only(*again[recompute]))
+
+
+def muon_flops(config: TransformerConfig, iterations: int = NEWTON_SCHULZ_ITERATIONS) -> int:
+    """FLOPs of Muon's matrix products in an update of all blocks, however many tokens it has learned from.
+
+    Making an m × n matrix nearly orthogonal takes 4 m² n + 2 m³ per iteration, with m the shorter side: X Xᵀ takes
+    2 m² n, its square 2 m³, and their sum times X again 2 m² n (Jordan et al., 2024).
+    """
+    total = 0
+    for matrix, times in config.matrices.of_blocks():
+        m, n = sorted((matrix.inputs, matrix.outputs))
+        total += times * iterations * (4 * m**2 * n + 2 * m**3)
+    return total

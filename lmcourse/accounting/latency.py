@@ -12,16 +12,16 @@ left out: real passes take longer, and `bench` measures how much.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.accelerators import Accelerator
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.flops import Logits, forward_flops
+from lmcourse.accounting.flops import Logits, Pairs, forward_flops, num_key_slots
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
-from lmcourse.accounting.matrices import LinearShape, embedding_projection_matrices, head_matrices, layer_matrices
-from lmcourse.accounting.pairs import Pairs, num_key_slots
 from lmcourse.models.config import TransformerConfig
+from lmcourse.models.matrices import LayerMatrices, LinearShape
 from lmcourse.nn.block import LayerConfig
 
 Limit = Literal["arithmetic", "memory"]
@@ -94,9 +94,13 @@ def forward_operations(
     for part, count in forward_flops(config, batch, seq_len, past=past, pairs=pairs, logits=logits):
         flops[GROUPS[part]] += count
     tokens, outputs = batch * seq_len, batch * seq_len if logits == "all" else batch
-    moved = _layers_moved(config, batch, seq_len, past)
-    moved["ends"] += sum(_product([matrix], tokens) for matrix in embedding_projection_matrices(config))
-    moved["ends"] += sum(_product([matrix], outputs) for matrix in head_matrices(config))
+    matrices = config.matrices
+    moved: Counter[str] = Counter()
+    for group in matrices.layers:
+        for part, numbers in _layer_moved(config, group, batch, seq_len, past).items():
+            moved[part] += group.times * numbers
+    moved["ends"] += sum(_product([matrix], tokens) for matrix in matrices.embedding)
+    moved["ends"] += sum(_product([matrix], outputs) for matrix in matrices.head)
     return {
         group: Operation(flops[group], int(numbers * BYTES_PER_NUMBER[precision])) for group, numbers in moved.items()
     }
@@ -119,26 +123,19 @@ def roofline_mfu(
     return sum(work.flops for work in operations.values()) / (seconds * accelerator.peak(precision))
 
 
-def _layers_moved(config: TransformerConfig, batch: int, seq_len: int, past: int) -> Counter[str]:
-    """Numbers read and written in all layers, by group."""
-    moved: Counter[str] = Counter()
-    for layer, times in Counter(config.layers).items():
-        for group, count in _layer_moved(config, layer, batch, seq_len, past).items():
-            moved[group] += times * count
-    return moved
-
-
-def _layer_moved(config: TransformerConfig, layer: LayerConfig, batch: int, seq_len: int, past: int) -> dict[str, int]:
+def _layer_moved(
+    config: TransformerConfig, group: LayerMatrices, batch: int, seq_len: int, past: int
+) -> dict[str, int]:
     """Numbers read and written in one layer. Attention reads q and writes its result, and reads every key and value
     that it is given once per key head."""
-    tokens, attention = batch * seq_len, layer.attention
-    q, k, v, out, *up, down = layer_matrices(layer, config.d_model)
+    tokens, attention = batch * seq_len, group.layer.attention
+    *up, down = group.feed_forward
     heads = tokens * attention.heads + batch * num_key_slots(attention.pattern, seq_len, past) * attention.key_heads
     return {
-        "projections": _product([q, k, v], tokens) + _product([out], tokens),
+        "projections": _product(group.attention[:3], tokens) + _product(group.attention[3:], tokens),
         "attention": 2 * attention.head_width(config.d_model) * heads,
         "feed-forward": _product(up, tokens) + _product([down], tokens),
-        "elementwise": tokens * _elementwise(config, layer),
+        "elementwise": tokens * _elementwise(config, group.layer),
     }
 
 
@@ -149,7 +146,41 @@ def _elementwise(config: TransformerConfig, layer: LayerConfig) -> int:
     return config.d_model * (2 * norms + 2 * 3) + layer.feed_forward.width * (3 if layer.feed_forward.gated else 2)
 
 
-def _product(matrices: list[LinearShape], tokens: int) -> int:
+def _product(matrices: Sequence[LinearShape], tokens: int) -> int:
     """Numbers that a product reads and writes; matrices with the same input are multiplied in one."""
     outputs = sum(matrix.outputs for matrix in matrices)
     return tokens * (matrices[0].inputs + outputs) + sum(matrix.parameters for matrix in matrices)
+
+
+def matmul_intensity(tokens: int, inputs: int, outputs: int, precision: Format = "bf16") -> float:
+    """FLOPs per byte of a product of tokens × inputs with inputs × outputs, everything read or written once.
+
+    For a square matrix of width D and n tokens it is (2/p) · n·D/(2n + D) at p bytes per number: about 2n/p for few
+    tokens, as in decoding, and at most D/p for many, as in training.
+    """
+    moved = tokens * inputs + inputs * outputs + tokens * outputs
+    return 2 * tokens * inputs * outputs / (BYTES_PER_NUMBER[precision] * moved)
+
+
+def elementwise_intensity(operations: float, precision: Format = "bf16") -> float:
+    """FLOPs per byte of C operations on each number, which is read and written: C/(2p). Always limited by memory, so it
+    pays to do several at once (fusion)."""
+    return operations / (2 * BYTES_PER_NUMBER[precision])
+
+
+def decode_attention_intensity(sharing: int, precision: Format = "bf16") -> float:
+    """FLOPs per byte of attention in decoding, one query per text on the cache: 2 · sharing / p, whatever the batch.
+
+    A key is read once for all the query heads that share it (`sharing` = heads / kv_heads); each multiplies it, and
+    its value, once.
+    """
+    return 2 * sharing / BYTES_PER_NUMBER[precision]
+
+
+def compute_bound_tokens(width: int, accelerator: Accelerator, precision: Format = "bf16") -> float:
+    """From how many tokens on arithmetic limits the product with a square matrix; infinity if it never does.
+
+    (2/p) · n·D/(2n + D) = λ, so n = λ·p·D/(2·(D − λ·p)) with λ the accelerator's ridge.
+    """
+    bound = accelerator.ridge(precision) * BYTES_PER_NUMBER[precision]
+    return bound * width / (2 * (width - bound)) if width > bound else float("inf")

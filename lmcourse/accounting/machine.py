@@ -15,7 +15,7 @@ from functools import partial
 import torch
 
 from lmcourse import device as hardware
-from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.accelerators import Accelerator
 from lmcourse.accounting.formats import DTYPES, Format
 from lmcourse.accounting.timing import Stopwatch, time_it
 from lmcourse.errors import CourseError

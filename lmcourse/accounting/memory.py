@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil
 
-from lmcourse.accounting.activations import predict_block_bytes, predict_saved_bytes
-from lmcourse.accounting.activations.model import ActivationCheckpointing, Form
+from lmcourse.accounting.activations import ActivationCheckpointing, Form, predict_block_bytes, predict_saved_bytes
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.kv_cache import cache_bytes
-from lmcourse.accounting.optimizer_flops import block_matrix_weights
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory
-from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.parameters import block_weights, count_parameters
 from lmcourse.accounting.recipes import Recipe, find_recipe
 from lmcourse.models.config import TransformerConfig
 
@@ -64,8 +62,7 @@ def training_memory(
     if activation_checkpointing == "blocks":
         block = _largest_block(config, batch, seq_len, recipe, attention)
         peak = {"recomputed block": block} if block > logits else peak
-    matrices = block_matrix_weights(config)
-    states = state_memory(count_parameters(config).total, recipe, layout, matrices=matrices)
+    states = state_memory(count_parameters(config).total, recipe, layout, matrices=block_weights(config))
     batch_parts = {"activations": saved.total - logits, **peak}
     return states + Breakdown({part: ceil(size / layout.tensor) for part, size in batch_parts.items()})
 

@@ -6,20 +6,13 @@ the tensors of the model itself, for every model of the zoo.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable
 
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.matrices import (
-    add_up,
-    attention_matrices,
-    embedding_projection_matrices,
-    head_matrices,
-    layer_matrices,
-    model_matrices,
-)
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
+from lmcourse.models.matrices import LinearShape
 from lmcourse.nn.attention import AttentionConfig
-from lmcourse.nn.block import BlockConfig, LayerConfig
+from lmcourse.nn.block import BlockConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
@@ -38,33 +31,18 @@ def count_parameters(config: TransformerConfig | EncoderDecoderConfig) -> Breakd
 
 
 def matmul_parameters(config: TransformerConfig) -> int:
-    """The weights that every token is multiplied with: N of the rules 2ND and 6ND.
+    """Return the number of weights that every token is multiplied with: N of the rules 2ND and 6ND.
 
     The head counts, tied or not; look-ups of embeddings and positions, norms and biases do not. An encoder–decoder has
     no such number, because its two texts pass different matrices.
     """
-    return sum(matrix.weights for matrix in model_matrices(config))
+    matrices = config.matrices
+    return block_weights(config) + sum(matrix.weights for matrix in matrices.embedding + matrices.head)
 
 
-def layer_parameters(layer: LayerConfig, block: BlockConfig, d_model: int, *, cross: bool = False) -> Breakdown[int]:
-    """The parameters of each part of one layer.
-
-    Args:
-        layer, block, d_model: from the model's configuration.
-        cross: whether the layer attends to an encoder, too.
-    """
-    attention = layer.attention
-    matrices = layer_matrices(layer, d_model)
-    if cross:
-        matrices += attention_matrices(attention, d_model, "cross-attention")
-    norms = _norms_per_block(block, cross) * _norm(block.norm, d_model)
-    norms += (2 if cross else 1) * _qk_norms(attention, d_model)
-    rest = {
-        "relative positions": _relative_positions(attention, d_model),
-        "value residual": int(attention.value_residual),
-        "norms": norms,
-    }
-    return add_up(matrices, lambda matrix: matrix.parameters) + _present(rest)
+def block_weights(config: TransformerConfig) -> int:
+    """Return the number of weights in the matrices of all layers: those that Muon updates."""
+    return sum(times * matrix.weights for matrix, times in config.matrices.of_blocks())
 
 
 def _token_embedding(config: TransformerConfig) -> Breakdown[int]:
@@ -73,19 +51,41 @@ def _token_embedding(config: TransformerConfig) -> Breakdown[int]:
 
 def _without_ends(config: TransformerConfig, *, cross: bool = False) -> Breakdown[int]:
     """All parameters except the token embedding and the head."""
+    matrices = config.matrices
     rows = config.embedding.max_positions + config.embedding.position_offset if config.embedding.max_positions else 0
     places = {"positions": rows * config.d_model, "position bias": _position_bias(config)}
-    count = add_up(embedding_projection_matrices(config), lambda matrix: matrix.parameters) + _present(places)
-    for layer, times in Counter(config.layers).items():
-        count += layer_parameters(layer, config.block, config.d_model, cross=cross) * times
+    count = _parameters(matrices.embedding) + _present(places)
+    for group in matrices.layers:
+        layer = _parameters(group.all) + _besides_matrices(group.layer.attention, config, cross)
+        if cross:
+            layer += Breakdown({f"cross-{part}": size for part, size in _parameters(group.attention)})
+        count += layer * group.times
     outer = [norm for norm in (config.embedding.norm, config.final_norm) if norm is not None]
     return count + _present({"norms": sum(_norm(norm, config.d_model) for norm in outer)})
 
 
+def _parameters(matrices: Iterable[LinearShape]) -> Breakdown[int]:
+    sizes: dict[str, int] = {}
+    for matrix in matrices:
+        sizes[matrix.part] = sizes.get(matrix.part, 0) + matrix.parameters
+    return Breakdown(sizes)
+
+
 def _head(config: TransformerConfig) -> Breakdown[int]:
-    count = add_up(head_matrices(config), lambda matrix: matrix.parameters)
     shared = _token_embedding(config)["embedding"] if config.head.tied else 0
-    return count + Breakdown({"head": -shared})
+    return _parameters(config.matrices.head) + Breakdown({"head": -shared})
+
+
+def _besides_matrices(attention: AttentionConfig, config: TransformerConfig, cross: bool) -> Breakdown[int]:
+    """The parameters of one layer that no token is multiplied with; `cross`: it attends to an encoder, too."""
+    norms = _norms_per_block(config.block, cross) * _norm(config.block.norm, config.d_model)
+    norms += (2 if cross else 1) * _qk_norms(attention, config.d_model)
+    sizes = {
+        "relative positions": _relative_positions(attention, config.d_model),
+        "value residual": int(attention.value_residual),
+        "norms": norms,
+    }
+    return _present(sizes)
 
 
 def _position_bias(config: TransformerConfig) -> int:

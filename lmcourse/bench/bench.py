@@ -14,13 +14,12 @@ from typing import Any
 import torch
 
 from lmcourse import device as hardware
-from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.accelerators import Accelerator, present_gpu
 from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES, Format
 from lmcourse.accounting.machine import MEASURED_FORMATS, has_units, measure_machine
 from lmcourse.accounting.mfu import mfu
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.recognise import present_gpu
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.accounting.timing import Stopwatch, time_it
 from lmcourse.bench.steps import WARMUP, StepMeasurement, measure_decoding_step, measure_training_step

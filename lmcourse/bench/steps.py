@@ -9,13 +9,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.flops import forward_flops
+from lmcourse.accounting.accelerators import Accelerator
+from lmcourse.accounting.flops import forward_flops, training_flops
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.timing import Timing
-from lmcourse.accounting.training_flops import training_flops
 from lmcourse.inference.decoding_session import DecodingSession
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss

@@ -13,9 +13,11 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.account import (
+from lmcourse.accounting.accelerators import Accelerator, find_accelerator
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.parallel import Layout
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.accounting.workload import (
     ModelCost,
     Performance,
     RooflineTiming,
@@ -25,9 +27,6 @@ from lmcourse.accounting.account import (
     estimate_performance,
     estimate_training_run,
 )
-from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.parallel import Layout
-from lmcourse.accounting.recipes import find_recipe
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
+from lmcourse.models.matrices import ModelMatrices, list_matrices
 from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.checks import check_type
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
@@ -69,6 +71,11 @@ class TransformerConfig:
             raise ValueError(
                 f"layer {index} sees later tokens: rounded ALiBi is for causal attention, use the exact one"
             )
+
+    @cached_property
+    def matrices(self) -> ModelMatrices:
+        """The matrices that tokens are multiplied with, listed once per configuration."""
+        return list_matrices(self.vocab_size, self.d_model, self.layers, self.embedding, self.head)
 
     def with_(self, **changes: Any) -> TransformerConfig:
         """The same model with some fields changed."""

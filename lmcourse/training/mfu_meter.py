@@ -16,10 +16,10 @@ import torch
 from torch import nn
 
 from lmcourse import device as hardware
+from lmcourse.accounting.accelerators import present_gpu
+from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.formats import Format
 from lmcourse.accounting.machine import MEASURED_FORMATS, QUICK_SECONDS, SIZES, matmul_rates
-from lmcourse.accounting.recognise import present_gpu
-from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.precision import Precision

@@ -30,11 +30,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.matrices import attention_matrices, feed_forward_matrices
 from lmcourse.chapters.feed_forward import figures
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Loader
 from lmcourse.models.initialize import initialize
+from lmcourse.models.matrices import attention_matrices, feed_forward_matrices
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.styles import llama_like

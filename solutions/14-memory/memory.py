@@ -38,7 +38,7 @@ from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.saved import saved_tensors
-from lmcourse.accounting.worked_examples.memory import activation_examples, state_examples
+from lmcourse.accounting.worked_examples import activation_examples, state_examples
 from lmcourse.chapters.memory import figures
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start

@@ -35,9 +35,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.intensity import compute_bound_tokens
 from lmcourse.accounting.kv_cache import batch_where_cache_exceeds_weights, bytes_per_token, cache_bytes
-from lmcourse.accounting.latency import forward_operations, roofline_seconds
+from lmcourse.accounting.latency import compute_bound_tokens, forward_operations, roofline_seconds
 from lmcourse.accounting.machine import copy_bandwidth, matmul_rates
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.timing import time_interleaved

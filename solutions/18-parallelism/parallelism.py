@@ -32,12 +32,15 @@ from lmcourse.accounting.parallel import (
     all_gather_bytes,
     all_reduce_bytes,
     data_parallel_traffic,
+    idle_share,
+    max_alive,
     pipeline_bubble_fraction,
+    pipeline_orders,
+    run_pipeline,
     state_memory,
     tensor_parallel_traffic,
 )
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.pipeline import idle_share, max_alive, pipeline_orders, run_pipeline
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.parallelism import figures
 from lmcourse.models.initialize import initialize

@@ -25,14 +25,17 @@ from collections.abc import Callable
 import torch
 
 from lmcourse.accounting import machine, timing
-from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.accelerators import find_accelerator, present_gpu, recognise
+from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES
-from lmcourse.accounting.intensity import compute_bound_tokens, decode_attention_intensity, matmul_intensity
-from lmcourse.accounting.latency import forward_operations
+from lmcourse.accounting.latency import (
+    compute_bound_tokens,
+    decode_attention_intensity,
+    forward_operations,
+    matmul_intensity,
+)
 from lmcourse.accounting.mfu import throughput_mfu
-from lmcourse.accounting.recognise import present_gpu, recognise
-from lmcourse.accounting.simulated_device import SimulatedDevice
-from lmcourse.accounting.training_flops import training_flops
+from lmcourse.accounting.timing import SimulatedDevice
 from lmcourse.bench.speedups import StepSetup, make_training_step, measure_speedups
 from lmcourse.chapters.gpu_timing import figures
 from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
@@ -681,7 +684,7 @@ for speedup in speedups:
 # - Dao et al., 2022, *FlashAttention: fast and memory-efficient exact attention with IO-awareness*, §2.1 on memory.
 # - Pope et al., 2022, *Efficiently scaling transformer inference*: the same arithmetic for decoding.
 # - Chowdhery et al., 2022, *PaLM*, appendix B: MFU.
-# - In this package: `lmcourse/accounting/timing.py`, `machine.py` and `recognise.py`, and `lmcourse bench` on the command line; [docs/gpu.md](../../docs/gpu.md) for running the course on a GPU.
+# - In this package: `lmcourse/accounting/timing.py`, `machine.py` and `accelerators.py`, and `lmcourse bench` on the command line; [docs/gpu.md](../../docs/gpu.md) for running the course on a GPU.
 
 # %% [markdown]
 # The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.accelerators import Accelerator
 
 TB = 1e12
 A100 = Accelerator("a100", "A100 SXM 80 GB", {"bf16": 312e12}, 2.039 * TB, 80 * 10**9, 600e9, 400.0, ("data sheet",))

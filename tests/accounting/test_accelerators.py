@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.accelerators import ALIASES, all_accelerators, find_accelerator
+from lmcourse.accounting.accelerators import ALIASES, Accelerator, all_accelerators, find_accelerator
 from lmcourse.accounting.formats import Format
 from lmcourse.errors import CourseError
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.account import Workload, account, estimate_performance, estimate_training_run
-from lmcourse.accounting.cluster import Cluster
+from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.memory import training_memory
+from lmcourse.accounting.mfu import Cluster
 from lmcourse.accounting.parallel import Layout, all_reduce_bytes
 from lmcourse.accounting.recipes import RECIPES, find_recipe
-from lmcourse.accounting.training_flops import training_flops
+from lmcourse.accounting.workload import Workload, account, estimate_performance, estimate_training_run
 from lmcourse.cli import main
 from lmcourse.cli.account_command import gib, si
 from lmcourse.models.config import TransformerConfig

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lmcourse.accounting.cluster import Cluster
-from lmcourse.accounting.mfu import throughput_mfu
+from lmcourse.accounting.mfu import Cluster, throughput_mfu
 from tests.accounting.hardware import A100, H100
 
 

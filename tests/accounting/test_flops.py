@@ -16,8 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.counter import count_flops, counted_flops
-from lmcourse.accounting.flops import forward_flops
-from lmcourse.accounting.training_flops import training_flops
+from lmcourse.accounting.flops import forward_flops, training_flops
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer

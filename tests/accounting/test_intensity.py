@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from lmcourse.accounting.intensity import (
+from lmcourse.accounting.latency import (
     compute_bound_tokens,
     decode_attention_intensity,
     elementwise_intensity,
+    forward_operations,
     matmul_intensity,
 )
-from lmcourse.accounting.latency import forward_operations
 from lmcourse.models.zoo import find_model
 from tests.accounting.hardware import A100, ROUND
 

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from lmcourse.accounting.formats import DTYPES, Format
 from lmcourse.accounting.kv_cache import batch_where_cache_exceeds_weights, bytes_per_token, cache_bytes
 from lmcourse.inference.cache import Cache
-from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
-from lmcourse.models.encoder_decoder import EncoderDecoder
+from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.attention_pattern import AttentionPattern
-from tests.accounting.random_models import LONGEST, encoder_decoders, transformers
+from tests.accounting.random_models import LONGEST, transformers
 
 
 def decoder(name: str) -> TransformerConfig:
@@ -64,16 +63,6 @@ def test_a_model_that_really_reads(attention: dict[str, object], precision: Form
     assert cache.bytes == cache_bytes(config, 2, 12, precision=precision).total
 
 
-@settings(max_examples=15, deadline=None)
-@given(encoder_decoders(), st.integers(1, 2), st.integers(1, LONGEST), st.integers(1, LONGEST))
-def test_keys_of_a_source_text(config: EncoderDecoderConfig, batch: int, seq_len: int, source: int) -> None:
-    with torch.device("meta"):
-        memory = EncoderDecoder(config).encode(torch.zeros(batch, source, dtype=torch.long))
-    size = cache_bytes(config, batch, seq_len, precision="fp32", source=source)
-    assert size["cross-attention"] == sum(part.nbytes for pair in memory.layers for part in pair)
-    assert size.total - size["cross-attention"] == cache_bytes(config.decoder, batch, seq_len, precision="fp32").total
-
-
 @pytest.mark.parametrize(
     ("name", "size"), [("llama-3-8b", 131_072), ("llama-3.1-405b", 516_096), ("llama-2-7b", 524_288)]
 )
@@ -108,5 +97,3 @@ def test_batch_beyond_weights_is_the_first(name: str) -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="must be positive"):
         cache_bytes(decoder("nano"), 0, 1)
-    with pytest.raises(ValueError, match="only with one"):
-        cache_bytes(decoder("nano"), 1, 1, source=3)

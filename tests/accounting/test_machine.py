@@ -113,7 +113,7 @@ def test_a_system_that_does_not_tell_its_memory(small: pytest.MonkeyPatch) -> No
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="this test needs an NVIDIA GPU")
 def test_a_gpu_stays_below_its_data_sheet() -> None:
-    from lmcourse.accounting.recognise import recognise
+    from lmcourse.accounting.accelerators import recognise
 
     gpu = device.accelerators()[0]
     whole, found = recognise(gpu.name, memory=gpu.memory), measure_machine(quick=True, device="cuda")

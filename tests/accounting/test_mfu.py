@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.mfu import mfu, throughput_mfu
-from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.zoo.course import modern
 from tests.accounting.hardware import ROUND
 

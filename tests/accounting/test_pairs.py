@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmcourse.accounting.counter import count_flops
-from lmcourse.accounting.flops import forward_flops
-from lmcourse.accounting.pairs import count_pairs
+from lmcourse.accounting.flops import count_pairs, forward_flops
 from lmcourse.inference.cache import Cache
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from lmcourse.accounting.parallel import pipeline_bubble_fraction
-from lmcourse.accounting.pipeline import SCHEDULES, idle_share, max_alive, pipeline_orders, run_pipeline
+from lmcourse.accounting.parallel import (
+    SCHEDULES,
+    idle_share,
+    max_alive,
+    pipeline_bubble_fraction,
+    pipeline_orders,
+    run_pipeline,
+)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 from torch.utils.flop_counter import FlopCounterMode
 
-from lmcourse.accounting.account import Workload, account
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.optimizer_flops import block_matrix_weights, muon_flops
-from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.flops import muon_flops
+from lmcourse.accounting.parameters import block_weights, count_parameters
 from lmcourse.accounting.recipes import RECIPES, find_recipe
+from lmcourse.accounting.workload import Workload, account
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
@@ -149,7 +149,7 @@ def test_muon_keeps_one_number_per_weight_of_a_matrix_and_its_products_are_count
     with FlopCounterMode(display=False) as counter:
         optimizer.step()
     counters = [each["step"] for each in optimizer.state.values() if "step" in each]
-    matrices, total = block_matrix_weights(CONFIG), count_parameters(CONFIG).total
+    matrices, total = block_weights(CONFIG), count_parameters(CONFIG).total
     memory = find_recipe("muon").memory(total, len(counters), matrices=matrices)
     assert memory["optimiser moments"] + memory["step counters"] == state(optimizer)
     assert matrices == sum(p.numel() for p in optimizer.state if "b" in optimizer.state[p])

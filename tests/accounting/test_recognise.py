@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from lmcourse import device
-from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.recognise import DRIVER_NAMES, caveats, recognise
+from lmcourse.accounting.accelerators import DRIVER_NAMES, caveats, find_accelerator, recognise
 from lmcourse.units import GIB
 
 SEEN = [

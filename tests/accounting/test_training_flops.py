@@ -11,9 +11,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
 from lmcourse.accounting.counter import count_flops
-from lmcourse.accounting.flops import forward_flops
+from lmcourse.accounting.flops import forward_flops, training_flops
 from lmcourse.accounting.parameters import matmul_parameters
-from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import llama_like

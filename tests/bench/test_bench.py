@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from torch.utils.flop_counter import FlopCounterMode
 
-from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.accelerators import Accelerator
 from lmcourse.bench import bench as bench_module
 from lmcourse.bench.bench import Bench, bench
 from lmcourse.bench.steps import WARMUP, predict_training

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.accelerators import Accelerator
 from lmcourse.bench import bench as bench_module
 from lmcourse.bench.bench import Bench, bench
 from lmcourse.cli import main

@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
-from lmcourse.accounting.training_flops import training_flops
 from lmcourse.data.grammar import story_grammar
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.initialize import initialize

@@ -12,12 +12,11 @@ from typing import Any
 import torch
 
 from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.flops import muon_flops, training_flops
 from lmcourse.accounting.memory import training_memory
-from lmcourse.accounting.optimizer_flops import muon_flops
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
-from lmcourse.accounting.training_flops import training_flops
 from lmcourse.device import best_device, device_memory
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig

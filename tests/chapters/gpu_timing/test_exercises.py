@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting import machine
-from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.accelerators import find_accelerator, recognise
 from lmcourse.accounting.latency import Operation
 from lmcourse.accounting.mfu import mfu
-from lmcourse.accounting.recognise import recognise
-from lmcourse.accounting.simulated_device import SimulatedDevice
+from lmcourse.accounting.timing import SimulatedDevice
 from lmcourse.chapters.gpu_timing.exercises import EXERCISES
 from lmcourse.chapters.gpu_timing.exercises.amdahl import free_norms
 from lmcourse.chapters.gpu_timing.exercises.copies import copy_bandwidth

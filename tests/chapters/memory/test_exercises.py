@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind
-from lmcourse.accounting.block_tensors import tensors_saved_by_block
+from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind, tensors_saved_by_block
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.chapters.memory import exercises
 from lmcourse.chapters.memory.exercises.parameters import gpt, llama

@@ -10,9 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmcourse.accounting.parallel import Layout, all_reduce_bytes, state_memory, tensor_parallel_traffic
+from lmcourse.accounting.parallel import (
+    Layout,
+    all_reduce_bytes,
+    max_alive,
+    pipeline_orders,
+    state_memory,
+    tensor_parallel_traffic,
+)
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.pipeline import max_alive, pipeline_orders
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.parallelism import exercises
 from lmcourse.chapters.parallelism.exercises.layouts import LLAMA

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from lmcourse.accounting.kv_cache import bytes_per_token, cache_bytes
-from lmcourse.accounting.matrices import attention_matrices
 from lmcourse.models.config import TransformerConfig
+from lmcourse.models.matrices import attention_matrices
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern

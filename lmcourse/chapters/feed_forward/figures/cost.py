@@ -6,9 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.intensity import matmul_intensity
+from lmcourse.accounting.accelerators import Accelerator, find_accelerator
+from lmcourse.accounting.latency import matmul_intensity
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 OPERATIONS = {

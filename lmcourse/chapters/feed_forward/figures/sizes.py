@@ -7,7 +7,7 @@ import math
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from lmcourse.accounting.matrices import feed_forward_matrices
+from lmcourse.models.matrices import feed_forward_matrices
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.cluster import Cluster
+from lmcourse.accounting.mfu import Cluster
 from lmcourse.accounting.rules import six_n_d
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance

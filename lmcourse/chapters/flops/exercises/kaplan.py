@@ -6,7 +6,6 @@ from random import Random
 
 import numpy as np
 
-from lmcourse.accounting.matrices import layer_matrices
 from lmcourse.accounting.rules import kaplan_forward, kaplan_parameters
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
@@ -20,7 +19,8 @@ def _table(layers: int, d_model: int, d_attn: int, d_ff: int, context: int, voca
     """Parameters read off the matrices of a configuration, FLOPs from the package's own table."""
     wide = {"width": d_ff}
     config = gpt_like(layers, d_model, 1, vocab_size=vocab_size, context=context, feed_forward=wide, d_head=d_attn)
-    q, k, v, out, up, down = (layers * matrix.weights for matrix in layer_matrices(config.layers[0], d_model))
+    (group,) = config.matrices.layers
+    q, k, v, out, up, down = (layers * matrix.weights for matrix in group.all)
     flops = kaplan_forward(config, context)
     return {
         "embed": [(vocab_size + context) * d_model, flops["embed"]],

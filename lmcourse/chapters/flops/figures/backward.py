@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from lmcourse.accounting.training_flops import training_flops
+from lmcourse.accounting.flops import training_flops
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 

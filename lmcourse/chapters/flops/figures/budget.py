@@ -8,11 +8,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.cluster import Cluster
+from lmcourse.accounting.accelerators import Accelerator, find_accelerator
+from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.formats import Format
-from lmcourse.accounting.training_flops import training_flops
+from lmcourse.accounting.mfu import Cluster
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from lmcourse.accounting.flops import forward_flops
-from lmcourse.accounting.pairs import Pairs
+from lmcourse.accounting.flops import Pairs, forward_flops
 from lmcourse.models.zoo import find_model
 from lmcourse.nn.checks import check_choice
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits

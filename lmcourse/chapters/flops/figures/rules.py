@@ -7,23 +7,16 @@ from functools import cache
 
 from matplotlib.figure import Figure
 
-from lmcourse.accounting.matrices import layer_matrices
-from lmcourse.accounting.parameters import count_parameters, matmul_parameters
+from lmcourse.accounting.flops import training_flops
+from lmcourse.accounting.parameters import block_weights, count_parameters, matmul_parameters
 from lmcourse.accounting.rules import six_n_d
-from lmcourse.accounting.training_flops import training_flops
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import all_models
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
-
-def without_ends(config: TransformerConfig) -> int:
-    """The weights of the layers alone: no embedding, no head."""
-    return sum(matrix.weights for layer in config.layers for matrix in layer_matrices(layer, config.d_model))
-
-
 COUNTS: dict[str, Callable[[TransformerConfig], int]] = {
     "all parameters": lambda config: count_parameters(config).total,
-    "layers only": without_ends,
+    "layers only": block_weights,
     "layers and head": matmul_parameters,
 }
 """What N may mean."""

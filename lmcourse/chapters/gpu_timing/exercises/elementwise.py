@@ -8,7 +8,7 @@ from random import Random
 
 import torch
 
-from lmcourse.accounting.intensity import elementwise_intensity
+from lmcourse.accounting.latency import elementwise_intensity
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise

@@ -6,7 +6,7 @@ from random import Random
 
 import torch
 
-from lmcourse.accounting.accelerator import Accelerator
+from lmcourse.accounting.accelerators import Accelerator
 from lmcourse.accounting.latency import Operation
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance

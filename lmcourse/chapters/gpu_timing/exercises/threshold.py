@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.intensity import compute_bound_tokens
+from lmcourse.accounting.accelerators import Accelerator
+from lmcourse.accounting.latency import compute_bound_tokens
 from lmcourse.exercises.exercise import value_exercise
 
 WIDTH, RIDGE = 8192, 156

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.formats import BYTES_PER_NUMBER
-from lmcourse.accounting.intensity import compute_bound_tokens, matmul_intensity
+from lmcourse.accounting.latency import compute_bound_tokens, matmul_intensity
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 COLOURS = [PALETTE[name] for name in ("vermilion", "orange", "green", "blue", "purple", "sky", "black")]

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.accelerators import Accelerator, find_accelerator
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.config import TransformerConfig

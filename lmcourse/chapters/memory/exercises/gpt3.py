@@ -9,7 +9,7 @@ import numpy as np
 
 from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.parallel import Layout, state_memory
-from lmcourse.accounting.worked_examples.worked_example import gpt_3, gpt_3_parameters
+from lmcourse.accounting.worked_examples import gpt_3, gpt_3_parameters
 from lmcourse.chapters.memory.exercises.devices import MIXED, Sizes
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise

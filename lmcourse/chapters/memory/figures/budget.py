@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.activations.model import ActivationCheckpointing, Form
+from lmcourse.accounting.activations import ActivationCheckpointing, Form
 from lmcourse.accounting.memory import largest_batch, training_memory
 from lmcourse.accounting.parallel import Layout, ZeroStage
 from lmcourse.accounting.recipes import find_recipe

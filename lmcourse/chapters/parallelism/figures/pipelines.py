@@ -8,8 +8,14 @@ from itertools import product
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from lmcourse.accounting.parallel import pipeline_bubble_fraction
-from lmcourse.accounting.pipeline import PipelineTask, idle_share, max_alive, pipeline_orders, run_pipeline
+from lmcourse.accounting.parallel import (
+    PipelineTask,
+    idle_share,
+    max_alive,
+    pipeline_bubble_fraction,
+    pipeline_orders,
+    run_pipeline,
+)
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 COLOURS = {"F": PALETTE["sky"], "B": PALETTE["orange"]}

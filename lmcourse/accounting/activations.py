@@ -1,4 +1,7 @@
-"""Predicted bytes that autograd saves of blocks and whole models, from the configuration."""
+"""Predicted activation memory: the bytes that autograd saves of blocks and whole models, from the configuration.
+
+`layer_activations` and `attention_activations` are the rules; `lmcourse.accounting.saved` measures the same.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,20 @@ from typing import Literal
 
 import torch
 
-from lmcourse.accounting.activations.attention import INDEX, record_attention, record_learned_bias
-from lmcourse.accounting.activations.layers import (
+from lmcourse.accounting.attention_activations import INDEX, record_attention, record_learned_bias
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.layer_activations import (
     STATISTIC,
+    ActivationSettings,
+    SavedTensorList,
+    TensorSize,
     record_dropout,
     record_feed_forward,
     record_linear,
     record_norm,
 )
-from lmcourse.accounting.activations.saved_tensor_list import ActivationSettings, SavedTensorList, TensorSize
-from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.models.config import TransformerConfig
-from lmcourse.nn.block import LayerConfig
+from lmcourse.models.matrices import LayerMatrices
 from lmcourse.nn.checks import check_choice
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.position_bias import RelativePositionBiasConfig
@@ -61,6 +66,7 @@ def predict_saved_bytes(
         with saved.part("attention"):
             for pattern in dict.fromkeys(layer.attention.pattern for layer in config.layers):
                 record_learned_bias(saved, setting, pattern)
+    groups = {group.layer: group for group in config.matrices.layers}
     with saved.part("embedding"):
         x = _embedding(saved, setting, config)
     for layer in config.layers:
@@ -69,7 +75,7 @@ def predict_saved_bytes(
                 saved.keep(x)
             x = TensorSize(x.numbers, x.width)
         else:
-            x = _block(saved, setting, config, layer, x)
+            x = _block(saved, setting, config, groups[layer], x)
     with saved.part("norms"):
         x = _norm(saved, setting, config.final_norm, x, config.d_model)
     with saved.part("head and loss"):
@@ -96,7 +102,8 @@ def predict_block_bytes(
     setting = _setting(config, batch, seq_len, dtype, attention, autocast)
     saved = SavedTensorList()
     x = TensorSize(setting.tokens * config.d_model, setting.param_bytes)
-    _block(saved, setting, config, config.layers[layer], x)
+    groups = {group.layer: group for group in config.matrices.layers}
+    _block(saved, setting, config, groups[config.layers[layer]], x)
     return saved.sizes()
 
 
@@ -119,10 +126,9 @@ def _setting(
 def _embedding(saved: SavedTensorList, setting: ActivationSettings, config: TransformerConfig) -> TensorSize:
     """A look-up keeps its indices: tokens are the batch's own, positions are made here. Sums keep nothing."""
     embedding, d = config.embedding, config.d_model
-    width = embedding.width or d
-    x = TensorSize(setting.tokens * width, setting.param_bytes)
-    if width != d:
-        x = record_linear(saved, setting, x, width, d)
+    x = TensorSize(setting.tokens * (embedding.width or d), setting.param_bytes)
+    for projection in config.matrices.embedding:
+        x = record_linear(saved, setting, x, projection)
     if embedding.positions == "learned":
         saved.keep(TensorSize(setting.seq_len, INDEX))  # the same for every text
         # Autocast projects in bf16, positions are in fp32, and so is the sum.
@@ -137,9 +143,9 @@ def _norm(
 
 
 def _block(
-    saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, layer: LayerConfig, x: TensorSize
+    saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, group: LayerMatrices, x: TensorSize
 ) -> TensorSize:
-    block = _Block(saved, setting, model, layer)
+    block = _Block(saved, setting, model, group)
     return block.serial(x) if model.block.branches == "serial" else block.parallel(x)
 
 
@@ -147,20 +153,20 @@ class _Block:
     """The order of norms, branches and residual sums in a block, and what each keeps."""
 
     def __init__(
-        self, saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, layer: LayerConfig
+        self, saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, group: LayerMatrices
     ) -> None:
-        self.saved, self.setting, self.model, self.layer = saved, setting, model, layer
+        self.saved, self.setting, self.model, self.group = saved, setting, model, group
 
     def norm(self, x: TensorSize) -> TensorSize:
         with self.saved.part("norms"):
             return _norm(self.saved, self.setting, self.model.block.norm, x, self.model.d_model)
 
     def attention(self, x: TensorSize) -> TensorSize:
-        return record_attention(self.saved, self.setting, self.model, self.layer.attention, x)
+        return record_attention(self.saved, self.setting, self.model, self.group, x)
 
     def feed_forward(self, x: TensorSize) -> TensorSize:
         with self.saved.part("feed-forward"):
-            return record_feed_forward(self.saved, self.setting, self.layer.feed_forward, x, self.model.d_model)
+            return record_feed_forward(self.saved, self.setting, self.group, x)
 
     def dropout(self, x: TensorSize) -> TensorSize:
         with self.saved.part("residual"):
@@ -189,10 +195,8 @@ def _head_and_loss(
     saved: SavedTensorList, setting: ActivationSettings, config: TransformerConfig, x: TensorSize
 ) -> None:
     """Cross-entropy keeps the log-probabilities of all tokens, in fp32, and two scalars: it divides by a count."""
-    width = config.embedding.width or config.d_model
-    if width != config.d_model:
-        x = record_linear(saved, setting, x, config.d_model, width)
-    logits = record_linear(saved, setting, x, width, config.vocab_size)
+    for matrix in config.matrices.head:
+        x = record_linear(saved, setting, x, matrix)
     if config.head.soft_cap is not None:
-        saved.keep(TensorSize(logits.numbers, logits.width))
-    saved.keep(TensorSize(logits.numbers, STATISTIC), TensorSize(1, STATISTIC), TensorSize(1, INDEX))
+        saved.keep(TensorSize(x.numbers, x.width))
+    saved.keep(TensorSize(x.numbers, STATISTIC), TensorSize(1, STATISTIC), TensorSize(1, INDEX))

@@ -1,21 +1,25 @@
-"""What attention keeps: the projection, the QK transform, and one of three forms of attention itself.
+"""The tensors that attention saves: of the projection, the QK transform, and one of three forms of attention itself.
 
 The QK transform is what happens to queries and keys between the two: QK norm, rotary positions, temperature.
 """
 
 from __future__ import annotations
 
-from lmcourse.accounting.activations.heads import Heads
-from lmcourse.accounting.activations.layers import (
+from dataclasses import dataclass
+
+from lmcourse.accounting.layer_activations import (
     STATISTIC,
+    ActivationSettings,
+    SavedTensorList,
+    TensorSize,
     cast,
     record_dropout,
     record_linear,
     record_norm,
     record_weight_copy,
 )
-from lmcourse.accounting.activations.saved_tensor_list import ActivationSettings, SavedTensorList, TensorSize
 from lmcourse.models.config import TransformerConfig
+from lmcourse.models.matrices import LayerMatrices
 from lmcourse.nn.attention import AttentionConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.position_bias import RelativePositionBiasConfig, RelativePositionVectorsConfig
@@ -28,18 +32,73 @@ INDEX, FLAG = 8, 1
 FIRST_VALUES = "values of the first layer"
 
 
+@dataclass(frozen=True)
+class Heads:
+    """A tensor [batch, heads, tokens, d] in some memory order, perhaps a view of a larger storage.
+
+    Attributes:
+        storage: the tensor whose memory it is a view of.
+        count: of heads.
+        d: a head's width.
+        head_major: whether memory goes head by head. A projection writes token by token, and what works on each number
+            alone keeps that order; most other operations write head by head.
+        owns_storage: whether the storage holds nothing else, such as keys behind queries.
+    """
+
+    storage: TensorSize
+    count: int
+    d: int
+    head_major: bool = False
+    owns_storage: bool = False
+
+    def numbers(self, setting: ActivationSettings) -> int:
+        """How many numbers the tensor has, without what else is in its storage."""
+        return setting.tokens * self.count * self.d
+
+    def new(self, setting: ActivationSettings, width: int, *, head_major: bool | None = None) -> Heads:
+        """A newly allocated tensor of this shape; by default, in this memory order."""
+        order = self.head_major if head_major is None else head_major
+        return Heads(TensorSize(self.numbers(setting), width), self.count, self.d, order, owns_storage=True)
+
+    def part(self, count: int) -> Heads:
+        """The first or last `count` heads: a view of the same storage."""
+        return Heads(self.storage, count, self.d, self.head_major)
+
+    def merged(self, setting: ActivationSettings) -> TensorSize:
+        """As [batch, tokens, heads · d], for a linear layer: a copy if memory goes head by head."""
+        return self._copy_unless(self.count == 1 or not self.head_major, setting)
+
+    def stacked(self, setting: ActivationSettings) -> TensorSize:
+        """As [batch · heads, tokens, d], for a batched product: a copy if batch and heads do not lie in a row."""
+        return self._copy_unless(1 in (setting.batch, self.count) or (self.head_major and self.owns_storage), setting)
+
+    def flat(self, setting: ActivationSettings) -> TensorSize:
+        """As [batch · heads · tokens, d]: a copy if these do not lie in a row."""
+        if self.head_major:
+            return self._copy_unless(self.owns_storage or setting.batch == 1, setting)
+        return self._copy_unless(self.count == 1, setting)
+
+    def spread(self, setting: ActivationSettings, heads: int) -> TensorSize:
+        """Each head repeated for all queries that share it, then stacked. The repeats are no copies until stacked."""
+        if heads == self.count:
+            return self.stacked(setting)
+        if self.count == setting.batch == 1:
+            return self.storage
+        return TensorSize(setting.tokens * heads * self.d, self.storage.width)
+
+    def _copy_unless(self, view: bool, setting: ActivationSettings) -> TensorSize:
+        return self.storage if view else TensorSize(self.numbers(setting), self.storage.width)
+
+
 def record_attention(
-    saved: SavedTensorList,
-    setting: ActivationSettings,
-    model: TransformerConfig,
-    config: AttentionConfig,
-    x: TensorSize,
+    saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, group: LayerMatrices, x: TensorSize
 ) -> TensorSize:
     """Record what the attention layer keeps; returns its output, as wide as its normalised input `x`."""
+    config, (*qkv_matrices, out) = group.layer.attention, group.attention
     d = config.head_width(model.d_model)
     rules = _Attention(saved, setting, model, config)
     with saved.part("qkv"):
-        qkv = record_linear(saved, setting, x, model.d_model, (config.heads + 2 * config.key_heads) * d)
+        qkv = record_linear(saved, setting, x, *qkv_matrices)
     with saved.part("qk transform"):
         q, k = rules.qk_transform(Heads(qkv, config.heads + config.key_heads, d))
     v = Heads(qkv, config.key_heads, d)
@@ -48,7 +107,7 @@ def record_attention(
     with saved.part("attention"):
         mixed = rules.attend(q, k, rules.mix_values(v))
     with saved.part("attention out"):
-        return record_linear(saved, setting, mixed.merged(setting), config.heads * d, model.d_model)
+        return record_linear(saved, setting, mixed.merged(setting), out)
 
 
 def record_learned_bias(saved: SavedTensorList, setting: ActivationSettings, pattern: AttentionPattern) -> None:

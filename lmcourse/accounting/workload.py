@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lmcourse.accounting.accelerator import Accelerator
-from lmcourse.accounting.activations.model import ActivationCheckpointing
+from lmcourse.accounting.accelerators import Accelerator
+from lmcourse.accounting.activations import ActivationCheckpointing
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.cluster import Cluster
+from lmcourse.accounting.flops import TrainingFlops, muon_flops, training_flops
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.latency import Limit, Operation, forward_operations, roofline_mfu, roofline_seconds
 from lmcourse.accounting.memory import inference_memory, largest_batch, largest_inference_batch, training_memory
-from lmcourse.accounting.optimizer_flops import muon_flops
+from lmcourse.accounting.mfu import Cluster
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout, check_tensor_parallel, tensor_parallel_traffic
 from lmcourse.accounting.parameters import count_parameters, matmul_parameters
 from lmcourse.accounting.recipes import Recipe
-from lmcourse.accounting.training_flops import TrainingFlops, training_flops
 from lmcourse.models.config import TransformerConfig
 
 
