@@ -1,5 +1,9 @@
-"""From token files to a trained model: optimizers, schedules, the trainer, its checkpoints.
+"""Train a model on token files: optimizers, schedules, the trainer, its checkpoints; public names in `__init__.pyi`.
 
-Read `optimizers` and `schedules` beside notebooks 04 and 13; `config`, `step`, `trainer` and `state` are the tool.
-`command` is `lmcourse train`, `callbacks` what is called after every step, `parallel` what more than one process needs.
+Read `optimizers` and `schedules` beside notebooks 04 and 13; then `step`, `trainer` and `state`. `command` is `lmcourse
+train`, `callbacks` are called after every step, `parallel` divides a model among processes.
 """
+
+from lmcourse.lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -13,7 +13,7 @@ import pytest
 
 import lmcourse
 
-PACKAGES = ("lmcourse", "lmcourse.accounting", "lmcourse.models", "lmcourse.nn")
+PACKAGES = ("lmcourse", "lmcourse.accounting", "lmcourse.models", "lmcourse.nn", "lmcourse.training")
 
 
 def test_the_library_has_at_most_twenty_public_names() -> None:

@@ -1,0 +1,17 @@
+from lmcourse.training.callbacks import ProgressBar as ProgressBar
+from lmcourse.training.callbacks import TensorBoard as TensorBoard
+from lmcourse.training.config import TrainingConfig as TrainingConfig
+from lmcourse.training.evaluation import evaluate as evaluate
+from lmcourse.training.metrics import read_metrics as read_metrics
+from lmcourse.training.optimizers.muon import Muon as Muon
+from lmcourse.training.optimizers.rules import SGD as SGD
+from lmcourse.training.optimizers.rules import AdaGrad as AdaGrad
+from lmcourse.training.optimizers.rules import Adam as Adam
+from lmcourse.training.optimizers.rules import AdamW as AdamW
+from lmcourse.training.parallelism import Parallelism as Parallelism
+from lmcourse.training.precision import MixedPrecision as MixedPrecision
+from lmcourse.training.schedules import Constant as Constant
+from lmcourse.training.schedules import Cosine as Cosine
+from lmcourse.training.schedules import WarmupStableDecay as WarmupStableDecay
+from lmcourse.training.step import training_step as training_step
+from lmcourse.training.trainer import Trainer as Trainer
