@@ -9,7 +9,6 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.apps import NbGraderAPI
 from traitlets.config import Config
 
 from lmcourse.authoring.document import dumps, load_notebook
@@ -47,6 +46,8 @@ def _generate(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
         configure(config, root, source="source", release="release")
         config.GenerateAssignment.no_database = True
         config.SaveCells.enabled = False
+        from nbgrader.apps import NbGraderAPI  # it takes half a second, which only a build needs
+
         said = NbGraderAPI(config=config).generate_assignment(chapter.id)
         if not said["success"]:
             raise CourseError(f"{chapter.id}: nbgrader cannot make the student copy.\n{said.get('log', said['error'])}")

@@ -88,7 +88,7 @@ def add_collect(parser: ArgumentParser) -> None:
 def collect(options: Namespace) -> int:
     """Collect a learner's answers."""
     root = find_root(options.course)
-    from lmcourse.collect import collect as collect_answers
+    from lmcourse.collect.collect import collect as collect_answers
     from lmcourse.grading.sandbox import PROCESS_ISOLATION_WARNING
     from lmcourse.grading.workers import GradingOptions
 

@@ -18,7 +18,7 @@ from lmcourse.units import MIB
 
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
-    from lmcourse.collect import Collected
+    from lmcourse.collect.collect import Collected
     from lmcourse.grading.lms import Person
     from lmcourse.grading.result import SubmissionResult
     from lmcourse.proof.matrix import Matrix, MisconceptionResult

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from lmcourse.authoring.problems import read_sources
-from lmcourse.authoring.regions import student_text
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.files import UnreadableError
-from lmcourse.grading.grader import grade
 from lmcourse.grading.notebooks import read_submission
-from lmcourse.grading.result import SubmissionResult
-from lmcourse.grading.workers import GradingOptions
+
+if TYPE_CHECKING:
+    from lmcourse.grading.result import SubmissionResult
+    from lmcourse.grading.workers import GradingOptions
 
 State = Literal["passes", "wrong", "missing"]
 
@@ -66,6 +65,8 @@ def printed_notebooks(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, 
     Raises:
         CourseError: the course's folder has no `solutions/`, or they have mistakes.
     """
+    from lmcourse.authoring.problems import read_sources  # not for load_parts, which notebooks import
+
     if not (root / "solutions").is_dir():
         raise CourseError(f"Answers are put to the test beside solutions/, which {root} lacks: collect in a clone.")
     return {
@@ -87,6 +88,8 @@ def judge(
     Raises:
         CourseError: notebooks cannot be graded here, or the grader failed on one.
     """
+    from lmcourse.grading.grader import grade  # it imports nbgrader
+
     started = {chapter: path for chapter, (path, notebook) in notebooks.items() if _started(notebook, printed[chapter])}
     graded = grade(list(started.values()), course=root, options=options) if started else []
     results = dict(zip(started, graded, strict=True))
@@ -98,6 +101,8 @@ def judge(
 
 def _started(notebook: Notebook, printed: Notebook) -> bool:
     """Return True if a cell for an answer differs from the released one."""
+    from lmcourse.authoring.regions import student_text
+
     stubs = {name: student_text(printed.cells[place]).strip() for name, place in printed.places.items()}
     return any(notebook.cells[place].strip() != stubs.get(name) for name, place in notebook.places.items())
 

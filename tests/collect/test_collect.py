@@ -18,8 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lmcourse.cli import main
-from lmcourse.collect import collect
-from lmcourse.collect.collect import package_files, write_files
+from lmcourse.collect.collect import collect, package_files, write_files
 from lmcourse.collect.modules import PARTS, Collection
 from lmcourse.collect.saved_answers import Answer, printed_notebooks
 from lmcourse.collect.weights import package_config, package_weights

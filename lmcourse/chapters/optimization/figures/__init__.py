@@ -1,8 +1,5 @@
 """Figures of notebook 04: paths, bounds, curves of small runs, schedules."""
 
-# torch imports its compiler when the first optimizer is made. Here it happens before anybody looks at a clock.
-import torch._dynamo  # noqa: F401
-
 from lmcourse.chapters.optimization.figures.bounds import certificate, chord_and_parabola
 from lmcourse.chapters.optimization.figures.curves import crossing_losses, noise_floor, sharpness
 from lmcourse.chapters.optimization.figures.paths import adam_steps, descent_path, zig_zag
