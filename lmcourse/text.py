@@ -22,6 +22,8 @@ def replace_unprintable(text: str, keep: str = "") -> str:
         text: any.
         keep: unprintable characters that may stay, such as line breaks.
     """
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() or char in keep else " " for char in text)
 
 

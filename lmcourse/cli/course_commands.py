@@ -125,19 +125,21 @@ def add_build(parser: ArgumentParser) -> None:
 def build(options: Namespace) -> int:
     """Build the notebooks whose source has changed, or say which are not up to date."""
     root = find_root(options.course)
-    from lmcourse import authoring
+    from lmcourse.authoring.build import build as build_notebooks
+    from lmcourse.authoring.build import check_built
+    from lmcourse.authoring.folders import chapters_in
 
-    chapters = authoring.chapters_in(root, options.chapters)
+    chapters = chapters_in(root, options.chapters)
     if options.check:
         with quiet(options):
-            stale = authoring.check_built(chapters, root)
+            stale = check_built(chapters, root)
         if options.json:
             print_json({"stale": stale})
         else:
             print("\n".join(stale) or "Every notebook is up to date.")
         return 1 if stale else 0
     with quiet(options):
-        built = authoring.build(chapters, root, force=options.force)
+        built = build_notebooks(chapters, root, force=options.force)
     if options.json:
         print_json([{"id": item.chapter.id, "changed": item.changed} for item in built])
     else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from lmcourse.exercises.values import Plain, format_value
+from lmcourse.exercises.values import Plain, format_value, to_plain
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Case:
         inputs = [format_value(value) for value in self.args]
         inputs += [f"{name}={format_value(value)}" for name, value in self.kwargs.items()]
         return f"{answer}({', '.join(inputs)})"
+
+    @cached_property
+    def plain_inputs(self) -> tuple[list[Plain], dict[str, Plain]]:
+        """Its inputs as plain data, which no answer is given: with it, inputs that an answer has changed are found."""
+        return to_plain(self.args), to_plain(self.kwargs)
 
     def expressions(self) -> tuple[str, ...]:
         """The lines of a script whose values are the result."""

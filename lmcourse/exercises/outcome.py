@@ -137,7 +137,8 @@ def _changed(case: Case, answer: object, args: list[Plain], kwargs: dict[str, Pl
     code = answer.__code__ if isinstance(answer, FunctionType) else None
     names = [f"input `{name}`" for name in code.co_varnames[: code.co_argcount]] if code else []
     names += [f"input {position}" for position in range(len(names) + 1, len(args) + 1)]
-    inputs = zip(names, to_plain(case.args), args, strict=False)
+    old_args, old_kwargs = case.plain_inputs
+    inputs = zip(names, old_args, args, strict=False)
     changed = [name for name, old, new in inputs if not same(old, new)]
-    changed += [f"input `{name}`" for name, old in to_plain(case.kwargs).items() if not same(old, kwargs[name])]
+    changed += [f"input `{name}`" for name, old in old_kwargs.items() if not same(old, kwargs[name])]
     return tuple(changed)

@@ -14,20 +14,15 @@ axes in this order, contiguous. So a transposed input arrives transposed. `grad`
 A dtype that safetensors does not hold is stored in another one and noted: `"dtype": "complex64"` is stored as real
 numbers with a last axis of 2, `"dtype": "float8_e8m0fnu"` as bytes.
 
-`dumps` writes one text: `{"value": tree, "tensors": base64 of the bytes of safetensors}`.
-
-`loads` and `from_json_tree` accept input from anybody. Whatever it is, they return a plain value or raise ValueError.
+`from_json_tree` accepts input from anybody. Whatever it is, it returns a plain value or raises ValueError.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import torch
-from safetensors.torch import load, save
 from torch import Tensor
 
 from lmcourse.exercises.values import Plain, type_phrase
@@ -39,31 +34,6 @@ MAX_AXES = 32
 
 COMPLEX = {str(dtype)[6:]: dtype for dtype in (torch.complex32, torch.complex64, torch.complex128)}
 BYTES = {"float8_e8m0fnu": torch.float8_e8m0fnu}
-
-
-def dumps(value: Plain) -> str:
-    """Write a plain value as text; ValueError if it holds anything else."""
-    tensors: dict[str, Tensor] = {}
-    tree = to_json_tree(value, tensors)
-    return json.dumps({"value": tree, "tensors": base64.b64encode(save(tensors)).decode()})
-
-
-def loads(text: str) -> Plain:
-    """Read what `dumps` wrote; ValueError if it is anything else."""
-    try:
-        whole = json.loads(text)
-        tree, data = whole["value"], base64.b64decode(whole["tensors"], validate=True)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"no value as JSON ({type(error).__name__})") from error
-    return from_json_tree(tree, tensors_from_bytes(data))
-
-
-def tensors_from_bytes(data: bytes) -> dict[str, Tensor]:
-    """Read tensors from the bytes of safetensors; ValueError if they are anything else."""
-    try:
-        return load(data)
-    except Exception as error:  # safetensors and torch raise many kinds
-        raise ValueError(f"no tensors ({type(error).__name__})") from error
 
 
 def to_json_tree(value: Plain, tensors: dict[str, Tensor], *, depth: int = 0) -> Any:

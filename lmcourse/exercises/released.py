@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
-from safetensors.torch import save
+from safetensors.torch import load, save
 from torch import Tensor
 
 from lmcourse.errors import CourseError
@@ -25,14 +25,12 @@ from lmcourse.exercises.exercise import Answer, Exercise, Misconception
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.judge import agree_on
 from lmcourse.exercises.outcome import REFERENCE_SECONDS, Outcome, run_case
-from lmcourse.exercises.plain_json import from_json_tree, tensors_from_bytes, to_json_tree
+from lmcourse.exercises.plain_json import from_json_tree, to_json_tree
 from lmcourse.exercises.trial import Trial
 from lmcourse.exercises.values import NotPlainError, copy_input
 
 RELEASED = "exercises.json"
 FORMAT = 1
-
-Kind = TypeVar("Kind")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -83,14 +81,14 @@ def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
 
     def given_by(answer: Answer, seconds: float) -> list[Any]:
         ran = (run_case(answer, case, name=exercise.name, seconds=seconds) for case in exercise.cases)
-        return [outcome_to_json(outcome, tensors) for outcome in ran]
+        return [_outcome_to_json(outcome, tensors) for outcome in ran]
 
     try:
         return {
             **{part: getattr(exercise, part) for part in parts},
             **{part: list(getattr(exercise, part)) for part in ("forbid", "uses", "hints")},
             "tolerance": tolerance and [float(tolerance.relative), float(tolerance.absolute)],
-            "cases": [case_to_json(case, tensors) for case in exercise.cases],
+            "cases": [_case_to_json(case, tensors) for case in exercise.cases],
             "expected": given_by(exercise.reference, REFERENCE_SECONDS),
             "hidden": [case.name for case in exercise.hidden],
             "mistakes": [
@@ -131,92 +129,57 @@ def _read(path: Path, *state: int) -> tuple[ReleasedExercise, ...]:
     data = json.loads(path.read_text(encoding="utf-8"))
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']!r}")
-    tensors = tensors_from_bytes(base64.b64decode(data["tensors"], validate=True))
-    return tuple(_exercise(one, tensors) for one in _list_of(dict, data["exercises"]))
+    tensors = load(base64.b64decode(data["tensors"], validate=True))
+    return tuple(_exercise(one, tensors) for one in data["exercises"])
 
 
 def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> ReleasedExercise:
-    cases = [case_from_json(case, tensors) for case in _list_of(dict, data["cases"])]
-    hidden = [Case(name) for name in _list_of(str, data["hidden"])]
-
-    def outcomes(data: object) -> list[Outcome]:
-        read = [outcome_from_json(outcome, tensors) for outcome in _list_of(dict, data)]
-        if len(read) != len(cases):
-            raise ValueError("outcomes of other cases")
-        return read
-
-    mistakes = [(_a(str, one["sentence"]), outcomes(one["outcomes"])) for one in _list_of(dict, data["mistakes"])]
+    cases = [_case_from_json(case, tensors) for case in data["cases"]]
+    hidden = [Case(name) for name in data["hidden"]]
+    outcomes = [
+        [_outcome_from_json(outcome, tensors) for outcome in of_one]
+        for of_one in (data["expected"], *(wrong["outcomes"] for wrong in data["mistakes"]))
+    ]
+    if any(len(of_one) != len(cases) for of_one in outcomes):
+        raise ValueError("outcomes of other cases")
+    as_written = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "forbid", "uses", "hints")
     exercise = ReleasedExercise(
-        name=_a(str, data["name"]),
-        points=_a(int, data["points"]),
-        minutes=_a(int, data["minutes"]),
-        difficulty=_a(int, data["difficulty"]),
+        **{part: data[part] for part in as_written},
         reference=_not_here,
         cases=cases,
         hidden_cases=(lambda random: hidden) if hidden else None,
-        hints=_list_of(str, data["hints"]),
-        forbid=_list_of(str, data["forbid"]),
-        may_use_package=_a(bool, data["may_use_package"]),
-        tolerance=_tolerance(data["tolerance"]),
-        seconds=_a(float, data["seconds"], int),
-        value=_a(bool, data["value"]),
-        uses=_list_of(str, data["uses"]),
-        expected=outcomes(data["expected"]),
-        given_by={str(place): given for place, (_, given) in enumerate(mistakes)},
+        tolerance=data["tolerance"] and Tolerance(*data["tolerance"]),
+        seconds=float(data["seconds"]),
+        expected=outcomes[0],
+        given_by={str(place): given for place, given in enumerate(outcomes[1:])},
     )
     exercise.misconceptions += [
-        Misconception(str(place), sentence, _not_here) for place, (sentence, _) in enumerate(mistakes)
+        Misconception(str(place), wrong["sentence"], _not_here) for place, wrong in enumerate(data["mistakes"])
     ]
     return exercise
-
-
-def _tolerance(data: object) -> Tolerance | None:
-    if data is None:
-        return None
-    relative, absolute = _list_of(float, data)
-    return Tolerance(relative, absolute)
 
 
 def _not_here(*inputs: object, **named: object) -> NoReturn:
     raise CourseError("Reference answers stay with the teacher.")
 
 
-def case_to_json(case: Case, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Return a case as what JSON holds; ValueError if an input is not plain."""
+def _case_to_json(case: Case, tensors: dict[str, Tensor]) -> dict[str, Any]:
     inputs = to_json_tree([copy_input(case.args), copy_input(case.kwargs)], tensors)
     return {"name": case.name, "inputs": inputs, "script": case.script}
 
 
-def case_from_json(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Case:
-    """Return the case that `case_to_json` described; ValueError, KeyError or TypeError if it is none."""
+def _case_from_json(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Case:
     args, kwargs = from_json_tree(data["inputs"], tensors)
-    script = data["script"]
-    _list_of(str, list(_a(dict, kwargs)))
-    return Case(_a(str, data["name"]), tuple(_a(list, args)), kwargs, None if script is None else _a(str, script))
+    return Case(data["name"], tuple(args), kwargs, data["script"])
 
 
-def outcome_to_json(outcome: Outcome, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Return what is compared of an outcome as what JSON holds."""
+def _outcome_to_json(outcome: Outcome, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """What is compared of an outcome."""
     failure = outcome.failure and {"kinds": list(outcome.failure.kinds), "message": outcome.failure.message}
     return {"value": to_json_tree(outcome.value, tensors), "failure": failure, "changed": list(outcome.changed)}
 
 
-def outcome_from_json(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Outcome:
-    """Return the outcome that `outcome_to_json` described; ValueError, KeyError or TypeError if it is none."""
+def _outcome_from_json(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Outcome:
     failure = data["failure"]
-    if failure is not None:
-        kinds = _list_of(str, failure["kinds"])
-        failure = Failure((kinds[0], *kinds[1:]), _a(str, failure["message"]))
-    value = from_json_tree(data["value"], tensors)
-    return Outcome(value, failure, changed=tuple(_list_of(str, data["changed"])))
-
-
-def _a(kind: type[Kind], value: object, *more: type) -> Kind:
-    """The value, if it is of this kind: a bool is no int."""
-    if type(value) not in (kind, *more):
-        raise TypeError(f"{type(value).__name__} in place of {kind.__name__}")
-    return value  # type: ignore[return-value]
-
-
-def _list_of(kind: type[Kind], value: object) -> list[Kind]:
-    return [_a(kind, item) for item in _a(list, value)]
+    raised = failure and Failure(tuple(failure["kinds"]), failure["message"])
+    return Outcome(from_json_tree(data["value"], tensors), raised, changed=tuple(data["changed"]))

@@ -112,8 +112,7 @@ class _Functions(TorchFunctionMode):
         self.rules, self.seen = rules, seen
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = _function_name(func)
-        if matches(name, self.rules) and not matches(name, SETTINGS):
+        if name := _ruled_out(func, self.rules):
             _note(self.seen, name)
         return func(*args, **(kwargs or {}))
 
@@ -150,9 +149,10 @@ def _own_line() -> tuple[str, int]:
 
 
 @cache
-def _function_name(function: Any) -> str:
-    """The dotted name of what a function mode is handed: "torch.Tensor.softmax"."""
-    return resolve_name(function) or f"torch.{getattr(function, '__name__', '')}"
+def _ruled_out(function: Any, rules: Names) -> str:
+    """The dotted name of what a function mode is handed ("torch.Tensor.softmax") if the rules cover it."""
+    name = resolve_name(function) or f"torch.{getattr(function, '__name__', '')}"
+    return name if matches(name, rules) and not matches(name, SETTINGS) else ""
 
 
 @cache

@@ -56,6 +56,10 @@ def _copy(value: object, tensor: Callable[[Tensor], Tensor]) -> Plain:
         return value
     if isinstance(value, Tensor):
         return tensor(value)
+    if isinstance(value, dict | Mapping):  # dict first: an abstract class takes ten times as long to ask
+        return {_key(key): _copy(item, tensor) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copy(item, tensor) for item in value]
     if isinstance(value, Fraction):
         return int(value) if value.denominator == 1 else float(value)
     if isinstance(value, Decimal):
@@ -68,8 +72,6 @@ def _copy(value: object, tensor: Callable[[Tensor], Tensor]) -> Plain:
         return _from_numpy(value)
     if isinstance(value, torch.dtype):
         return str(value)
-    if isinstance(value, Mapping):
-        return {_key(key): _copy(item, tensor) for key, item in value.items()}
     if isinstance(value, set | frozenset):
         return sorted((_copy(item, tensor) for item in value), key=format_value)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
@@ -128,14 +130,18 @@ def format_value(value: object) -> str:
         return _describe_tensor(value)
     if isinstance(value, float):
         return repr(value)
-    if isinstance(value, list | tuple):
-        inside = ", ".join(format_value(item) for item in value)
-        text = f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
-        return text if len(text) <= MAX_VALUE_CHARS else f"{type_phrase(value)} of {len(value)}"
-    if isinstance(value, dict):
-        text = f"{{{', '.join(f'{format_value(key)}: {format_value(item)}' for key, item in value.items())}}}"
-        return text if len(text) <= MAX_VALUE_CHARS else f"{type_phrase(value)} of {len(value)}"
+    if isinstance(value, list | tuple | dict):
+        fits = 3 * len(value) <= MAX_VALUE_CHARS  # an item takes a character and ", " at least
+        text = _format_items(value) if fits else ""
+        return text if fits and len(text) <= MAX_VALUE_CHARS else f"{type_phrase(value)} of {len(value)}"
     return one_line(repr(value), MAX_VALUE_CHARS)
+
+
+def _format_items(value: list[Plain] | tuple[Plain, ...] | dict[Plain, Plain]) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{format_value(key)}: {format_value(item)}' for key, item in value.items())}}}"
+    inside = ", ".join(format_value(item) for item in value)
+    return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
 
 
 def _describe_tensor(tensor: Tensor) -> str:

@@ -17,10 +17,11 @@ USUAL: tuple[Plain, ...] = (None, True, False, 0)
 
 @dataclass(frozen=True)
 class Constant:
-    """An answer that ignores its inputs, and how a report calls it: "True", "raises ValueError"."""
+    """An answer that ignores its inputs, how a report calls it ("True", "raises ValueError"), and what it gives."""
 
     name: str
     answer: Callable[..., Any]
+    outcome: Outcome
 
 
 def constant_answers(trials: Sequence[Trial]) -> list[Constant]:
@@ -50,9 +51,9 @@ def _in_scripts(trials: Sequence[Trial]) -> Iterator[Plain]:
 
 def _always(outcome: Outcome) -> Constant:
     if outcome.failure:
-        return Constant(f"raises {outcome.failure.kind}", _raiser(outcome.failure.kinds))
+        return Constant(f"raises {outcome.failure.kind}", _raiser(outcome.failure.kinds), outcome)
     value = outcome.value
-    return Constant(format_value(value), lambda *_, **__: copy_input(value))
+    return Constant(format_value(value), lambda *_, **__: copy_input(value), outcome)
 
 
 def _raiser(kinds: Sequence[str]) -> Callable[..., Any]:

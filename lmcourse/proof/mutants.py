@@ -8,7 +8,6 @@ argument, a dropped `keepdim`, `dtype` or `clone`.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -50,8 +49,8 @@ def mutants(text: str) -> list[Mutant]:
     for place in _places(tree):
         before = _first_line(place.statement)
         for new in replacements(place.node):
-            place.put(new)
-            mutated = ast.unparse(ast.fix_missing_locations(tree))
+            place.put(ast.copy_location(new, place.statement))
+            mutated = ast.unparse(tree)
             after = _first_line(new if place.node is place.statement else place.statement)  # type: ignore[arg-type]
             place.put(place.node)
             if mutated != original:
@@ -61,7 +60,7 @@ def mutants(text: str) -> list[Mutant]:
 
 def _first_line(statement: ast.stmt) -> str:
     """A statement as code; of a compound one its head, and what was added at its end."""
-    lines = ast.unparse(ast.fix_missing_locations(copy.deepcopy(statement))).split("\n")
+    lines = ast.unparse(statement).split("\n")
     ends_early = isinstance(statement, ast.For | ast.While) and isinstance(statement.body[-1], ast.Break)
     return f"{lines[0]} ... break" if ends_early else lines[0]
 

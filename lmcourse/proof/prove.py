@@ -18,7 +18,8 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import REFERENCE_SECONDS, try_cases
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
-from lmcourse.exercises.judge import Agrees, agree, agree_on, judge
+from lmcourse.exercises.groups import groups_of, score
+from lmcourse.exercises.judge import agree, agree_on, judge
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.rules import warm_up
 from lmcourse.exercises.trial import Trial, verdict
@@ -125,12 +126,10 @@ class _Proof:
         """The answers that ignore their inputs and earn points."""
         found = []
         for constant in self.constants:
-            reports = self._reports(partial(self._run, constant.answer), agrees=lambda *_: False)
-            found += [
-                f"{self.exercise.name}: {constant.name} earns {report.points:g} in the {where}"
-                for report, where in zip(reports, ("notebook", "grade"), strict=True)
-                if report.points
-            ]
+            trials = self._trials(partial(self._given_by_constant, constant))
+            for where, some in (("notebook", self._public(trials)), ("grade", trials)):
+                if points := score(some, [trial.wrong is None for trial in some], groups_of(some)).points:
+                    found.append(f"{self.exercise.name}: {constant.name} earns {points:g} in the {where}")
         return found
 
     def lost(self, text: str) -> str:
@@ -171,25 +170,31 @@ class _Proof:
             for case, _ in self.cases
         )
 
-    def _reports(self, run: Run, forbidden: Sequence[Use] = (), agrees: Agrees | None = None) -> tuple[Report, Report]:
+    def _reports(self, run: Run, forbidden: Sequence[Use] = ()) -> tuple[Report, Report]:
         """The reports on an answer: of the notebook's check, and of a grade.
 
         Args:
             run: runs the answer.
             forbidden: what its source refers to against the rules.
-            agrees: whether a misconception gives the same; by default they are run.
         """
+        trials = self._trials(run)
+        return (
+            judge(self.exercise, self._public(trials), forbidden=forbidden, agrees=self._agrees),
+            judge(self.exercise, trials, hidden=True, forbidden=forbidden, agrees=self._agrees),
+        )
 
+    def _trials(self, run: Run) -> list[Trial]:
         def trial(case: Case, hidden: bool, seconds: float) -> Trial:
             return Trial(self.exercise, case, hidden, run(case, seconds), self._expected(case))
 
-        trials = try_cases(self.cases, trial, self.exercise.seconds)
-        public = [trial for trial in trials if not trial.hidden]
-        agrees = agrees or self._agrees
-        return (
-            judge(self.exercise, public, forbidden=forbidden, agrees=agrees),
-            judge(self.exercise, trials, hidden=True, forbidden=forbidden, agrees=agrees),
-        )
+        return try_cases(self.cases, trial, self.exercise.seconds)
+
+    def _public(self, trials: Sequence[Trial]) -> list[Trial]:
+        return [trial for trial in trials if not trial.hidden]
+
+    def _given_by_constant(self, constant: Constant, case: Case, seconds: float) -> Outcome:
+        """The outcome of a constant on a case: only what a script makes of it has to be run."""
+        return constant.outcome if case.script is None else self._run(constant.answer, case, seconds)
 
     def _agrees(self, wrong: Misconception, trial: Trial) -> bool:
         return agree_on(trial, self._given(wrong, trial.case))

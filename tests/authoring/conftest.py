@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.authoring import build
+from lmcourse.authoring.build import build
 from lmcourse.authoring.files import ChapterFiles
 from tests.authoring.tiny import TINY, write_source
 

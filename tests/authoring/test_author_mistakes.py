@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.authoring import build, check_built
+from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.problems import find_problems
 from lmcourse.errors import CourseError
 from lmcourse.proof.answers import answer_cells

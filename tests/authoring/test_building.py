@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.authoring import build, check_built
+from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.document import dumps, load_notebook
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.errors import CourseError
@@ -136,7 +136,7 @@ def test_a_crash_between_the_two_moves_is_seen_and_mended(tiny_course: Path, fil
     crash = f"""
         import os, signal
         from pathlib import Path
-        from lmcourse.authoring import build
+        from lmcourse.authoring.build import build
         from tests.authoring.tiny import TINY
         replace = Path.replace
         def move(self, target):

@@ -9,7 +9,7 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
-from lmcourse.authoring import check_built
+from lmcourse.authoring.build import check_built
 from lmcourse.authoring.document import dumps, load_notebook
 from lmcourse.authoring.files import ChapterFiles
 from tests.authoring.tiny import SOURCE, TINY, write_source

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.authoring import build, check_built
+from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.document import load_notebook
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.authoring.problems import find_problems, read_sources

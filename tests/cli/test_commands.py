@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from lmcourse import __version__, authoring, doctor, lab
-from lmcourse.authoring import Built
+from lmcourse import __version__, doctor, lab
+from lmcourse.authoring.build import Built
 from lmcourse.cli import main
 from lmcourse.course import CHAPTERS, Chapter, available_chapters
 from lmcourse.errors import CourseError
@@ -215,7 +215,7 @@ def test_build_passes_on_what_was_asked(
         print("noise")
         return [Built(CHAPTERS[0], changed=True)]
 
-    monkeypatch.setattr(authoring, "build", build)
+    monkeypatch.setattr("lmcourse.authoring.build.build", build)
     status, found = printed_json(capsys, ["build", "01", "--force", "--course", str(clone)])
     assert (status, found) == (0, [{"id": CHAPTERS[0].id, "changed": True}])
     assert asked == [[CHAPTERS[0]], clone, True]
@@ -229,7 +229,7 @@ def test_all_mistakes_of_an_author_are_shown(
     def build(*args: object, **kwargs: object) -> list[Built]:
         raise CourseError("a.py:1: one\na.py:2: two")
 
-    monkeypatch.setattr(authoring, "build", build)
+    monkeypatch.setattr("lmcourse.authoring.build.build", build)
     assert main(["build", "01", "--course", str(clone)]) == 2
     assert capsys.readouterr().err == "lmcourse: a.py:1: one\na.py:2: two\n"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.authoring import check_built
+from lmcourse.authoring.build import check_built
 from lmcourse.authoring.files import ChapterFiles
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from tests.course.chapters import ROOT, WRITTEN

@@ -1,15 +1,14 @@
 """Plain values survive the way through JSON to the bit; whatever else is read raises ValueError."""
 
-import base64
 import json
 import math
-import random
-from contextlib import suppress
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load, save
 
-from lmcourse.exercises.plain_json import MAX_DEPTH, dumps, from_json_tree, loads, to_json_tree
+from lmcourse.exercises.plain_json import MAX_DEPTH, from_json_tree, to_json_tree
 from lmcourse.exercises.values import same
 
 ANY = "."
@@ -24,6 +23,13 @@ DTYPES = [
 ]
 
 
+def through(value: object) -> Any:
+    """What arrives of a value that goes through JSON and safetensors."""
+    tensors: dict[str, torch.Tensor] = {}
+    text = json.dumps(to_json_tree(value, tensors))
+    return from_json_tree(json.loads(text), load(save(tensors)))
+
+
 def bits_of(dtype: torch.dtype) -> torch.Tensor:
     """A tensor of shape (2, 3, 4) with random bits, NaN and subnormal numbers among them."""
     count = 24 * dtype.itemsize
@@ -36,7 +42,7 @@ def bits_of(dtype: torch.dtype) -> torch.Tensor:
 def test_tensors_of_every_dtype_and_layout(dtype: torch.dtype) -> None:
     whole = bits_of(dtype)
     views = [whole, whole.permute(2, 0, 1), whole[:, ::2], whole[:, :0], whole[0, 0, 0], whole.mT, whole[:, :1].mT]
-    for tensor, read in zip(views, loads(dumps(views)), strict=True):
+    for tensor, read in zip(views, through(views), strict=True):
         assert same(tensor, read)
         if tensor.numel() == whole.numel():
             assert read.stride() == tensor.stride()
@@ -54,12 +60,12 @@ def test_tensors_of_every_dtype_and_layout(dtype: torch.dtype) -> None:
 def test_values(value: object) -> None:
     if isinstance(value, dict):
         del value[2.5]  # a tuple is plain as a key only
-    assert same(loads(dumps(value)), value)
+    assert same(through(value), value)
 
 
 def test_a_gradient_is_still_required_and_nothing_is_shared() -> None:
     tensor = torch.ones(3, requires_grad=True)
-    first, second = loads(dumps([tensor, tensor]))
+    first, second = through([tensor, tensor])
     assert first.requires_grad
     assert first.is_leaf
     with torch.no_grad():
@@ -70,7 +76,7 @@ def test_a_gradient_is_still_required_and_nothing_is_shared() -> None:
 @pytest.mark.parametrize("value", [object(), {1, 2}, [torch.nn.Parameter], "\ud800", torch.ones(2, device="meta")])
 def test_what_is_not_plain_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=ANY):
-        dumps(value)
+        through(value)
 
 
 TENSORS = {"t0": torch.ones(2, 3), "t1": torch.ones(2, dtype=torch.uint8), "b": torch.tensor([7], dtype=torch.uint8)}
@@ -103,30 +109,11 @@ def test_nesting_has_a_limit() -> None:
     value: list[object] = []
     for _ in range(MAX_DEPTH):
         value = [value]
-    assert same(loads(dumps(value)), value)
+    assert same(through(value), value)
     with pytest.raises(ValueError, match=ANY):
-        dumps([value])
-    for text in ("[" * 100_000, f'{{"value": {"[" * 40}{"]" * 40}, "tensors": ""}}'):
-        with pytest.raises(ValueError, match=ANY):
-            loads(text)
-
-
-def test_damaged_texts_raise_nothing_else() -> None:
-    text = dumps({"a": [torch.ones(2, 2), 1.5, {3: torch.zeros(3, dtype=torch.complex64)}], "b": 2**70})
-    draw = random.Random(0)
-    tensors = json.loads(text)["tensors"]
-    for _ in range(400):
-        data = bytearray(base64.b64decode(tensors))
-        data[draw.randrange(len(data))] = draw.randrange(256)
-        damaged = list(text)
-        damaged[draw.randrange(len(text))] = draw.choice('[]{}",:0te9\\é')
-        for one in (
-            "".join(damaged),
-            text.replace(tensors, base64.b64encode(data).decode()),
-            text[: draw.randrange(400)],
-        ):
-            with suppress(ValueError):
-                loads(one)
+        through([value])
+    with pytest.raises(ValueError, match=ANY):
+        from_json_tree([value], {})
 
 
 def test_a_tree_is_what_json_holds() -> None:
