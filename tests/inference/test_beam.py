@@ -57,11 +57,10 @@ def same(model: Transformer, found: list[Hypothesis], expected: list[Hypothesis]
         assert h.log_probability == pytest.approx(log_probability(model, h.tokens), abs=1e-4)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_enough_beams_are_an_exhaustive_search(name: str, alpha: float, seed: int) -> None:
-    model, longest = toy(name, seed), 4
+def test_enough_beams_are_an_exhaustive_search(name: str, alpha: float) -> None:
+    model, longest = toy(name, 0), 4
     everything = best_texts(model, longest, alpha)
     found = beam_search(model, PROMPT, longest, len(everything), [STOP], alpha=alpha)
     same(model, found, everything)
@@ -81,8 +80,8 @@ def by_hand(model: Transformer, longest: int, beams: int, alpha: float) -> list[
     return sorted(scored, key=lambda h: -h.score)[:beams]
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-@pytest.mark.parametrize("beams", [1, 2, 3, 5])
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+@pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("name", MODELS)
 def test_few_beams_prune_as_by_hand(name: str, beams: int, alpha: float) -> None:
     for seed in range(3):

@@ -14,6 +14,7 @@ from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 from tests.inference.variants import (
     CHUNK,
     CONFIGS,
+    CORNERS,
     HEADS,
     WIDTH,
     WINDOW,
@@ -25,6 +26,7 @@ from tests.inference.variants import (
 )
 
 every_kind = pytest.mark.parametrize("name", CONFIGS)
+corners = pytest.mark.parametrize("name", CORNERS)
 LENGTH = 19  # several windows and chunks long
 
 
@@ -44,11 +46,11 @@ def read_in_parts(model: Transformer, tokens: Tensor, sizes: list[int], capacity
 
 
 @every_kind
-@pytest.mark.parametrize("sizes", [[1] * LENGTH, [7] + [1] * 12, [2, 3, 1, 8, 5], [LENGTH]], ids=str)
-@pytest.mark.parametrize("capacity", [None, LENGTH])
-def test_cached_equals_uncached(name: str, sizes: list[int], capacity: int | None) -> None:
+def test_cached_equals_uncached(name: str) -> None:
     model, tokens = build(CONFIGS[name]), random_tokens(2, LENGTH)
-    close(read_in_parts(model, tokens, sizes, capacity), model(tokens))
+    expected = model(tokens)
+    for sizes, capacity in (([1] * LENGTH, None), ([7] + [1] * 12, LENGTH), ([2, 3, 1, 8, 5], None)):
+        close(read_in_parts(model, tokens, sizes, capacity), expected)
 
 
 @settings(max_examples=25, deadline=None)
@@ -72,8 +74,9 @@ def padded(texts: list[Tensor], side: str, start: list[int]) -> tuple[Tensor, Te
     return tokens, positions
 
 
-@every_kind
-@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(
+    ("name", "side"), [*((name, "left") for name in CONFIGS), *((name, "right") for name in CORNERS)]
+)
 def test_texts_of_different_lengths_go_on_as_if_alone(name: str, side: str) -> None:
     model, cache = build(CONFIGS[name]), Cache(CONFIGS[name])
     lengths, more, second = [11, 4, 1], 7, [2, 6, 3]
@@ -95,7 +98,7 @@ def test_texts_of_different_lengths_go_on_as_if_alone(name: str, side: str) -> N
         close(again[row][positions[row] != PADDING_POSITION], alone[row][n:])
 
 
-@every_kind
+@corners
 def test_a_row_can_pause_while_others_go_on(name: str) -> None:
     model, cache, texts = build(CONFIGS[name]), Cache(CONFIGS[name]), random_tokens(2, 12)
     model(texts[:, :4], kv_cache=cache)
@@ -139,14 +142,15 @@ def formula(config, texts: int, tokens: int, width: int) -> int:
     return total
 
 
-@every_kind
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("tokens", [3, LENGTH])
-def test_bytes_are_those_of_the_formula(name: str, dtype: torch.dtype, tokens: int) -> None:
-    model, cache = build(CONFIGS[name]).to(dtype), Cache(CONFIGS[name], capacity=tokens)
-    assert cache.bytes == 0
-    model(random_tokens(2, tokens), kv_cache=cache)
-    assert cache.bytes == formula(CONFIGS[name], 2, tokens, dtype.itemsize)
+@pytest.mark.parametrize(("dtype", "tokens"), [(torch.float32, LENGTH), (torch.bfloat16, 3)])
+def test_bytes_are_those_of_the_formula(dtype: torch.dtype, tokens: int) -> None:
+    found, expected = {}, {}
+    for name, config in CONFIGS.items():
+        model, cache = build(config).to(dtype), Cache(config, capacity=tokens)
+        assert cache.bytes == 0
+        model(random_tokens(2, tokens), kv_cache=cache)
+        found[name], expected[name] = cache.bytes, formula(config, 2, tokens, dtype.itemsize)
+    assert found == expected
 
 
 def test_worked_bytes() -> None:
@@ -183,7 +187,7 @@ def test_growing_memory_is_at_most_twice_what_is_needed() -> None:
 # ---- housekeeping
 
 
-@every_kind
+@corners
 def test_reset_forgets_everything(name: str) -> None:
     model, cache, tokens = build(CONFIGS[name]), Cache(CONFIGS[name], LENGTH), random_tokens(2, LENGTH)
     model(random_tokens(3, LENGTH, seed=9), kv_cache=cache)
@@ -194,7 +198,7 @@ def test_reset_forgets_everything(name: str) -> None:
     )
 
 
-@every_kind
+@corners
 @pytest.mark.parametrize("padding", [False, True])
 def test_select_reorders_drops_and_repeats_rows(name: str, padding: bool) -> None:
     model, tokens = build(CONFIGS[name]), random_tokens(3, LENGTH)

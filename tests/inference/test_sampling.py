@@ -63,6 +63,7 @@ def test_every_row_of_a_batch_is_judged_alone(row: list[float], p: float, k: int
         assert torch.equal(rule(both), torch.stack([rule(both[0]), rule(both[1])]))
 
 
+@pytest.mark.prove
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), shares, st.integers(1, 40), st.sampled_from([0.3, 1.0, 1.9]))
 def test_the_rules_are_those_of_transformers(seed: int, p: float, k: int, t: float) -> None:

@@ -12,7 +12,7 @@ from lmcourse.inference.weight_only import Bf16Linear, Int8Linear, narrow_weight
 from lmcourse.pretrained import load_pretrained, pretrained_folder
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.precision import MixedPrecision
-from tests.inference.variants import CONFIGS, build, encoder_decoder
+from tests.inference.variants import CONFIGS, CORNERS, build, encoder_decoder
 
 HALF_STEP_BF16 = 2**-9
 """Of a number, at most, that bf16 rounds off: its significand has 8 bits."""
@@ -77,7 +77,7 @@ def test_a_device_without_the_kernel_does_the_same(linear: nn.Linear) -> None:
     assert (y.shape, y.dtype) == ((3, 7, 40), torch.float32)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", CORNERS)
 def test_every_model_can_be_narrowed(name: str) -> None:
     model = build(CONFIGS[name])
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
@@ -97,6 +97,7 @@ def test_another_format_is_refused() -> None:
         narrow_weights(nn.Linear(1, 1), "int4")  # type: ignore[arg-type]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("format", "share", "cost"), [("bf16", 0.5, 0.0005), ("int8", 0.26, 0.002)])
 def test_what_it_saves_and_costs_on_a_trained_model(format: str, share: float, cost: float) -> None:
     """The figures of docs/training.md: bytes of the matrices, and nats per token of text that was held out."""

@@ -80,6 +80,9 @@ CONFIGS: dict[str, TransformerConfig] = {
     "post-norm": tiny(attention(), block={"placement": "post"}, final_norm=None),
 }
 
+CORNERS = ("gqa", "chunk", "3:1 with nope", "two windows", "alibi window", "learned", "shaw window", "value residual")
+"""Kinds that differ in how a cache keeps them: what depends on nothing else is tried with these."""
+
 
 def build(config: TransformerConfig, seed: int = 0) -> Transformer:
     """A model with random weights."""

@@ -115,6 +115,7 @@ def test_ends_share_one_embedding(name: str) -> None:
     assert [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
 
 
+@pytest.mark.prove
 def test_t5_is_transformers_t5() -> None:
     """Encoder, decoder, cross-attention and both tables of buckets, with all weights copied by their order."""
     t5 = pytest.importorskip("transformers.models.t5")

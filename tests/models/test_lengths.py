@@ -67,6 +67,7 @@ def test_either_end_of_an_encoder_decoder() -> None:
             model(tokens(length=source), tokens(length=target))
 
 
+@pytest.mark.prove
 def test_compiled_in_one_piece() -> None:
     model = Transformer(config()).eval()
     whole = torch.compile(model, backend="eager", fullgraph=True)

@@ -138,6 +138,7 @@ def test_translation_reads_back_what_it_said() -> None:
     assert torch.equal(model(source, inputs).argmax(-1), said)
 
 
+@pytest.mark.prove
 def test_attention_learns_to_copy() -> None:
     """Reversing eight symbols: in the same few steps the model that may look back gets far further."""
     losses = {}

@@ -200,6 +200,7 @@ def test_shaw_is_the_formula_of_the_paper(values: bool, pattern: AttentionPatter
     torch.testing.assert_close(built(x, ForwardContext(positions)), built.out(mixed), atol=2e-5, rtol=1e-4)
 
 
+@pytest.mark.prove
 @torch.no_grad()
 def test_shaw_is_that_of_transformers() -> None:
     """Keys only, as wav2vec 2.0 BERT has it."""

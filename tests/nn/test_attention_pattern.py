@@ -36,23 +36,26 @@ rules = st.one_of(
 EVERY_RULE = [AttentionPattern(), AttentionPattern(causal=False)] + [
     AttentionPattern(kind, size, causal)  # type: ignore[arg-type]
     for kind in SIZED
-    for size in range(1, 7)
+    for size in (1, 2, 5)
     for causal in (True, False)
 ]
 
 
-@pytest.mark.parametrize("pattern", EVERY_RULE, ids=str)
+def visible(pattern: AttentionPattern, prefix: int | None, q: int, k: int) -> bool:
+    allowed = not pattern.causal or k <= q or (prefix is not None and k < prefix)
+    return k != PADDING_POSITION and allowed and in_words(pattern.kind, pattern.size, q, k)
+
+
 @pytest.mark.parametrize("prefix", [None, 0, 5])
-def test_every_pair(pattern: AttentionPattern, prefix: int | None) -> None:
+def test_every_pair_is_seen_as_the_rule_says_in_words(prefix: int | None) -> None:
     places = list(range(-1, 18))
     told = None if prefix is None else torch.tensor([prefix])
-    seen = pattern.visible(torch.tensor([places]), torch.tensor([places]), told)[0].tolist()
-
-    def visible(q: int, k: int) -> bool:
-        allowed = not pattern.causal or k <= q or (prefix is not None and k < prefix)
-        return k != PADDING_POSITION and allowed and in_words(pattern.kind, pattern.size, q, k)
-
-    assert seen == [[visible(q, k) for k in places] for q in places]
+    wrong = []
+    for pattern in EVERY_RULE:
+        seen = pattern.visible(torch.tensor([places]), torch.tensor([places]), told)[0].tolist()
+        if seen != [[visible(pattern, prefix, q, k) for k in places] for q in places]:
+            wrong.append(pattern)
+    assert wrong == []
 
 
 @given(pattern=rules, places=st.lists(st.integers(0, 40), min_size=2, max_size=9), order=st.randoms())

@@ -63,6 +63,7 @@ def test_a_text_that_attends_to_itself_across(changes: dict[str, object]) -> Non
     assert (plain(x, plain.project_kv(x), torch.ones(2, LENGTH, dtype=torch.bool)) - got).abs().max() > 0.01
 
 
+@pytest.mark.prove
 @torch.no_grad()
 def test_the_soft_cap_is_that_of_t5gemma() -> None:
     """And T5Gemma, too, does not turn queries and keys across texts, though it does within one."""

@@ -42,8 +42,7 @@ def test_activations_are_their_formulas(activation: Activation) -> None:
     torch.testing.assert_close(ACTIVATIONS[activation](x), apply(activation, x), atol=2e-6, rtol=2e-6)
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("activation", get_args(Activation))
+@pytest.mark.parametrize(("activation", "bias"), [("gelu", True), ("relu2", False)])
 def test_the_plain_form(activation: Activation, bias: bool) -> None:
     layer = build_feed_forward(FeedForwardConfig(11, activation, gated=False, bias=bias), 5)
     assert isinstance(layer, FeedForward)
@@ -53,8 +52,7 @@ def test_the_plain_form(activation: Activation, bias: bool) -> None:
     assert sum(p.numel() for p in layer.parameters()) == 2 * 5 * 11 + (16 if bias else 0)
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("activation", get_args(Activation))
+@pytest.mark.parametrize(("activation", "bias"), [("silu", False), ("sigmoid", True)])
 def test_the_gated_form(activation: Activation, bias: bool) -> None:
     """The activation is on the gate, the first half of the fused matrix; the other half stays linear."""
     layer = build_feed_forward(FeedForwardConfig(11, activation, gated=True, bias=bias), 5)

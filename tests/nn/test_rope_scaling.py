@@ -37,6 +37,7 @@ FACTORS = st.floats(1.0, 64.0)
 TRAINED = st.sampled_from([100, 2048, 4096, 8192, 32_768])
 
 
+@pytest.mark.prove
 @given(WIDTHS, THETAS, FACTORS, TRAINED, st.floats(0.5, 4.0), st.floats(0.0, 40.0), st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_yarn(width: int, theta: float, factor: float, trained: int, slow: float, band: float, truncate: bool) -> None:
@@ -50,6 +51,7 @@ def test_yarn(width: int, theta: float, factor: float, trained: int, slow: float
     assert scaling.attention_scaling == pytest.approx(attention)
 
 
+@pytest.mark.prove
 @given(WIDTHS, THETAS, FACTORS, TRAINED, st.floats(0.5, 4.0), st.floats(0.1, 40.0))
 @settings(max_examples=100, deadline=None)
 def test_llama3(width: int, theta: float, factor: float, trained: int, slow: float, band: float) -> None:
@@ -64,6 +66,7 @@ def test_llama3(width: int, theta: float, factor: float, trained: int, slow: flo
     assert scaling.attention_scaling == attention == 1
 
 
+@pytest.mark.prove
 def test_llama_4_mixes_nothing() -> None:
     """Scout's own numbers: the same bound for slow and fast."""
     numbers = {"original_max_position_embeddings": 8192, "low_freq_factor": 1.0, "high_freq_factor": 1.0}
@@ -74,11 +77,13 @@ def test_llama_4_mixes_nothing() -> None:
     assert set(ratio.mul(16).round().tolist()) == {1.0, 16.0}
 
 
+@pytest.mark.prove
 def test_linear() -> None:
     expected, _ = theirs("linear", 64, 1e4, factor=3.0)
     torch.testing.assert_close(pair_frequencies(RotaryConfig(linear_factor=3.0), 64), expected)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("length", [24, 25])
 @pytest.mark.parametrize("attention_factor", [None, 1.7])
 def test_longrope(length: int, attention_factor: float | None) -> None:
@@ -116,5 +121,6 @@ def test_what_is_turned_is_longer_and_the_rest_is_not(scaling: Yarn | LongRope) 
     assert torch.equal(turned[..., 8:], x[..., 8:])
 
 
+@pytest.mark.prove
 def test_a_single_pair_is_fast() -> None:
     assert Yarn(8.0, 100)(torch.ones(1)) == theirs("yarn", 2, 1e4, factor=8.0, original_max_position_embeddings=100)[0]

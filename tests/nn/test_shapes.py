@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.prove
 def test_every_layer_keeps_the_shapes_it_promises(course: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(course)}
     script = Path(__file__).with_name("typed_run.py")

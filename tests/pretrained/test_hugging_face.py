@@ -72,6 +72,7 @@ def their_greedy(model: Any, prompt: torch.Tensor, count: int) -> list[int]:
 # From us to them
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("kind", ["bpe", "bytes", "characters"])
 def test_transformers_loads_model_and_tokenizer(kind: str, transformers: Any, tmp_path: Path) -> None:
     ours, folder = trained(kind), tmp_path / "out"
@@ -89,6 +90,7 @@ def test_transformers_loads_model_and_tokenizer(kind: str, transformers: Any, tm
     assert written == generate(ours.model, [tokens], 6)[0]
 
 
+@pytest.mark.prove
 def test_characters_that_it_never_saw_are_refused_there_as_here(transformers: Any, tmp_path: Path) -> None:
     export_model(trained("characters"), tmp_path / "out")
     with pytest.raises(Exception, match="Missing"):
@@ -118,6 +120,7 @@ def default_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+@pytest.mark.prove
 def test_what_is_trained_by_default_is_written_and_read_by_both(
     default_run: Path, transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,6 +157,7 @@ WITHOUT = [
 ]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("flags", "line", "instead"), WITHOUT, ids=[" ".join(flags) for flags, _, _ in WITHOUT])
 def test_what_stands_in_the_way_is_told_and_without_it_a_model_is_written(
     flags: tuple[str, ...], line: str, instead: tuple[str, ...], transformers: Any, tmp_path: Path
@@ -224,6 +228,7 @@ def published(transformers: Any, folder: Path) -> Any:
     return model, tokenizer
 
 
+@pytest.mark.prove
 def test_a_model_of_others_writes_what_transformers_writes(
     transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,6 +245,7 @@ def test_a_model_of_others_writes_what_transformers_writes(
     assert found.stop == (1,)
 
 
+@pytest.mark.prove
 def test_a_text_ends_where_the_model_ends_it(
     transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,6 +262,7 @@ def test_a_text_ends_where_the_model_ends_it(
     assert json.loads(capsys.readouterr().out)["tokens"] == tokens.index(end)
 
 
+@pytest.mark.prove
 def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
     """Each token alone would decode without the space before it."""
     tokenizer = published(transformers, tmp_path) and LibraryTokenizer(tmp_path / "tokenizer.json")
@@ -283,6 +290,7 @@ def test_a_spoilt_folder_is_told_in_one_line(
     assert line in err
 
 
+@pytest.mark.prove
 def test_an_encoder_decoder_does_not_go_on_with_a_text(transformers: Any, tmp_path: Path) -> None:
     sizes = {"vocab_size": 8, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
     transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes)).save_pretrained(tmp_path)

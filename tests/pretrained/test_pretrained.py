@@ -39,6 +39,7 @@ def best(name: str) -> dict[str, float]:
     return min((one for one in records if "validation_loss" in one), key=lambda one: one["validation_loss"])
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", PRETRAINED)
 def test_the_model_still_reaches_its_loss(name: str) -> None:
     trained = load_pretrained(name)
@@ -101,6 +102,7 @@ def test_an_exported_run_is_loaded_and_lacks_only_what_training_needs(tmp_path: 
         export_run(pretrained_folder(), tmp_path / "copy")
 
 
+@pytest.mark.prove
 def test_every_file_is_in_the_wheel(course: Path, tmp_path: Path) -> None:
     """Built from a copy: the build leaves folders behind. The rest of the package is not copied, to be quick."""
     source = tmp_path / "source"
