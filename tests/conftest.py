@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -36,6 +37,9 @@ LONGEST_FIRST = (
 
 LOCKED_IN = "submissions are isolated with Linux's namespaces"
 BY_FORK = "a class is graded on Linux or macOS: Windows has no Unix sockets"
+PROVE = re.compile(r"^pytestmark = .*\bpytest\.mark\.prove\b", re.MULTILINE)
+"""A module all of whose tests are for `make prove`."""
+
 ELSEWHERE: dict[str, dict[str, str]] = {
     "darwin": {"tests/grading/test_sandbox": LOCKED_IN, "tests/grading/attacks": LOCKED_IN},
     "win32": {"tests/grading/": BY_FORK, "tests/setup/test_makefile": "Windows installs with pip, not with make"},
@@ -126,6 +130,13 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.freeze()  # without a pass before it: one takes a second, and finds some twenty objects
         gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out for `make test`, before they are imported, the modules that `make prove` runs: they import most."""
+    if config.option.markexpr == "not prove" and collection_path.suffix == ".py":
+        return bool(PROVE.search(collection_path.read_text(encoding="utf-8"))) or None
+    return None
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
