@@ -1,6 +1,6 @@
-"""Copy the notebooks that a wheel carries into a learner's folder, never over somebody's work.
+"""Copy the notebooks that a wheel carries into a learner's folder, never over a learner's work.
 
-A clone has its notebooks already. Whoever installs the package with pip gets them, and `nbgrader_config.py`, by
+A clone has its notebooks already. If you install the package with pip, you get them, and `nbgrader_config.py`, by
 `lmcourse lab` in an empty folder; the same command after an update renews those in which nothing was written.
 """
 
@@ -20,7 +20,7 @@ def course_folder(named: Path | None = None, carried: Path = CARRIED) -> Path:
     """The course's folder, with all notebooks in it if a wheel brought them.
 
     Args:
-        named: the folder somebody asked for; by default the one we are in, or one around it.
+        named: the folder that was asked for; by default the current one, or one around it.
         carried: what the wheel carries; a clone has no such folder.
 
     Raises:

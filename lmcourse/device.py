@@ -29,7 +29,7 @@ DEVICE = "LMCOURSE_DEVICE"
 """The environment variable that says which device to take, whatever there is: cpu, cuda, cuda:1 or mps."""
 
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
-"""Where Linux (cgroup v2) tells a container how much memory it may use."""
+"""The file in which Linux (cgroup v2) limits the memory of a container."""
 
 
 @dataclass(frozen=True)

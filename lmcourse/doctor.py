@@ -140,7 +140,7 @@ def check_kernel() -> Check:
 
 
 def same_python(program: str, other: str) -> bool:
-    """Whether two commands start the same environment: the folder tells, as the file may be a link."""
+    """Return True if two commands start the same environment. Compare folders, as the file may be a link."""
     found = shutil.which(program)
     return found is not None and Path(found).parent.resolve() == Path(other).parent.resolve()
 

@@ -18,7 +18,7 @@ from lmcourse.errors import CourseError
 from lmcourse.welcome import write_welcome
 
 JUPYTER = Path(__file__).parent / "jupyter"
-"""What we add to JupyterLab: defaults for its settings (no question about news on the first start, long lines of code
+"""Our additions to JupyterLab: defaults for its settings (no question about news on the first start, long lines of code
 wrapped), and an extension that gives figures and controls what a screen reader says."""
 
 
@@ -78,7 +78,7 @@ def jupyter_arguments(
     chosen: list[str] = []
     if not _given(args, "--ServerApp.root_dir", "--ServerApp.notebook_dir", "--notebook-dir"):
         chosen.append(f"--ServerApp.root_dir={notebooks}")
-        # Our page is relative to our folder: whoever shows another folder also starts elsewhere.
+        # Our page is relative to our folder: another folder has another first page.
         if not _given(args, "--LabApp.default_url", "--ServerApp.default_url"):
             chosen.append(f"--LabApp.default_url=/lab/tree/{quote(page)}")
     if not _given(args, "--log-level", "--ServerApp.log_level", "--Application.log_level", "--debug"):
@@ -99,7 +99,7 @@ def environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def has_display(env: Mapping[str, str], platform: str) -> bool:
-    """Whether a browser started here would be seen by the person who typed the command."""
+    """Return True if the person who typed the command would see a browser started here."""
     if env.get("SSH_CONNECTION") or env.get("SSH_TTY"):
         return False
     if platform in ("darwin", "win32"):
@@ -108,7 +108,7 @@ def has_display(env: Mapping[str, str], platform: str) -> bool:
 
 
 def _given(args: Sequence[str], *options: str) -> bool:
-    """Whether one of these options is among the arguments, as `--name value` or `--name=value`."""
+    """Return True if one of these options is given, as `--name value` or `--name=value`."""
     return any(a.split("=", 1)[0] in options for a in args)
 
 

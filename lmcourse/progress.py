@@ -63,7 +63,7 @@ class NotebookProgress:
         return sum(exercise.max_points for exercise in self.exercises)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return the same as plain data."""
         return {
             "id": self.chapter.id,
             "title": self.chapter.title,
@@ -94,7 +94,7 @@ class Progress:
         return sum(notebook.max_points for notebook in self.notebooks)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return the same as plain data."""
         notebooks = [notebook.to_json() for notebook in self.notebooks]
         return {"points": self.points, "max_points": self.max_points, "notebooks": notebooks}
 

@@ -8,14 +8,14 @@ from lmcourse.errors import CourseError
 
 ROOT_MARKER = "nbgrader_config.py"
 CARRIED = Path(__file__).parent / "course_folder"
-"""What a wheel carries of the course besides the package. A clone has no such folder."""
+"""The notebooks that a wheel carries. A clone has no such folder."""
 
 
 def find_root(named: Path | None = None, here: Path | None = None, checkout: Path | None = None) -> Path:
     """The course folder.
 
     Args:
-        named: the folder somebody asked for; it must be one.
+        named: the folder that was asked for; it must be the course's.
         here: where to start looking upwards; the current folder by default.
         checkout: where to look last; the checkout this package is installed from.
 
@@ -35,12 +35,12 @@ def find_root(named: Path | None = None, here: Path | None = None, checkout: Pat
 
 
 def is_root(folder: Path) -> bool:
-    """Whether this is the course's folder. A clone without student copies, or without answers, counts too."""
+    """Return True if this is the course's folder, even if it has no student copies or no answers."""
     return (folder / ROOT_MARKER).is_file() and any((folder / name).is_dir() for name in ("notebooks", "solutions"))
 
 
 def typed_path(text: str) -> Path:
-    """The path that somebody typed.
+    """Return the path that was typed.
 
     Raises:
         CourseError: nothing was typed. To Python that is the current folder, to a person a variable that is not set.

@@ -198,7 +198,7 @@ def matrix(options: Namespace) -> int:
 
 
 def find_chapters(names: Sequence[str]) -> list[Chapter]:
-    """The chapters somebody named, or all that are written.
+    """Return the chapters of these names, or all that are written.
 
     Raises:
         CourseError: there is none of a name, or it is only planned.

@@ -28,7 +28,7 @@ from lmcourse.training.command.failures import telling_no_memory
 from lmcourse.training.command.trained_model import load_trained_model
 
 UNKNOWN = "\ufffd"
-"""What stands for bytes that are no character, or not yet a whole one."""
+"""The sign in place of bytes that are no character, or not yet a whole one."""
 
 PUBLISHED_TOKENS = 256
 """Tokens that a published model writes at most unless more are asked for: its context would fill the memory."""

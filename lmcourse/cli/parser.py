@@ -27,7 +27,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """
     parser = make_parser()
     options, rest = parser.parse_known_args(arguments)
-    # Told also where the command does not look there: whoever names a folder means something by it.
+    # Checked for every command, even those that do not use the folder.
     if options.course is not None and not options.course.is_dir():
         raise CourseError(f"there is no folder {options.course}: --course names the folder of the course")
     if options.run in (course.lab, models.train):

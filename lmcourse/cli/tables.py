@@ -77,7 +77,7 @@ def _notebook(notebook: NotebookProgress) -> RenderableType:
 
 
 def collected(found: Collected) -> RenderableType:
-    """What became of each exercise: how the answer is judged, and whose function the package has."""
+    """The exercises of a collection: how each answer is judged, and whose function the package has."""
     table = _table("notebook", "exercise", "your answer", "in the package", "why")
     for number, rows in groupby(found.rows, key=lambda row: row.notebook):
         for row in rows:
@@ -112,7 +112,7 @@ def results(graded: Sequence[SubmissionResult]) -> RenderableType:
 
 
 def people(found: Sequence[Person], grades: Mapping[str, str]) -> RenderableType:
-    """Who is who in a download: in the gradebook, on the platform, what they handed in, and the platform's grade."""
+    """The people in a download: names in the gradebook and on the platform, their files, and the platform's grades."""
     table = _table("student", f"in {found[0].platform}", right=("grade",) if grades else ())
     table.add_column("handed in")
     for one in found:

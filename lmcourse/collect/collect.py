@@ -48,14 +48,13 @@ from {name}.parts import PARTS
 sys.exit(main(PARTS))
 """
 
-
 RECORD = ".collected.json"
 """The file with the SHA-256 of each file that was written: what a person changed later is not overwritten."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What became of an exercise.
+    """The outcome for an exercise.
 
     Attributes:
         notebook: its number.
@@ -81,7 +80,7 @@ class Collected:
     changed: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return the same as plain data."""
         return {"out": str(self.out), "exercises": [vars(row) for row in self.rows], "changed": list(self.changed)}
 
 
@@ -143,8 +142,8 @@ def package_files(name: str, collection: Collection) -> dict[str, bytes]:
         "parts.py": parts_text(name, collection),
         "tokenizers/__init__.py": '"""The tokenizer of the weights: byte pair encoding."""\n',
     }
-    for target, (room, source) in COPIED.items():
-        text = (Path(str(room.__file__)).parent / source).read_text(encoding="utf-8")
+    for target, (owner, source) in COPIED.items():
+        text = (Path(str(owner.__file__)).parent / source).read_text(encoding="utf-8")
         text = text.replace(package.__name__, name).replace(tokenizers.__name__, f"{name}.tokenizers")
         texts[target] = text
     for chapter in chapters_in_order(collection):

@@ -76,7 +76,7 @@ def _text(node: ast.stmt, lines: Sequence[str]) -> str:
 
 
 def _names(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """What a statement defines at the top level, and which global names it reads, also inside functions."""
+    """Return the names that a statement defines at the top level, and the global names that it reads anywhere."""
     try:
         top = symtable.symtable(text, "<cell>", "exec")
     except SyntaxError:  # `await` outside a function: a notebook runs it, Python does not
@@ -95,7 +95,7 @@ def _below(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def needed(cells: Sequence[str], at: int, name: str, others: Iterable[str] = ()) -> tuple[list[Statement], set[str]]:
-    """What an answer needs, itself included, in the notebook's order.
+    """Return the statements that an answer needs, itself included, in the notebook's order.
 
     A name is what the cells above, or the cell itself, defined last: what a check would find.
 

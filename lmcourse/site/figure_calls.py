@@ -29,10 +29,10 @@ NOTES = {
     "bits_of": "In the notebook you also click single bits, and type any number.",
     "head_by_hand": "In the notebook you also move the query, the key and the value of each token.",
 }
-"""What a reader is told of a figure that can do less here, by its function."""
+"""Captions of the figures that can do less than in the notebook, by function."""
 
 WidgetFigure = tuple[Callable[..., Figure], dict[str, tuple[Control, Any]]]
-"""How to draw it, and of each parameter the control and where it starts."""
+"""The function that draws it, and for each parameter its control and start value."""
 
 
 def bits_of(format: str, number: str) -> Figure:
@@ -94,7 +94,7 @@ def imports_of(sources: Sequence[str]) -> str:
 
 
 def find_figure(source: str, imports: str) -> FigureCall | None:
-    """What the last line of a cell shows, if it has controls.
+    """Return the figure in the last line of a cell, if it has controls.
 
     None too where the arguments are values that the notebook computes: those would need the notebook to run.
     """
