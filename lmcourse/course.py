@@ -1,12 +1,7 @@
-"""The map of the course: its twenty chapters, in reading order.
-
-A chapter is *available* once its exercises exist; the others are shown as planned, so that a reader sees where the
-road leads.
-"""
+"""The map of the course: its twenty chapters, in reading order."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -46,14 +41,6 @@ class Chapter:
         """The module that holds its exercises."""
         return f"lmcourse.chapters.{self.topic}.exercises"
 
-    @property
-    def available(self) -> bool:
-        """Whether the chapter is written."""
-        try:
-            return importlib.util.find_spec(self.module) is not None
-        except ModuleNotFoundError:  # not even its room is there
-            return False
-
 
 @dataclass(frozen=True)
 class FolderChapter(Chapter):
@@ -74,11 +61,6 @@ class FolderChapter(Chapter):
     def topic(self) -> str:
         """The name of its files."""
         return self.source.stem
-
-    @property
-    def available(self) -> bool:
-        """It is written: its source is there."""
-        return True
 
 
 PART_I = "I · Numbers and gradients"
@@ -108,11 +90,6 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("19-gpu-timing", "GPU timing", 90, PART_IV),
     Chapter("20-capstone", "Capstone", 180, PART_IV),
 )
-
-
-def available_chapters() -> list[Chapter]:
-    """The chapters that are written, in reading order."""
-    return [chapter for chapter in CHAPTERS if chapter.available]
 
 
 def find_chapter(name: str) -> Chapter:

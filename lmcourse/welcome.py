@@ -148,7 +148,7 @@ def course_map(progress: Progress) -> str:
         notebook = here.get(chapter.id)
         number = chapter.id.split("-", 1)[0]
         if notebook is None:
-            lines.append(f"| {number} | {chapter.title} | {chapter.minutes} | *planned* |")
+            lines.append(f"| {number} | {chapter.title} | {chapter.minutes} | – |")
         else:
             link = f"[{chapter.title}]({chapter.id}/{notebook.path.name})"
             lines.append(f"| {number} | {link} | {chapter.minutes} | {_points(notebook)} |")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from lmcourse import course
 from lmcourse.authoring.headings import title_of, written_minutes
 from lmcourse.authoring.source import MARKER, read_source
-from lmcourse.course import CHAPTERS, Chapter, FolderChapter, available_chapters, find_chapter, unknown_chapter
+from lmcourse.course import Chapter, FolderChapter, find_chapter, unknown_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import BESIDE
 
@@ -22,12 +23,12 @@ def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:
         names: the notebooks asked for, as numbers, names or folders; all by default.
 
     Raises:
-        CourseError: there is no such notebook, or none at all; it is only planned; two sources are in one folder.
+        CourseError: there is no such notebook, or none at all; two sources are in one folder.
     """
     own = _own_chapters(root / "solutions")
     if names:
         return [own[name] if name in own else _of_the_course(name, [*own.values()]) for name in names]
-    given = [chapter for chapter in available_chapters() if chapter.id not in own]
+    given = [chapter for chapter in course.CHAPTERS if chapter.id not in own]
     found = [*(chapter for chapter in given if (root / "solutions" / chapter.id).is_dir()), *own.values()]
     if not found:
         raise CourseError(f"{root / 'solutions'} holds no source of a notebook.")
@@ -36,17 +37,14 @@ def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:
 
 def _of_the_course(name: str, own: Sequence[Chapter]) -> Chapter:
     try:
-        chapter = find_chapter(name)
+        return find_chapter(name)
     except CourseError:
-        raise unknown_chapter(name, [*CHAPTERS, *own]) from None
-    if not chapter.available:
-        raise CourseError(f"Notebook {chapter.id} is planned, not written yet: no {chapter.module}.")
-    return chapter
+        raise unknown_chapter(name, [*course.CHAPTERS, *own]) from None
 
 
 def _own_chapters(solutions: Path) -> dict[str, Chapter]:
     """A teacher's own notebooks by their folders' names."""
-    given = {chapter.id for chapter in CHAPTERS}
+    given = {chapter.id for chapter in course.CHAPTERS}
     found: dict[str, Chapter] = {}
     for folder in sorted(solutions.glob("*/")) if solutions.is_dir() else ():
         if folder.name in given and not (folder / BESIDE).is_file():

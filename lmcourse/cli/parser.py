@@ -64,7 +64,7 @@ def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     lab = add("lab", course.lab, "Open the course in JupyterLab", "Options go to JupyterLab.", json=False)
     lab.usage = "lmcourse lab [-h] [--course FOLDER] [JUPYTERLAB OPTIONS]"
     add("doctor", course.doctor, "Say whether everything is in place, or what to do")
-    add("list", course.list_chapters, "Show the map of the course", "JSON leaves out what is only planned.")
+    add("list", course.list_chapters, "Show the map of the course")
     more = "Read from the reports saved in the notebooks; nothing is run."
     add("status", course.status, "Show what is done: points per exercise and per notebook", more)
     what = "Collect your answers from the notebooks into a package of your own, which runs without the course"

@@ -11,7 +11,6 @@ from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from lmcourse.course import Chapter
 from lmcourse.progress import NotebookProgress, Progress, State
 from lmcourse.text import escape_unprintable
 from lmcourse.units import MIB
@@ -37,23 +36,16 @@ def show(*parts: RenderableType) -> None:
     Console(highlight=False, emoji=False).print(*parts, sep="\n")
 
 
-def course(chapters: Sequence[Chapter], written: Sequence[dict[str, Any]]) -> RenderableType:
-    """The map of the course; what is only planned says so, and a dash stands where the notebook is not built yet."""
-    by_id = {row["id"]: row for row in written}
+def course(chapters: Sequence[dict[str, Any]]) -> RenderableType:
+    """The map of the course; a dash stands where the notebook is not built yet."""
     table = _table("notebook", right=("min", "exercises", "points"))
-    part = ""
-    for chapter in chapters:
-        if chapter.part != part:
-            part = chapter.part
-            table.add_section()
-            table.add_row(f"[bold]{part}[/]")
-        row = by_id.get(chapter.id)
-        title = f"{chapter.id[:2]}  {chapter.title}"
-        if row is None:
-            table.add_row(title, str(chapter.minutes), "planned", style="dim")
-        else:
+    for part, rows in groupby(chapters, key=lambda row: row["part"]):
+        table.add_section()
+        table.add_row(f"[bold]{part}[/]")
+        for row in rows:
             counts = (row["minutes"], row["exercises"], row["points"])
-            table.add_row(title, *("–" if count is None else f"{count:g}" for count in counts))
+            numbers = ("–" if count is None else f"{count:g}" for count in counts)
+            table.add_row(f"{row['id'][:2]}  {row['title']}", *numbers)
     return table
 
 

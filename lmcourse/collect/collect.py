@@ -18,7 +18,7 @@ from lmcourse.collect import package
 from lmcourse.collect.modules import PARTS, Collection, chapters_in_order, module_text, parts_text
 from lmcourse.collect.saved_answers import judge, printed_notebooks, read_notebook
 from lmcourse.collect.weights import package_config, package_weights
-from lmcourse.course import Chapter, available_chapters, find_chapter
+from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.data import tokenizers
 from lmcourse.errors import CourseError
 from lmcourse.grading.workers import GradingOptions
@@ -111,7 +111,7 @@ def collect(
     check_name(out.name)
     if not force:
         check_unchanged(out)  # before notebooks are graded for a minute
-    chapters = available_chapters() if chapters is None else chapters
+    chapters = CHAPTERS if chapters is None else chapters
     needed = [find_chapter(number) for number in PARTS.values()]
     paths = {chapter: root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb" for chapter in chapters}
     own = {chapter: (path, read_notebook(path)) for chapter, path in paths.items() if path.is_file()}

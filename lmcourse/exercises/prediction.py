@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lmcourse.course import available_chapters
+from lmcourse import course
 from lmcourse.errors import CourseError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def find_prediction(name: str) -> Prediction:
     Raises:
         CourseError: there is none.
     """
-    for chapter in available_chapters():
+    for chapter in course.CHAPTERS:
         for prediction in importlib.import_module(chapter.module).PREDICTIONS:
             if prediction.name == name:
                 found: Prediction = prediction

@@ -13,7 +13,8 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from pathlib import Path
 
-from lmcourse.course import CHAPTERS, Chapter, FolderChapter, available_chapters
+from lmcourse import course
+from lmcourse.course import Chapter, FolderChapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.released import RELEASED, read_released
@@ -26,7 +27,7 @@ MAX_ERROR_CHARS = 200
 
 
 def exercises_of(chapter: Chapter) -> tuple[Exercise, ...]:
-    """The exercises of a chapter, in the order of its notebook; none while it is only planned."""
+    """The exercises of a chapter, in the order of its notebook."""
     if isinstance(chapter, FolderChapter):
         return exercises_beside(chapter.source)
     return _exercises_of_the_course(chapter)
@@ -34,8 +35,6 @@ def exercises_of(chapter: Chapter) -> tuple[Exercise, ...]:
 
 @cache
 def _exercises_of_the_course(chapter: Chapter) -> tuple[Exercise, ...]:
-    if not chapter.available:
-        return ()
     exercises: tuple[Exercise, ...] = importlib.import_module(chapter.module).EXERCISES
     return exercises
 
@@ -54,7 +53,7 @@ def exercises_beside(source: Path) -> tuple[Exercise, ...]:
     try:
         state = file.stat()
     except OSError:
-        return next((exercises_of(chapter) for chapter in CHAPTERS if chapter.id == folder.name), ())
+        return next((exercises_of(chapter) for chapter in course.CHAPTERS if chapter.id == folder.name), ())
     return _load(file, state.st_mtime_ns, state.st_size)
 
 
@@ -100,7 +99,7 @@ def all_exercises() -> dict[str, Exercise]:
         CourseError: two exercises have one name.
     """
     found: dict[str, Exercise] = {}
-    for chapter in available_chapters():
+    for chapter in course.CHAPTERS:
         for exercise in exercises_of(chapter):
             if exercise.name in found:
                 raise CourseError(f"Two exercises are called {exercise.name!r}; names are the course's ids.")

@@ -68,7 +68,7 @@ def _figure(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
 
 
 def _map(pages: Mapping[Chapter, Page]) -> str:
-    """All chapters by parts: those of the site as links with their first words, the others as planned."""
+    """All chapters by parts: those of the site as links with their first words."""
     parts = []
     for part in dict.fromkeys(chapter.part for chapter in CHAPTERS):
         items = "".join(_item(c, pages.get(c)) for c in CHAPTERS if c.part == part)
@@ -79,7 +79,7 @@ def _map(pages: Mapping[Chapter, Page]) -> str:
 def _item(chapter: Chapter, page: Page | None) -> str:
     title = f'<span class="number">{chapter.number}</span> {escape(chapter.title)}'
     if page is None:
-        return f'<li class="planned"><span class="title">{title}</span><p>Planned.</p></li>'
+        return f'<li class="absent"><span class="title">{title}</span></li>'
     return (
         f'<li><a class="title" href="{chapter.id}.html">{title}</a><p>{with_marks(_teaser(page))}</p>'
         f'<p class="minutes">{chapter.minutes} minutes</p></li>'

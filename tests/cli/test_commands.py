@@ -16,7 +16,7 @@ import pytest
 from lmcourse import __version__, doctor, lab
 from lmcourse.authoring.build import Built
 from lmcourse.cli import main
-from lmcourse.course import CHAPTERS, Chapter, available_chapters
+from lmcourse.course import CHAPTERS
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading import grader
@@ -115,25 +115,18 @@ def test_a_mistake_is_one_line_on_stderr(words: list[str], told: str, capsys: py
     assert told in err
 
 
-def test_a_notebook_that_is_planned_has_nothing_to_prove(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("lmcourse.course.CHAPTERS", (Chapter("98-planned", "Planned", 1, "0"),))
-    assert main(["matrix", "98"]) == 2
-    assert "planned, not written yet" in capsys.readouterr().err
-
-
 # list and status
 
 
 def test_list_in_json_holds_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     status, rows = printed_json(capsys, ["list"])
     assert status == 0
-    assert [row["id"] for row in rows] == [chapter.id for chapter in available_chapters()]
-    for row, chapter in zip(rows, available_chapters(), strict=True):
+    assert [row["id"] for row in rows] == [chapter.id for chapter in CHAPTERS]
+    for row, chapter in zip(rows, CHAPTERS, strict=True):
         exercises = exercises_of(chapter)
         assert row == {
             "id": chapter.id,
+            "part": chapter.part,
             "title": chapter.title,
             "minutes": chapter.minutes,
             "exercises": len(exercises),
@@ -170,18 +163,15 @@ def test_list_shows_the_whole_course_within_80_columns(
     assert all(len(line) <= 80 for line in out.splitlines())
     assert "…" not in out
     assert all(f"{chapter.id[:2]}  {chapter.title}" in out for chapter in CHAPTERS)
-    assert out.count("planned") == len(CHAPTERS) - len(available_chapters())
 
 
 def test_status_of_an_untouched_copy(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, found = printed_json(capsys, ["status", "--course", str(course)])
     assert status == 0
-    assert [item["id"] for item in found["notebooks"]] == [chapter.id for chapter in available_chapters()]
+    assert [item["id"] for item in found["notebooks"]] == [chapter.id for chapter in CHAPTERS]
     wanted = [exercise.name for exercise in exercises_of(CHAPTERS[0])]
     assert list(found["notebooks"][0]["exercises"]) == wanted
-    assert found["max_points"] == sum(
-        exercise.points for chapter in available_chapters() for exercise in exercises_of(chapter)
-    )
+    assert found["max_points"] == sum(exercise.points for chapter in CHAPTERS for exercise in exercises_of(chapter))
 
 
 def test_status_names_a_notebook_that_cannot_be_read(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:

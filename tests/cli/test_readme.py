@@ -18,8 +18,6 @@ ROWS = [
 def row_of(chapter: Chapter) -> list[str]:
     """The row that the course asks for, but for the sentence about the notebook."""
     name = f"{chapter.number} {chapter.title}"
-    if not chapter.available:
-        return [chapter.part.split(" · ")[0], name, str(chapter.minutes), "*planned*", ""]
     exercises = exercises_of(chapter)
     link = f"[{name}](notebooks/{chapter.id}/{chapter.topic}.ipynb)"
     points = sum(exercise.points for exercise in exercises)
