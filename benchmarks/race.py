@@ -11,7 +11,7 @@ import torch
 import torch._dynamo  # what every optimiser of torch does at its first step, which would be in the first lane's seconds
 from torch import Tensor, nn
 
-from lmcourse.training.command.resolve_settings import new_run
+from lmcourse.training.command.settings import new_run
 from lmcourse.training.command.training_data import tokenize_corpus
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.precision import MixedPrecision

@@ -12,6 +12,8 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +29,9 @@ TOOL_TIMEOUT_SECONDS = 5.0
 
 DEVICE = "LMCOURSE_DEVICE"
 """The environment variable that says which device to take, whatever there is: cpu, cuda, cuda:1 or mps."""
+
+NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "Invalid buffer size")
+"""Texts of torch's errors on a CPU and on Apple's GPUs, for which it has no exception class."""
 
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """The file in which Linux (cgroup v2) limits the memory of a container."""
@@ -155,6 +160,19 @@ def main_memory() -> int | None:
     except (AttributeError, OSError, ValueError):  # Windows has no sysconf; others may not know these names
         return _windows_memory()
     return min(there, _memory_limit(CGROUP_LIMIT) or there)
+
+
+@contextmanager
+def telling_no_memory(advice: str) -> Iterator[None]:
+    """Raise CourseError with an advice where no memory is left inside a `with` block, of the machine or of a GPU."""
+    import torch
+
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(text in str(error) for text in NO_MEMORY):
+            raise CourseError(f"out of memory: {advice}") from error
+        raise
 
 
 def _memory_limit(file: Path) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from lmcourse.data.tokenizers import Tokenizer
-from lmcourse.device import best_device
+from lmcourse.device import best_device, telling_no_memory
 from lmcourse.errors import CourseError
 from lmcourse.inference.compiled import CompiledStep, NoCompilerError
 from lmcourse.inference.generate import stream
@@ -24,7 +24,6 @@ from lmcourse.inference.weight_only import narrow_weights
 from lmcourse.models.transformer import Transformer
 from lmcourse.pretrained import PRETRAINED, pretrained_folder
 from lmcourse.pretrained.hugging_face import is_published, load_published_model
-from lmcourse.training.command.failures import telling_no_memory
 from lmcourse.training.command.trained_model import load_trained_model
 
 UNKNOWN = "\ufffd"

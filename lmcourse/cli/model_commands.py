@@ -61,7 +61,7 @@ def add_bench(parser: ArgumentParser) -> None:
 def bench(options: Namespace) -> int:
     """Measure this machine, and a model on it."""
     from lmcourse.bench.bench import bench as measure
-    from lmcourse.training.command.failures import telling_no_memory
+    from lmcourse.device import telling_no_memory
 
     sizes = {"batch": options.batch, "seq_len": options.seq_len, "steps": options.steps}
     with quiet(options), telling_no_memory("fewer texts (--batch), shorter ones (--seq-len) or a smaller --model"):

@@ -14,9 +14,8 @@ from lmcourse.training.checkpoint_format import (
     make_staging_folder,
     read_manifest,
 )
-from lmcourse.training.command.run_folder import SETTINGS_FILE
+from lmcourse.training.command.run_folder import SETTINGS_FILE, TOKENIZER, VALIDATION
 from lmcourse.training.command.trained_model import load_trained_model
-from lmcourse.training.command.training_data import TOKENIZER, VALIDATION
 
 METRICS = "metrics.jsonl"
 

@@ -24,8 +24,7 @@ from lmcourse.models.interop import from_hugging_face, to_hugging_face
 from lmcourse.models.interop.convert import family_for
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.checkpoint_format import make_staging_folder
-from lmcourse.training.command.model_changes import UNCHANGED, ModelChanges
-from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.run_config import UNCHANGED, ModelChanges, RunConfig
 from lmcourse.training.command.trained_model import TrainedModel
 
 CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"

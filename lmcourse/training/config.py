@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,34 +20,38 @@ class TrainingConfig:
     """Settings of a training run. A step is one update of the weights.
 
     Attributes:
-        steps: of the whole run.
+        steps: updates of the weights
         batch: windows per micro-batch, divided evenly among the processes that see different windows: a run is the same
-            on any number of processes.
-        seq_len: tokens per window.
-        grad_accum_steps: micro-batches per step, whose gradients are added up.
-        seed: of the order of windows and of every generator.
-        optimizer: "adamw", or "muon" for the matrices of the blocks, with AdamW for all else.
-        learning_rate: at the peak of the schedule; with "muon" that of all else.
-        muon_learning_rate, muon_momentum, muon_iterations: Muon's; the learning rate has the same schedule.
-        schedule: "constant", "cosine" or "wsd" (warm-up, stable, decay); see `lmcourse.training.schedules`.
-        warmup_steps: steps until the peak.
-        decay_steps: steps at the end in which "wsd" falls.
-        min_lr_ratio: the share of the peak to which "cosine" and "wsd" fall.
-        weight_decay: AdamW's and Muon's λ, for matrices only (`lmcourse.training.param_groups`).
-        betas, eps: AdamW's.
-        grad_clip: the largest norm that the gradient may have; None lets it be.
-        z_loss: the factor of (log Z)² in the loss.
-        precision: "fp32"; "bf16" and "fp16" are mixed with it.
-        activation_checkpointing: whether the backward pass computes every block a second time instead of keeping its
-            activations (Chen et al., 2016).
-        compile: whether torch compiles the model, which takes a minute and then makes steps faster.
-        spike_factor: how many times the usual gradient norm is reported as a spike.
-        evaluate_every: steps between evaluations, if there is a validation text; None evaluates at the end only.
-        checkpoint_every: steps between checkpoints; None saves at the end and where validation is best so far.
-        keep_checkpoints: how many of the last ones stay; the one with the best validation loss stays too.
-        max_seconds: stops after the step in which this time is over, whatever the steps; all sessions count.
-        max_tokens: stops before the step that would go beyond it.
-        parallel: how processes share the work.
+            on any number of processes
+        seq_len: tokens per window, which is the longest text that the model will read
+        grad_accum_steps: micro-batches per step, whose gradients are added up
+        seed: of the weights, the order of the windows and all chance
+        optimizer: "adamw", or "muon" for the matrices of the blocks, with AdamW for all else
+        learning_rate: AdamW's, at the peak of the schedule
+        muon_learning_rate: Muon's, at the peak of the schedule
+        muon_momentum: Muon's momentum
+        muon_iterations: Newton-Schulz iterations in each step of Muon
+        schedule: how the learning rate falls: "constant", "cosine" or "wsd" (warm-up, stable, decay), see
+            `lmcourse.training.schedules`
+        warmup_steps: steps until the peak of the schedule
+        decay_steps: steps at the end in which "wsd" falls
+        min_lr_ratio: fraction of the peak to which "cosine" and "wsd" fall
+        weight_decay: λ of AdamW and Muon, for matrices only (`lmcourse.training.param_groups`)
+        betas: AdamW's β₁ and β₂
+        eps: AdamW's ε
+        grad_clip: the largest norm that the gradient may have; None does not clip
+        z_loss: factor of (log Z)² in the loss
+        precision: of matrix products: "fp32"; or "bf16" or "fp16", mixed with fp32, in which the weights stay
+        activation_checkpointing: compute every block a second time in the backward pass instead of keeping its
+            activations (Chen et al., 2016), to save memory
+        compile: let torch compile the model, which takes a minute and then makes steps faster
+        spike_factor: how many times the usual norm of a gradient is reported as a spike
+        evaluate_every: steps between evaluations, if there is a validation text; None evaluates at the end only
+        checkpoint_every: steps between checkpoints; None saves at the end and where validation is best so far
+        keep_checkpoints: how many of the last checkpoints are kept; the one with the best validation loss is kept too
+        max_seconds: stop after the step in which this time, over all sessions, is used up
+        max_tokens: stop before the step that would read more tokens than this
+        parallel: how processes share the work
 
     Raises:
         ValueError: a setting is out of range.
@@ -117,8 +122,10 @@ class TrainingConfig:
         self.make_schedule()
 
     def _check(self, name: str, least: float, *, above: bool = False) -> None:
-        """Refuse a number that is too small; `not >=` refuses NaN too."""
+        """Refuse a number that is too small or infinite; `not >=` refuses NaN too."""
         value = getattr(self, name)
+        if value == math.inf:
+            raise ValueError(f"{name} must be finite, not {value}")
         if value is not None and not (value > least if above else value >= least):
             raise ValueError(f"{name} must be {'above' if above else 'at least'} {least}, not {value}")
 

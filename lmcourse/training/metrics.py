@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,8 @@ from numpy import ndarray
 
 if TYPE_CHECKING:
     from lmcourse.training.parallelism import DistributedContext
+
+from lmcourse.errors import CourseError
 
 Record = Mapping[str, Any]
 
@@ -42,8 +44,18 @@ class MetricsFile:
         os.fsync(self._file.fileno())
 
     def truncate(self, step: int) -> None:
-        """Drop everything after this step, a line that was not finished included."""
-        self._file.truncate(sum(len(line) for line, record in _lines(self.path) if record["step"] <= step))
+        """Drop everything after this step, a line that was not finished included.
+
+        Raises:
+            CourseError: a line in the middle is damaged. Nothing is dropped then.
+        """
+        with self.path.open("rb") as file:
+            lines = [(line, _record(line)) for line in file]
+        whole = [record for _, record in lines if record is not None]
+        damaged = next((index for index, (_, record) in enumerate(lines) if record is None), len(whole))
+        if damaged < len(whole):
+            raise CourseError(f"{self.path}, line {damaged + 1} is damaged, and steps follow it: repair or remove it")
+        self._file.truncate(sum(len(line) for line, record in lines if record is not None and record["step"] <= step))
 
     def __enter__(self) -> MetricsFile:
         return self
@@ -53,20 +65,23 @@ class MetricsFile:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The steps of a file; a last line that is not finished is left out."""
-    return [record for _, record in _lines(path)]
-
-
-def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """The lines up to the first that is not whole, and what they say."""
+    """Return the steps of a file up to the first line that is damaged or not finished."""
+    records = []
     with path.open("rb") as file:
         for line in file:
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield line, json.loads(line)
-            except ValueError:
-                return
+            if (record := _record(line)) is None:
+                break
+            records.append(record)
+    return records
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """Return the step of a line; None if the line is damaged or not finished."""
+    try:
+        record = json.loads(line) if line.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and type(record.get("step")) is int else None
 
 
 def _is_strange(value: object) -> bool:

@@ -32,15 +32,15 @@ class Parallelism:
     """The sizes of the parallel dimensions, whose product is the number of processes.
 
     Attributes:
-        data_parallel: copies of the model that see different windows (DDP).
-        fsdp: processes that see different windows too, and divide weights, gradients and optimizer state among them:
-            FSDP2, which is ZeRO's stage 3 (Rajbhandari et al., 2020).
-        tensor_parallel: processes that divide every matrix (Shoeybi et al., 2019).
-        sequence_parallel: whether these divide what lies between the matrices too, along the tokens (Korthikanti et
-            al., 2022).
-        pipeline_parallel: stages, each with some of the blocks (Huang et al., 2019).
-        pipeline_schedule: the order in which the stages work: "gpipe", or "1f1b" (Narayanan et al., 2021), which
-            keeps fewer activations.
+        data_parallel: copies of the model that see different windows (DDP)
+        fsdp: processes that see different windows and divide weights, gradients and optimizer state among them: FSDP2,
+            which is ZeRO's stage 3 (Rajbhandari et al., 2020)
+        tensor_parallel: processes that divide every matrix (Shoeybi et al., 2019)
+        sequence_parallel: let the processes that divide the matrices also divide what lies between the matrices, along
+            the tokens (Korthikanti et al., 2022)
+        pipeline_parallel: stages, each with some of the blocks (Huang et al., 2019)
+        pipeline_schedule: the order in which the stages work: "gpipe", or "1f1b" (Narayanan et al., 2021), which keeps
+            fewer activations
 
     Raises:
         ValueError: a number makes no sense.

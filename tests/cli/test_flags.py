@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from lmcourse.cli.parser import make_parser
-from lmcourse.training.command import arguments
-from lmcourse.training.command.model_changes import ModelChanges
-from lmcourse.training.command.run_config import RunConfig
+from lmcourse.training.command.run_config import ModelChanges, RunConfig
+from lmcourse.training.command.settings import make_parser as make_train_parser
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
 
@@ -47,7 +46,7 @@ EVERYWHERE = {"--help": "of every command", "--course": "of every command"}
 
 def flags(command: str) -> set[str]:
     """The long flags of a command."""
-    parser: argparse.ArgumentParser = arguments.make_parser("lmcourse train")
+    parser: argparse.ArgumentParser = make_train_parser("lmcourse train")
     if command != "train":
         [group] = [a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction)]
         parser = group.choices[command]

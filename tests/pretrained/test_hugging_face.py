@@ -20,8 +20,8 @@ from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.pretrained import load_pretrained
 from lmcourse.pretrained.hugging_face import export_model, load_published_model
-from lmcourse.training.command.arguments import parse
 from lmcourse.training.command.main import resolve_run
+from lmcourse.training.command.settings import parse
 from lmcourse.training.command.trained_model import TrainedModel, load_trained_model
 
 TEXT = "Two birds , 1 nest .\n\n  é e\u0301 漢 😀\r\n don't do  not"

@@ -37,7 +37,7 @@ from lmcourse.training.checkpoint_format import (
     write_checkpoint,
 )
 from lmcourse.training.checkpoint_manager import CheckpointManager
-from lmcourse.training.command.resolve_settings import new_run
+from lmcourse.training.command.settings import new_run
 from lmcourse.training.command.train_run import train
 from tests.training import runs
 

@@ -32,6 +32,8 @@ PLAIN = TrainingConfig(steps=10, batch=2, seq_len=8)
         ({"z_loss": math.nan}, "z_loss must be at least 0, not nan"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0, not 0.0"),
         ({"eps": 0.0}, "eps must be above 0, not 0.0"),
+        ({"eps": math.inf}, "eps must be finite, not inf"),
+        ({"weight_decay": math.inf}, "weight_decay must be finite, not inf"),
         ({"grad_clip": 0.0}, "grad_clip must be above 0, not 0.0"),
         ({"spike_factor": 0.0}, "spike_factor must be above 0, not 0.0"),
         ({"max_seconds": 0.0}, "max_seconds must be above 0, not 0.0"),

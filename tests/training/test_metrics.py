@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lmcourse.errors import CourseError
 from lmcourse.training.metrics import MetricsFile, read_metrics, running_mean
 
 
@@ -41,6 +42,18 @@ def test_what_follows_a_step_can_be_cut_and_written_again(tmp_path: Path, kept: 
     assert [record["step"] for record in read_metrics(tmp_path / "m")] == list(range(1, min(kept, 10) + 1))
     write(tmp_path / "m", range(min(kept, 10) + 1, 13))
     assert [record["step"] for record in read_metrics(tmp_path / "m")] == list(range(1, 13))
+
+
+@pytest.mark.parametrize("damage", [b'{"ste\n', b'{"loss": 1.0}\n', b"[" * 100_000 + b"\n", bytes(9) + b"\n"])
+def test_a_damaged_line_in_the_middle_deletes_nothing(damage: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    write(path, range(1, 4))
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + damage + b"".join(others))
+    before = path.read_bytes()
+    with MetricsFile(path) as metrics, pytest.raises(CourseError, match="m, line 2 is damaged, and steps follow it"):
+        metrics.truncate(3)
+    assert path.read_bytes() == before
 
 
 def test_a_line_cut_off_anywhere_is_dropped(tmp_path: Path) -> None:

@@ -4,39 +4,51 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
-from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
 
-from rich.console import Console
+from jsonargparse import Namespace
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
 
 from lmcourse.device import best_device
 from lmcourse.errors import CourseError
 from lmcourse.training.callbacks import ProgressBar, TensorBoard
-from lmcourse.training.command import summary
-from lmcourse.training.command.arguments import parse
-from lmcourse.training.command.cost_estimate import estimate_cost
-from lmcourse.training.command.resolve_settings import changed_run, default_recipe, new_run, read_settings_file
+from lmcourse.training.command.cost_estimate import CostEstimate, estimate_cost
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.run_folder import load_run
-from lmcourse.training.command.train_run import train
+from lmcourse.training.command.settings import changed_run, default_recipe, new_run, parse, read_settings_file
+from lmcourse.training.command.train_run import STOPPED, TRAIN_WITH_LESS, RunResult, StoppedError, train
 from lmcourse.training.parallel.process_group import process_group
+from lmcourse.units import GIB, MIB
 
-STOPPED = {"interrupted": 128 + signal.SIGINT, "terminated": 128 + signal.SIGTERM}
-"""The exit status of a program that a signal has ended, by what ended the run."""
+END_MESSAGES = {
+    "steps": "All steps are done",
+    "tokens": "The budget of tokens is spent",
+    "time": "The time is over",
+    "interrupted": "Stopped by Ctrl-C",
+    "terminated": "Stopped by SIGTERM",
+    "hung up": "Stopped by SIGHUP",
+}
+
+CONTINUE_FLAGS = {"steps": "--steps N", "tokens": "--max-tokens N", "time": "--max-seconds N"}
+"""The flag that extends a run, by what ended it."""
 
 
 def main(arguments: Sequence[str], program: str) -> int:
-    """Do what was typed; returns the exit status.
+    """Run `lmcourse train` and return the exit status.
 
     Args:
-        arguments: the flags.
-        program: what stood before them.
+        arguments: the words after the command.
+        program: the command, as messages name it.
 
     Raises:
-        CourseError: a mistake, told in one line.
+        CourseError: a mistake, in one line.
         SystemExit: help was asked for.
     """
     options = parse(arguments, program)
@@ -45,11 +57,14 @@ def main(arguments: Sequence[str], program: str) -> int:
         return _predict(run, options)
     if options.out is None:
         raise CourseError("say where the run is to be: --out FOLDER")
-    return _train(run, options)
+    try:
+        return _train(run, options)
+    except StoppedError as stopped:
+        return STOPPED[stopped.reason]
 
 
 def resolve_run(options: Namespace) -> RunConfig:
-    """The run that was asked for: the command line wins over the file, both over what a run had before.
+    """Return the run that was asked for: flags override the file, and both override the settings of a run that resumes.
 
     Raises:
         CourseError: settings that cannot be, or do not go together.
@@ -70,7 +85,7 @@ def _predict(run: RunConfig, options: Namespace) -> int:
     if options.json:
         print(json.dumps(found.to_json(), indent=2))
     else:
-        Console(highlight=False).print(summary.cost_table(run, found))
+        Console(highlight=False).print(cost_table(run, found))
     return 0
 
 
@@ -78,21 +93,88 @@ def _train(run: RunConfig, options: Namespace) -> int:
     console = Console(stderr=options.json, highlight=False)
     with process_group(run.training.parallel, best_device()) as process:
         with ExitStack() as stack:
-            told = callbacks(run, options, console) if process.is_main else []
-            for callback in told:
+            shown = callbacks(run, options, console) if process.is_main else []
+            for callback in shown:
                 stack.enter_context(callback)
-            result = train(run, options.out, resume=options.resume, callbacks=told, process=process)
+            result = train(run, options.out, resume=options.resume, callbacks=shown, process=process)
         if process.is_main and options.json:
             print(json.dumps(asdict(result), indent=2), flush=True)
         elif process.is_main:
-            console.print(summary.end(result, options.out), soft_wrap=True)
+            console.print(end_message(result, options.out), soft_wrap=True)
     return STOPPED.get(result.reason, 0)
 
 
 def callbacks(run: RunConfig, options: Namespace, console: Console) -> list[ProgressBar | TensorBoard]:
-    """The callbacks of a run. The bar also shows what the course logs, from INFO on."""
+    """Return the callbacks of a run. The bar also shows the course's log, from INFO on."""
     logging.getLogger("lmcourse").setLevel(logging.INFO)
     made: list[ProgressBar | TensorBoard] = [ProgressBar(run.training, console=console)]
     if options.tensorboard:
         made.append(TensorBoard(options.out / "tensorboard"))
     return made
+
+
+def cost_table(run: RunConfig, found: CostEstimate) -> RenderableType:
+    """Return the estimated cost as a table."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right", no_wrap=True)
+    table.add_row("parameters", f"{found.parameters.total:,}")
+    for part, size in found.parameters:
+        table.add_row(f"  {part}", f"{size:,}")
+    table.add_row("memory of a step, MiB", f"{found.memory.total / MIB:,.1f}")
+    for part, size in found.memory:
+        table.add_row(f"  {part}", f"{size / MIB:,.1f}")
+    table.add_row("tokens of the text", f"{found.corpus_tokens:,}")
+    table.add_row("steps", f"{found.steps:,}")
+    table.add_row(f"tokens, {run.training.tokens_per_step:,} a step", f"{found.tokens:,}")
+    table.add_row("epochs", f"{found.epochs:,.2f}")
+    table.add_row("FLOPs of a step", f"{found.flops_per_step:.3g}")
+    table.add_row("FLOPs of the run", f"{found.steps * found.flops_per_step:.3g}")
+    heading = f"[bold]{escape(run.preset)}[/] on {escape(run.corpus)}, a vocabulary of {found.vocab_size:,} tokens"
+    return Group(heading, table, _fit(found), _time(found))
+
+
+def _fit(found: CostEstimate) -> str:
+    """Return a sentence: does a step fit into the memory of this machine?"""
+    if found.room is None:
+        return "Whether that fits into memory is not known: the system does not say how much there is."
+    share = f"{found.needed / GIB:,.2f} of {found.room / GIB:,.2f} GiB of memory"
+    if found.fits:
+        return f"It fits this machine: a step takes {share}; PyTorch and other programs need some, too."
+    return f"It does not fit this machine, {share}: {escape(TRAIN_WITH_LESS)}."
+
+
+def _time(found: CostEstimate) -> str:
+    if found.seconds is None or found.peak is None:
+        return "How long it takes is not known: there is no peak for this device."
+    each = f" by each of {found.devices} devices" if found.devices > 1 else ""
+    return (
+        f"About {found.seconds / 60:,.1f} minutes if {found.mfu:.0%} of the peak is reached{each}: "
+        f"{found.peak.flops_per_second / 1e9:,.0f} GFLOP/s, {escape(found.peak.source)}. Evaluations come on top."
+    )
+
+
+def end_message(result: RunResult, folder: Path) -> str:
+    """Return how a session ended and how to continue the run; after a signal in one line."""
+    spent = timedelta(seconds=round(result.seconds))
+    done = f"{END_MESSAGES[result.reason]}: step {result.step:,}, {result.tokens:,} tokens, {spent}."
+    again = f"Go on: lmcourse train --resume --out {folder}"
+    if result.reason not in CONTINUE_FLAGS:
+        return escape(f"{done} {again}")
+    lines = [done, f"{again} {CONTINUE_FLAGS[result.reason]}"]
+    lines[1:1] = _reached(result)
+    lines.append(f'Let it write: lmcourse generate --checkpoint {folder} --prompt "The"')
+    return escape("\n".join(lines))
+
+
+def _reached(result: RunResult) -> list[str]:
+    """Return the lowest validation loss, and its distance from the entropy of the text if that is known."""
+    if result.best_loss is None or result.loss_baseline is None:
+        return []
+    found, best = result.loss_baseline.per_byte(result.best_loss), result.loss_baseline.best_possible
+    at = f"at step {result.best_step:,}"
+    lines = [f"The lowest validation loss: {result.best_loss:.3f} nats per token, {found:.4f} per byte, {at}."]
+    if best is not None:
+        above = f"{found / best - 1:.1%} above"
+        lines.append(f"Nobody can do better on this text than {best:.4f} per byte: you are {above}.")
+    return lines

@@ -1,31 +1,72 @@
-"""The folder of a run.
+"""The folder of a run: its settings, and a lock that lets one process at a time train there.
 
-run.json             its settings
-tokenizer.json, train.tokens, validation.tokens    see `texts`
-metrics.jsonl, checkpoints/                        see `trainer`
+run.json                                           the settings
+tokenizer.json, train.tokens, validation.tokens    see `training_data`
+metrics.jsonl, checkpoints/                        see `lmcourse.training.trainer`
 """
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
 
 from lmcourse.errors import CourseError
-from lmcourse.training.command.json_files import read_json, write_json
 from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.settings import SETTINGS, has_default, make_run, settings_of
+from lmcourse.training.command.settings import make_run, read_settings_file, settings_of
+from lmcourse.training.metrics import read_metrics
 
-SETTINGS_FILE = "run.json"
+log = logging.getLogger(__name__)
+
+SETTINGS_FILE, METRICS, CHECKPOINTS = "run.json", "metrics.jsonl", "checkpoints"
+TOKENIZER, TRAINING, VALIDATION = "tokenizer.json", "train.tokens", "validation.tokens"
+
 VERSION = 1
+"""Format of `run.json`."""
+
+LOCK = ".lock"
+"""The file that is locked where a folder itself cannot be: on Windows, and on network drives."""
 
 
 def check_unused(folder: Path) -> None:
-    """See that a folder is free for a new run; it need not be there yet.
+    """Check that a new run would overwrite nothing in a folder, which need not exist yet.
 
     Raises:
-        CourseError: a run is in it already.
+        CourseError: a run is in it already, or a file that the run would write.
     """
-    if any((folder / name).exists() for name in (SETTINGS_FILE, "metrics.jsonl", "checkpoints")):
+    if any(os.path.lexists(folder / name) for name in (SETTINGS_FILE, METRICS, CHECKPOINTS)):
         raise CourseError(f"{folder} has a run already: go on with it by --resume, or choose another --out")
+    for name in (TOKENIZER, TRAINING, VALIDATION):
+        if os.path.lexists(folder / name):
+            raise CourseError(f"{folder / name} is there already and would be overwritten: choose another --out")
+
+
+def check_checkpoints(folder: Path) -> None:
+    """Check that a run which is to resume still has its checkpoints: else its metrics would be lost with them.
+
+    Raises:
+        CourseError: `checkpoints/` cannot be read, or it is empty and metrics.jsonl has steps after a checkpoint.
+    """
+    path, metrics = folder / CHECKPOINTS, folder / METRICS
+    restore = "mount or restore it, or train in another --out"
+    try:
+        found = any(entry.name.startswith("step-") for entry in path.iterdir())
+    except OSError as error:
+        if os.path.lexists(path):  # a link to nowhere, or no permission
+            raise CourseError(f"{path} cannot be read ({error.strerror}): {restore}") from None
+        found = False
+    if found or not metrics.exists():
+        return
+    every = load_run(folder).training.checkpoint_every
+    for record in read_metrics(metrics)[:-1]:  # a run may be killed between its last line and the checkpoint
+        if record.get("validation_loss") is not None or (every and record["step"] % every == 0):
+            raise CourseError(f"{path} has no checkpoint, but {metrics} says that step {record['step']} had: {restore}")
 
 
 def save_run(run: RunConfig, folder: Path) -> None:
@@ -34,7 +75,7 @@ def save_run(run: RunConfig, folder: Path) -> None:
 
 
 def load_run(folder: Path) -> RunConfig:
-    """The run of a folder.
+    """Return the run of a folder. A setting that is missing, because it was added later, has its class's default.
 
     Raises:
         CourseError: there is none, or its settings are damaged or of another version.
@@ -42,16 +83,110 @@ def load_run(folder: Path) -> RunConfig:
     path = folder / SETTINGS_FILE
     if not path.exists():
         raise CourseError(f"{folder} has no run: there is no {SETTINGS_FILE} in it")
-    saved = read_json(path)
-    version = saved.pop("version", None)
+    version = read_json(path).get("version")
     if version != VERSION:
         raise CourseError(f"{path} has format {version}, this code reads format {VERSION}: train in another folder")
-    # A setting that came later is missing in older runs; its default is what was done before there was a choice.
-    needed = {name for name, setting in SETTINGS.items() if not has_default(setting)}
-    if not needed <= saved.keys() <= SETTINGS.keys():
-        strange = ", ".join(sorted((saved.keys() - SETTINGS.keys()) | (needed - saved.keys())))
-        raise CourseError(f"{path} is of another version of lmcourse: it differs in {strange}")
+    values = read_settings_file(path)
     try:
-        return make_run({name: SETTINGS[name].check(value) for name, value in saved.items()})
-    except ValueError as error:
+        return make_run(values)
+    except CourseError as error:
         raise CourseError(f"{path}: {error}") from None
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write an object; it appears under its name when it is whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return an object.
+
+    Raises:
+        CourseError: there is no such file, or it is damaged.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise CourseError(f"{path} is damaged: it holds no JSON object")
+    return values
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Hold a folder for the time of a `with` block; the operating system frees it when the process dies.
+
+    The folder is made if it is not there, and removed again if it stays empty. Where the file system knows no locks, as
+    on some clusters, a line says so and the run goes on without.
+
+    Raises:
+        CourseError: another process holds it.
+        OSError: nothing can be written there.
+    """
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(_locked_itself(folder) if os.name == "posix" else _locked_file(folder))
+            except BlockingIOError:
+                problem = f"another process trains in {folder}: wait until it ends, or choose another --out"
+                raise CourseError(problem) from None
+            yield
+    finally:
+        if made and not any(folder.iterdir()):
+            with suppress(OSError):
+                for path in made:
+                    path.rmdir()
+
+
+@contextmanager
+def _locked_itself(folder: Path) -> Iterator[None]:
+    """The lock on the folder, which leaves no file behind.
+
+    Raises:
+        BlockingIOError: another process holds it.
+    """
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:  # NFS locks only what is open for writing, and no folder is
+            with _locked_file(folder):
+                yield
+        else:
+            yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _locked_file(folder: Path) -> Iterator[None]:
+    """The lock on a file in the folder, which stays there: to remove it would let two in.
+
+    Raises:
+        BlockingIOError: another process holds it.
+    """
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BlockingIOError from None
+    except NotImplementedError:
+        log.warning("%s is on a file system without locks: see to it that no other process trains there", folder)
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,167 +1,303 @@
-"""Every setting of a run by one name: on the command line, in a settings file and in `run.json`.
+"""The settings of a run by name: one form for the command line, settings files, `run.json` and `--help`.
 
-They are the fields of `RunConfig`, `ModelChanges`, `TrainingConfig` and `Parallelism`, so that none can be forgotten.
+A setting is a field of one of four dataclasses, and all of them have different names. The type of the field is what
+jsonargparse accepts, wherever a value comes from, and the docstring of its class is the help.
 """
 
 from __future__ import annotations
 
-import types
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+import json
+import re
+import tomllib
+from argparse import SUPPRESS, HelpFormatter
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import docstring_parser
+from jsonargparse import ActionYesNo, ArgumentError, ArgumentParser, Namespace, set_loader
+
+from lmcourse.device import best_device
 from lmcourse.errors import CourseError
-from lmcourse.training.command.model_changes import ModelChanges
-from lmcourse.training.command.run_config import RunConfig
+from lmcourse.root import typed_path
+from lmcourse.training.command.run_config import ModelChanges, RunConfig, find_decoder
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.precision import default_precision
 
-SettingsTable = Literal["run", "model", "training", "parallel"]
-"""Where a setting belongs: the four dataclasses, and the tables of a settings file."""
+RecipeName = Literal["adamw", "speedrun"]
 
-TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+TABLES = {"run": RunConfig, "model": ModelChanges, "training": TrainingConfig, "parallel": Parallelism}
+"""The classes of the settings, by the tables that a settings file may have."""
 
+SETTINGS: dict[str, tuple[Any, Field[Any]]] = {
+    field.name: (owner, field) for owner in TABLES.values() for field in fields(owner) if field.name not in TABLES
+}
+"""Every setting, with its class and its field, in the order of `--help`."""
 
-@dataclass(frozen=True)
-class RunSetting:
-    """Name, type, default and allowed values of one run setting.
+TYPES = {name: hint for owner in TABLES.values() for name, hint in get_type_hints(owner).items() if name in SETTINGS}
 
-    Attributes:
-        name: of all settings no other has it.
-        table: where its value goes.
-        kind: int, float, str or bool.
-        optional: whether it may be none.
-        count: how many values it has, 1 or 2.
-        choices: the texts that it may be; empty if it may be any.
-        default: MISSING if it has none of its own.
-    """
+RECIPES: dict[RecipeName, dict[str, Any]] = {
+    "adamw": {"steps": 600, "batch": 32, "learning_rate": 5e-3, "min_lr_ratio": 0.1},
+    "speedrun": {
+        **{"steps": 600, "batch": 8, "schedule": "wsd", "optimizer": "muon", "betas": (0.8, 0.95)},
+        **{"learning_rate": 1e-2, "muon_learning_rate": 1e-2, "muon_momentum": 0.9},
+        **{"qk_norm": True, "untied": True, "zero_outputs": True},
+    },
+}
+"""Defaults that replace those of the classes: for the preset as it is, or what `benchmarks/quality.py` found to be
+fastest. A model of the size of nano learns fast with either."""
 
-    name: str
-    table: SettingsTable
-    kind: type
-    optional: bool
-    count: int
-    choices: tuple[str, ...]
-    default: Any
+SPEEDRUN_PRESETS = ("nano", "micro", "mini")
+"""The course's own small models. Others are published, and stay as they were published."""
 
-    def parse(self, text: str) -> Any:
-        """One value as it is typed.
+DERIVED = {
+    "seq_len": "the preset's context",
+    "precision": "bf16 on a GPU that has it, else fp32",
+    "warmup_steps": "a twentieth of all steps",
+    "decay_steps": "0 in adamw, all steps after the warm-up in speedrun",
+    "evaluate_every": "a tenth of all steps",
+    "checkpoint_every": "a tenth of all steps",
+    **dict.fromkeys(("feed_forward", "logit_cap", "rotary_theta", "layers", "d_model"), "the preset's"),
+}
+"""Defaults that follow from other settings, in words; `new_run` computes them."""
 
-        Raises:
-            ValueError: it is of another kind.
-        """
-        if self.optional and text.lower() == "none":
-            return None
-        try:
-            return self._check_one(_number(text) if self.kind in (int, float) else text)
-        except ValueError:
-            raise self._refuse(text) from None
+DEFAULT_SEQ_LEN = 1024
+"""Tokens per window of a preset without a limit of its own."""
 
-    def check(self, value: Any) -> Any:
-        """A whole value as it stands in a file. "none" stands for none, which TOML cannot say.
+FIXED_SETTINGS = (
+    *("preset", "corpus", "tokenizer", "vocab_size", "held_out", "validation_tokens", "seq_len", "seed", "optimizer"),
+    *(field.name for field in fields(ModelChanges)),
+)
+"""Settings that cannot change when a run resumes: they make other weights, another text, or another order of it."""
 
-        Raises:
-            ValueError: it is of another kind.
-        """
-        if self.optional and value in (None, "none"):
-            return None
-        if self.count == 1:
-            return self._check_one(value)
-        if not isinstance(value, (list, tuple)) or len(value) != self.count:
-            raise ValueError(f"{self.name} must be {self.count} numbers, not {value!r}")
-        return tuple(self._check_one(one) for one in value)
+TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", tuple: "2 numbers"}
 
-    def _check_one(self, value: Any) -> Any:
-        if self.kind is int and type(value) is float and value.is_integer():
-            return int(value)  # 1e6
-        if self.kind is float and type(value) is int:
-            return float(value)
-        if type(value) is not self.kind or (self.choices and value not in self.choices):
-            raise self._refuse(value)
-        return value
+DESCRIPTION = (
+    "Train a model on a text, or resume a run. The folder gets its settings, the text as tokens, a line per step "
+    "in metrics.jsonl, and checkpoints."
+)
+EPILOG = "Settings may also come from a TOML or JSON file (--config); the command line wins. docs/training.md has more."
 
-    def _refuse(self, value: Any) -> ValueError:
-        wanted = f"one of {', '.join(self.choices)}" if self.choices else TYPE_NAMES[self.kind]
-        return ValueError(f"{self.name} must be {wanted}{' or none' if self.optional else ''}, not {value!r}")
+TITLES = {
+    RunConfig: "what is trained",
+    ModelChanges: "changes to the preset",
+    TrainingConfig: "how it is trained",
+    Parallelism: "how processes share the work (started by torchrun; docs/training.md)",
+}
+
+set_loader("settings", lambda text: None if text.lower() == "none" else text)
 
 
-def _number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
-
-
-def _make_settings() -> dict[str, RunSetting]:
-    found = {}
-    tables: tuple[tuple[SettingsTable, Any], ...] = (
-        ("run", RunConfig),
-        ("model", ModelChanges),
-        ("training", TrainingConfig),
-        ("parallel", Parallelism),
-    )
-    for table, owner in tables:
-        hints = get_type_hints(owner)
-        for field in fields(owner):
-            if field.name not in ("model", "training", "parallel"):  # tables of their own
-                found[field.name] = RunSetting(field.name, table, *_parse_type(hints[field.name]), field.default)
-    return found
-
-
-def _parse_type(hint: Any) -> tuple[type, bool, int, tuple[str, ...]]:
-    """Kind, whether it is optional, count and choices of a type such as `int | None` or `tuple[float, float]`."""
-    optional = get_origin(hint) in (Union, types.UnionType)
-    if optional:
-        [hint] = [part for part in get_args(hint) if part is not types.NoneType]
-    if get_origin(hint) is Literal:
-        return str, optional, 1, get_args(hint)
-    if get_origin(hint) is tuple:
-        return get_args(hint)[0], optional, len(get_args(hint)), ()
-    return hint, optional, 1, ()
-
-
-SETTINGS = _make_settings()
-"""All settings by name, in the order of `--help`."""
-
-
-def find_setting(name: str, table: str | None = None) -> RunSetting:
-    """The setting of a name; dashes count as underscores.
+def parse(arguments: Sequence[str], program: str) -> Namespace:
+    """Parse the command line; `given` holds the settings by name.
 
     Raises:
-        ValueError: there is none; the message names the nearest.
+        CourseError: a flag that is unknown or has a wrong value.
+        SystemExit: help was asked for; it is printed.
     """
-    bare = name.replace("-", "_")
-    known = {s.name: s for s in SETTINGS.values() if table in (None, s.table)}
-    if bare not in known:
-        nearest = get_close_matches(bare, known, n=1, cutoff=0.0)[0]
-        raise ValueError(f"there is no setting {name!r}; the nearest is {nearest}")
-    return known[bare]
+    try:
+        options = make_parser(program).parse_args([_plain(argument) for argument in arguments])
+    except ArgumentError as error:
+        raise CourseError(f"{_one_line(str(error))} ({program} --help)") from None
+    for name in ("out", "config"):
+        options[name] = None if options[name] is None else typed_path(options[name])
+    options.given = check_settings({name: options.pop(name) for name in SETTINGS if name in options})
+    return options
+
+
+def make_parser(program: str) -> ArgumentParser:
+    """Make the parser of the command line; `program` is its name in messages."""
+    parser = ArgumentParser(
+        prog=program,
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        allow_abbrev=False,
+        exit_on_error=False,
+        parser_mode="settings",
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("--out", metavar="FOLDER", help="folder of the run; it must not have one yet")
+    parser.add_argument("--resume", action="store_true", help="resume the run in --out, with its settings")
+    parser.add_argument("--config", metavar="FILE", help="TOML or JSON file with settings")
+    what = f"which defaults to take; speedrun for {', '.join(SPEEDRUN_PRESETS)} without --optimizer adamw, else adamw"
+    parser.add_argument("--recipe", choices=get_args(RecipeName), help=what)
+    what = "print what the run would cost: parameters, FLOPs, bytes, minutes; nothing is written or trained"
+    parser.add_argument("--dry-run", action="store_true", help=what)
+    parser.add_argument("--tensorboard", action="store_true", help="also write scalars for TensorBoard into the folder")
+    parser.add_argument("--json", action="store_true", help="print one JSON document at the end; progress to stderr")
+    groups = {owner: parser.add_argument_group(title) for owner, title in TITLES.items()}
+    meanings = {
+        part.arg_name: part.description for owner in TITLES for part in docstring_parser.parse(owner.__doc__).params
+    }
+    for name, (owner, field) in SETTINGS.items():
+        kind: dict[str, Any]
+        if TYPES[name] is bool:
+            kind = {"action": ActionYesNo(no_prefix="no-")}
+        elif get_origin(TYPES[name]) is tuple:
+            kind = {"type": float, "nargs": 2, "metavar": "X"}
+        else:
+            kind = {"type": TYPES[name], "metavar": _metavar(TYPES[name])}
+        text = f"{meanings[name]} (default: {_default(name, field)})".replace("%", "%%")
+        groups[owner].add_argument(f"--{name.replace('_', '-')}", default=SUPPRESS, help=text, **kind)
+    return parser
+
+
+def _metavar(hint: Any) -> str:
+    """Return what `--help` shows for a value of a type."""
+    if get_origin(hint) is Literal:
+        return f"{{{','.join(get_args(hint))}}}"
+    return {int: "N", float: "X", str: "NAME"}.get(hint) or _metavar(get_args(hint)[0])
+
+
+def _default(name: str, field: Field[Any]) -> str:
+    """Return the default of a setting in words."""
+    if name in DERIVED:
+        return DERIVED[name]
+    values = [settings.get(name, field.default) for settings in RECIPES.values()]
+    texts = [" ".join(map(str, value)) if isinstance(value, tuple) else str(value) for value in values]
+    return (
+        texts[0] if len({*texts}) == 1 else ", ".join(f"{text} in {r}" for text, r in zip(texts, RECIPES, strict=True))
+    )
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """Return the settings of a TOML or JSON file, such as `run.json`. They may be in tables named as in `TABLES`.
+
+    Raises:
+        CourseError: the file cannot be read, or has an unknown setting or a value of a wrong type.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        if not isinstance(content, dict):
+            raise ValueError("it holds no JSON object")
+        content.pop("version", None)  # of run.json
+        for table in TABLES:
+            if isinstance(content.get(table), dict):
+                content |= content.pop(table)
+        return check_settings({name.replace("-", "_"): value for name, value in content.items()})
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise CourseError(f"{path} is nested too deeply") from None
+    except ValueError as error:  # of TOML, of JSON, of UTF-8, or of a setting
+        raise CourseError(f"{path}: {error}") from None
+
+
+def check_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the types of their fields: 1e6 is a whole number, "none" is None, a list of two a tuple.
+
+    Raises:
+        ValueError: a name is unknown, or a value is of another type.
+    """
+    parser = ArgumentParser(exit_on_error=False, parser_mode="settings")
+    for name in values:
+        if name not in SETTINGS:
+            nearest = get_close_matches(name, SETTINGS, n=1, cutoff=0.0)[0]
+            raise ValueError(f"there is no setting {name!r}; the nearest is {nearest}")
+        parser.add_argument(f"--{name}", type=TYPES[name])
+    try:
+        found = parser.parse_object({name: _plain(value) for name, value in values.items()})
+    except ArgumentError as error:
+        raise ValueError(_one_line(str(error), values)) from None
+    checked: dict[str, Any] = vars(found)
+    return checked
+
+
+def _plain(value: Any) -> Any:
+    """Write a whole number without an exponent or a decimal point, so that 1e6 is one; leave everything else."""
+    if isinstance(value, str):
+        flag, equals, text = value.rpartition("=")
+        exponent = re.fullmatch(r"\d+(\.\d+)?[eE]\+?\d+", text)
+        return f"{flag}{equals}{float(text):.0f}" if exponent and float(text).is_integer() else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _one_line(message: str, values: Mapping[str, Any] | None = None) -> str:
+    """Return a message of jsonargparse in one line and plain words."""
+    if unknown := re.match(r"unrecognized arguments: ([^\s=]+)", message):
+        if not unknown[1].startswith("-"):
+            return f"{unknown[1]!r} is no flag: name the setting that it belongs to"
+        flags = [f"--{name.replace('_', '-')}" for name in (*SETTINGS, "out", "resume", "config", "recipe", "dry-run")]
+        return f"there is no flag {unknown[1]}; the nearest is {get_close_matches(unknown[1], flags, 1, 0.0)[0]}"
+    wrong, value = re.match(r'Parser key "(\w+)"', message), re.search(r"value: (.*)$", message)
+    if wrong is None or value is None:
+        return " ".join(message.split())
+    name, given = wrong[1], value[1]
+    return f"{name} must be {_wanted(TYPES[name])}, not {(values or {}).get(name, given)!r}"
+
+
+def _wanted(hint: Any) -> str:
+    """Return the values of a type in words."""
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(get_args(hint))}"
+    if type(None) in get_args(hint):
+        return f"{_wanted(get_args(hint)[0])} or none"
+    return TYPE_NAMES[get_origin(hint) or hint]
 
 
 def make_run(values: Mapping[str, Any]) -> RunConfig:
-    """The run of these settings; those that have a default may be missing.
+    """Return the run of these settings; those with a default may be missing.
 
     Raises:
-        CourseError: a setting is out of range, or they do not go together.
+        CourseError: a setting is missing or out of range, or some do not go together.
     """
-    tables: dict[SettingsTable, dict[str, Any]] = {"run": {}, "model": {}, "training": {}, "parallel": {}}
-    for name, value in values.items():
-        tables[SETTINGS[name].table][name] = value
+    if missing := [n for n, (_, field) in SETTINGS.items() if field.default is MISSING and n not in values]:
+        raise CourseError(f"{', '.join(missing)} must be given")
+    parts = {
+        owner: {name: value for name, value in values.items() if SETTINGS[name][0] is owner}
+        for owner in TABLES.values()
+    }
     try:
-        parallel = Parallelism(**tables["parallel"])
-        training = TrainingConfig(**tables["training"], parallel=parallel)
-        return RunConfig(training=training, model=ModelChanges(**tables["model"]), **tables["run"])
+        training = TrainingConfig(**parts[TrainingConfig], parallel=Parallelism(**parts[Parallelism]))
+        return RunConfig(**parts[RunConfig], model=ModelChanges(**parts[ModelChanges]), training=training)
     except ValueError as error:
         raise CourseError(str(error)) from None
 
 
 def settings_of(run: RunConfig) -> dict[str, Any]:
-    """All settings of a run, by name."""
-    owners = {"run": run, "model": run.model, "training": run.training, "parallel": run.training.parallel}
-    return {setting.name: getattr(owners[setting.table], setting.name) for setting in SETTINGS.values()}
+    """Return all settings of a run, by name."""
+    parts = {RunConfig: run, ModelChanges: run.model, TrainingConfig: run.training, Parallelism: run.training.parallel}
+    return {name: getattr(parts[owner], name) for name, (owner, _) in SETTINGS.items()}
 
 
-def has_default(setting: RunSetting) -> bool:
-    """Whether its dataclass gives it a value."""
-    return setting.default is not MISSING
+def new_run(given: Mapping[str, Any], recipe: RecipeName = "adamw") -> RunConfig:
+    """Return a run with these settings, and the defaults of a recipe for all others.
+
+    Raises:
+        CourseError: they do not go together.
+    """
+    values = {**RECIPES[recipe], **given}
+    values.setdefault("seq_len", find_decoder(values.get("preset", RunConfig.preset)).context or DEFAULT_SEQ_LEN)
+    values.setdefault("precision", default_precision(best_device()))
+    values.setdefault("warmup_steps", values["steps"] // 20)
+    if recipe == "speedrun" and values["schedule"] == "wsd":
+        values.setdefault("decay_steps", max(0, values["steps"] - values["warmup_steps"]))
+    for name in ("evaluate_every", "checkpoint_every"):
+        values.setdefault(name, max(1, values["steps"] // 10))
+    return make_run(values)
+
+
+def default_recipe(given: Mapping[str, Any]) -> RecipeName:
+    """Return "speedrun" for the course's own presets, unless they get AdamW; else "adamw"."""
+    fast = given.get("preset", RunConfig.preset) in SPEEDRUN_PRESETS and given.get("optimizer") != "adamw"
+    return "speedrun" if fast else "adamw"
+
+
+def changed_run(before: RunConfig, given: Mapping[str, Any]) -> RunConfig:
+    """Return a run that resumes with some settings changed.
+
+    Raises:
+        CourseError: one of them cannot change.
+    """
+    values = settings_of(before)
+    for name in FIXED_SETTINGS:
+        if given.get(name, values[name]) != values[name]:
+            raise CourseError(
+                f"{name} cannot change in a run that goes on: it is {values[name]}, not {given[name]}; "
+                "leave it out, or begin another run in another --out"
+            )
+    return make_run({**values, **given})

@@ -1,4 +1,4 @@
-"""Prepare a run's data: from a corpus to a tokenizer and two token files in the run's folder.
+"""The text of a run: from a corpus to a tokenizer and two token files in the run's folder, and what a loss on it means.
 
 tokenizer.json       as `load_tokenizer` takes it
 train.tokens         the text to learn
@@ -7,13 +7,16 @@ validation.tokens    the text to evaluate on, if any
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from lmcourse.data.corpora import Corpus, find_corpus, split
+from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Tokens
 from lmcourse.data.token_file import TokenFile, write_tokens
 from lmcourse.data.tokenizers import (
@@ -25,10 +28,11 @@ from lmcourse.data.tokenizers import (
 )
 from lmcourse.data.tokenizers import open_tokenizer as read_tokenizer
 from lmcourse.errors import CourseError
-from lmcourse.training.command.json_files import read_json, write_json
 from lmcourse.training.command.run_config import NUM_BYTE_TOKENS, RunConfig
+from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION, read_json, write_json
 
-TOKENIZER, TRAINING, VALIDATION = "tokenizer.json", "train.tokens", "validation.tokens"
+STAGING = ".text-"
+"""Prefix of the folder in which the files are written before they get their names."""
 
 DOCUMENT_END = "\n\n"
 """An empty line ends every document."""
@@ -126,21 +130,27 @@ def _documents(corpus: Corpus) -> Iterator[str]:
 
 
 def prepare_data(run: RunConfig, folder: Path) -> None:
-    """Make the files of a run's text, and their folder; each appears under its name when it is whole.
+    """Write the files of a run's text into its folder; they appear there when all are whole.
 
     Raises:
         CourseError: the corpus cannot be found or is too short.
     """
     parts = tokenize_corpus(run)
     folder.mkdir(parents=True, exist_ok=True)  # only now: a corpus that is not there leaves no trace
+    for left in folder.glob(f"{STAGING}*"):  # of a process that was killed
+        shutil.rmtree(left)
     saved, vocab_size = parts.tokenizer.to_json(), parts.tokenizer.vocab_size
-    write_json(folder / TOKENIZER, saved)
-    for name, part in ((TRAINING, parts.training), (VALIDATION, parts.validation)):
-        if part is not None:
-            try:
-                write_tokens(folder / name, part, vocab_size, saved)
-            except ValueError as error:
-                raise CourseError(f"{run.corpus}, held out {run.held_out:g}, {name}: {error}") from None
+    with TemporaryDirectory(prefix=STAGING, dir=folder) as temporary:
+        staging = Path(temporary)
+        write_json(staging / TOKENIZER, saved)
+        for name, part in ((TRAINING, parts.training), (VALIDATION, parts.validation)):
+            if part is not None:
+                try:
+                    write_tokens(staging / name, part, vocab_size, saved)
+                except ValueError as error:
+                    raise CourseError(f"{run.corpus}, held out {run.held_out:g}, {name}: {error}") from None
+        for path in staging.iterdir():
+            path.replace(folder / path.name)
 
 
 def open_data(run: RunConfig, folder: Path) -> TrainingData:
@@ -154,9 +164,40 @@ def open_data(run: RunConfig, folder: Path) -> TrainingData:
 
 
 def open_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a run's folder.
+    """Return the tokenizer of a run's folder.
 
     Raises:
         CourseError: it is missing or damaged.
     """
     return load_tokenizer(read_json(folder / TOKENIZER))
+
+
+@dataclass(frozen=True)
+class LossBaseline:
+    """Reference for losses on a text: its bytes, which do not depend on the tokenizer, and its entropy if known.
+
+    Attributes:
+        bytes_per_token: how long a token of this text is.
+        best_possible: entropy of the text in nats per byte, where its language is known exactly, else None. A model
+            that reads windows sees less of the text, so its loss stays a little higher.
+    """
+
+    bytes_per_token: float
+    best_possible: float | None
+
+    def per_byte(self, loss: float) -> float:
+        """Return a loss in nats per token as nats per byte."""
+        return loss / self.bytes_per_token
+
+
+def loss_baseline(corpus: str, tokenizer: Tokenizer, tokens: Tokens) -> LossBaseline:
+    """Return the baseline for a text of a corpus; the grammar of the synthetic one gives its entropy."""
+    text = tokenizer.decode(tokens[0 : len(tokens)].tolist())
+    known = corpus == "synthetic"
+    return LossBaseline(len(text.encode()) / len(tokens), _surprise(text) if known else None)
+
+
+def _surprise(text: str) -> float | None:
+    """−ln P per byte under the grammar, of the documents that are whole: the last may be cut off."""
+    whole = text[: text.rfind(DOCUMENT_END) + len(DOCUMENT_END)] if DOCUMENT_END in text else ""
+    return -story_grammar().log_probability(whole) / len(whole.encode()) if whole else None

@@ -16,7 +16,7 @@ from lmcourse.data.batch import Batch
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.training.ablation import Recipe
-from lmcourse.training.command.resolve_settings import new_run
+from lmcourse.training.command.settings import new_run
 from lmcourse.training.param_groups import parameter_groups
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.small_run import SmallRun

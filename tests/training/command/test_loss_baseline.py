@@ -9,7 +9,7 @@ import torch
 
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.tokenizers import BPETokenizer, ByteTokenizer
-from lmcourse.training.command.loss_baseline import loss_baseline
+from lmcourse.training.command.training_data import loss_baseline
 
 
 def story(seed: int) -> str:

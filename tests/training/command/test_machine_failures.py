@@ -21,13 +21,12 @@ import torch
 
 from lmcourse.cli import main
 from lmcourse.data.grammar import story_grammar
+from lmcourse.device import telling_no_memory
 from lmcourse.errors import CourseError
-from lmcourse.training.command import summary
-from lmcourse.training.command.failures import telling_no_memory
-from lmcourse.training.command.main import STOPPED
+from lmcourse.training.command.main import end_message
 from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.run_lock import LOCK, _locked_file, lock_folder
-from lmcourse.training.command.train_run import train
+from lmcourse.training.command.run_folder import LOCK, _locked_file, lock_folder
+from lmcourse.training.command.train_run import STOPPED, train
 from lmcourse.training.command.trained_model import load_trained_model
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import Record, read_metrics
@@ -43,7 +42,7 @@ def run(tmp_path: Path) -> RunConfig:
     corpus = tmp_path / "stories.txt"
     corpus.write_text(story_grammar().generate(random.Random(2)) * 3)
     training = TrainingConfig(steps=4, batch=2, seq_len=16, checkpoint_every=2)
-    return RunConfig("nano", str(corpus), training, tokenizer="bytes")
+    return RunConfig(preset="nano", corpus=str(corpus), training=training, tokenizer="bytes")
 
 
 @pytest.fixture(autouse=True)
@@ -108,19 +107,30 @@ def test_where_folders_cannot_be_locked_a_file_is(tmp_path: Path) -> None:
             assert [path.name for path in tmp_path.iterdir()] == [LOCK]
 
 
-# SIGTERM
+# Signals
 
 
-def test_sigterm_ends_after_the_step_and_loses_nothing(run: RunConfig, tmp_path: Path) -> None:
-    folder, before = tmp_path / "run", signal.getsignal(signal.SIGTERM)
-    result = train(run, folder, callbacks=[at(3, lambda: os.kill(os.getpid(), signal.SIGTERM))])
-    assert (result.reason, result.step) == ("terminated", 3)
-    assert STOPPED[result.reason] == 143
-    assert summary.end(result, folder).startswith("Stopped by SIGTERM: step 3,")
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_ends_after_the_step_and_loses_nothing(name: str, status: int, run: RunConfig, tmp_path: Path) -> None:
+    number = getattr(signal, name)
+    folder, before = tmp_path / "run", signal.getsignal(number)
+    result = train(run, folder, callbacks=[at(3, lambda: os.kill(os.getpid(), number))])
+    assert (STOPPED[result.reason], result.step) == (status, 3)
+    assert end_message(result, folder).startswith(f"Stopped by {name}: step 3,")
     assert load_trained_model(folder, last=True).step == 3
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before
     assert train(run, folder, resume=True).step == 4
     assert [record["step"] for record in read_metrics(folder / "metrics.jsonl")] == [1, 2, 3, 4]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
+def test_a_run_under_nohup_ignores_that_the_terminal_is_closed(run: RunConfig, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        result = train(run, tmp_path / "run", callbacks=[at(2, lambda: os.kill(os.getpid(), signal.SIGHUP))])
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (result.reason, result.step) == ("steps", 4)
 
 
 # Memory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,9 @@ from lmcourse.data.tokenizers import BPETokenizer, save_tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
-from lmcourse.training.command.interrupt import InterruptHandler, StoppedError
 from lmcourse.training.command.run_config import RunConfig, find_decoder
 from lmcourse.training.command.run_folder import check_unused, load_run, save_run
-from lmcourse.training.command.train_run import train
+from lmcourse.training.command.train_run import InterruptHandler, StoppedError, train
 from lmcourse.training.command.trained_model import load_trained_model
 from lmcourse.training.command.training_data import open_data, prepare_data, tokenize_corpus
 from lmcourse.training.config import TrainingConfig
@@ -43,7 +43,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def run(corpus: Path, **changes: object) -> RunConfig:
-    return replace(RunConfig("nano", str(corpus), TRAINING, tokenizer="bytes"), **changes)
+    return replace(RunConfig(corpus=str(corpus), training=TRAINING, tokenizer="bytes"), **changes)
 
 
 # The model
@@ -149,7 +149,7 @@ def test_a_run_is_read_as_it_was_written(corpus: Path, tmp_path: Path) -> None:
         ("{", "is damaged"),
         ("[]", "is damaged"),
         ('{"version": 9}', "has format 9, this code reads format 1"),
-        ('{"version": 1, "steps": 5}', "is of another version of lmcourse: it differs in"),
+        ('{"version": 1, "steps": 5}', "batch, seq_len must be given"),
     ],
 )
 def test_settings_that_cannot_be_read(text: str, told: str, tmp_path: Path) -> None:
@@ -166,10 +166,44 @@ def test_a_folder_with_a_run_is_not_claimed(name: str, tmp_path: Path) -> None:
         check_unused(tmp_path)
 
 
-def test_a_run_that_was_killed_before_it_began_can_be_begun_again(corpus: Path, tmp_path: Path) -> None:
-    """Its text is made anew."""
-    prepare_data(run(corpus), tmp_path)
-    assert train(run(corpus, held_out=0.4), tmp_path).step == 4
+@pytest.mark.parametrize("name", ["tokenizer.json", "train.tokens", "validation.tokens"])
+def test_a_new_run_overwrites_no_file(name: str, corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(CourseError, match=f"{name} is there already and would be overwritten"):
+        train(run(corpus), tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path != corpus} == {name: "mine"}
+
+
+def test_a_run_that_ends_before_its_first_step_leaves_nothing(corpus: Path, tmp_path: Path) -> None:
+    """Killed while its text is prepared, then a window that is longer than the text, then a signal."""
+    folder = tmp_path / "run"
+    (folder / ".text-killed").mkdir(parents=True)
+    with pytest.raises(CourseError, match="take a longer text or shorter windows"):
+        train(run(corpus, training=replace(TRAINING, seq_len=10**6)), folder)
+    assert list(folder.iterdir()) == []
+    with pytest.MonkeyPatch.context() as patch:
+        stop = "lmcourse.training.command.train_run.make_trainer"
+        patch.setattr(stop, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(StoppedError):
+            train(run(corpus), folder)
+    assert list(folder.iterdir()) == []
+    assert train(run(corpus), folder).step == 4
+
+
+@pytest.mark.parametrize("lost", ["empty", "dangling"])
+def test_a_run_does_not_resume_without_its_checkpoints(lost: str, corpus: Path, tmp_path: Path) -> None:
+    """As when the disk with the checkpoints is not mounted. Its metrics stay."""
+    folder, chosen = tmp_path / "run", run(corpus, training=replace(TRAINING, checkpoint_every=2))
+    train(chosen, folder)
+    shutil.rmtree(folder / "checkpoints")
+    if lost == "empty":
+        (folder / "checkpoints").mkdir()
+    else:
+        (folder / "checkpoints").symlink_to(tmp_path / "nowhere")
+    before = (folder / "metrics.jsonl").read_bytes()
+    with pytest.raises(CourseError, match=r"checkpoints (has no checkpoint|cannot be read).*mount or restore it"):
+        train(chosen, folder, resume=True)
+    assert (folder / "metrics.jsonl").read_bytes() == before
 
 
 # A session
@@ -206,8 +240,9 @@ def test_ctrl_c_ends_after_the_step(corpus: Path, tmp_path: Path) -> None:
 def test_ctrl_c_again_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """But a signal that torchrun passes on is the same Ctrl-C."""
     seconds = 0.0
-    monkeypatch.setattr("lmcourse.training.command.interrupt.time.monotonic", lambda: seconds)
+    monkeypatch.setattr("lmcourse.training.command.train_run.time.monotonic", lambda: seconds)
     with InterruptHandler() as interrupt_handler:
+        interrupt_handler.finish_steps = True
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(StoppedError):

@@ -14,7 +14,7 @@ from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.training.command.model_changes import ModelChanges
+from lmcourse.training.command.run_config import ModelChanges
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallel.parallelize import check_divisible
 from lmcourse.training.parallelism import Parallelism

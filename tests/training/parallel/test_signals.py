@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 
 from lmcourse.training.checkpoint_format import read_manifest
-from lmcourse.training.command.resolve_settings import new_run
+from lmcourse.training.command.settings import new_run
 from lmcourse.training.command.train_run import RunResult, train
 from lmcourse.training.metrics import Record, read_metrics
 from lmcourse.training.parallel.process_group import ProcessInfo

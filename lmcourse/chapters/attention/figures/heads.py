@@ -13,7 +13,7 @@ from lmcourse.data.token_file import TokenFile
 from lmcourse.inference.attention_maps import attention_maps
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 from lmcourse.pretrained import load_pretrained, pretrained_folder
-from lmcourse.training.command.training_data import VALIDATION
+from lmcourse.training.command.run_folder import VALIDATION
 
 Array = NDArray[np.float64]
 
