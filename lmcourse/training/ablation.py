@@ -51,7 +51,7 @@ class Recipe:
     steps: int = 200
 
     def training_config(self, seed: int) -> TrainingConfig:
-        """The settings of the trainer."""
+        """Return the settings of the trainer."""
         return TrainingConfig(
             self.steps,
             batch=16,
@@ -70,7 +70,7 @@ class Recipe:
         )
 
     def model(self, vocab_size: int, seed: int) -> Transformer:
-        """A model with weights of this seed."""
+        """Return a model with weights of this seed."""
         torch.manual_seed(seed)
         qk_norm = QKNormConfig() if self.qk_norm else None
         config = llama_like(

@@ -28,6 +28,6 @@ def apply_activation_checkpointing(model: nn.Module) -> None:
 
 
 def find_blocks(model: nn.Module) -> list[nn.Module]:
-    """The entries of every list of blocks (`blocks`) in a model, in order; none if it has no such list."""
+    """Return the entries of every list of blocks (`blocks`) in a model, in order; none if it has no such list."""
     lists = [getattr(module, "blocks", None) for module in model.modules()]
     return [block for found in lists if isinstance(found, nn.ModuleList | nn.ModuleDict) for block in found.children()]

@@ -57,8 +57,10 @@ class ProgressLine:
         self._validation = record.get("validation_loss", self._validation)
 
     def format(self, record: Record) -> str:
-        """The mean training loss of the last steps, the last validation loss, tokens/s and MFU of this step: what is
-        known of them. Losses are in nats per token."""
+        """Return the losses (mean of the last steps, last validation; nats per token), tokens/s and MFU of a step.
+
+        What is not known is left out.
+        """
         mean, count = sum(self._losses) / len(self._losses), len(self._losses)
         parts = [f"loss {mean:.3f} (mean of {count} step{'s' * (count > 1)})"]
         if self._validation is not None:
@@ -137,7 +139,7 @@ class ProgressBar:
 
 
 def steps_to_do(config: TrainingConfig) -> int:
-    """The number of steps of a run, if no time limit ends it earlier."""
+    """Return the number of steps of a run, if no time limit ends it earlier."""
     if config.max_tokens is None:
         return config.steps
     return min(config.steps, config.max_tokens // config.tokens_per_step)
@@ -153,7 +155,7 @@ class _StepsColumn(ProgressColumn):
     """The text beside the bar, as `progress_text` gives it. It is computed when the bar is drawn, not in every step."""
 
     def render(self, task: Task) -> Text:
-        """The text beside the bar."""
+        """Return the text beside the bar."""
         return Text(progress_text(task))
 
 
@@ -161,7 +163,7 @@ class _BarWithMetrics(Progress):
     """A progress bar with a line of metrics below it, where it has the width of the terminal."""
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """The bar of every task, and its line."""
+        """Return the bar of every task, and its line."""
         for task in self.tasks:
             yield self.make_tasks_table([task])
             yield Text(task.fields["line"])

@@ -31,11 +31,11 @@ class CheckpointManager:
         self.folder, self.keep, self.distributed = folder, keep, distributed
 
     def path_of(self, step: int) -> Path:
-        """The folder of a step's checkpoint."""
+        """Return the folder of a step's checkpoint."""
         return self.folder / f"step-{step:08}"
 
     def steps(self) -> list[int]:
-        """The steps of which there are checkpoints, whole or not."""
+        """Return the steps of which there are checkpoints, whole or not."""
         names = (_NAME.fullmatch(path.name) for path in self.folder.glob("step-*"))
         return sorted(int(name[1]) for name in names if name)
 
@@ -57,7 +57,7 @@ class CheckpointManager:
                 shutil.rmtree(self.path_of(other))
 
     def latest(self) -> tuple[Path, dict[str, Any]] | None:
-        """The newest checkpoint that is whole, and its facts; None if there are no checkpoints.
+        """Return the newest checkpoint that is whole, and its facts; None if there are no checkpoints.
 
         Each damaged one that is newer is reported in one line.
 

@@ -22,7 +22,7 @@ def evaluate(
     precision: MixedPrecision,
     distributed: DistributedContext = SINGLE_PROCESS,
 ) -> float:
-    """Mean −log p(token | those before it in its window), in nats; every token but the first is predicted once.
+    """Return mean −log p(token | tokens before it in its window), in nats; every token but the first is predicted once.
 
     Dropout is off meanwhile, and no random number is drawn.
 
@@ -55,7 +55,7 @@ def evaluate(
 
 
 def _part(batch: Batch, distributed: DistributedContext) -> Batch:
-    """The rows of this data-parallel rank. One that has none left takes empty ones: collectives need all."""
+    """Return the rows of this data-parallel rank. One that has none left takes empty ones: collectives need all."""
     missing = -len(batch.inputs) % distributed.dp_size
     inputs = F.pad(batch.inputs, (0, 0, 0, missing))
     targets = F.pad(batch.targets, (0, 0, 0, missing), value=IGNORE_INDEX)

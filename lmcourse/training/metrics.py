@@ -101,7 +101,7 @@ class MetricsLogger:
         self._metrics: MetricsFile | None = None
 
     def exists(self) -> bool:
-        """Whether the file is there already."""
+        """Return True if the file is there already."""
         return self.distributed.broadcast(self.path.exists())
 
     def truncate(self, step: int) -> None:
@@ -143,7 +143,7 @@ class MetricsLogger:
 
 
 def running_mean(values: Sequence[float], steps: int) -> Float[ndarray, " n"]:
-    """The mean of the values around each: as many before it as after it, fewer at the two ends.
+    """Return the mean of the values around each: as many before it as after it, fewer at the two ends.
 
     An average of the past only would lag behind a loss that falls, and show it too high.
 

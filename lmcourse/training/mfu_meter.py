@@ -57,7 +57,7 @@ class MfuMeter:
         self._first = self._plausible = True
 
     def __call__(self, tokens_per_second: float) -> dict[str, Any]:
-        """What to tell of a step: "mfu", from 0 to 1; the first time also the peak it is a share of, "mfu_of".
+        """Return "mfu" of a step, from 0 to 1; the first time also the peak it is a share of, "mfu_of".
 
         A share above 1 cannot be. It is told all the same, and the first time a warning says where to look.
         """
@@ -75,7 +75,7 @@ class MfuMeter:
 
 
 def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
-    """The meter of a run, for `Trainer(..., meter=...)`; None if FLOPs or peak are not known: a line says why.
+    """Return the meter of a run, for `Trainer(..., meter=...)`; None if FLOPs or peak are not known: a line says why.
 
     Where the device is measured, this takes a fraction of a second the first time; then the process remembers it.
     Random numbers are drawn for it: make the meter before the trainer, which seeds the generators.
@@ -97,7 +97,7 @@ def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
 
 
 def flops_per_token(model: nn.Module, seq_len: int) -> float:
-    """Model FLOPs of forward and backward, over the tokens of a window; all pairs of its tokens count.
+    """Return the model FLOPs of forward and backward per token of a window; all pairs of its tokens count.
 
     Raises:
         ValueError: it is no `Transformer`, so its FLOPs are not known.
@@ -109,7 +109,7 @@ def flops_per_token(model: nn.Module, seq_len: int) -> float:
 
 
 def find_peak(device: torch.device, precision: Precision) -> Peak:
-    """The peak for matrix products in a precision.
+    """Return the peak for matrix products in a precision.
 
     Raises:
         ValueError: it is not known.

@@ -96,7 +96,7 @@ class DistributedContext:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is rank 0, which writes metrics and prints."""
+        """True on rank 0, which writes metrics and prints."""
         return self.rank == 0
 
     def parallelize(self, model: nn.Module, config: TrainingConfig) -> tuple[nn.Module, nn.Module]:
@@ -111,7 +111,7 @@ class DistributedContext:
         return model, model
 
     def group_by_mesh(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-        """Parameters in groups that lie on the same processes: torch's operations on lists do not mix meshes."""
+        """Group parameters that lie on the same processes: torch's operations on lists do not mix meshes."""
         return [parameters]
 
     def local_part(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
@@ -119,23 +119,23 @@ class DistributedContext:
         return tensor, (0,) * tensor.dim()
 
     def no_sync(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-        """The context for one micro-batch: gradients are all-reduced only in the last (`last`) of a step, as in DDP."""
+        """Return the context for a micro-batch: as in DDP, gradients are all-reduced only in the last of a step."""
         return nullcontext()
 
     def all_reduce_sum(self, value: Tensor) -> Tensor:
-        """The sum of a tensor over the data-parallel processes; the tensor given stays as it is."""
+        """Return the sum of a tensor over the data-parallel processes; the tensor given stays as it is."""
         return value
 
     def broadcast(self, value: T) -> T:
-        """The value of rank 0, on all processes."""
+        """Return the value of rank 0, on all processes."""
         return value
 
     def all_gather(self, value: T) -> list[T]:
-        """The values of all processes, by rank."""
+        """Return the values of all processes, by rank."""
         return [value]
 
     def first(self, value: T | None) -> T | None:
-        """The value of the lowest rank that has one, on all processes; None if none has."""
+        """Return the value of the lowest rank that has one, on all processes; None if none has."""
         return value
 
     def clip_grad_norm(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
@@ -147,7 +147,7 @@ class DistributedContext:
         return nn.utils.clip_grad_norm_(parameters, math.inf if limit is None else limit)
 
     def make_error(self, message: str) -> BaseException:
-        """The exception to raise where all processes stop for one reason: rank 0 prints it, the others only exit."""
+        """Return the exception that stops all processes for one reason: rank 0 prints it, the others only exit."""
         return CourseError(message)
 
 
@@ -156,7 +156,7 @@ SINGLE_PROCESS = DistributedContext()
 
 
 def make_context(parallel: Parallelism, device: torch.device) -> DistributedContext:
-    """The context for a run that is divided like this.
+    """Return the context for a run that is divided like this.
 
     Args:
         parallel: how the work is divided.

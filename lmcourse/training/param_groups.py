@@ -52,7 +52,7 @@ def make_optimizer(model: nn.Module, config: TrainingConfig, distributed: Distri
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """The parameters of a model in two groups for an optimizer: matrices with weight decay, all others without.
+    """Return the parameters of a model in two groups for an optimizer: matrices with weight decay, all others without.
 
     A matrix is what has two axes or more, embeddings included, as in Megatron-LM (Shoeybi et al., 2019); OLMo 2 (2025)
     leaves its token embedding out. Biases and norms' scales do not decay: to pull a scale to 0 gains nothing, since the
@@ -74,7 +74,7 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
 
 
 def matrix_groups(model: nn.Module) -> list[dict[str, Any]]:
-    """The matrices of a model's blocks in groups for Muon, one for each way in which matrices are fused.
+    """Return the matrices of a model's blocks in groups for Muon, one for each way in which matrices are fused.
 
     Embedding and head are left out, whose rows are tokens, and so are tables of vectors for positions (Jordan et al.,
     2024). Fused matrices are several: "rows" says how many rows each has, so that queries, keys and values are the same

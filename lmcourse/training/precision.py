@@ -44,5 +44,5 @@ class MixedPrecision:
         self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
 
     def autocast(self) -> torch.autocast:
-        """The autocast context for a forward pass."""
+        """Return the autocast context for a forward pass."""
         return torch.autocast(self.device.type, _DTYPES[self.precision], enabled=self.precision != "fp32")

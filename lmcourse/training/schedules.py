@@ -30,7 +30,7 @@ class Constant:
         _check(self.warmup_steps, self.warmup_steps, 0.0)
 
     def __call__(self, step: int) -> float:
-        """The factor at a step, counted from 0."""
+        """Return the factor at a step, counted from 0."""
         return _warm_up(step, self.warmup_steps)
 
 
@@ -52,7 +52,7 @@ class Cosine:
         _check(self.steps, self.warmup_steps, self.min_lr_ratio)
 
     def __call__(self, step: int) -> float:
-        """The factor at a step, counted from 0."""
+        """Return the factor at a step, counted from 0."""
         if step < self.warmup_steps:
             return _warm_up(step, self.warmup_steps)
         done = _share(step - self.warmup_steps, self.steps - self.warmup_steps)
@@ -81,7 +81,7 @@ class WarmupStableDecay:
         _check(self.steps, self.warmup_steps, self.min_lr_ratio, self.decay_steps)
 
     def __call__(self, step: int) -> float:
-        """The factor at a step, counted from 0."""
+        """Return the factor at a step, counted from 0."""
         start = self.steps - self.decay_steps
         if step < start:
             return _warm_up(step, self.warmup_steps)
@@ -94,7 +94,7 @@ def _warm_up(step: int, warmup_steps: int) -> float:
 
 
 def _share(steps: int, of: int) -> float:
-    """Which part of a phase is over; all of one that has no steps."""
+    """Return the part of a phase that is over; all of one that has no steps."""
     return min(1.0, steps / of) if of else 1.0
 
 

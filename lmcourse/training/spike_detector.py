@@ -41,7 +41,7 @@ class SpikeDetector:
         self.norms = deque(norms, maxlen=WINDOW)
 
     def observe(self, norm: float) -> float | None:
-        """The ratio of a norm to the usual one if it is a spike, else None.
+        """Return the ratio of a norm to the usual one if it is a spike, else None.
 
         It then counts as one of the last norms, unless it is not finite.
         """
@@ -53,7 +53,7 @@ class SpikeDetector:
 
 
 def anomalies(step: int, result: StepResult, spikes: SpikeDetector) -> dict[str, Any]:
-    """Anomalies of a step as fields of its record; each is logged too.
+    """Return the anomalies of a step as fields of its record; each is logged too.
 
     Args:
         step: its number.
@@ -72,7 +72,7 @@ def anomalies(step: int, result: StepResult, spikes: SpikeDetector) -> dict[str,
 
 
 def overflow_message(step: int, path: Path) -> str:
-    """The line that ends a run after `MAX_SKIPPED_STEPS` steps without an update.
+    """Return the line that ends a run after `MAX_SKIPPED_STEPS` steps without an update.
 
     Args:
         step: the last of them.

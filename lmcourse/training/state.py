@@ -79,7 +79,7 @@ class TrainingState:
         return self.loader.state_dict()["windows"] * self.config.seq_len
 
     def stop_reason(self) -> StopReason | None:
-        """Which limit leaves no room for another step, if one does."""
+        """Return the limit that ends the run before another step, if one does."""
         config = self.config
         if self.step >= config.steps:
             return "steps"
@@ -160,7 +160,7 @@ class TrainingState:
 
 
 def _describe(model: nn.Module) -> dict[str, Any] | None:
-    """The model's configuration as plain values, if it has one."""
+    """Return the model's configuration as plain values, if it has one."""
     config = getattr(model, "config", None)
     return asdict(config) if is_dataclass(config) and not isinstance(config, type) else None
 

@@ -30,7 +30,7 @@ class StepResult:
 
     @property
     def skipped(self) -> bool:
-        """Whether fp16 gradients overflowed, so that there was no update."""
+        """True if fp16 gradients overflowed, so that there was no update."""
         return not math.isfinite(self.gradient_norm)
 
 
@@ -48,7 +48,7 @@ def training_step(
     z_loss: float = 0.0,
     distributed: DistributedContext = SINGLE_PROCESS,
 ) -> StepResult:
-    """One optimizer step.
+    """Do one optimizer step.
 
     Args:
         model: from tokens to logits; its gradients are lost.
@@ -105,13 +105,13 @@ def accumulate_gradients(
 
 @singledispatch
 def mean_loss(model: nn.Module, batch: Batch, precision: MixedPrecision, z_loss: float = 0.0) -> Tensor:
-    """The mean loss of a batch, in nats per target."""
+    """Return the mean loss of a batch, in nats per target."""
     with precision.autocast():
         logits = model(batch.inputs)
     return next_token_loss(logits, batch.targets, z_loss=z_loss)
 
 
 def target_weights(batches: Sequence[Batch], distributed: DistributedContext) -> Tensor:
-    """The weight of each micro-batch: its share of the step's targets over all data-parallel processes."""
+    """Return the weight of each micro-batch: its share of the step's targets over all data-parallel processes."""
     counts = torch.stack([(batch.targets != IGNORE_INDEX).sum() for batch in batches])
     return counts / distributed.all_reduce_sum(counts.sum()).clamp(min=1)

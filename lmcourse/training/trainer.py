@@ -168,7 +168,7 @@ class Trainer:
         )
 
     def _finish(self, record: dict[str, Any], *, last: bool) -> None:
-        """What follows a step: evaluate, tell, save; each when it is due."""
+        """Evaluate, log and save, each when it is due."""
         state, config, improved = self.state, self.config, False
         if self.validation is not None and (last or _due(state.step, config.evaluate_every)):
             loss = evaluate(

@@ -92,7 +92,7 @@ class Muon(BaseOptimizer):
             self.descend(w, parts, group)
 
     def average(self, gradient: Tensor, state: dict[str, Any], group: Group) -> Float[Tensor, "m n"]:
-        """The momentum with Nesterov's look ahead. State: the running mean b."""
+        """Return the momentum with Nesterov's look ahead. State: the running mean b."""
         if not state:
             state["b"] = torch.zeros_like(gradient)
         b = state["b"].lerp_(gradient, 1 - group["momentum"])
@@ -154,7 +154,7 @@ class MuonAdamW(Optimizer):
 
 
 def orthogonalize(matrices: Sequence[Float[Tensor, "m n"]], group: Group) -> list[list[Float[Tensor, "rows n"]]]:
-    """The matrices' parts by `group["rows"]`, each made orthogonal; those of one shape in one batch of products."""
+    """Return the matrices' parts by `group["rows"]`, each made orthogonal; one batch of products for each shape."""
     parts = [part for matrix in matrices for part in torch.split(matrix, list(group["rows"] or [len(matrix)]))]
     batches: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, part in enumerate(parts):
@@ -188,8 +188,10 @@ def newton_schulz(x: Float[Tensor, "b m n"], iterations: int) -> Float[Tensor, "
 
 
 def product_dtype(device: torch.device) -> torch.dtype:
-    """What `newton_schulz` computes in: bf16, which is enough for it, where that is faster. Most CPUs have no units for
-    bf16, and where they have, torch's products of small matrices take 1.5 times as long as in fp32."""
+    """Return the dtype that `newton_schulz` computes in: bf16, which is enough for it, where that is faster.
+
+    Most CPUs have no units for bf16; with units, torch's products of small matrices take 1.5 times as long as in fp32.
+    """
     return torch.float32 if device.type == "cpu" else torch.bfloat16
 
 

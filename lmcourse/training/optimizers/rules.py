@@ -243,7 +243,7 @@ class Adam(BaseOptimizer):
         self.descend(w, with_decay(gradient, w, group), state, group)
 
     def descend(self, w: Tensor, g: Tensor, state: dict[str, Any], group: Group) -> None:
-        """The step itself, without decay. State: the number of steps k and the means m and s."""
+        """Return the step itself, without decay. State: the number of steps k and the means m and s."""
         if not state:
             state.update(k=0, m=torch.zeros_like(w), s=torch.zeros_like(w))
         state["k"] += 1

@@ -24,7 +24,7 @@ from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
 
 
 def make_mesh(parallel: Parallelism, device: str) -> DeviceMesh:
-    """The mesh of a run; dimensions of size 1 are there too. Every process of the group has to call this.
+    """Return the mesh of a run; dimensions of size 1 are there too. Every process of the group has to call this.
 
     Args:
         parallel: the sizes of the dimensions.

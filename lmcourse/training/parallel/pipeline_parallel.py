@@ -56,7 +56,7 @@ class ModelStage(nn.Module):
 
     @property
     def last(self) -> bool:
-        """Whether this is the last stage, which has the head."""
+        """True on the last stage, which has the head."""
         return self.index == self.stages - 1
 
     @property
@@ -163,12 +163,12 @@ class Pipeline(nn.Module):
             )
 
     def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """A micro-batch's share of the mean loss, times `dp_size` because DDP and FSDP average gradients."""
+        """Return a micro-batch's share of the mean loss, times `dp_size` because DDP and FSDP average gradients."""
         share = (targets != IGNORE_INDEX).sum() / self._targets
         return share * self._dp_size * next_token_loss(logits, targets, z_loss=self._z_loss)
 
     def _broadcast_from_last(self, value: Tensor) -> Tensor:
-        """The value of the last stage, on every stage."""
+        """Return the value of the last stage, on every stage."""
         dist.broadcast(value, group=self.group, group_src=self.stage.stages - 1)
         return value
 

@@ -33,7 +33,7 @@ class ProcessInfo:
 
     @property
     def is_main(self) -> bool:
-        """Whether it is the one that prints."""
+        """True for the process that prints."""
         return self.rank == 0
 
 
@@ -88,7 +88,7 @@ def _check_world_size(parallel: Parallelism, started: int) -> None:
 
 
 def _own_device(device: torch.device) -> torch.device:
-    """This process's device of a kind."""
+    """Return this process's device of a kind."""
     if device.type not in BACKENDS:
         raise CourseError(f"torch has no communication between {device.type} devices: train on cpu or cuda")
     if device.type == "cpu":
@@ -116,6 +116,6 @@ def _mute_other_ranks(rank: int) -> Iterator[None]:
 
 
 def _is_lost_connection(error: BaseException) -> bool:
-    """Whether the connection to another process was lost. gloo raises a RuntimeError that says so in its text only."""
+    """Return True if the connection to another process was lost: gloo's RuntimeError says so in its text only."""
     text = str(error).lower()
     return any(words in text for words in ("connection closed by peer", "connection reset by peer", "broken pipe"))

@@ -94,7 +94,7 @@ class ProcessGroupContext(DistributedContext):
         return part, call
 
     def group_by_mesh(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-        """As torch's operations on lists need them: those with one mesh, those with another, and those with none."""
+        """Group parameters with the same device mesh, or none."""
         groups: dict[DeviceMesh | None, list[nn.Parameter]] = {}
         for parameter in parameters:
             groups.setdefault(parameter.device_mesh if isinstance(parameter, DTensor) else None, []).append(parameter)
@@ -112,26 +112,26 @@ class ProcessGroupContext(DistributedContext):
         return model.no_sync() if isinstance(model, DistributedDataParallel) and not last else nullcontext()
 
     def all_reduce_sum(self, value: Tensor) -> Tensor:
-        """The sum over the data-parallel processes, on the device of `value`."""
+        """Return the sum over the data-parallel processes, on the device of `value`."""
         total = value.to(self.device, copy=True)
         for dim in ("data_parallel", "fsdp"):
             dist.all_reduce(total, group=self.mesh.get_group(dim))
         return total.to(value.device)
 
     def broadcast(self, value: T) -> T:
-        """The value of rank 0, pickled on the way."""
+        """Return the value of rank 0, pickled on the way."""
         values = [value]
         dist.broadcast_object_list(values, 0, device=self.device)
         return values[0]
 
     def all_gather(self, value: T) -> list[T]:
-        """The values of all processes, by rank, pickled on the way."""
+        """Return the values of all processes, by rank, pickled on the way."""
         values: list[T] = [value] * self.world_size
         dist.all_gather_object(values, value)
         return values
 
     def first(self, value: T | None) -> T | None:
-        """The value of the lowest rank that has one, pickled on the way; while none has, only one number is sent."""
+        """Return the value of the lowest rank that has one, pickled; while none has, only one number is sent."""
         having = torch.tensor(value is not None, dtype=torch.int32, device=self.device)
         dist.all_reduce(having)
         if not having.item():
@@ -154,12 +154,12 @@ class ProcessGroupContext(DistributedContext):
         return norm
 
     def make_error(self, message: str) -> BaseException:
-        """The error on rank 0, a silent exit on the others."""
+        """Return the error on rank 0, a silent exit on the others."""
         return CourseError(message) if self.is_main else SystemExit(2)
 
 
 def group_by_shard_count(parameters: Sequence[nn.Parameter]) -> dict[int, list[Tensor]]:
-    """This process's shards of the gradients, by the number of shards that each gradient is divided into."""
+    """Return this process's shards of the gradients, by the number of shards of each gradient."""
     groups: dict[int, list[Tensor]] = {}
     for gradient in (p.grad for p in parameters):
         if isinstance(gradient, DTensor):

@@ -68,11 +68,11 @@ class Cluster:
         self.queues: dict[tuple[int, int], deque[tuple[Tensor, int]]] = {}
 
     def queue(self, sender: int, to: int) -> deque[tuple[Tensor, int]]:
-        """The messages from one worker to another that are not read yet, each with the round in which it arrives."""
+        """Return the unread messages from one worker to another, each with the round in which it arrives."""
         return self.queues.setdefault((sender, to), deque())
 
     def deadlock(self) -> str:
-        """Who waits for what, as a sentence."""
+        """Return a sentence that says which worker waits for what."""
         lines = [
             f"worker {rank} has ended" if state.ended else f"worker {rank} waits for {state.waits_for}"
             for rank, state in enumerate(self.states)
@@ -121,7 +121,7 @@ class SimulatedWorker:
             self._wait(f"worker {to} to take its message", lambda: not queue)
 
     def receive(self, sender: int) -> Tensor:
-        """The next tensor from the worker of this rank; waits until it is there."""
+        """Return the next tensor from the worker of this rank; waits until it is there."""
         wire.check_other(self.rank, self.size, sender)
         queue = self._cluster.queue(sender, self.rank)
         if self._receives == len(self._state.received):

@@ -40,12 +40,12 @@ class SplitLinear(nn.Module):
             first += number
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch sum"]:
-        """The outputs of all parts, side by side."""
+        """Return the outputs of all parts, side by side."""
         return torch.cat([part(x) for part in self.children()], dim=-1)
 
 
 def find_fused(model: nn.Module) -> FusedLinears:
-    """The fused layers of a model, and those that `unfuse` has split already."""
+    """Return the fused layers of a model, and those that `unfuse` has split already."""
     found: FusedLinears = {}
     for name, module in model.named_modules():
         if isinstance(module, SplitLinear):

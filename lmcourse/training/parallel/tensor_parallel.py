@@ -49,7 +49,7 @@ def apply_plan(model: nn.Module, mesh: DeviceMesh, *, sequence: bool) -> None:
 
 
 def make_plan(model: nn.Module, *, sequence: bool) -> Plan:
-    """The style of each layer that is sharded, by its name in the model; `sequence` as in `apply_plan`."""
+    """Return the style of each layer that is sharded, by its name in the model; `sequence` as in `apply_plan`."""
     stream: Placement = Shard(1) if sequence else Replicate()
     plan: Plan = {}
     inside = set()  # norms that are not on the residual stream

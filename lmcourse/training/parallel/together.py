@@ -108,7 +108,7 @@ def _wait(processes: list[subprocess.Popen[bytes]], folder: Path, seconds: float
 
 
 def _reason(errors: Path, rank: int, code: int) -> str:
-    """The last line of what a process wrote to stderr, or its exit code."""
+    """Return the last line of what a process wrote to stderr, or its exit code."""
     lines = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1].removeprefix(f"[rank{rank}]: ") if lines else f"exit code {code}"
 
@@ -147,7 +147,7 @@ class ProcessWorker(CollectiveWorker):
         self._under_way.append((first, header, dist.isend(message, to) if message.numel() else None, message))
 
     def receive(self, sender: int) -> Tensor:
-        """The next tensor from the worker of this rank; waits until it is there."""
+        """Return the next tensor from the worker of this rank; waits until it is there."""
         wire.check_other(self.rank, self.size, sender)
         header = torch.zeros(HEADER, dtype=torch.int64)
         dist.recv(header, sender)

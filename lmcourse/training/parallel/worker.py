@@ -27,7 +27,7 @@ class Worker(Protocol):
         """Send a copy of a tensor to the worker of this rank."""
 
     def receive(self, sender: int) -> Tensor:
-        """The next tensor from the worker of this rank; waits until it is there."""
+        """Return the next tensor from the worker of this rank; waits until it is there."""
 
 
 class CollectiveWorker(Worker):
@@ -38,19 +38,19 @@ class CollectiveWorker(Worker):
     """
 
     def all_reduce(self, x: Tensor, op: Operation = "sum") -> Tensor:
-        """The sum of everybody's x, or the larger of each number; the same tensor on every worker."""
+        """Return the sum of everybody's x, or the larger of each number; the same tensor on every worker."""
         whole = _reduce(self.everybodys("all_reduce", x, (op,)), op)
         self.count(_reduce_scatter_sent(whole, self.rank, self.size) + _all_gather_sent(whole, self.rank, self.size))
         return whole
 
     def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
-        """Everybody's x side by side along `dim`, in the order of ranks."""
+        """Return everybody's x side by side along `dim`, in the order of ranks."""
         whole = torch.cat(self.everybodys("all_gather", x, dim), dim)
         self.count(_all_gather_sent(whole, self.rank, self.size))
         return whole
 
     def reduce_scatter(self, x: Tensor, dim: int = 0) -> Tensor:
-        """This worker's share of the sum of everybody's x: the rank-th of `size` equal parts along `dim`."""
+        """Return this worker's share of the sum of everybody's x: the rank-th of `size` equal parts along `dim`."""
         whole = _reduce(self.everybodys("reduce_scatter", x, ("sum", dim)), "sum")
         if whole.shape[dim] % self.size:
             raise ValueError(
@@ -61,7 +61,7 @@ class CollectiveWorker(Worker):
 
     @abstractmethod
     def everybodys(self, name: str, x: Tensor, argument: Any) -> list[Tensor]:
-        """The tensors that the workers give to a collective, by rank; waits until all have called it."""
+        """Return the tensors that the workers give to a collective, by rank; waits until all have called it."""
 
     @abstractmethod
     def count(self, sent: int) -> None:
@@ -110,7 +110,7 @@ def check_other(rank: int, size: int, other: int) -> None:
 
 
 def byte_count(tensor: Tensor) -> int:
-    """The bytes of a tensor's numbers."""
+    """Return the bytes of a tensor's numbers."""
     return tensor.numel() * tensor.element_size()
 
 
@@ -123,12 +123,12 @@ def _reduce(parts: list[Tensor], op: Operation) -> Tensor:
 
 
 def _reduce_scatter_sent(whole: Tensor, rank: int, size: int) -> int:
-    """Bytes that a worker sends in a ring reduce-scatter: every chunk but the one that it keeps."""
+    """Return the bytes that a worker sends in a ring reduce-scatter: every chunk but the one that it keeps."""
     return byte_count(whole) - byte_count(_chunk(whole, rank, size))
 
 
 def _all_gather_sent(whole: Tensor, rank: int, size: int) -> int:
-    """Bytes that a worker sends in a ring all-gather: every chunk but its right neighbour's."""
+    """Return the bytes that a worker sends in a ring all-gather: every chunk but its right neighbour's."""
     return byte_count(whole) - byte_count(_chunk(whole, (rank + 1) % size, size))
 
 
