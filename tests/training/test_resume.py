@@ -36,6 +36,7 @@ def wait_for_checkpoint(folder: Path, process: Any) -> None:
         pass
 
 
+@pytest.mark.prove
 def test_a_killed_run_loses_nothing(whole: Path, tmp_path: Path) -> None:
     """SIGKILL at random moments, every other time while a checkpoint is written; the run is the one never stopped."""
     context, chance = multiprocessing.get_context("forkserver"), random.Random(0)

@@ -28,11 +28,8 @@ from lmcourse.training.parallelism import Parallelism
 from tests.training import runs
 from tests.training.parallel.together import all_returned, together
 
-pytestmark = [
-    pytest.mark.prove,
-    pytest.mark.usefixtures("one_thread"),
-    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
-]
+needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread"), needs_signals]
 
 TERM, INT = signal.SIGTERM, signal.SIGINT
 DDP, FSDP = Parallelism(data_parallel=2), Parallelism(fsdp=2)
@@ -102,15 +99,14 @@ def only_checkpoint(folder: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("signals", "step", "reason"),
+    ("parallel", "signals", "step", "reason"),
     [
-        pytest.param({0: (2, TERM), 1: (2, TERM)}, 2, "terminated", id="both"),
-        pytest.param({1: (2, TERM)}, 2, "terminated", id="only the second"),
-        pytest.param({0: (3, TERM), 1: (2, TERM)}, 2, "terminated", id="one a step later"),
-        pytest.param({1: (STEPS, INT)}, STEPS, "interrupted", id="Ctrl-C in the last step"),
+        pytest.param(DDP, {0: (2, TERM), 1: (2, TERM)}, 2, "terminated", id="both"),
+        pytest.param(FSDP, {1: (2, TERM)}, 2, "terminated", id="only the second"),
+        pytest.param(DDP, {0: (3, TERM), 1: (2, TERM)}, 2, "terminated", id="one a step later"),
+        pytest.param(FSDP, {1: (STEPS, INT)}, STEPS, "interrupted", id="Ctrl-C in the last step"),
     ],
 )
-@pytest.mark.parametrize("parallel", [DDP, FSDP], ids=["DDP", "FSDP"])
 def test_all_stop_after_the_same_step(
     parallel: Parallelism, signals: Signals, step: int, reason: str, text: Path, tmp_path: Path, unstopped: Unstopped
 ) -> None:
