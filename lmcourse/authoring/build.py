@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from lmcourse.atomic import write_all
 from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.problems import exercises_in, read_sources
 from lmcourse.authoring.release import has_student_work, release
 from lmcourse.authoring.source import Source

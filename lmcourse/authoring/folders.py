@@ -1,8 +1,9 @@
-"""The notebooks of a course folder: the course's chapters that are in it, and a teacher's own."""
+"""The notebooks of a course folder, the course's own and a teacher's, and the files of each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from lmcourse import course
@@ -11,6 +12,27 @@ from lmcourse.authoring.source import MARKER, read_source
 from lmcourse.course import Chapter, FolderChapter, find_chapter, unknown_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import BESIDE
+from lmcourse.exercises.released import RELEASED
+
+
+@dataclass(frozen=True)
+class ChapterFiles:
+    """A chapter's files: what the author writes, and what is built from it."""
+
+    source: Path
+    solution: Path
+    release: Path
+
+    @property
+    def exercises(self) -> Path:
+        """For a teacher's own notebook, the exercises as learners receive them."""
+        return self.release.with_name(RELEASED)
+
+    @classmethod
+    def of(cls, chapter: Chapter, root: Path) -> ChapterFiles:
+        """The files of a chapter in the course folder `root`."""
+        solution = root / "solutions" / chapter.id / f"{chapter.topic}.ipynb"
+        return cls(solution.with_suffix(".py"), solution, root / "notebooks" / chapter.id / solution.name)
 
 
 def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:

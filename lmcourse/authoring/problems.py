@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.headings import with_totals, wrong_headings
 from lmcourse.authoring.needed_cells import Code
 from lmcourse.authoring.regions import HIDDEN, RUBRIC, SOLUTION, find_regions, student_text

@@ -5,10 +5,9 @@ Read `exercise.py` first, then follow an answer: `checking` → `outcome` (runs 
 """
 
 from lmcourse.exercises.cases import Case, case, script
-from lmcourse.exercises.checking import check, check_exercise
+from lmcourse.exercises.checking import check, check_exercise, hint
 from lmcourse.exercises.compare import EXACT, Tolerance
 from lmcourse.exercises.exercise import Exercise, value_exercise
-from lmcourse.exercises.hints import hint
 from lmcourse.report import Report
 
 __all__ = [

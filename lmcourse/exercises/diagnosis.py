@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from lmcourse.exercises.evidence import exceptions, factors, inputs, kinds, order, positions, relations, shapes, values
-from lmcourse.exercises.evidence.evidence import Evidence, names
+from lmcourse.exercises.evidence import Evidence, exceptions, features, kinds, names, positions, relations
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.outcome import Outcome
@@ -15,51 +15,51 @@ from lmcourse.exercises.trial import Trial
 Detector = Callable[[Evidence], str]
 
 NUMBERS: tuple[Detector, ...] = (
-    inputs.same_result_for_all,
-    inputs.input_returned,
+    features.same_result_for_all,
+    features.input_returned,
     relations.only_sign,
     relations.rounded,
     relations.same_function_of_expected,
     relations.constant_offset,
-    factors.constant_factor,
-    factors.factor_of_a_size,
-    order.moved,
-    order.same_numbers_in_other_order,
-    order.sums_along_another_axis,
+    relations.constant_factor,
+    relations.factor_of_a_size,
+    positions.moved,
+    positions.same_numbers_in_other_order,
+    positions.sums_along_another_axis,
     positions.not_finite,
     relations.truth_reversed,
-    inputs.one_part_wrong,
+    features.one_part_wrong,
     positions.only_one_right,
     positions.wrong_in_one_region,
     positions.wrong_where_expected,
     positions.always_the_same_number,
     relations.nearly_right,
-    inputs.inputs_in_common,
-    inputs.results_in_common,
+    features.inputs_in_common,
+    features.results_in_common,
     relations.one_sided,
 )
 """For results of the right type and shape, the most telling first."""
 
 OTHERS: dict[str, tuple[Detector, ...]] = {
-    "raises": (exceptions.raises, inputs.inputs_in_common),
+    "raises": (exceptions.raises, features.inputs_in_common),
     "is not refused": (exceptions.not_refused,),
     "is of another type": (
         kinds.wrong_container,
         kinds.only_dtype,
         kinds.truth_values_for_numbers,
         kinds.other_type,
-        inputs.inputs_in_common,
+        features.inputs_in_common,
     ),
     "is of another shape": (
-        order.axes_permuted,
-        shapes.wrong_shape,
-        shapes.missing_or_extra,
-        inputs.inputs_in_common,
+        positions.axes_permuted,
+        kinds.wrong_shape,
+        kinds.missing_or_extra,
+        features.inputs_in_common,
     ),
 }
 """For whatever else may be wrong with an outcome."""
 
-OF_ALL_FAILING: tuple[Detector, ...] = (inputs.inputs_in_common, inputs.results_in_common)
+OF_ALL_FAILING: tuple[Detector, ...] = (features.inputs_in_common, features.results_in_common)
 """They tell the failing cases from all others, which is true only of those that fail in the same way as all."""
 
 
@@ -91,7 +91,7 @@ def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tria
     if not failing:
         return ""
     if exercise.value:
-        return values.nothing_yet(failing[0]) or values.value_slip(failing[0])
+        return nothing_yet(failing[0]) or value_slip(failing[0])
     return _stopped(trials, failing) or _shadowed(failing) or _by_evidence(exercise, trials, failing)
 
 
@@ -190,3 +190,43 @@ def _kind(trial: Trial) -> str:
         return "raises"
     shapes_differ, types_differ = kinds.what_differs(trial.expected.value, trial.outcome.value)
     return "is of another type" if types_differ else "is of another shape" if shapes_differ else "differs"
+
+
+SLIPS = (
+    (lambda ratio: math.isclose(ratio, -1), "Only the sign is wrong."),
+    (lambda ratio: _is(ratio, 8), "Bits and bytes: it is off by the factor 8 between them."),
+    (
+        lambda ratio: any(_is(ratio, 1.024**power) for power in (1, 2, 3, 4)),
+        "Decimal and binary units: it is off as far as powers of 1,000 are from powers of 1,024.",
+    ),
+    (lambda ratio: _is_power_of_ten(ratio), "Only a power of ten is wrong: often a unit."),
+    (lambda ratio: _is(ratio, 2), "It is off by a factor of two."),
+    (lambda ratio: abs(ratio - 1) < 5e-3, "Close, within half a per cent: often something is rounded on the way."),
+)  # fmt: skip
+"""What the ratio of the given value to the right one may be, and what is said of it."""
+
+
+def nothing_yet(trial: Trial) -> str:
+    """That there is no value yet."""
+    gave_none = trial.outcome.failure is None and trial.outcome.value is None
+    return "Nothing here yet: replace None." if gave_none else ""
+
+
+def value_slip(trial: Trial) -> str:
+    """A small slip between the value given and the right one."""
+    expected, received = trial.expected.value, trial.outcome.value
+    if type(expected) not in (int, float) or type(received) not in (int, float):
+        return ""
+    try:
+        ratio = received / expected
+    except (OverflowError, ZeroDivisionError):
+        return ""
+    return next((sentence for holds, sentence in SLIPS if math.isfinite(ratio) and holds(ratio)), "")
+
+
+def _is(ratio: float, factor: float) -> bool:
+    return any(math.isclose(ratio, each, rel_tol=1e-6) for each in (factor, 1 / factor))
+
+
+def _is_power_of_ten(ratio: float) -> bool:
+    return ratio > 0 and not _is(ratio, 1) and _is(ratio, 10.0 ** round(math.log10(ratio)))

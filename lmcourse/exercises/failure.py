@@ -11,8 +11,7 @@ from types import FrameType, ModuleType, TracebackType
 
 import torch
 
-from lmcourse.exercises.limits import TimeLimitExceeded
-from lmcourse.exercises.origin import in_library
+from lmcourse.exercises.limits import TimeLimitExceeded, in_library
 from lmcourse.exercises.values import type_phrase
 from lmcourse.text import one_line
 

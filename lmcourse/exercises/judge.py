@@ -18,9 +18,8 @@ from lmcourse.exercises.diagnosis import broken_rule, diagnose
 from lmcourse.exercises.exercise import Exercise, Misconception
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.forbidden_names import Use
-from lmcourse.exercises.groups import groups_of, score
 from lmcourse.exercises.outcome import Outcome, run_case
-from lmcourse.exercises.trial import Trial, verdict
+from lmcourse.exercises.trial import Trial, groups_of, score, verdict
 from lmcourse.exercises.values import Plain
 from lmcourse.report import CaseResult, Report
 from lmcourse.text import one_line

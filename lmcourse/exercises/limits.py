@@ -1,4 +1,4 @@
-"""Time and memory limits for a block of a learner's code, in this process.
+"""Time and memory limits for a block of a learner's code, in this process, and what tells that code from a library's.
 
 They save a learner from their own endless loop. They do not stop an attacker: that takes a process of its own.
 """
@@ -6,13 +6,17 @@ They save a learner from their own endless loop. They do not stop an attacker: t
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
+import site
 import sys
+import sysconfig
 import threading
 import time
 from _lsprof import Profiler
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from types import CodeType, FrameType
@@ -20,7 +24,42 @@ from typing import Any, TypeVar
 
 import torch
 
-from lmcourse.exercises.origin import in_library, is_framework, runs_answers
+SCRIPT = "<script>"
+"""The file name of a case's script."""
+
+
+def _folders() -> tuple[str, ...]:
+    standard = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    paths = [*standard, *site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parents[1])]
+    both = dict.fromkeys(spelling for path in paths for spelling in (path, str(Path(path).resolve())))
+    return tuple(f"{path}{os.sep}" for path in both)
+
+
+LIBRARY_PREFIXES = _folders()
+"""Where code lives that a learner did not write, under every name that leads there."""
+
+
+@cache
+def in_library(filename: str) -> bool:
+    """Whether code with this file name is not a learner's. Cells have names of their own, outside of all libraries."""
+    return filename.startswith((*LIBRARY_PREFIXES, "<frozen ", SCRIPT))
+
+
+def is_framework(frame: FrameType) -> bool:
+    """Whether a frame is one of those that run an answer: their calls are not the answer's."""
+    return frame.f_globals.get("__name__") in FRAMEWORK_MODULES
+
+
+def runs_answers(frame: FrameType) -> bool:
+    """Whether a frame is one from which an answer is called: below it are no calls of the answer's."""
+    return frame.f_globals.get("__name__") in ("lmcourse.exercises.outcome", "lmcourse.grading.child")
+
+
+FRAMEWORK_MODULES = {
+    f"lmcourse.exercises.{module}"
+    for module in ("allocations", "checking", "limits", "outcome", "isolated_state", "rules")
+} | {"lmcourse.grading.child"}
+
 
 HEADROOM_BYTES = 4 * 2**30
 """Bytes that a checked answer may allocate beyond what the process holds already."""

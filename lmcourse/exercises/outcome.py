@@ -17,8 +17,7 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import Failure, failure_of
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.isolated_state import isolated_state
-from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
-from lmcourse.exercises.origin import SCRIPT
+from lmcourse.exercises.limits import SCRIPT, TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.rules import modes_end, watched
 from lmcourse.exercises.values import NotPlainError, Plain, copy_input, same, to_plain
 

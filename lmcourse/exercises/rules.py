@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lmcourse.exercises.forbidden_names import MAX_LINE_CHARS, Names, Use, matches
-from lmcourse.exercises.origin import in_library
+from lmcourse.exercises.limits import in_library
 from lmcourse.text import one_line
 
 _ATTENTION = r"attention|transformer_encoder"

@@ -1,12 +1,18 @@
-"""One case run on the learner's answer and on the reference, and the verdict on the outcomes."""
+"""One case run on the learner's answer and on the reference, the verdict, and the points that groups of cases earn.
+
+Each public case is a group, and so are the hidden cases of one name. A group counts if all of its cases pass. Groups
+that a constant passes are joined with another one where the constant would earn points: `return True` is no answer.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.compare import difference
+from lmcourse.exercises.compare import difference, equal
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.outcome import Outcome
 
@@ -44,3 +50,95 @@ def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome)
         return str(outcome.failure)
     right, received = exercise.seen(case, expected.value), exercise.seen(case, outcome.value)
     return difference(right, received, exercise.tolerance, reveal=not exercise.value, labels=case.expressions())
+
+
+Group = list[int]
+"""The places of its cases in the report."""
+
+Passes = Callable[[Trial], bool]
+
+_known: WeakKeyDictionary[Exercise, dict[bool, list[Group]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Score:
+    """Groups of cases that pass, groups in all, and the points earned."""
+
+    passed: int
+    total: int
+    points: float
+
+
+def groups_of(trials: Sequence[Trial]) -> list[Group]:
+    """Return the groups of an exercise's cases, such that no constant and no refusal of everything earns a point.
+
+    Args:
+        trials: of all its public cases, or of all its cases. What an answer gives plays no part.
+    """
+    exercise, hidden = trials[0].exercise, trials[-1].hidden
+    known = _known.setdefault(exercise, {})
+    if hidden not in known:
+        known[hidden] = _by_name(trials) if exercise.value else _without_constants(trials)
+    return known[hidden]
+
+
+def score(trials: Sequence[Trial], passed: Sequence[bool], groups: Sequence[Group]) -> Score:
+    """Return what an answer earns: the share of the groups that pass, rounded down to half a point.
+
+    An answer that fails more than half of the public cases earns nothing.
+    """
+    public = [ok for trial, ok in zip(trials, passed, strict=True) if not trial.hidden]
+    right = sum(all(passed[place] for place in group) for group in groups)
+    points = (2 * trials[0].exercise.points * right // len(groups)) / 2 if 2 * sum(public) >= len(public) else 0.0
+    return Score(right, len(groups), points)
+
+
+def constants_of(trials: Sequence[Trial]) -> list[Passes]:
+    """For each value and each exception that some case asks for: whether giving it always is right in a case."""
+    distinct: list[Trial] = []
+    for trial in trials:
+        if not any(_asks_the_same(other, trial) for other in distinct):
+            distinct.append(trial)
+    return [lambda trial, one=one: _asks_the_same(one, trial) for one in distinct]  # type: ignore[misc]
+
+
+def _by_name(trials: Sequence[Trial]) -> list[Group]:
+    groups: dict[str | int, Group] = {}
+    for place, trial in enumerate(trials):
+        groups.setdefault(trial.case.name if trial.hidden else place, []).append(place)
+    return list(groups.values())
+
+
+def _without_constants(trials: Sequence[Trial]) -> list[Group]:
+    groups = _by_name(trials)
+    # One that is right in all cases is an answer: of an exercise that asks for one thing, and compares its properties.
+    constants = [passes for passes in constants_of(trials) if not all(map(passes, trials))]
+    while earning := [one for one in constants if _earns(one, trials, groups)]:
+        groups = _joined(groups, earning[0], trials)
+    return groups
+
+
+def _earns(passes: Passes, trials: Sequence[Trial], groups: Sequence[Group]) -> bool:
+    return score(trials, [passes(trial) for trial in trials], groups).points > 0
+
+
+def _joined(groups: Sequence[Group], passes: Passes, trials: Sequence[Trial]) -> list[Group]:
+    """Return the groups, those that a constant passes joined with one that it fails: public ones with a public one."""
+    right = [group for group in groups if all(passes(trials[place]) for place in group)]
+    public = [group for group in right if not trials[group[0]].hidden]
+    chosen = public or right
+    others = [group for group in groups if group not in right]
+    alike = [group for group in others if trials[group[0]].hidden is not bool(public)]
+    partner = (alike or others)[0]
+    merged = sorted(place for group in [*chosen, partner] for place in group)
+    return sorted([merged, *(group for group in groups if group not in chosen and group != partner)])
+
+
+def _asks_the_same(one: Trial, other: Trial) -> bool:
+    """Return True if what one case asks for is right in the other, too."""
+    if one.expected.failure or other.expected.failure:
+        kinds = [trial.expected.failure.kind for trial in (one, other) if trial.expected.failure]
+        return len(kinds) == 2 and kinds[0] == kinds[1]
+    exercise = one.exercise
+    wanted, given = (exercise.seen(other.case, value) for value in (other.expected.value, one.expected.value))
+    return equal(wanted, given, exercise.tolerance)

@@ -1,10 +1,12 @@
-"""The cells for answers of a notebook: the printed solution, the student's stub, and any other text in their place."""
+"""The cells for answers of a notebook: the printed solution, the student's stub, and right answers in other styles."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
 import linecache
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ from lmcourse.authoring.regions import student_text
 from lmcourse.authoring.source import Source
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
-from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.exercise import Answer, Exercise, Variant
 from lmcourse.exercises.registry import exercises_of
 
 _numbers = itertools.count(1)
@@ -98,3 +100,37 @@ def imports(text: str) -> str:
     """The import statements of a cell."""
     kinds = (ast.Import, ast.ImportFrom)
     return "\n".join(ast.unparse(statement) for statement in ast.parse(text).body if isinstance(statement, kinds))
+
+
+def variant_text(exercise: Exercise, variant: Variant) -> str:
+    """The cell that a learner would have typed: the imports that the answer uses, and the answer under its name."""
+    if isinstance(variant.answer, str):
+        return f"{exercise.name} = {variant.answer}"
+    [definition] = ast.parse(textwrap.dedent(inspect.getsource(variant.answer))).body
+    assert isinstance(definition, ast.FunctionDef | ast.ClassDef)
+    definition.decorator_list = []
+    own_name, definition.name = definition.name, exercise.name
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Name) and node.id == own_name:
+            node.id = exercise.name
+    used = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+    return "\n".join([*_imports(variant.answer, used), "", "", ast.unparse(definition), ""]).lstrip("\n")
+
+
+def _imports(answer: Answer, used: set[str]) -> list[str]:
+    """The imports at the top of the module of an answer, of libraries, for the names that it uses."""
+    tree = ast.parse(Path(inspect.getfile(answer)).read_text(encoding="utf-8"))
+    found = []
+    for statement in tree.body:
+        if not isinstance(statement, ast.Import | ast.ImportFrom):
+            continue
+        if isinstance(statement, ast.ImportFrom) and str(statement.module).partition(".")[0] in (
+            "lmcourse",
+            "__future__",
+        ):
+            continue
+        names = [name for name in statement.names if (name.asname or name.name.partition(".")[0]) in used]
+        if names:
+            statement.names = names
+            found.append(ast.unparse(statement))
+    return found

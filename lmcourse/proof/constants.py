@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmcourse.exercises.groups import constants_of
 from lmcourse.exercises.outcome import Outcome
-from lmcourse.exercises.trial import Trial
+from lmcourse.exercises.trial import Trial, constants_of
 from lmcourse.exercises.values import Plain, copy_input, format_value, same
 
 USUAL: tuple[Plain, ...] = (None, True, False, 0)

@@ -18,16 +18,14 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import REFERENCE_SECONDS, try_cases
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
-from lmcourse.exercises.groups import groups_of, score
 from lmcourse.exercises.judge import agree, agree_on, judge
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.exercises.rules import warm_up
-from lmcourse.exercises.trial import Trial, verdict
-from lmcourse.proof.answers import AnswerCell
+from lmcourse.exercises.trial import Trial, groups_of, score, verdict
+from lmcourse.proof.answers import AnswerCell, variant_text
 from lmcourse.proof.constants import Constant, constant_answers
 from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
 from lmcourse.proof.mutants import Mutant, mutants
-from lmcourse.proof.variants import variant_text
 from lmcourse.report import Report
 
 MUTANT_SECONDS = 2.0

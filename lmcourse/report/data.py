@@ -1,10 +1,19 @@
-"""The result of checking one exercise as plain data, which travels as JSON."""
+"""The result of checking one exercise as plain data, which travels as JSON, and the id of the cell that holds it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
+
+CHECK_PREFIX = "check_"
+"""What the nbgrader id of a check cell starts with; the exercise's name follows."""
+
+
+def check_id(exercise: str) -> str:
+    """The id of the cell that checks an exercise, for Jupyter and for nbgrader."""
+    return f"{CHECK_PREFIX}{exercise}"
+
 
 REPORT_MIME = "application/vnd.lmcourse.report+json"
 """The MIME type under which a report's JSON lies in a notebook cell's output."""

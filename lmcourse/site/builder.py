@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.site.blocks import CARD_MARK, FRAMES

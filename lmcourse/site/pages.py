@@ -17,12 +17,11 @@ import nbformat
 from nbformat import NotebookNode
 from PIL import Image
 
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.course import Chapter
 from lmcourse.exercises.prediction import find_prediction
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.report.cell import check_id
-from lmcourse.report.data import REPORT_MIME, ReportData
+from lmcourse.report.data import REPORT_MIME, ReportData, check_id
 from lmcourse.site.blocks import card, prediction_html, still
 from lmcourse.site.explorables import Explorable
 from lmcourse.site.figure_calls import find_figure, imports_of

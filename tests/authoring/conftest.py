@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmcourse.authoring.build import build
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from tests.authoring.tiny import TINY, write_source
 
 

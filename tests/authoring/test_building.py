@@ -13,7 +13,7 @@ import pytest
 
 from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.document import dumps, load_notebook
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.errors import CourseError
 from tests.authoring.tiny import SOURCE, TINY, line_of, write_source
 

@@ -11,7 +11,7 @@ from nbformat.v4 import new_output
 
 from lmcourse.authoring.build import check_built
 from lmcourse.authoring.document import dumps, load_notebook
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from tests.authoring.tiny import SOURCE, TINY, write_source
 
 SOLUTION = "solutions/98-tiny/tiny.ipynb"

@@ -9,7 +9,7 @@ import pytest
 
 from lmcourse.authoring.build import build, check_built
 from lmcourse.authoring.document import load_notebook
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.problems import find_problems, read_sources
 from lmcourse.exercises.exercise import Exercise
 from tests.authoring import tiny

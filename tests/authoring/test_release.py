@@ -12,7 +12,7 @@ from nbgrader.utils import compute_checksum
 
 from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.release import fingerprint, has_student_work, release
 from lmcourse.errors import CourseError
 from lmcourse.grading.stubs import STUB

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.source import Source, read_source
 from lmcourse.course import CHAPTERS, Chapter
 

@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
-from lmcourse.proof.variants import variant_text
+from lmcourse.proof.answers import variant_text
 
 PRINTED = "as printed"
 """What the printed solution is called among the right answers."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmcourse.authoring.build import check_built
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from tests.course.chapters import ROOT, WRITTEN
 

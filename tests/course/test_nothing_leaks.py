@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.regions import SOLUTION, find_regions
 from lmcourse.authoring.release import SOLUTION_MARKS
 from lmcourse.course import Chapter

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from lmcourse.exercises import Exercise, case, check_exercise
-from lmcourse.exercises.groups import constants_of, groups_of, score
 from lmcourse.exercises.outcome import run_case
-from lmcourse.exercises.trial import Trial
+from lmcourse.exercises.trial import Trial, constants_of, groups_of, score
 from lmcourse.report import Report
 from tests.exercises.toy import answering
 

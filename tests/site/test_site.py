@@ -20,7 +20,7 @@ import pytest
 from bs4 import BeautifulSoup
 from PIL import Image
 
-from lmcourse.authoring.files import ChapterFiles
+from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.chapters.floating_point import figures
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.site import frames as frames_module

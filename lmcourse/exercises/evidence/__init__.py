@@ -3,3 +3,191 @@
 A detector takes `Evidence` and returns a sentence, or an empty text. Its sentence is true of every failing case that it
 was given: first what was seen, then, as a possibility, what it often comes from. `diagnosis` has their order.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.compare import Tolerance, difference, is_whole, wrong_entries
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.trial import Trial
+from lmcourse.exercises.values import Plain
+
+RELATIVE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
+"""How far two numbers may be apart, by the dtype of the answer, for one to be taken for the other."""
+
+MAX_NAMES = 3
+"""Cases that a sentence lists by name."""
+
+MAX_ENTRIES = 100_000
+"""Entries of a result beyond which nothing is looked for: a report must not take long."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of one result, or of one part of it, of which some differ.
+
+    Attributes:
+        name: of the part, as a report has it: "`a.grad`", "item 2"; empty if the result has no parts.
+        expected, received: tensors of one shape, in float64.
+        wrong: where they differ.
+        relative: how far numbers may be apart for one to be taken for the other.
+        whole: whether the expected numbers are integers.
+        truth: whether they are truth values.
+    """
+
+    name: str
+    expected: Tensor
+    received: Tensor
+    wrong: Tensor
+    relative: float
+    whole: bool = False
+    truth: bool = False
+
+    def close(self, wanted: Tensor, given: Tensor) -> bool:
+        """Whether two tensors hold the same numbers, as exactly as this result was computed."""
+        return wanted.shape == given.shape and bool(self.close_entries(wanted, given).all())
+
+    def close_entries(self, wanted: Tensor, given: Tensor) -> Tensor:
+        """Where two tensors hold the same numbers."""
+        return torch.isclose(given, wanted, rtol=self.relative, atol=0.1 * self.relative, equal_nan=True)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a result that is no list and no dict, and what it is called."""
+
+    name: str
+    expected: Plain
+    received: Plain
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The public cases of an exercise on an answer.
+
+    Attributes:
+        exercise: what was asked.
+        failing: the cases to be explained, one at least.
+        passing: the cases that pass.
+    """
+
+    exercise: Exercise
+    failing: Sequence[Trial]
+    passing: Sequence[Trial]
+
+    @cached_property
+    def parts(self) -> list[list[Part] | None]:
+        """For each failing case the parts of its result; None if it does not have those that are expected."""
+        return [parts_of(trial) for trial in self.failing]
+
+    @cached_property
+    def wrong_parts(self) -> list[list[Part]]:
+        """For each failing case the parts that differ; empty lists if what came has other parts."""
+        tolerance = self.exercise.tolerance
+        return [
+            [part for part in parts or [] if difference(part.expected, part.received, tolerance)]
+            for parts in self.parts
+        ]
+
+    @cached_property
+    def numbers(self) -> list[Numbers]:
+        """All that differs, as numbers; nothing if something else than numbers differs in a case."""
+        found = [
+            [numbers_of(part, self.exercise.tolerance) for part in parts or [Part("", None, None)]]
+            for parts in self.wrong_parts
+        ]
+        flat = [numbers for of_case in found for numbers in of_case]
+        return [numbers for numbers in flat if numbers] if all(flat) else []
+
+    def entries(self) -> tuple[Tensor, Tensor]:
+        """All expected and received entries that differ, of all cases."""
+        pairs = [(numbers.expected[numbers.wrong], numbers.received[numbers.wrong]) for numbers in self.numbers]
+        expected, received = zip(*pairs, strict=True)
+        return torch.cat(expected), torch.cat(received)
+
+
+def parts_of(trial: Trial) -> list[Part] | None:
+    """The parts of a result beside those expected; None if there are others."""
+    if trial.outcome.failure or trial.expected.failure:
+        return None
+    parts = [*_parts(trial.expected.value, trial.outcome.value, "", trial.case.expressions())]
+    return None if None in parts else [part for part in parts if part]
+
+
+def _parts(expected: Plain, received: Plain, name: str, labels: Sequence[str] = ()) -> Iterator[Part | None]:
+    if isinstance(expected, dict):
+        if not isinstance(received, dict) or expected.keys() != received.keys():
+            yield None
+            return
+        for key in expected:
+            yield from _parts(expected[key], received[key], f"{name}{key!r}: ")
+    elif isinstance(expected, list) and (labels or not _numeric(expected)):
+        if not isinstance(received, list) or len(expected) != len(received):
+            yield None
+            return
+        for index, (a, b) in enumerate(zip(expected, received, strict=True)):
+            yield from _parts(a, b, f"`{labels[index]}`: " if labels else f"{name}item {index}: ")
+    else:
+        yield Part(name.removesuffix(": "), expected, received)
+
+
+def _numeric(value: Plain) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(item) in (bool, int, float) for item in value)
+
+
+def numbers_of(part: Part, tolerance: Tolerance | None) -> Numbers | None:
+    """A part of a result as numbers, if both are of the same kind and shape, and some numbers differ."""
+    expected, received = as_tensor(part.expected), as_tensor(part.received)
+    if expected is None or received is None or isinstance(part.expected, Tensor) != isinstance(part.received, Tensor):
+        return None
+    whole = is_whole(expected)
+    truth = expected.dtype == received.dtype == torch.bool
+    if expected.shape != received.shape or (torch.bool in (expected.dtype, received.dtype) and not truth):
+        return None
+    if isinstance(part.expected, Tensor):
+        wrong = wrong_entries(expected, received, tolerance)
+    else:
+        pairs = zip(_flat(part.expected), _flat(part.received), strict=True)
+        wrong = torch.tensor([bool(difference(a, b, tolerance)) for a, b in pairs]).reshape(expected.shape)
+    if not wrong.any():  # something else differs: the dtype, the device
+        return None
+    relative = max(RELATIVE.get(tensor.dtype, 1e-9) for tensor in (expected, received))
+    return Numbers(part.name, expected.double(), received.double(), wrong, relative, whole, truth)
+
+
+def _flat(value: Plain) -> list[Plain]:
+    return value if isinstance(value, list) else [value]
+
+
+def as_tensor(value: Plain) -> Tensor | None:
+    """A tensor, a number or a list of numbers as a tensor; None for all else, and for what is large."""
+    if isinstance(value, Tensor):
+        plain = not value.is_complex() and value.device.type == "cpu" and value.numel() <= MAX_ENTRIES
+        return value if plain else None
+    if type(value) not in (bool, int, float) and not _numeric(value):
+        return None
+    try:
+        if any(isinstance(item, float) for item in _flat(value)):
+            return torch.tensor(value, dtype=torch.float64)
+        return torch.tensor(value)
+    except (OverflowError, RuntimeError, ValueError):  # an int beyond 64 bits
+        return None
+
+
+def distinct(x: Tensor) -> int:
+    """How many different numbers a tensor holds."""
+    return len(set(x.flatten().tolist()))
+
+
+def names(trials: Sequence[Trial]) -> str:
+    """The names of some cases: "“one head” and “six heads”"; of many their number."""
+    quoted = [f"“{trial.case.name}”" for trial in trials]
+    if len(quoted) > MAX_NAMES:
+        return f"{len(quoted)} of the cases that fail"
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

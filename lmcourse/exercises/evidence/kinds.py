@@ -1,13 +1,18 @@
-"""Detectors for results of another type than the expected one: containers, dtypes, None."""
+"""Detectors for results of another type, dtype or shape than the expected one, and lists of another length."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 
 import torch
 from torch import Tensor
 
 from lmcourse.exercises.compare import Tolerance, difference, is_whole
-from lmcourse.exercises.evidence.evidence import Evidence, as_tensor
-from lmcourse.exercises.values import Plain, type_phrase
+from lmcourse.exercises.evidence import Evidence, as_tensor, distinct
+from lmcourse.exercises.evidence.positions import AXES, axis_name
+from lmcourse.exercises.values import Plain, same, type_phrase
 
 
 def only_dtype(evidence: Evidence) -> str:
@@ -147,3 +152,177 @@ def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
     if _is_number(expected):
         return False, not _is_number(received) and not (isinstance(received, Tensor) and received.ndim == 0)
     return False, type(expected) is not type(received)
+
+
+Pair = tuple[Tensor, Tensor]
+Explains = Callable[[Tensor, Tensor], bool]
+
+
+def wrong_shape(evidence: Evidence) -> str:
+    """What the shape that came has to do with the one expected, and the numbers in both."""
+    pairs = _pairs(evidence)
+    if not pairs:
+        return ""
+    for phrase, explains in _explanations():
+        if all(_tried(explains, expected, received) for expected, received in pairs):
+            return phrase
+    return ""
+
+
+def _pairs(evidence: Evidence) -> list[Pair]:
+    """The expected and the received tensors of all cases, if the shape is wrong in each."""
+    pairs = []
+    for trial in evidence.failing:
+        values = _differing(trial.expected.value, trial.outcome.value)
+        tensors = [as_tensor(value) for value in values] if values else []
+        if len(tensors) != 2 or tensors[0] is None or tensors[1] is None or tensors[0].shape == tensors[1].shape:
+            return []
+        pairs.append((tensors[0].double(), tensors[1].double()))
+    return pairs
+
+
+def _differing(expected: Plain, received: Plain) -> tuple[Plain, Plain] | None:
+    """The first tensor of a result whose shape is wrong; or the result itself."""
+    if isinstance(expected, list) and isinstance(received, list) and len(expected) == len(received):
+        for a, b in zip(expected, received, strict=True):
+            if isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape != b.shape:
+                return a, b
+        return None
+    both = (isinstance(expected, Tensor), isinstance(received, Tensor))
+    return (expected, received) if both in ((True, True), (False, False)) else None
+
+
+def _tried(explains: Explains, expected: Tensor, received: Tensor) -> bool:
+    try:
+        return explains(expected, received)
+    except (IndexError, RuntimeError, ZeroDivisionError):  # there is no such axis, or nothing in it
+        return False
+
+
+def _explanations() -> Iterator[tuple[str, Explains]]:
+    yield (
+        "The numbers are right, and in the right order; an axis of size 1 is missing or too many: `keepdim=True`, "
+        "`squeeze` and `unsqueeze` decide that.",
+        lambda a, b: _without_ones(a) == _without_ones(b) and _same(a.flatten(), b.flatten()),
+    )
+    yield (
+        "The numbers are right, and in the right order; only the shape is another: a `reshape` or `flatten` is "
+        "missing, or one too many.",
+        lambda a, b: _same(a.flatten(), b.flatten()),
+    )
+    for axis in (0, *AXES):
+        place = "the first axis" if axis == 0 else axis_name(axis)
+        for index, which in ((0, "first"), (-1, "last")):
+            phrase = f"What came is right for the {which} index of {place}, and the rest is not there."
+            yield phrase, partial(_is_picked, axis, index)
+        for name in ("sum", "mean"):
+            yield f"What came is the {name} of the expected numbers along {place}.", partial(_is_reduced, axis, name)
+            yield f"What is expected is the {name} along {place} of what came.", partial(_is_unreduced, axis, name)
+        for (begins, phrases), longer in product(ENDS, (True, False)):
+            yield phrases[longer].format(place), partial(_is_longer, axis, begins, longer)
+    yield (
+        "The shape is another, and so is the order; the numbers themselves are right.",
+        lambda a, b: distinct(a) > 1 and _same(a.flatten().sort().values, b.flatten().sort().values),
+    )
+    yield from _only_sizes()
+
+
+ENDS = (
+    (
+        True,
+        (
+            "It begins as expected along {}, and ends too early.",
+            "It begins as expected along {}, and goes on too long.",
+        ),
+    ),
+    (
+        False,
+        ("It ends as expected along {}, and begins too late.", "It ends as expected along {}, and begins too early."),
+    ),
+)
+"""What is said where the beginning, or the end, is as expected, and the result too short, or too long."""
+
+
+def _is_picked(axis: int, index: int, a: Tensor, b: Tensor) -> bool:
+    first = index % a.shape[axis]
+    return a.shape[axis] > 1 and (_same(a.select(axis, index), b) or _same(a.narrow(axis, first, 1), b))
+
+
+def _is_reduced(axis: int, name: str, a: Tensor, b: Tensor) -> bool:
+    reduce = {"sum": torch.sum, "mean": torch.mean}[name]
+    return a.shape[axis] > 1 and (_same(reduce(a, axis), b) or _same(reduce(a, axis, keepdim=True), b))
+
+
+def _is_unreduced(axis: int, name: str, a: Tensor, b: Tensor) -> bool:
+    return _is_reduced(axis, name, b, a)
+
+
+def _is_longer(axis: int, begins: bool, longer: bool, a: Tensor, b: Tensor) -> bool:
+    """Whether a result goes on after, or begins before, what is expected; or is a part of it."""
+    long, short = (b, a) if longer else (a, b)
+    rest = 0 if begins else long.shape[axis] - short.shape[axis]
+    return short.shape[axis] > 0 and _same(long.narrow(axis, rest, short.shape[axis]), short)
+
+
+def _only_sizes() -> Iterator[tuple[str, Explains]]:
+    for axis in AXES:
+        place = axis_name(axis)
+        for step, much in ((1, "one too many"), (-1, "one too few")):
+            phrase = f"There is {much} along {place}: often the end of a `range`, an `arange` or a slice."
+            yield phrase, partial(_is_size, axis, 1, step)
+        yield f"There is twice as much along {place} as expected.", partial(_is_size, axis, 2, 0)
+        yield f"There is half as much along {place} as expected.", partial(_is_size, axis, 0.5, 0)
+        yield f"Only the size of {place} is wrong.", partial(_sizes_but, axis)
+    yield (
+        "The sizes are right and in another order: a transpose or a permutation is missing, or one too many.",
+        lambda a, b: sorted(a.shape) == sorted(b.shape),
+    )
+    yield (
+        "It has fewer axes than expected: often a sum, an index or a `flatten` too many.",
+        lambda a, b: a.ndim > b.ndim,
+    )
+    yield "It has more axes than expected: often a sum or an index is missing.", lambda a, b: a.ndim < b.ndim
+
+
+def _is_size(axis: int, factor: float, step: int, a: Tensor, b: Tensor) -> bool:
+    return _sizes_but(axis, a, b) and b.shape[axis] == factor * a.shape[axis] + step
+
+
+def _sizes_but(axis: int, a: Tensor, b: Tensor) -> bool:
+    """Whether two shapes differ in this axis only."""
+    sizes = [[size for other, size in enumerate(x.shape) if other != axis % x.ndim] for x in (a, b)]
+    return a.ndim == b.ndim >= -axis and sizes[0] == sizes[1]
+
+
+def _without_ones(x: Tensor) -> list[int]:
+    return [size for size in x.shape if size != 1]
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and a.numel() > 0 and torch.allclose(a, b, rtol=1e-4, atol=1e-6, equal_nan=True)
+
+
+def missing_or_extra(evidence: Evidence) -> str:
+    """A list that holds only right items and not all of them, or all of them and more."""
+    pairs = [(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
+    if any(trial.case.script is not None for trial in evidence.failing):
+        return ""
+    if not all(isinstance(a, list | dict) and isinstance(b, list | dict) and len(a) != len(b) for a, b in pairs):
+        return ""
+    if all(_holds_all(a, b) for a, b in pairs):
+        return "What you return is right as far as it goes: nothing in it is wrong, and something is missing."
+    if all(_holds_all(b, a) for a, b in pairs):
+        return "All that is expected is there, and more: something should have been left out."
+    return ""
+
+
+def _holds_all(larger: Plain, smaller: Plain) -> bool:
+    if isinstance(larger, dict) and isinstance(smaller, dict):
+        return all(key in larger and same(larger[key], value) for key, value in smaller.items())
+    left = [*larger]
+    for item in smaller:
+        index = next((index for index, other in enumerate(left) if same(item, other)), None)
+        if index is None:
+            return False
+        del left[index]
+    return True

@@ -9,7 +9,7 @@ from itertools import pairwise
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.evidence.evidence import Evidence, as_tensor
+from lmcourse.exercises.evidence import Evidence, as_tensor
 from lmcourse.exercises.values import Plain, format_value, same, to_plain
 
 
