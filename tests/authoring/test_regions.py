@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from nbgrader.preprocessors import ClearSolutions
 
 from lmcourse.authoring.regions import HIDDEN, SOLUTION, Region, find_regions, student_text
-from lmcourse.grading.preprocessors import DropTopLevelStubs
 from lmcourse.grading.stubs import STUB
 
 TWO = """def f():
@@ -53,6 +51,10 @@ def test_a_value_has_no_stub() -> None:
 
 @pytest.mark.parametrize("text", [TWO, VALUE, f"{VALUE}\n\ny = x", f"{TWO}\n\n\n{VALUE}\n"])
 def test_student_text_is_what_nbgrader_makes_of_it(text: str) -> None:
+    from nbgrader.preprocessors import ClearSolutions
+
+    from lmcourse.grading.preprocessors import DropTopLevelStubs
+
     marks = {"schema_version": 3, "solution": True, "grade": False, "locked": False, "task": False, "grade_id": "f"}
     notebook = new_notebook(cells=[new_code_cell(text, metadata={"nbgrader": marks})])
     for step in (ClearSolutions(code_stub={"python": STUB}), DropTopLevelStubs()):

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
-from nbgrader.utils import compute_checksum
 
 from lmcourse.authoring.document import document, dumps, load_notebook
 from lmcourse.authoring.execute import execute
@@ -62,6 +61,8 @@ def test_nothing_of_the_answers_is_left(student: NotebookNode) -> None:
 
 
 def test_checksums_are_nbgraders_and_stay(student: NotebookNode, executed: NotebookNode, folder: Path) -> None:
+    from nbgrader.utils import compute_checksum
+
     marked = [cell for cell in student.cells if "nbgrader" in cell.metadata]
     assert len(marked) == 4
     assert all(cell.metadata.nbgrader.checksum == compute_checksum(cell) for cell in marked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jupytext
 import pytest
 
 from lmcourse.authoring.source import read_source
@@ -74,6 +73,9 @@ def test_a_form_feed_or_a_line_separator_is_no_new_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", AUTHORED, ids=lambda path: path.parent.name)
 def test_jupytext_reads_the_same_cells(path: Path) -> None:
     """So an author may open a source as a notebook in JupyterLab."""
+
+    import jupytext
+
     ours = read_source(path)
     theirs = jupytext.read(path, fmt="py:percent").cells
     assert [(cell.kind, cell.text) for cell in ours.cells] == [(cell.cell_type, cell.source) for cell in theirs]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from distributed import Client
 
 from lmcourse.errors import CourseError
 from lmcourse.grading.grader import record
@@ -18,7 +17,7 @@ from lmcourse.grading.workers import GradingOptions
 from tests.grading.conftest import Course, needs_bubblewrap
 from tests.grading.learners import Learner
 
-pytestmark = [needs_bubblewrap, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(1500)]
 
 
 def started(*words: str) -> subprocess.Popen[str]:
@@ -49,6 +48,8 @@ class Cluster:
         self.workers.append(started("worker", self.address, *where, *how))
 
     def wait_for_workers(self) -> None:
+        from distributed import Client
+
         with Client(self.address) as client:
             client.wait_for_workers(len(self.workers), timeout=180)
 

@@ -12,9 +12,6 @@ from bs4 import BeautifulSoup
 from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat import from_dict, write
-from nbgrader.converters import GenerateFeedback
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.server_extensions.formgrader import handlers
 from traitlets.config import Config
 
 from lmcourse.grading import pages
@@ -72,6 +69,11 @@ MIMES = (
 
 def configuration(course: Path, template: str) -> Config:
     """The configuration with which nbgrader draws feedback, or formgrader its pages."""
+
+    from nbgrader.converters import GenerateFeedback
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.server_extensions.formgrader import handlers
+
     config = Config()
     configure(config, course)
     if template == "feedback":

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lmcourse.training.callbacks import TensorBoard
 from lmcourse.training.metrics import read_metrics
@@ -17,6 +16,9 @@ from tests.training import runs
 
 def read(folder: Path) -> dict[str, dict[int, float]]:
     """Every scalar, by its name and step, as TensorBoard itself reads them."""
+
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     events = EventAccumulator(str(folder))
     events.Reload()
     scalars = {name: events.Scalars(name) for name in events.Tags()["scalars"]}

@@ -11,9 +11,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention.bias import causal_lower_right
-from transformers.masking_utils import sliding_window_causal_mask_function
-from transformers.models.llama.modeling_llama import eager_attention_forward
 
 from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.exercises import EXERCISES
@@ -53,6 +50,8 @@ def test_weights_are_those_of_multihead_attention() -> None:
 
 @pytest.mark.parametrize(("s", "t"), LENGTHS)
 def test_the_causal_mask_is_torchs_lower_right_bias(s: int, t: int) -> None:
+    from torch.nn.attention.bias import causal_lower_right
+
     units = torch.eye(t, dtype=torch.float64)[None, None]
     seen = F.scaled_dot_product_attention(
         torch.zeros(1, 1, s, t, dtype=torch.float64), units, units, attn_mask=causal_lower_right(s, t)
@@ -62,6 +61,8 @@ def test_the_causal_mask_is_torchs_lower_right_bias(s: int, t: int) -> None:
 
 @pytest.mark.parametrize(("s", "t"), LENGTHS)
 def test_causal_attention_is_torchs_with_the_lower_right_bias(s: int, t: int) -> None:
+    from torch.nn.attention.bias import causal_lower_right
+
     q, k, v = heads(2, 3, s, 8), heads(2, 3, t, 8), heads(2, 3, t, 5)
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(s, t))
     torch.testing.assert_close(causal_attention.reference(q, k, v), expected)
@@ -82,6 +83,8 @@ def test_many_heads_are_a_loop_over_heads() -> None:
 
 @pytest.mark.parametrize("key_heads", [1, 2, 6])
 def test_sharing_is_as_in_llama(key_heads: int) -> None:
+    from transformers.models.llama.modeling_llama import eager_attention_forward
+
     q, k, v = heads(2, 6, 4, 8), heads(2, key_heads, 4, 8), heads(2, key_heads, 4, 8)
     module: Any = SimpleNamespace(num_key_value_groups=6 // key_heads, training=False)
     hidden = torch.full((4, 4), -torch.inf, dtype=torch.float64).triu(1)
@@ -107,6 +110,8 @@ def test_step_by_step_equals_the_full_pass() -> None:
 @pytest.mark.parametrize("window", [1, 2, 4, 9])
 @pytest.mark.parametrize(("s", "t"), LENGTHS)
 def test_the_window_is_that_of_transformers(s: int, t: int, window: int) -> None:
+    from transformers.masking_utils import sliding_window_causal_mask_function
+
     rule = sliding_window_causal_mask_function(window)
     query, key = torch.arange(t - s, t)[:, None], torch.arange(t)
     assert torch.equal(sliding_window_mask.reference(s, t, window), rule(0, 0, query, key))

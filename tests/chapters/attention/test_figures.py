@@ -13,8 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
-from transformers import LlamaConfig
-from transformers.masking_utils import sliding_window_causal_mask_function
 
 from lmcourse import plots
 from lmcourse.accounting.accelerators import find_accelerator
@@ -157,6 +155,8 @@ def test_saturation_is_that_of_real_dot_products(d: int, scale: str, power: floa
 
 
 def test_the_zoo_is_that_of_transformers_where_it_has_one() -> None:
+    from transformers.masking_utils import sliding_window_causal_mask_function
+
     place = torch.arange(15)
     window = sliding_window_causal_mask_function(4)(0, 0, place[:, None], place)
     assert np.array_equal(mask_matrix("window", 15, 4), window.numpy())
@@ -232,6 +232,8 @@ def test_bytes_kept_for_backward_are_what_autograd_keeps() -> None:
 
 
 def test_the_cache_is_that_of_the_published_configuration() -> None:
+    from transformers import LlamaConfig
+
     llama = LlamaConfig(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8)
     per_token = 2 * 2 * llama.num_hidden_layers * llama.num_key_value_heads * 4096 // llama.num_attention_heads
     alt = plots.alt_text(figures.shared_keys(8, 1024, 2))

@@ -10,10 +10,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import LlamaConfig, T5Config
-from transformers.activations import ACT2FN
-from transformers.models.llama.modeling_llama import LlamaMLP
-from transformers.models.t5.modeling_t5 import T5DenseActDense, T5DenseGatedActDense
 
 from lmcourse.chapters.feed_forward import exercises
 from lmcourse.models.zoo import find_model
@@ -34,10 +30,14 @@ def test_silu_is_torchs(dtype: torch.dtype) -> None:
 
 
 def test_silu_with_a_sharpness_is_hugging_faces_quick_gelu() -> None:
+    from transformers.activations import ACT2FN
+
     torch.testing.assert_close(exercises.silu.reference(X, beta=1.702), ACT2FN["quick_gelu"](X))
 
 
 def test_squared_relu_is_hugging_faces() -> None:
+    from transformers.activations import ACT2FN
+
     assert torch.equal(exercises.squared_relu.reference(X), ACT2FN["relu2"](X))
 
 
@@ -52,6 +52,9 @@ def test_the_gradient_of_silu_is_finite_where_the_plain_formula_gives_nan(x: flo
 
 
 def test_the_plain_layer_is_hugging_faces_t5() -> None:
+    from transformers import T5Config
+    from transformers.models.t5.modeling_t5 import T5DenseActDense
+
     theirs = T5DenseActDense(T5Config(d_model=6, d_ff=10, feed_forward_proj="relu", dropout_rate=0.0))
     x, zeros = torch.randn(2, 3, 6), torch.zeros
     ours = exercises.ffn.reference(x, theirs.wi.weight.T, zeros(10), theirs.wo.weight.T, zeros(6))
@@ -66,6 +69,9 @@ def test_the_plain_layer_with_biases_is_torchs_sequential() -> None:
 
 
 def test_swiglu_is_hugging_faces_llama() -> None:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaMLP
+
     theirs = LlamaMLP(LlamaConfig(hidden_size=6, intermediate_size=9, hidden_act="silu", num_attention_heads=1))
     weights = (theirs.gate_proj.weight.T, theirs.up_proj.weight.T, theirs.down_proj.weight.T)
     x = torch.randn(2, 3, 6)
@@ -73,6 +79,9 @@ def test_swiglu_is_hugging_faces_llama() -> None:
 
 
 def test_geglu_is_hugging_faces_t5_with_the_exact_gelu() -> None:
+    from transformers import T5Config
+    from transformers.models.t5.modeling_t5 import T5DenseGatedActDense
+
     config = T5Config(d_model=6, d_ff=9, feed_forward_proj="gated-gelu", dropout_rate=0.0)
     config.dense_act_fn = "gelu"
     theirs = T5DenseGatedActDense(config)
@@ -97,6 +106,9 @@ def test_the_matched_width_is_llamas(name: str) -> None:
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize(("d_model", "d_ff"), [(8, 32), (32, 8), (6, 7)])
 def test_parameters_are_those_of_hugging_faces_llama(d_model: int, d_ff: int, bias: bool) -> None:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaMLP
+
     layer = LlamaMLP(LlamaConfig(hidden_size=d_model, intermediate_size=d_ff, mlp_bias=bias, num_attention_heads=1))
     counted = sum(parameter.numel() for parameter in layer.parameters())
     assert exercises.ffn_parameters.reference(d_model, d_ff, gated=True, bias=bias) == counted

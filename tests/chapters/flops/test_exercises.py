@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.chapters.flops.exercises import EXERCISES
@@ -24,6 +23,9 @@ from lmcourse.chapters.flops.exercises.training import model_flops
 from lmcourse.chapters.flops.exercises.utilisation import mfu
 from lmcourse.exercises import Exercise, check_exercise
 
+if TYPE_CHECKING:
+    from transformers import GPT2LMHeadModel
+
 LAYERS, WIDTH, VOCABULARY, CONTEXT = 3, 64, 101, 32
 PLAIN: dict[str, Any] = {
     "n_layer": LAYERS,
@@ -36,6 +38,9 @@ PLAIN: dict[str, Any] = {
 
 def gpt_2() -> GPT2LMHeadModel:
     """With plain attention, whose products torch's counter sees."""
+
+    from transformers import GPT2Config, GPT2LMHeadModel
+
     with torch.device("meta"):
         return GPT2LMHeadModel(GPT2Config(**PLAIN, attn_implementation="eager"))
 
@@ -77,6 +82,8 @@ def test_a_forward_pass_is_that_of_gpt_2(batch: int, length: int) -> None:
 
 
 def test_a_forward_pass_is_that_of_a_llama_with_shared_keys() -> None:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     config = LlamaConfig(
         hidden_size=64,
         intermediate_size=112,
@@ -185,6 +192,8 @@ def test_the_hours_of_llama_are_those_of_an_mfu_that_can_be(billions: float, tri
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_writing_is_what_gpt_2_does_step_by_step(cache: bool) -> None:
+    from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel
+
     model = GPT2LMHeadModel(GPT2Config(**PLAIN, attn_implementation="eager")).eval()
     kept, prompt, new = DynamicCache(), 5, 4
     with FlopCounterMode(display=False) as counter, torch.no_grad():

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind, tensors_saved_by_block
 from lmcourse.accounting.saved import saved_tensors
@@ -28,6 +27,8 @@ def parameters_of(model: nn.Module) -> int:
 
 
 def test_parameters_are_those_of_hugging_faces_gpt2() -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
     with torch.device("meta"):
         theirs = GPT2LMHeadModel(GPT2Config(vocab_size=90, n_positions=30, n_embd=24, n_layer=3, n_head=4))
     assert reference("parameter_count", gpt(3, 24, 4, 90, 30)) == parameters_of(theirs)
@@ -36,6 +37,8 @@ def test_parameters_are_those_of_hugging_faces_gpt2() -> None:
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("kv_heads", [1, 2, 4])
 def test_parameters_are_those_of_hugging_faces_llama(kv_heads: int, tied: bool) -> None:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     sizes = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": kv_heads}
     config = LlamaConfig(vocab_size=90, intermediate_size=50, tie_word_embeddings=tied, **sizes)
     with torch.device("meta"):

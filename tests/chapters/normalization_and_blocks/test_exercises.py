@@ -9,9 +9,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import CohereConfig
-from transformers.models.cohere.modeling_cohere import CohereDecoderLayer
-from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 from lmcourse.chapters.normalization_and_blocks import exercises
 from lmcourse.models.transformer import Transformer
@@ -44,6 +41,8 @@ def test_the_notes_vector_and_that_twice_of_it_is_zero_in_careless_fp16() -> Non
 
 
 def test_casting_before_the_scale_as_hugging_face_does_it_is_right_too() -> None:
+    from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
     norm = LlamaRMSNorm(4, eps=1e-6)
     for case in exercises.rms_norm.cases:
         x, scale = case.args
@@ -124,6 +123,9 @@ def test_random_vectors_leave_as_much_of_the_embedding(placement: str) -> None:
 
 
 def test_the_parallel_block_is_that_of_cohere() -> None:
+    from transformers import CohereConfig
+    from transformers.models.cohere.modeling_cohere import CohereDecoderLayer
+
     config = CohereConfig(hidden_size=8, num_attention_heads=2, num_key_value_heads=2, intermediate_size=16)
     theirs = CohereDecoderLayer(config, 0)
     x = torch.randn(1, 3, 8)

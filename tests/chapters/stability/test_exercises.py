@@ -8,13 +8,6 @@ import random
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, Olmo2Config, PreTrainedConfig
-from transformers.models.gemma2.modeling_gemma2 import Gemma2DecoderLayer, Gemma2RMSNorm
-from transformers.models.gemma3.modeling_gemma3 import Gemma3DecoderLayer, Gemma3RMSNorm
-from transformers.models.gpt2.modeling_gpt2 import GPT2Block
-from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm
-from transformers.models.olmo2.modeling_olmo2 import Olmo2DecoderLayer, Olmo2RMSNorm
-from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
 from lmcourse.chapters.stability import exercises
 from lmcourse.models.loss import next_token_loss
@@ -47,6 +40,8 @@ def test_a_step_down_the_right_loss_lowers_log_z_and_down_the_printed_one_raises
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_normalised_scores_are_those_of_hugging_faces_norm(size: float) -> None:
+    from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
+
     q, k = size * torch.randn(2, 3, 4, 8), size * torch.randn(2, 3, 5, 8)
     norms = [Qwen3RMSNorm(8, eps=1e-6) for _ in range(2)]
     for norm in norms:
@@ -76,6 +71,13 @@ def _unit(x: Tensor) -> Tensor:
 
 
 def test_norms_are_counted_as_hugging_face_has_them() -> None:
+    from transformers import Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, Olmo2Config, PreTrainedConfig
+    from transformers.models.gemma2.modeling_gemma2 import Gemma2DecoderLayer, Gemma2RMSNorm
+    from transformers.models.gemma3.modeling_gemma3 import Gemma3DecoderLayer, Gemma3RMSNorm
+    from transformers.models.gpt2.modeling_gpt2 import GPT2Block
+    from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm
+    from transformers.models.olmo2.modeling_olmo2 import Olmo2DecoderLayer, Olmo2RMSNorm
+
     small = {"hidden_size": 32, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 16}
     small |= {"intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 32}
     layers: dict[str, tuple[type[nn.Module], PreTrainedConfig, type[nn.Module]]] = {
@@ -92,6 +94,8 @@ def test_norms_are_counted_as_hugging_face_has_them() -> None:
 
 
 def test_gemma_2_caps_where_the_exercise_does() -> None:
+    from transformers import Gemma2Config
+
     assert Gemma2Config().attn_logit_softcapping == 50.0
     assert Gemma2Config().final_logit_softcapping == 30.0
     value, slope = exercises.soft_cap.reference(torch.tensor([10.0, 100.0], dtype=torch.float64), 50.0)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
-from transformers import Gemma2Config, Gemma3TextConfig, Olmo2Config
 
 from lmcourse import plots
 from lmcourse.chapters.stability import figures
@@ -105,6 +104,8 @@ def test_scores_grow_with_the_square_and_normed_ones_stay_under_the_bound(d: int
 
 
 def test_norms_and_caps_are_those_of_hugging_faces_configurations() -> None:
+    from transformers import Gemma2Config, Gemma3TextConfig, Olmo2Config
+
     alt = plots.alt_text(figures.norm_positions())
     assert Gemma2Config().attn_logit_softcapping == 50
     assert getattr(Gemma3TextConfig(), "attn_logit_softcapping", None) is None

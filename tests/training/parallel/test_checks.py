@@ -16,7 +16,6 @@ from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, R
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.training.command.run_config import ModelChanges
 from lmcourse.training.config import TrainingConfig
-from lmcourse.training.parallel.parallelize import check_divisible
 from lmcourse.training.parallelism import Parallelism
 
 TENSOR, SEQUENCE = Parallelism(tensor_parallel=4), Parallelism(tensor_parallel=4, sequence_parallel=True)
@@ -33,6 +32,8 @@ MIXED_VALUES = ModelChanges(value_residual=True).apply(gpt())
 
 
 def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
+    from lmcourse.training.parallel.parallelize import check_divisible
+
     config = TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel)
     with pytest.raises(ValueError) as caught:  # noqa: PT011  # the caller looks at the message
         check_divisible(model, replace(config, **changes))
@@ -85,6 +86,8 @@ def test_runs_that_cannot_be_divided(parallel: Parallelism, changes: dict[str, A
 
 @pytest.mark.parametrize("parallel", [TENSOR, STAGES], ids=str)
 def test_other_models_are_shared_but_not_cut(parallel: Parallelism) -> None:
+    from lmcourse.training.parallel.parallelize import check_divisible
+
     model = nn.Linear(4, 4)
     assert "divide a Transformer, not a Linear" in refused(model, parallel)
     check_divisible(model, TrainingConfig(1, 4, 16, parallel=Parallelism(data_parallel=2, fsdp=2)))
@@ -102,5 +105,7 @@ def test_other_models_are_shared_but_not_cut(parallel: Parallelism) -> None:
     ],
 )
 def test_what_can_be_divided_is_let_through(parallel: Parallelism, changes: dict[str, Any]) -> None:
+    from lmcourse.training.parallel.parallelize import check_divisible
+
     model = Transformer(llama_like(4, 32, 4, 96, vocab_size=256, context=16, kv_heads=2))
     check_divisible(model, replace(TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel), **changes))
