@@ -6,78 +6,11 @@ attention's weights and after both branches, nothing fused. Numbers take p bytes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
-
 import torch
 
 from lmcourse.accounting.activations import predict_block_bytes
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.flops import Recompute
 from lmcourse.models.config import TransformerConfig
-
-BlockPart = Literal["norms", "attention", "feed-forward"]
-
-
-@dataclass(frozen=True)
-class BlockTensor:
-    """A tensor of a transformer block that autograd saves for the backward pass.
-
-    Attributes:
-        part: of the block.
-        name: what it is.
-        size: in bytes.
-        mask: whether it is a mask of dropout, which takes a byte per number in any precision.
-    """
-
-    part: BlockPart
-    name: str
-    size: int
-    mask: bool = False
-
-
-def tensors_saved_by_block(
-    B: int, S: int, D: int, A: int, d_ff: int, p: int, *, gated: bool = False
-) -> list[BlockTensor]:
-    """The tensors of one block, in the order in which it makes them.
-
-    It is a block as Korthikanti et al. (2022, §4.1) count it: LayerNorm, as many key heads as query heads, dropout on
-    attention's weights and on what each branch adds, no fused kernels. Sums keep nothing, and what norms keep besides
-    their input, two numbers a token, is left out.
-
-    Args:
-        B, S, D: texts, tokens of each, width.
-        A: heads.
-        d_ff: width of the feed-forward layer.
-        p: bytes per number.
-        gated: whether a gate multiplies the values of the feed-forward layer.
-    """
-    return [*_attention(B * S * D, A * B * S * S, p), *_feed_forward(B * S * D, B * S * d_ff, p, gated)]
-
-
-def _attention(stream: int, pairs: int, p: int) -> Iterator[BlockTensor]:
-    yield BlockTensor("norms", "input of the first norm", p * stream)
-    yield BlockTensor("attention", "input of q, k and v", p * stream)
-    for name in ("queries", "keys", "values"):
-        yield BlockTensor("attention", name, p * stream)
-    yield BlockTensor("attention", "softmax's result", p * pairs)
-    yield BlockTensor("attention", "mask of the weights", pairs, mask=True)
-    yield BlockTensor("attention", "weights after dropout", p * pairs)
-    yield BlockTensor("attention", "input of the output matrix", p * stream)
-    yield BlockTensor("attention", "mask of the output", stream, mask=True)
-
-
-def _feed_forward(stream: int, hidden: int, p: int, gated: bool) -> Iterator[BlockTensor]:
-    yield BlockTensor("norms", "input of the second norm", p * stream)
-    yield BlockTensor("feed-forward", "input of up", p * stream)
-    yield BlockTensor("feed-forward", "result of gate, before f" if gated else "result of up, before f", p * hidden)
-    if gated:
-        yield BlockTensor("feed-forward", "result of f", p * hidden)
-        yield BlockTensor("feed-forward", "result of up", p * hidden)
-    yield BlockTensor("feed-forward", "input of down", p * hidden)
-    yield BlockTensor("feed-forward", "mask of the result", stream, mask=True)
-
 
 BYTES_FP32, BYTES_MIXED = 16, 18
 """Bytes per parameter in training with Adam: 4 + 4 + 8 in fp32; 2 and an fp32 copy, 4 + 4 + 8, in mixed precision,
@@ -91,7 +24,6 @@ def korthikanti(
     *,
     tensor: int = 1,
     sequence_parallel: bool = False,
-    recompute: Recompute = "nothing",
 ) -> float:
     """Bytes on each device for all blocks, in 16-bit numbers: L · s·b·h · (10 + 24/t + 5·a·s/(h·t)).
 
@@ -103,24 +35,17 @@ def korthikanti(
         batch, seq_len: of the tokens.
         tensor: t, how many devices share each layer (tensor parallelism).
         sequence_parallel: they share the tokens of norms and dropout too: the 10 becomes 10/t.
-        recompute: "attention": scores, weights and their mask are computed anew, which drops 5·a·s/h (selective
-            recomputation); "blocks": all but the input, 2 s·b·h.
     """
-    tokens, h = batch * seq_len, config.d_model
-    if recompute == "blocks":
-        return len(config.layers) * 2 * tokens * h
     outside = 10 / tensor if sequence_parallel else 10
-    sizes = [outside * h + 24 / tensor * h for _ in config.layers]
-    if recompute == "nothing":
-        sizes = [
-            size + 5 * layer.attention.heads * seq_len / tensor
-            for size, layer in zip(sizes, config.layers, strict=True)
-        ]
-    return tokens * sum(sizes)
+    per_token = (
+        (outside + 24 / tensor) * config.d_model + 5 * layer.attention.heads * seq_len / tensor
+        for layer in config.layers
+    )
+    return batch * seq_len * sum(per_token)
 
 
 def activation_bytes_by_layer_kind(
-    config: TransformerConfig, batch: int, seq_len: int, *, width: int = 2, tensor: int = 1
+    config: TransformerConfig, batch: int, seq_len: int, *, width: int = 2
 ) -> Breakdown[float]:
     """Activation bytes by kind of layer, at p bytes per number: together 2·B·L·S·D·(p(E + 4) + 1) + A·B·L·S²·(2p + 1).
 
@@ -135,30 +60,14 @@ def activation_bytes_by_layer_kind(
         config: the model, whose heads and feed-forward widths are taken.
         batch, seq_len: of the tokens.
         width: p, bytes per number.
-        tensor: T, how many devices share what lies between the two products of a branch. The total on each is then
-            2·B·L·S·D·(p(2 + (E + 2)/T) + 1) + A·B·L·S²·(2p + 1)/T.
     """
     tokens, p, d = batch * seq_len, width, config.d_model
     attention = feed_forward = 0.0
     for layer in config.layers:
-        inside = 4 * p * d + (2 * p + 1) * layer.attention.heads * seq_len
-        attention += tokens * ((p + 1) * d + inside / tensor)
-        feed_forward += tokens * ((p + 1) * d + 2 * p * layer.feed_forward.width / tensor)
+        attention += tokens * ((5 * p + 1) * d + (2 * p + 1) * layer.attention.heads * seq_len)
+        feed_forward += tokens * ((p + 1) * d + 2 * p * layer.feed_forward.width)
     norms = 2.0 * p * tokens * d * len(config.layers)
     return Breakdown({"attention": attention, "feed-forward": feed_forward, "norms": norms})
-
-
-def saved_elements(config: TransformerConfig, batch: int, seq_len: int, *, norm_inputs: bool = True) -> int:
-    """How many numbers are saved for the backward pass, without dropout: L·(16·B·S·D + 2·A·B·S²) at E = 4.
-
-    The other count in use, 14·s·h + 2·s²·a, leaves out the inputs of the two LayerNorms: set `norm_inputs` to False.
-    """
-    inputs = 8 if norm_inputs else 6
-    per_token = (
-        inputs * config.d_model + 2 * layer.feed_forward.width + 2 * layer.attention.heads * seq_len
-        for layer in config.layers
-    )
-    return batch * seq_len * sum(per_token)
 
 
 def break_even_batch(config: TransformerConfig, seq_len: int) -> float:
@@ -183,7 +92,5 @@ def rule_errors(config: TransformerConfig, batch: int, seq_len: int) -> dict[str
     rules = {
         "Korthikanti et al., 34 + 5as/h": korthikanti(config, batch, seq_len),
         "by kind of layer": activation_bytes_by_layer_kind(config, batch, seq_len).total,
-        "16 and 2as/h numbers": 2 * saved_elements(config, batch, seq_len),
-        "14 and 2as/h numbers": 2 * saved_elements(config, batch, seq_len, norm_inputs=False),
     }
     return {name: size / exact - 1 for name, size in rules.items()}

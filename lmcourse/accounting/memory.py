@@ -16,7 +16,7 @@ from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory
 from lmcourse.accounting.parameters import block_weights, count_parameters
-from lmcourse.accounting.recipes import Recipe, find_recipe
+from lmcourse.accounting.recipes import Recipe
 from lmcourse.models.config import TransformerConfig
 
 
@@ -119,21 +119,6 @@ def largest_inference_batch(
     return _largest(
         lambda batch: inference_memory(config, batch, seq_len, precision=precision, layout=layout).total, memory
     )
-
-
-def break_even_batch(config: TransformerConfig, seq_len: int) -> float:
-    """The batch from which on mixed precision with fp32 gradients takes less memory than fp32: 2 more bytes per
-    parameter are paid for by activations of half the size.
-
-    Exact, with fused attention and the logits, whose log-probabilities are in fp32 either way. What
-    `activation_rules.break_even_batch` says is the rule of thumb for blocks with plain attention and dropout.
-    """
-    fp32, mixed = find_recipe("fp32"), find_recipe("mixed-fp32-gradients")
-    one, two = (
-        training_memory(config, batch, seq_len, fp32).total - training_memory(config, batch, seq_len, mixed).total
-        for batch in (1, 2)
-    )
-    return 1 - one / (two - one)
 
 
 def _largest_block(config: TransformerConfig, batch: int, seq_len: int, recipe: Recipe, attention: Form) -> int:

@@ -14,9 +14,6 @@ import torch
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES, Format
 
-STEP_COUNTER = 4
-"""torch's Adam counts its steps in fp32, once per tensor of parameters."""
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -30,8 +27,6 @@ class Recipe:
             0 where there are none.
         weight_precision: the format of the weights that the forward pass reads.
         matmul_precision: the format in which matrices are multiplied.
-        source: of the numbers.
-        step_counter_bytes: bytes that the optimiser keeps per tensor of parameters, whatever its size.
         matrix_moments: as `moments`, of the matrices of the blocks where they have another optimiser; None where not.
     """
 
@@ -43,8 +38,6 @@ class Recipe:
     moments: float
     weight_precision: Format
     matmul_precision: Format
-    source: str
-    step_counter_bytes: int = STEP_COUNTER
     matrix_moments: float | None = None
 
     @property
@@ -68,12 +61,11 @@ class Recipe:
         """Whether this is a recipe for training: it has gradients."""
         return self.gradients > 0
 
-    def memory(self, parameters: int, tensors: int = 0, *, matrices: int = 0) -> Breakdown[int]:
-        """Bytes of weights, gradients and optimiser state of a model.
+    def memory(self, parameters: int, *, matrices: int = 0) -> Breakdown[int]:
+        """Bytes of weights, gradients and optimiser state of a model, without Adam's step counters, 4 bytes a tensor.
 
         Args:
             parameters: how many numbers it learns.
-            tensors: in how many tensors they lie that have a step counter; 0 leaves the counters out.
             matrices: how many of the parameters are in matrices of the blocks; only Muon has to know.
         """
         sizes = {
@@ -85,8 +77,7 @@ class Recipe:
         parts = {part: ceil(size * parameters) for part, size in sizes.items() if size}
         if self.matrix_moments is not None:
             parts["optimiser moments"] -= ceil((self.moments - self.matrix_moments) * matrices)
-        counters = self.step_counter_bytes * tensors
-        return Breakdown(parts | ({"step counters": counters} if counters else {}))
+        return Breakdown(parts)
 
 
 FP32, BF16 = BYTES_PER_NUMBER["fp32"], BYTES_PER_NUMBER["bf16"]
@@ -96,54 +87,23 @@ MOMENTS = 2 * FP32
 QUANTIZATION_BLOCK_SIZE = 2048
 """Numbers that share a scale in 8-bit Adam (Dettmers et al., 2022, §2.1)."""
 
-ADAM, ZERO = "Kingma and Ba, 2015", "Rajbhandari et al., 2020, §3.1"
-MUON = "Jordan et al., 2024"
+MOMENTS_IN_8_BITS = 2 * (BYTES_PER_NUMBER["int8"] + FP32 / QUANTIZATION_BLOCK_SIZE)
 
 _RECIPES = (
-    Recipe("fp32", "AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32", ADAM),
-    Recipe("mixed", "AdamW, bf16 with master weights", BF16, BF16, FP32, MOMENTS, "bf16", "bf16", ZERO),
-    Recipe("mixed-fp32-gradients", "the same, gradients in fp32", BF16, FP32, FP32, MOMENTS, "bf16", "bf16", ZERO),
-    Recipe("autocast", "AdamW in fp32, products in bf16", FP32, FP32, 0, MOMENTS, "fp32", "bf16", "torch.amp"),
-    Recipe("bf16", "AdamW, all in bf16", BF16, BF16, 0, 2 * BF16, "bf16", "bf16", "torch.optim.AdamW"),
-    Recipe("sgd", "SGD in fp32", FP32, FP32, 0, 0, "fp32", "fp32", "torch.optim.SGD", step_counter_bytes=0),
-    Recipe(
-        "momentum",
-        "SGD with momentum in fp32",
-        FP32,
-        FP32,
-        0,
-        FP32,
-        "fp32",
-        "fp32",
-        "torch.optim.SGD",
-        step_counter_bytes=0,
-    ),
-    Recipe(
-        "adam-8bit",
-        "AdamW in fp32 with moments in 8 bits",
-        FP32,
-        FP32,
-        0,
-        2 * (BYTES_PER_NUMBER["int8"] + FP32 / QUANTIZATION_BLOCK_SIZE),
-        "fp32",
-        "fp32",
-        "Dettmers et al., 2022",
-        step_counter_bytes=0,
-    ),
-    Recipe("muon", "Muon and AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32", MUON, matrix_moments=FP32),
-    Recipe(
-        "muon-autocast",
-        "Muon and AdamW in fp32, products in bf16",
-        FP32,
-        FP32,
-        0,
-        MOMENTS,
-        "fp32",
-        "bf16",
-        MUON,
-        matrix_moments=FP32,
-    ),
-    Recipe("inference", "bf16 weights only", BF16, 0, 0, 0, "bf16", "bf16", "no training", step_counter_bytes=0),
+    Recipe("fp32", "AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32"),
+    # Rajbhandari et al. (2020), §3.1
+    Recipe("mixed", "AdamW, bf16 with master weights", BF16, BF16, FP32, MOMENTS, "bf16", "bf16"),
+    Recipe("mixed-fp32-gradients", "the same, gradients in fp32", BF16, FP32, FP32, MOMENTS, "bf16", "bf16"),
+    Recipe("autocast", "AdamW in fp32, products in bf16", FP32, FP32, 0, MOMENTS, "fp32", "bf16"),
+    Recipe("bf16", "AdamW, all in bf16", BF16, BF16, 0, 2 * BF16, "bf16", "bf16"),
+    Recipe("sgd", "SGD in fp32", FP32, FP32, 0, 0, "fp32", "fp32"),
+    Recipe("momentum", "SGD with momentum in fp32", FP32, FP32, 0, FP32, "fp32", "fp32"),
+    # Dettmers et al. (2022)
+    Recipe("adam-8bit", "AdamW in fp32 with moments in 8 bits", FP32, FP32, 0, MOMENTS_IN_8_BITS, "fp32", "fp32"),
+    # Jordan et al. (2024)
+    Recipe("muon", "Muon and AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32", FP32),
+    Recipe("muon-autocast", "Muon and AdamW in fp32, products in bf16", FP32, FP32, 0, MOMENTS, "fp32", "bf16", FP32),
+    Recipe("inference", "bf16 weights only", BF16, 0, 0, 0, "bf16", "bf16"),
 )
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}

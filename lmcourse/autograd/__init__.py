@@ -4,10 +4,8 @@
 be read.
 """
 
-from lmcourse.autograd.differences import central_difference
 from lmcourse.autograd.examples import EXAMPLES, example
-from lmcourse.autograd.graph import Edge, Graph, Node, graph_of
-from lmcourse.autograd.trace import Step, steps_of
+from lmcourse.autograd.graph import Edge, Graph, Node, Step, graph_of, steps_of
 from lmcourse.autograd.value import Value, topological_order
 
 __all__ = [
@@ -17,7 +15,6 @@ __all__ = [
     "Node",
     "Step",
     "Value",
-    "central_difference",
     "example",
     "graph_of",
     "steps_of",

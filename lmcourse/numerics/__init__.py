@@ -12,9 +12,13 @@ from lmcourse.numerics.codes import (
     infinity_code,
     nan_code,
     neighbours,
+    round_to,
+    running_sum,
+    stall_point,
+    ulp,
     values_between,
 )
-from lmcourse.numerics.formats import (
+from lmcourse.numerics.float_formats import (
     BF16,
     E4M3,
     E5M2,
@@ -26,7 +30,6 @@ from lmcourse.numerics.formats import (
     FloatFormat,
     find_format,
 )
-from lmcourse.numerics.rounding import round_to, running_sum, stall_point, ulp
 
 __all__ = [
     "BF16",

@@ -5,8 +5,8 @@ at every move of a slider, and stored in a notebook. Those of one chapter are in
 """
 
 from lmcourse.plots.display import install, mimebundle
+from lmcourse.plots.run_curves import run_curves, training_curves
 from lmcourse.plots.style import PALETTE, alt_text, describe, new_axes, new_drawing_axes, new_figure, png
-from lmcourse.plots.training import run_curves, training_curves
 
 __all__ = [
     "PALETTE",

@@ -14,8 +14,8 @@ from IPython.display import display
 from matplotlib.figure import Figure
 
 from lmcourse.plots import mimebundle
+from lmcourse.plots.run_curves import SMOOTHING_STEPS, training_curves
 from lmcourse.plots.style import PALETTE
-from lmcourse.plots.training import SMOOTHING_STEPS, training_curves
 from lmcourse.training.callbacks import ProgressLine
 from lmcourse.training.metrics import Record, running_mean
 from lmcourse.widgets.live import image_html

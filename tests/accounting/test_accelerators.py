@@ -70,13 +70,6 @@ def test_a_bandwidth_is_bus_times_rate(name: str, bits: int, rate: float) -> Non
     assert find_accelerator(name).bandwidth == pytest.approx(bits / 8 * rate * 1e9, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("name", "teraflops"), [("a100", 312), ("h100", 989.4), ("h200", 989.4), ("b200", 2250), ("rtx-3090", 71)]
-)
-def test_known_dense_peaks(name: str, teraflops: float) -> None:
-    assert find_accelerator(name).peak("bf16") == teraflops * 1e12
-
-
 def test_ridges_of_the_a100() -> None:
     """195 and 156 FLOPs per byte are printed with bandwidths rounded to 1.6 and 2.0 TB/s."""
     assert find_accelerator("a100-40gb").ridge("bf16") == pytest.approx(312e12 / 1.555e12)
@@ -122,7 +115,3 @@ def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(CourseError, match=r"no accelerator 'h100-sxn'.* h100-sxm") as error:
         find_accelerator("h100-sxn")
     assert "\n" not in str(error.value)
-
-
-def test_there_are_many() -> None:
-    assert len(all_accelerators()) >= 20

@@ -113,24 +113,29 @@ def assert_same(predicted: Any, kept: SavedTensors, autocast: bool = False, **_:
         assert dict(predicted) == dict(kept.by(part_of))
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("layout", LAYOUTS)
+CORNERS = [
+    *((layout, "fp32", "fused") for layout in LAYOUTS),
+    *(("pre", precision, "fused") for precision in PRECISIONS),
+    *(("pre", precision, path) for path in PATHS for precision in ("fp32", "bf16", "autocast")),
+    ("dropout", "autocast", "fused, dropout"),
+    ("parallel, dropout", "bf16", "readable, dropout"),
+]
+
+
+@pytest.mark.parametrize(("layout", "precision", "path"), dict.fromkeys(CORNERS))
 def test_every_layout_precision_and_attention_path(layout: str, precision: str, path: str) -> None:
     form, attention = PATHS[path]
     assert_block(one_block(attention, LAYOUTS[layout]), form, **PRECISIONS[precision])
 
 
-@pytest.mark.parametrize("form", ["fused", "readable"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(("precision", "form"), [("fp32", "fused"), ("bf16", "readable")])
 @pytest.mark.parametrize("qk_transform", QK_TRANSFORMS)
 def test_every_transform_of_queries_and_keys(qk_transform: str, precision: str, form: str) -> None:
     for key_heads in (HEADS, 2, 1):
         assert_block(one_block({**QK_TRANSFORMS[qk_transform], "kv_heads": key_heads}), form, **PRECISIONS[precision])
 
 
-@pytest.mark.parametrize("form", ["fused", "readable"])
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize(("form", "dropout"), [("fused", 0.0), ("fused", 0.1), ("readable", 0.1)])
 @pytest.mark.parametrize("key_heads", [HEADS, 2, 1])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_views_where_batch_or_heads_are_one(batch: int, key_heads: int, dropout: float, form: str) -> None:
@@ -144,8 +149,7 @@ def test_views_where_batch_or_heads_are_one(batch: int, key_heads: int, dropout:
 POSITION_BIASES = [
     (bias, precision, form)
     for bias in (AlibiConfig(), AlibiConfig(falcon_bf16=True), RelativePositionBiasConfig(8, 16))
-    for precision in ("fp32", "bf16", "autocast")
-    for form in ("fused", "readable")
+    for precision, form in (("fp32", "fused"), ("bf16", "readable"), ("autocast", "fused"))
 ]
 
 
@@ -158,7 +162,7 @@ def test_position_biases(bias: Any, precision: str, form: str, dropout: float) -
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("kind", get_args(Activation))
 def test_every_non_linearity(kind: Activation, gated: bool) -> None:
-    for precision in PRECISIONS.values():
+    for precision in (PRECISIONS["bf16"], PRECISIONS["autocast"]):
         assert_block(one_block(feed_forward=FeedForwardConfig(20, kind, gated)), **precision)
 
 
@@ -167,14 +171,13 @@ def test_every_non_linearity(kind: Activation, gated: bool) -> None:
 @pytest.mark.parametrize("bias", [False, True])
 def test_every_norm(kind: Any, scale: bool, unit_offset: bool, bias: bool) -> None:
     norm = NormConfig(kind, scale=scale, bias=bias, unit_offset=unit_offset)
-    for precision in PRECISIONS.values():
+    for precision in (PRECISIONS["fp32"], PRECISIONS["autocast"]):
         assert_block(one_block(norm=norm), **precision)
 
 
-@pytest.mark.parametrize("rotary", [None, RotaryConfig()])
-@pytest.mark.parametrize("key_heads", [HEADS, 2])
+@pytest.mark.parametrize(("key_heads", "rotary"), [(HEADS, None), (2, RotaryConfig())])
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", ["fp32", "autocast"])
 def test_value_residuals(precision: str, path: str, key_heads: int, rotary: RotaryConfig | None) -> None:
     form, attention = PATHS[path]
     config = one_block({**attention, "kv_heads": key_heads, "rotary": rotary})
@@ -189,21 +192,21 @@ def test_value_residuals(precision: str, path: str, key_heads: int, rotary: Rota
 TINY = architectures() | SPARSE
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_every_architecture_of_the_zoo_with_its_ends_and_loss(name: str) -> None:
     predicted = predict_saved_bytes(TINY[name], 2, 21)
     assert_same(predicted.parts, saved_by_model(TINY[name], 2, 21))
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", ["gpt-2", "opt-350m", "gemma-2-9b", "falcon-7b", "llama-4-scout-dense"])
+@pytest.mark.parametrize("precision", ["fp16", "bf16", "autocast"])
+@pytest.mark.parametrize("name", ["opt-350m", "gemma-2-9b"])
 def test_whole_models_in_every_precision(name: str, precision: str) -> None:
     kept = saved_by_model(TINY[name], 2, 21, **PRECISIONS[precision])
     assert_same(predict_saved_bytes(TINY[name], 2, 21, **PRECISIONS[precision]).parts, kept, **PRECISIONS[precision])
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "autocast"])
-@pytest.mark.parametrize("name", ["gpt-2", "bert-base", "llama-3-8b", "gemma-3-4b"])
+@pytest.mark.parametrize(("name", "precision"), [("gpt-2", "bf16"), ("bert-base", "fp32"), ("gemma-3-4b", "autocast")])
 def test_checkpoints_keep_the_inputs_of_blocks(name: str, precision: str) -> None:
     config = TINY[name]
     kept = saved_by_model(config, 2, 21, recompute=True, **PRECISIONS[precision])
@@ -239,7 +242,7 @@ def varied(draw: st.DrawFn) -> TransformerConfig:
     form=st.sampled_from(["fused", "readable"]),
     autocast=st.booleans(),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 def test_random_models(config: TransformerConfig, batch: int, seq_len: int, form: Any, autocast: bool) -> None:
     assume(all(layer.attention.head_width(config.d_model) > 1 for layer in config.layers))
     kept = saved_by_model(config, batch, seq_len, form=form, autocast=autocast)
@@ -258,13 +261,12 @@ def test_layers_that_turn_alike_share_their_tables() -> None:
     assert predict_block_bytes(config, 2, 21).total == two - one + tables
 
 
-@pytest.mark.parametrize("heads", [4, 8])
-def test_the_sum_that_can_be_done_by_hand(heads: int) -> None:
+def test_the_sum_that_can_be_done_by_hand() -> None:
     """GPT-2's block in fp32: 16 numbers per feature and 1 per score, the weights. Statistics and mask are the rest.
 
     Attention, 6: input, q, k, v, the last product's input, the norm's. Feed-forward, 10: input, 4 and 4, the norm's.
     """
-    b, s, h = 2, 32, 64
+    b, s, h, heads = 2, 32, 64, 4
     layer = LayerConfig(AttentionConfig(heads), FeedForwardConfig(4 * h, "gelu", gated=False))
     config = TransformerConfig(53, h, (layer,), BlockConfig(LAYER_NORM))
     readable = predict_block_bytes(config, b, s, attention="readable").total

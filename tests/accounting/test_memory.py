@@ -9,7 +9,6 @@ from torch.optim import AdamW
 from lmcourse.accounting.activations import predict_block_bytes, predict_saved_bytes
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.memory import (
-    break_even_batch,
     inference_memory,
     largest_batch,
     largest_inference_batch,
@@ -135,19 +134,6 @@ def test_largest_batch_fits_and_the_next_does_not(activation_checkpointing: str,
             == whole
         )  # type: ignore[arg-type]
     assert largest_batch(config, 512, find_recipe(recipe), GB) == 0
-
-
-def test_break_even_batch_is_where_the_two_are_equal() -> None:
-    config = decoder("gpt-3")
-    batch = break_even_batch(config, 2048)
-    fp32, mixed = find_recipe("fp32"), find_recipe("mixed-fp32-gradients")
-    saved = [
-        training_memory(config, whole, 2048, fp32).total - training_memory(config, whole, 2048, mixed).total
-        for whole in (int(batch), int(batch) + 1)
-    ]
-    assert saved[0] < 0 < saved[1]
-    share = -saved[0] / (saved[1] - saved[0])
-    assert batch == pytest.approx(int(batch) + share, rel=1e-9)
 
 
 def test_refusal() -> None:

@@ -72,6 +72,7 @@ def predicted(config: TransformerConfig | EncoderDecoderConfig) -> dict[str, int
     return {part: size for part, size in count_parameters(config) if size}
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("entry", all_models(), ids=lambda entry: entry.name)
 def test_every_part_of_every_model_of_the_zoo(entry: Entry) -> None:
     model = build(entry.config)
@@ -79,13 +80,13 @@ def test_every_part_of_every_model_of_the_zoo(entry: Entry) -> None:
     assert count_parameters(entry.config).total == sum(parameter.numel() for parameter in model.parameters())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(config=transformers())
 def test_every_part_of_odd_models(config: TransformerConfig) -> None:
     assert predicted(config) == added_up(build(config))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(config=encoder_decoders())
 def test_every_part_of_odd_encoder_decoders(config: EncoderDecoderConfig) -> None:
     assert predicted(config) == added_up(build(config))
@@ -130,7 +131,7 @@ def test_matmul_parameters_are_those_of_linear_layers(name: str) -> None:
     assert matmul_parameters(config) == linear_weights(build(config))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(config=transformers())
 def test_matmul_parameters_of_odd_models(config: TransformerConfig) -> None:
     assert matmul_parameters(config) == linear_weights(build(config))

@@ -58,8 +58,9 @@ def checkpointed(config: TransformerConfig) -> int:
     return count_flops(partial(model, tokens), backward=True).total
 
 
-@pytest.mark.parametrize("config", architectures().values(), ids=architectures())
-def test_checkpointed_blocks_go_forward_twice(config: TransformerConfig) -> None:
+@pytest.mark.parametrize("name", ["gpt-2", "gemma-2-9b", "falcon-7b", "bert-base"])
+def test_checkpointed_blocks_go_forward_twice(name: str) -> None:
+    config = architectures()[name]
     with set_checkpoint_early_stop(False):
         counted = checkpointed(config)
     assert training_flops(config, 2, LENGTH, recompute="blocks").hardware.total == counted

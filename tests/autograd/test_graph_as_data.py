@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from lmcourse.autograd import EXAMPLES, Graph, Value, central_difference, example, graph_of, steps_of
+from lmcourse.autograd import EXAMPLES, Graph, Value, example, graph_of, steps_of
 
 
 def own_graph() -> Graph:
@@ -109,10 +109,3 @@ def test_steps_are_told_as_assignments() -> None:
 def test_an_unknown_example_is_named_with_those_there_are() -> None:
     with pytest.raises(ValueError, match="unknown graph 'lstm'; there are linear regression, fan-out"):
         example("lstm")
-
-
-@pytest.mark.parametrize("step", [0.5, 0.01])
-def test_central_differences_of_a_cube_are_off_by_the_step_squared(step: float) -> None:
-    x = torch.tensor([1.0, -2.0], dtype=torch.float64)
-    found = central_difference(lambda x: x**3, x, step)
-    torch.testing.assert_close(found, 3 * x**2 + step**2, rtol=1e-10, atol=0)

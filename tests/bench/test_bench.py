@@ -14,8 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting.accelerators import Accelerator
 from lmcourse.bench import bench as bench_module
-from lmcourse.bench.bench import Bench, bench
-from lmcourse.bench.steps import WARMUP, predict_training
+from lmcourse.bench.bench import WARMUP, Bench, bench, predict_training
 from lmcourse.cli import tables
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer

@@ -9,6 +9,8 @@ import pytest
 from tests.pretended_gpu.branches import asking_functions, branches, branching_notebooks
 from tests.pretended_gpu.notebooks import WORK
 
+pytestmark = pytest.mark.prove
+
 TAKES_CPU = 'os.environ["LMCOURSE_DEVICE"] = "cpu"'
 
 

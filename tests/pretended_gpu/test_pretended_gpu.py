@@ -25,6 +25,7 @@ Done = dict[str, dict[str, Any]]
 """What was seen of each piece of work, by its name."""
 
 pytestmark = [
+    pytest.mark.prove,
     pytest.mark.skipif(COMPILER is None or sys.platform != "linux", reason="takes a C++ compiler, on Linux"),
     pytest.mark.skipif(
         torch.version.cuda is not None, reason="only a build of torch for CPUs can be made to believe it"

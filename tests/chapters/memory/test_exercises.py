@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind, tensors_saved_by_block
+from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.chapters.memory import exercises
+from lmcourse.chapters.memory.block_tensors import tensors_saved_by_block
 from lmcourse.chapters.memory.exercises.parameters import gpt, llama
 from lmcourse.models.zoo import find_model
 from tests.accounting.test_activation_rules import MaskedBlock

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import reduce
 from random import Random
 
-from lmcourse.accounting.activation_rules import tensors_saved_by_block
+from lmcourse.chapters.memory.block_tensors import tensors_saved_by_block
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from lmcourse.accounting.activation_rules import BlockPart, tensors_saved_by_block
+from lmcourse.chapters.memory.block_tensors import BlockPart, tensors_saved_by_block
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.units import GIB, MIB
 

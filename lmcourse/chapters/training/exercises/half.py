@@ -10,8 +10,8 @@ import torch
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.numerics.formats import BF16, FP16
-from lmcourse.numerics.rounding import round_to
+from lmcourse.numerics.codes import round_to
+from lmcourse.numerics.float_formats import BF16, FP16
 
 
 def _reference(weight: float, updates: list[float], master: bool) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lmcourse.accounting.timing import SimulatedDevice, make_stopwatch
+from lmcourse.accounting.timing import make_stopwatch
+from lmcourse.chapters.gpu_timing.simulated_device import SimulatedDevice
 
 
 def test_the_cpu_is_held_up_by_the_launch_only_and_waits_when_told() -> None:
