@@ -12,18 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.counter import count_flops, counted_flops
 from lmcourse.accounting.flops import forward_flops, training_flops
+from lmcourse.accounting.parameters import matmul_parameters
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.entry import Entry
 from lmcourse.models.zoo.styles import RMS, gpt_like, llama_like
+from lmcourse.nn import attention as attention_module
 from lmcourse.nn.attention import Attention
+from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.position_bias import RelativePositionVectorsConfig
 from tests.accounting.built import on_cpu, on_meta
 from tests.accounting.random_models import LONGEST, encoder_decoders, transformers
@@ -86,7 +90,7 @@ def test_odd_models(config: TransformerConfig, batch: int, seq_len: int) -> None
     assert_counted(counted, config, batch, seq_len)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(config=encoder_decoders(), batch=BATCHES, seq_len=LENGTHS, source=LENGTHS)
 def test_odd_encoder_decoders(config: EncoderDecoderConfig, batch: int, seq_len: int, source: int) -> None:
     counted = count_flops(lambda: EncoderDecoder(config)(zeros(batch, source), zeros(batch, seq_len)), backward=True)
@@ -218,3 +222,76 @@ def test_what_cannot_be_is_refused_in_a_line(config: Any, arguments: dict[str, A
     with pytest.raises(ValueError, match=message) as refusal:
         forward_flops(config, **{"batch": 1, "seq_len": 1, **arguments})
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-7b", "llama-3-8b", "qwen3-0.6b"])
+def test_training_is_six_n_d_and_attention(name: str) -> None:
+    """6 · N · tokens + 12 · L · heads · d_head · T · tokens, exactly."""
+    config = find_model(name).decoder
+    attention, tokens = config.layers[0].attention, 3 * 128
+    wide = attention.heads * attention.head_width(config.d_model)
+    expected = 6 * matmul_parameters(config) * tokens + 12 * len(config.layers) * wide * 128 * tokens
+    assert training_flops(config, 3, 128).model.total == expected
+
+
+def flash(q: Tensor, k: Tensor, v: Tensor, visible: Any, bias: Any = None, *, causal: bool, **others: Any) -> Tensor:
+    """The operator that CUDA's flash attention is dispatched to."""
+    result: Tensor = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0]
+    return result
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2, 1])
+def test_fused_kernels_make_the_scores_again(kv_heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention_module, "attend_fused", flash)
+    config = llama_like(3, 64, 4, 96, vocab_size=53, context=64, kv_heads=kv_heads)
+    model, tokens = on_meta(config)
+    counted = count_flops(partial(model, tokens), backward=True)
+    predicted = training_flops(config, 2, LENGTH, recompute="attention")
+    assert counted["forward"] == predicted.forward.total
+    assert counted["backward"] == predicted.backward.total + predicted.recomputed.total
+    attention = predicted.forward["attention scores"] + predicted.forward["attention values"]
+    assert 2 * (2 * attention + predicted.recomputed.total) == 5 * attention
+
+
+def checkpointed(config: TransformerConfig) -> int:
+    model, tokens = on_cpu(config)
+    for block in model.blocks:
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+    return count_flops(partial(model, tokens), backward=True).total
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "gemma-2-9b", "falcon-7b", "bert-base"])
+def test_checkpointed_blocks_go_forward_twice(name: str) -> None:
+    config = architectures()[name]
+    with set_checkpoint_early_stop(False):
+        counted = checkpointed(config)
+    assert training_flops(config, 2, LENGTH, recompute="blocks").hardware.total == counted
+
+
+def test_torch_may_leave_out_a_blocks_last_product() -> None:
+    config = architectures()["llama-7b"]
+    last = sum(2 * 2 * LENGTH * layer.feed_forward.width * config.d_model for layer in config.layers)
+    assert training_flops(config, 2, LENGTH, recompute="blocks").hardware.total == checkpointed(config) + last
+
+
+def test_recomputing_blocks_takes_a_third_more() -> None:
+    """Inventory 14.18: HFU/MFU = 8/6, but for the head."""
+    step = training_flops(find_model("gpt-3").decoder, 1, 2048, recompute="blocks")
+    outside = step.model["head"]
+    assert 3 * (step.hardware.total - outside) == 4 * (step.model.total - outside)
+
+
+@pytest.mark.parametrize(("scale", "left_out"), [(True, 0), (False, 1)])
+def test_a_product_before_which_nothing_is_learned_has_one_gradient(scale: bool, left_out: int) -> None:
+    """A frozen embedding saves the first input gradient only if the norm behind it has no parameters either."""
+    config = llama_like(3, 64, 4, 96, vocab_size=53, context=64, norm=NormConfig("rms", scale=scale))
+    model, tokens = on_cpu(config)
+    model.embedding.requires_grad_(False)
+    counted = count_flops(partial(model, tokens), backward=True)
+    first = forward_flops(config, 2, LENGTH)["attention q, k, v"] // 3
+    assert counted["backward"] == training_flops(config, 2, LENGTH).backward.total - left_out * first
+
+
+def test_a_recomputation_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="there is no recomputation of 'all'"):
+        training_flops(find_model("nano").config, 1, 1, recompute="all")  # type: ignore[arg-type]

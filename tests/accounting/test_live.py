@@ -38,7 +38,7 @@ def test_what_was_counted_once_is_not_there_the_next_time() -> None:
     assert live_bytes(torch.exp, x) == live_bytes(torch.exp, x)
 
 
-def test_a_tensor_that_is_used_beside_the_arguments_is_not_counted_unless_it_is_returned() -> None:
+def test_a_tensor_beside_the_arguments_counts_only_if_returned() -> None:
     bias = torch.rand(1000)
     assert live_bytes(lambda x: x + bias, torch.rand(1000)).allocated == SIZE
 

@@ -128,7 +128,7 @@ def test_names_and_formats() -> None:
         find_recipe("fp31")
 
 
-def test_muon_keeps_one_number_per_weight_of_a_matrix_and_its_products_are_counted() -> None:
+def test_muon_keeps_one_number_per_weight_and_its_products_count() -> None:
     """The trainer's optimiser: its state, and the FLOPs of its step."""
     model = Transformer(CONFIG)
     optimizer = make_optimizer(model, TrainingConfig(1, 1, 8, optimizer="muon"), SINGLE_PROCESS)

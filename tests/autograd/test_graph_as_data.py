@@ -39,7 +39,7 @@ def test_the_graph_of_a_linear_regression() -> None:
     assert columns == [{"w₁", "x"}, {"w₀", "u"}, {"ŷ", "y"}, {"z"}, {"L"}]
 
 
-def test_nodes_without_a_name_are_numbered_and_constants_called_by_their_number() -> None:
+def test_unnamed_nodes_are_numbered_and_constants_show_their_number() -> None:
     graph = own_graph()
     assert [node.label for node in graph.nodes] == ["x", "k", "v₁", "h", "v₂", "v₃"]
     assert [node.formula for node in graph.nodes] == ["", "", "x × k", "tanh(v₁)", "h × h", "v₂ + x"]

@@ -110,7 +110,7 @@ def test_an_evaluation_waits_at_its_end_however_long_it_is(done: Done) -> None:
         assert done[name]["waits"] == 2, done[name]["where"]
 
 
-def test_the_trainer_waits_for_nothing_but_steps_evaluations_and_what_it_loads(done: Done) -> None:
+def test_the_trainer_waits_only_for_steps_evaluations_and_loading(done: Done) -> None:
     """Its batches come from pinned memory, while the program goes on."""
     waits = Counter[str]()
     for line, count in done["train and generate"]["where"].items():
