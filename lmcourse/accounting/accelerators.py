@@ -242,7 +242,7 @@ DRIVER_NAMES = {
     "Instinct MI250X": "mi250x-die",
     "Instinct MI300X": "mi300x",
 }
-"""What drivers call them, without the maker: "NVIDIA H100 PCIe", and "Tesla T4" in former days."""
+"""Names that drivers print, without the maker: "NVIDIA H100 PCIe", and "Tesla T4" in former days."""
 
 MEMORY_RATIO_RANGE = (0.88, 1.02)
 """A driver's memory as a share of what is sold: error correction takes up to an eighth of GDDR."""

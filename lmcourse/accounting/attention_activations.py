@@ -52,7 +52,7 @@ class Heads:
     owns_storage: bool = False
 
     def numbers(self, setting: ActivationSettings) -> int:
-        """How many numbers the tensor has, without what else is in its storage."""
+        """The number of elements of the tensor, without the rest of its storage."""
         return setting.tokens * self.count * self.d
 
     def new(self, setting: ActivationSettings, width: int, *, head_major: bool | None = None) -> Heads:
@@ -121,7 +121,7 @@ def record_learned_bias(saved: SavedTensorList, setting: ActivationSettings, pat
 
 
 class _Attention:
-    """What each operation of one attention layer keeps, recorded in `saved`; most methods return the output."""
+    """The rules for one attention layer: each method records what an operation keeps; most return its output."""
 
     def __init__(
         self, saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, config: AttentionConfig
@@ -226,7 +226,7 @@ class _Attention:
         return mixed
 
     def unfused(self, q: Heads, k: Heads, v: Heads) -> Heads:
-        """What PyTorch does where no fused kernel fits, in at least fp32: q and k are scaled by √scale each, so even
+        """PyTorch's way where no fused kernel fits, in at least fp32: q and k are scaled by √scale each, so even
         fp32 ones are copied."""
         setting, width = self.setting, max(q.storage.width, STATISTIC)
         shared = q.count != k.count

@@ -172,7 +172,7 @@ def count_pairs(pattern: AttentionPattern, seq_len: int, past: int = 0, pairs: P
 
 
 def num_key_slots(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
-    """How many keys attention is given for `seq_len` new tokens.
+    """Return the number of keys that attention is given for `seq_len` new tokens.
 
     Without a past, the new ones. With one, what `lmcourse.inference.cache` returns: every token, but of a layer with a
     window or chunk only its slots. To a single token it shows the slots in use, to several all of them, and the new
@@ -186,8 +186,8 @@ def num_key_slots(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int
 
 
 def _visible_keys(pattern: AttentionPattern, query: int, seq_len: int) -> int:
-    """How many keys the query at a position sees in a text of `seq_len` tokens: itself, earlier ones, and, if attention
-    is not causal, later ones."""
+    """Return the number of keys that the query at a position sees in a text of `seq_len` tokens: itself, earlier ones
+    and, if attention is not causal, later ones."""
     return _back(pattern, query) + (0 if pattern.causal else _ahead(pattern, query, seq_len))
 
 

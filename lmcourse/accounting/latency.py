@@ -62,7 +62,7 @@ class Operation:
         return max(self.flops / accelerator.peak(precision), self.moved / accelerator.bandwidth)
 
     def limit(self, accelerator: Accelerator, precision: Format) -> Limit:
-        """Whether arithmetic or memory takes longer."""
+        """Return what takes longer: arithmetic or memory."""
         return "arithmetic" if self.intensity > accelerator.ridge(precision) else "memory"
 
 

@@ -85,7 +85,7 @@ class ActivationSettings:
 
     @property
     def autocast(self) -> bool:
-        """Whether matrix products cast the stored parameters to another format."""
+        """True if matrix products cast the stored parameters to another format."""
         return self.param_bytes != self.matmul_bytes
 
 

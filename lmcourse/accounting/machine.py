@@ -25,14 +25,14 @@ MEASURED_FORMATS: Mapping[str, tuple[Format, ...]] = {
     "mps": ("fp32", "bf16", "fp16"),
     "cuda": ("fp32", "tf32", "bf16", "fp16"),
 }
-"""What is worth measuring. fp16 on a CPU is for storage."""
+"""Formats to measure. On a CPU, fp16 is for storage."""
 
 SIZES = {"cpu": (512, 1024, 2048), "mps": (1024, 2048, 4096), "cuda": (2048, 4096, 8192)}
 COPY_BYTES = {"cpu": 2**28, "mps": 2**28, "cuda": 2**30}
 """Large enough to miss the caches."""
 
 SECONDS, QUICK_SECONDS = 1.0, 0.1
-"""How long each measurement goes on."""
+"""Duration of each measurement."""
 
 
 def measure_machine(quick: bool = False, *, device: torch.device | str | None = None) -> Accelerator:
@@ -122,7 +122,7 @@ def _identity(device: torch.device) -> tuple[str, int]:
 
 
 def has_units(precision: Format, device: torch.device) -> bool:
-    """Whether a GPU has units for a format: bf16 and TF32 came with NVIDIA's Ampere; others do them in software."""
+    """Return True if the device has units for a format: bf16 and TF32 came with NVIDIA's Ampere, software before."""
     if device.type != "cuda" or precision not in ("bf16", "tf32") or torch.version.hip:
         return True
     return torch.cuda.get_device_capability(device) >= (8, 0)

@@ -89,7 +89,7 @@ def inference_memory(
 
 
 def largest_parameters(memory: int, recipe: Recipe) -> int:
-    """How many parameters fit into so many bytes, before any activation."""
+    """Return the number of parameters that fit into so many bytes, before any activation."""
     return int(memory / recipe.per_parameter)
 
 
@@ -122,7 +122,7 @@ def largest_inference_batch(
 
 
 def _largest_block(config: TransformerConfig, batch: int, seq_len: int, recipe: Recipe, attention: Form) -> int:
-    """What the backward pass of the block that keeps most holds."""
+    """Return the bytes that the backward pass of the largest block holds."""
     kinds = {layer: index for index, layer in enumerate(config.layers)}
     return max(
         predict_block_bytes(

@@ -104,7 +104,7 @@ class Cluster:
         return flops / self.rate * self.devices / HOUR
 
     def tokens(self, days: float, flops_per_token: float) -> float:
-        """How many tokens can be trained on in so many days."""
+        """Tokens that the cluster can train on in so many days."""
         return days * DAY * self.rate / flops_per_token
 
     def energy(self, flops: float) -> float:

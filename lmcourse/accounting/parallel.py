@@ -37,7 +37,7 @@ FIRST_ZERO_STAGE: dict[str, ZeroStage] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """How many devices share the work, by kind of parallelism.
+    """The number of devices that share the work, by kind of parallelism.
 
     Attributes:
         data, tensor, pipeline: devices per dimension; their product is the number of devices.
@@ -201,7 +201,7 @@ def pipeline_orders(stages: int, micro: int, schedule: str) -> list[list[str]]:
 
 
 def run_pipeline(orders: Sequence[Sequence[str]], forward: float = 1.0, backward: float = 2.0) -> list[PipelineTask]:
-    """When each pass happens, if each stage keeps to its order and nothing starts before what it needs is there.
+    """Return the time of each pass, if each stage keeps to its order and no pass starts before its inputs exist.
 
     A forward pass needs that of the stage before, a backward pass that of the stage behind (in the last stage the
     forward pass of its own).
@@ -235,7 +235,7 @@ def run_pipeline(orders: Sequence[Sequence[str]], forward: float = 1.0, backward
 
 
 def _ready(ends: dict[tuple[int, str], float], stage: int, name: str, last: int) -> float | None:
-    """When what a pass needs is there; None if that is not known yet."""
+    """Return the time at which the inputs of a pass exist; None if it is not known yet."""
     if name.startswith("F"):
         return 0.0 if stage == 0 else ends.get((stage - 1, name))
     own = ends.get((stage, f"F{name[1:]}"))

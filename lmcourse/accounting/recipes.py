@@ -48,7 +48,7 @@ class Recipe:
 
     @property
     def autocast(self) -> bool:
-        """Whether matrix products are computed in another precision than the weights have (torch.autocast)."""
+        """True if matrix products are computed in another precision than the weights have (torch.autocast)."""
         return self.weight_precision != self.matmul_precision
 
     @property
@@ -58,7 +58,7 @@ class Recipe:
 
     @property
     def trains(self) -> bool:
-        """Whether this is a recipe for training: it has gradients."""
+        """True if this is a recipe for training: it has gradients."""
         return self.gradients > 0
 
     def memory(self, parameters: int, *, matrices: int = 0) -> Breakdown[int]:

@@ -93,7 +93,7 @@ def saved_tensors(function: Callable[[], Any], *modules: nn.Module, without: Ite
 
 
 def storage_id(tensor: Tensor) -> int:
-    """What views of the same memory have in common, even where there is no memory."""
+    """Return a number that all views of the same memory share, even where there is no memory."""
     name: int = tensor.untyped_storage()._cdata
     return name
 

@@ -50,7 +50,7 @@ class Timing:
 
     @property
     def count(self) -> int:
-        """How many runs were timed."""
+        """The number of timed runs."""
         return len(self.seconds)
 
 

@@ -23,7 +23,7 @@ from lmcourse.models.config import TransformerConfig
 
 @dataclass(frozen=True)
 class Workload:
-    """What is to be costed: model, batch, sequence length, precision recipe, device layout.
+    """The work to account for: model, batch, sequence length, precision recipe, device layout.
 
     Attributes:
         config: the model.
@@ -49,7 +49,7 @@ class Workload:
 
     @property
     def writes(self) -> bool:
-        """Whether the model can write texts: no layer sees later tokens."""
+        """True if the model can write texts: no layer sees later tokens."""
         return all(layer.attention.pattern.causal for layer in self.config.layers)
 
 

@@ -1,4 +1,4 @@
-"""What each of a few known changes does to the speed of a training step on this machine.
+"""Measure what each of a few known changes does to the speed of a training step on this machine.
 
 The changes are tried one after the other. Each is timed in turns with the fastest step so far, and kept only if it is
 faster: a greedy search, so the result depends on the order.
@@ -25,7 +25,7 @@ FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.
 
 @dataclass(frozen=True)
 class StepSetup:
-    """How a training step is done; the defaults are the slow baseline.
+    """Settings of a training step; the defaults are the slow baseline.
 
     Attributes:
         batch: sequences per step.
@@ -67,7 +67,7 @@ class Speedup:
 
     @property
     def kept(self) -> bool:
-        """Whether the step became faster, so that the next change starts from it."""
+        """True if the step became faster, so that the next change starts from it."""
         return self.after > self.before
 
 

@@ -109,7 +109,7 @@ def values_between(low: float, high: float, format: FloatFormat) -> list[float]:
 
 
 def count_between(low: float, high: float, format: FloatFormat) -> int:
-    """How many values lie between the two roundings of `low` and `high`, without listing them."""
+    """Return the number of values between the two roundings of `low` and `high`, without listing them."""
     first, last = _positions(low, high, format)
     return last - first + 1
 
@@ -149,7 +149,7 @@ def _magnitude_code(magnitude: float, format: FloatFormat) -> int:
 
 
 def _position(code: int, format: FloatFormat) -> int:
-    """Where a finite value stands on the number line: how many codes from zero, with its sign."""
+    """Return the signed number of codes between zero and a finite value."""
     sign, _, _, kind = fields(code, format)
     if kind in ("nan", "infinity"):
         raise ValueError(f"code {code} of {format.name} is {kind}, which has no neighbours")

@@ -45,7 +45,7 @@ class FloatFormat:
 
     @property
     def bias(self) -> int:
-        """What is subtracted from the exponent field, so that it can express negative exponents."""
+        """The number subtracted from the exponent field, so that it can express negative exponents."""
         return (1 << (self.exponent_bits - 1)) - 1
 
     @property

@@ -18,7 +18,7 @@ from lmcourse.plots.style import alt_text, png
 _CSS_PIXELS_PER_INCH = 96
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]
-"""What Jupyter shows: the same thing by MIME type, and metadata."""
+"""A result for Jupyter: data by MIME type, and metadata."""
 
 
 def install(shell: InteractiveShell) -> None:

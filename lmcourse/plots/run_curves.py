@@ -17,7 +17,7 @@ SMOOTHING_STEPS = 50
 """Over how many steps the loss of a long run is averaged; of a short one, over a tenth of its steps."""
 
 _PANEL_HEIGHTS = (3.2, 1.2, 1.4)
-"""Of the panels, relative to each other: loss, learning rate, norm of the gradient."""
+"""Heights of the panels, relative to each other: loss, learning rate, norm of the gradient."""
 
 _MAX_MARKED_STEPS = 40
 """Steps of which each gets a point; of one step a line would show nothing."""
@@ -110,7 +110,7 @@ def _draw_norm(axes: Axes, records: Sequence[Record]) -> None:
 
 
 def _result(records: Sequence[Record], smooth: float, entropy: float | None) -> str:
-    """What the run came to, in a sentence without its full stop."""
+    """Return the result of the run, in a sentence without its full stop."""
     measured = _evaluated(records)
     value, name = (measured[-1]["validation_loss"], "Validation") if measured else (smooth, "Mean training")
     steps = (measured or records)[-1]["step"]
@@ -131,7 +131,7 @@ def _caption(entropy: float | None) -> str:
 
 
 def _anomalies(records: Sequence[Record]) -> str:
-    """How many steps were unusual, for the alt text."""
+    """Return the number of unusual steps, for the alt text."""
     names = {"spike": "Spikes of the gradient norm", "skipped": "Steps without an update"}
     counts = {text: sum(name in record for record in records) for name, text in names.items()}
     return "".join(f" {text}: {count}." for text, count in counts.items() if count)
@@ -146,7 +146,7 @@ def _tokens(records: Sequence[Record]) -> list[int]:
 
 
 def _style(records: Sequence[Record]) -> str:
-    """How a curve is drawn, as Matplotlib abbreviates it."""
+    """Return the style of a curve, as Matplotlib abbreviates it."""
     return ".-" if len(records) <= _MAX_MARKED_STEPS else "-"
 
 

@@ -40,7 +40,7 @@ class LiveFigure:
         return tuple(self._box.children)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> MimeBundle:
-        """What Jupyter shows: (data, metadata) with the widget view, `image/png` and `text/plain`."""
+        """Return (data, metadata) for Jupyter, with the widget view, `image/png` and `text/plain`."""
         view = self._box._repr_mimebundle_()[WIDGET_MIME]
         return {WIDGET_MIME: view, **self._still}, self._metadata
 

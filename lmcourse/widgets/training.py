@@ -21,13 +21,13 @@ from lmcourse.training.metrics import Record, running_mean
 from lmcourse.widgets.live import image_html
 
 ALT_TEXT = "Curves of a training run"
-"""What a terminal shows. Losses differ a little between machines, so they are in the picture's description only."""
+"""The text for a terminal. Losses differ a little between machines, so they are in the picture's description only."""
 
 WIDTH, HEIGHT, MARGIN = 640, 200, 16
-"""Of the sketch, in pixels; the margin has room for a line of text."""
+"""Size of the sketch in pixels; a line of text fits into the margin."""
 
 MAX_POINTS = 320
-"""Of the curve in the sketch, at most."""
+"""The most points of the curve in the sketch."""
 
 
 class LivePlot:
@@ -89,7 +89,7 @@ class LivePlot:
         return ALT_TEXT
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What Jupyter shows: (data, metadata) with the widget and, at the end, `image/png`."""
+        """Return (data, metadata) for Jupyter, with the widget and, at the end, `image/png`."""
         data, metadata = self._still
         return {**self.view._repr_mimebundle_(), **data, "text/plain": ALT_TEXT}, metadata
 
