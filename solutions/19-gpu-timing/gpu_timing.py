@@ -35,10 +35,10 @@ from lmcourse.accounting.latency import (
     matmul_intensity,
 )
 from lmcourse.accounting.mfu import throughput_mfu
+from lmcourse.accounting.timing import SimulatedDevice
 from lmcourse.bench.speedups import StepSetup, make_training_step, measure_speedups
 from lmcourse.chapters.gpu_timing import figures
 from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
-from lmcourse.chapters.gpu_timing.simulated_device import SimulatedDevice
 from lmcourse.device import best_device, cpu_name
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern

@@ -16,6 +16,7 @@ from lmcourse.accounting import machine
 from lmcourse.accounting.accelerators import find_accelerator, recognise
 from lmcourse.accounting.latency import Operation
 from lmcourse.accounting.mfu import mfu
+from lmcourse.accounting.timing import SimulatedDevice
 from lmcourse.chapters.gpu_timing.exercises import EXERCISES
 from lmcourse.chapters.gpu_timing.exercises.amdahl import free_norms
 from lmcourse.chapters.gpu_timing.exercises.copies import copy_bandwidth
@@ -27,7 +28,6 @@ from lmcourse.chapters.gpu_timing.exercises.roof import roofline
 from lmcourse.chapters.gpu_timing.exercises.stopwatch import time_it
 from lmcourse.chapters.gpu_timing.exercises.threshold import enough_tokens
 from lmcourse.chapters.gpu_timing.exercises.utilisation import PEAKS, mfu_of_step
-from lmcourse.chapters.gpu_timing.simulated_device import SimulatedDevice
 from lmcourse.course import find_chapter
 from lmcourse.exercises import Exercise
 from tests.course.chapters import source

@@ -10,14 +10,14 @@ from random import Random
 from lmcourse.exercises.cases import Case, script
 
 SCRIPT = """\
-from lmcourse.chapters.gpu_timing.simulated_device import SimulatedDevice
+from lmcourse.accounting.timing import SimulatedDevice
 device = SimulatedDevice({seconds}, launch={launch}{room})
 time_it(device.run, device.synchronise, device.clock{runs})
 device.runs
 """
 
 BUSY = """\
-from lmcourse.chapters.gpu_timing.simulated_device import SimulatedDevice
+from lmcourse.accounting.timing import SimulatedDevice
 device = SimulatedDevice([30.0, 2.0, 1.0, 3.0], launch=0.1)
 device.run()
 time_it(device.run, device.synchronise, device.clock, warmup=0, repeats=3)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmcourse.accounting.timing import make_stopwatch
-from lmcourse.chapters.gpu_timing.simulated_device import SimulatedDevice
+from lmcourse.accounting.timing import SimulatedDevice, make_stopwatch
 
 
 def test_the_cpu_is_held_up_by_the_launch_only_and_waits_when_told() -> None:
