@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from lmcourse.accounting.counter import counted_flops
 from lmcourse.cli import main
 from lmcourse.training.checkpoint_format import MODEL
 from lmcourse.training.command.trained_model import load_trained_model
-from tests.cli.tiny import FLAGS, STEPS, command, environment, losses, settings, typed, write_corpus
+from tests.cli.tiny import FLAGS, STEPS, command, environment, losses, settings, write_corpus
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +29,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(course: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def whole(one_thread: None, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """The folder of a run that was never stopped, and what it printed."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     often = ["--checkpoint-every", "3", "--evaluate-every", "4", "--keep-checkpoints", "9"]
-    run = typed(course, "train", "--corpus", corpus, "--out", folder, *FLAGS, *often, "--json")
-    assert run.returncode == 0, run.stderr
-    return folder, json.loads(run.stdout)
+    with redirect_stdout(StringIO()) as out:
+        assert main(["train", "--corpus", str(corpus), "--out", str(folder), *FLAGS, *often, "--json"]) == 0
+    return folder, json.loads(out.getvalue())
 
 
 def checkpoint(folder: Path, step: int) -> Path:
@@ -68,21 +70,21 @@ def test_a_run_leaves_what_docs_training_says(whole: tuple[Path, dict[str, Any]]
 
 
 def test_a_run_that_goes_on_equals_one_that_was_not_stopped(
-    course: Path, whole: tuple[Path, dict[str, Any]], tmp_path: Path
+    whole: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is killed after step 3: what came later is lost. `--out` alone says how it goes on."""
     folder, killed = whole[0], tmp_path / "killed"
     shutil.copytree(folder, killed)
     for step in (4, 6, STEPS):
         shutil.rmtree(checkpoint(killed, step))
-    run = typed(course, "train", "--resume", "--out", killed)
-    assert run.returncode == 0, run.stderr
-    assert "going on after step 3" in run.stdout
+    assert main(["train", "--resume", "--out", str(killed)]) == 0
+    assert "going on after step 3" in capsys.readouterr().out
     assert losses(killed) == losses(folder)
     weights = [(checkpoint(one, STEPS) / MODEL).read_bytes() for one in (folder, killed)]
     assert weights[0] == weights[1]
 
 
+@pytest.mark.prove
 def test_ctrl_c_saves_and_loses_nothing(
     course: Path, corpus: Path, one_thread: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,6 +114,7 @@ def test_ctrl_c_saves_and_loses_nothing(
     assert losses(stopped) == losses(straight)
 
 
+@pytest.mark.prove
 def test_module_takes_the_same_flags(course: Path, corpus: Path, tmp_path: Path) -> None:
     """`torchrun -m lmcourse.training` starts this."""
     words = ["--corpus", str(corpus), *FLAGS, "--out", str(tmp_path), "--steps", "0"]

@@ -11,6 +11,8 @@ from lmcourse.errors import CourseError
 from lmcourse.training.command.trained_model import load_trained_model
 from lmcourse.training.metrics import read_metrics
 
+pytestmark = pytest.mark.prove
+
 SETTINGS = {"preset": "nano", "tokenizer": "bytes", "batch": 2, "seq_len": 16, "checkpoint_every": 5}
 
 
