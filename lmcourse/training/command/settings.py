@@ -99,12 +99,12 @@ def parse(arguments: Sequence[str], program: str) -> Namespace:
         SystemExit: help was asked for; it is printed.
     """
     try:
-        options = make_parser(program).parse_args([_plain(argument) for argument in arguments])
-    except ArgumentError as error:
+        options = make_parser(program).parse_args(list(arguments))
+        options.given = check_settings({name: options.pop(name) for name in SETTINGS if name in options})
+    except (ArgumentError, ValueError) as error:
         raise CourseError(f"{_one_line(str(error))} ({program} --help)") from None
     for name in ("out", "config"):
         options[name] = None if options[name] is None else typed_path(options[name])
-    options.given = check_settings({name: options.pop(name) for name in SETTINGS if name in options})
     return options
 
 
@@ -140,6 +140,8 @@ def make_parser(program: str) -> ArgumentParser:
             kind = {"type": float, "nargs": 2, "metavar": "X"}
         else:
             kind = {"type": TYPES[name], "metavar": _metavar(TYPES[name])}
+            if int in (TYPES[name], *get_args(TYPES[name])):
+                kind["type"] |= float  # 1e6, which `check_settings` makes whole
         text = f"{meanings[name]} (default: {_default(name, field)})".replace("%", "%%")
         groups[owner].add_argument(f"--{name.replace('_', '-')}", default=SUPPRESS, help=text, **kind)
     return parser
@@ -158,9 +160,9 @@ def _default(name: str, field: Field[Any]) -> str:
         return DERIVED[name]
     values = [settings.get(name, field.default) for settings in RECIPES.values()]
     texts = [" ".join(map(str, value)) if isinstance(value, tuple) else str(value) for value in values]
-    return (
-        texts[0] if len({*texts}) == 1 else ", ".join(f"{text} in {r}" for text, r in zip(texts, RECIPES, strict=True))
-    )
+    if len({*texts}) == 1:
+        return texts[0]
+    return ", ".join(f"{text} in {recipe}" for text, recipe in zip(texts, RECIPES, strict=True))
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
@@ -199,21 +201,15 @@ def check_settings(values: Mapping[str, Any]) -> dict[str, Any]:
             nearest = get_close_matches(name, SETTINGS, n=1, cutoff=0.0)[0]
             raise ValueError(f"there is no setting {name!r}; the nearest is {nearest}")
         parser.add_argument(f"--{name}", type=TYPES[name])
+    whole = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
+    }
     try:
-        found = parser.parse_object({name: _plain(value) for name, value in values.items()})
+        found = parser.parse_object(whole)
     except ArgumentError as error:
         raise ValueError(_one_line(str(error), values)) from None
     checked: dict[str, Any] = vars(found)
     return checked
-
-
-def _plain(value: Any) -> Any:
-    """Write a whole number without an exponent or a decimal point, so that 1e6 is one; leave everything else."""
-    if isinstance(value, str):
-        flag, equals, text = value.rpartition("=")
-        exponent = re.fullmatch(r"\d+(\.\d+)?[eE]\+?\d+", text)
-        return f"{flag}{equals}{float(text):.0f}" if exponent and float(text).is_integer() else value
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _one_line(message: str, values: Mapping[str, Any] | None = None) -> str:

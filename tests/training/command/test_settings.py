@@ -114,13 +114,13 @@ def test_help_explains_every_setting_and_its_default(monkeypatch: pytest.MonkeyP
 
 def test_only_what_is_typed_is_given() -> None:
     assert parse(["--out", "x"], "train").given == {}
-    typed = ["--no-compile", "--grad-clip", "none", "--max-tokens", "1e6", "--batch=1E1", "--learning-rate", "1e-3"]
+    typed = ["--no-compile", "--grad-clip", "none", "--max-tokens", "1e6", "--batch=1E1", "--corpus", "1e3"]
     assert parse(typed, "train").given == {
         "compile": False,
         "grad_clip": None,
         "max_tokens": 10**6,
         "batch": 10,
-        "learning_rate": 1e-3,
+        "corpus": "1e3",
     }
 
 
@@ -190,7 +190,7 @@ def test_a_file_may_have_tables(name: str, tmp_path: Path) -> None:
         ("5", "'5' is no flag: name the setting that it belongs to (train --help)"),
         ("--grad-clip=much", "grad_clip must be a number or none, not 'much' (train --help)"),
         ("--steps inf", "steps must be a whole number, not 'inf' (train --help)"),
-        ("--steps 1.5", "steps must be a whole number, not '1.5' (train --help)"),
+        ("--steps 1.5", "steps must be a whole number, not 1.5 (train --help)"),
         ("--schedule cos", "schedule must be one of constant, cosine, wsd, not 'cos' (train --help)"),
         ("--betas 0.9", "argument --betas: expected 2 arguments (train --help)"),
         ("--betas 0.9 x", "betas must be 2 numbers, not 'x' (train --help)"),
