@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -50,6 +51,8 @@ def check_unused(folder: Path) -> None:
 def check_checkpoints(folder: Path) -> None:
     """Check that a run which is to resume still has its checkpoints: else its metrics would be lost with them.
 
+    A run that was stopped before its first checkpoint starts anew; its metrics are kept in metrics.jsonl.old.
+
     Raises:
         CourseError: `checkpoints/` cannot be read, or it is empty and metrics.jsonl has steps after a checkpoint.
     """
@@ -63,10 +66,14 @@ def check_checkpoints(folder: Path) -> None:
         found = False
     if found or not metrics.exists():
         return
-    every = load_run(folder).training.checkpoint_every
-    for record in read_metrics(metrics)[:-1]:  # a run may be killed between its last line and the checkpoint
-        if record.get("validation_loss") is not None or (every and record["step"] % every == 0):
+    training, records = load_run(folder).training, read_metrics(metrics)
+    every = training.checkpoint_every or training.steps
+    for record in records:
+        due = record.get("validation_loss") is not None or record["step"] % every == 0
+        # A run may be killed between its last line and the checkpoint.
+        if due and (record is not records[-1] or record["step"] == training.steps):
             raise CourseError(f"{path} has no checkpoint, but {metrics} says that step {record['step']} had: {restore}")
+    shutil.copyfile(metrics, metrics.with_name(f"{METRICS}.old"))
 
 
 def save_run(run: RunConfig, folder: Path) -> None:

@@ -13,7 +13,7 @@ import signal
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -156,7 +156,8 @@ def removed_unless_begun(folder: Path) -> Iterator[None]:
         metrics = folder / METRICS
         if not (folder / CHECKPOINTS).exists() and not (metrics.exists() and metrics.stat().st_size):
             for name in (TOKENIZER, TRAINING, VALIDATION, SETTINGS_FILE, METRICS):
-                (folder / name).unlink(missing_ok=True)
+                with suppress(OSError):  # Windows removes no file that is open
+                    (folder / name).unlink()
 
 
 def make_trainer(run: RunConfig, folder: Path, callbacks: Sequence[Callback], device: torch.device) -> Trainer:

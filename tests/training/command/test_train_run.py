@@ -190,20 +190,34 @@ def test_a_run_that_ends_before_its_first_step_leaves_nothing(corpus: Path, tmp_
     assert train(run(corpus), folder).step == 4
 
 
-@pytest.mark.parametrize("lost", ["empty", "dangling"])
+@pytest.mark.parametrize("lost", ["empty", "dangling", "never any but the last"])
 def test_a_run_does_not_resume_without_its_checkpoints(lost: str, corpus: Path, tmp_path: Path) -> None:
     """As when the disk with the checkpoints is not mounted. Its metrics stay."""
-    folder, chosen = tmp_path / "run", run(corpus, training=replace(TRAINING, checkpoint_every=2))
+    every = None if lost.startswith("never") else 2
+    folder, chosen = tmp_path / "run", run(corpus, training=replace(TRAINING, checkpoint_every=every), held_out=0.0)
     train(chosen, folder)
     shutil.rmtree(folder / "checkpoints")
     if lost == "empty":
         (folder / "checkpoints").mkdir()
-    else:
+    elif lost == "dangling":
         (folder / "checkpoints").symlink_to(tmp_path / "nowhere")
     before = (folder / "metrics.jsonl").read_bytes()
     with pytest.raises(CourseError, match=r"checkpoints (has no checkpoint|cannot be read).*mount or restore it"):
         train(chosen, folder, resume=True)
     assert (folder / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_run_stopped_before_its_first_checkpoint_starts_anew(corpus: Path, tmp_path: Path) -> None:
+    def stop(record: Record) -> None:
+        if record["step"] == 3:
+            raise KeyboardInterrupt
+
+    folder, chosen = tmp_path / "run", run(corpus, held_out=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        train(chosen, folder, callbacks=[stop])
+    before = (folder / "metrics.jsonl").read_bytes()
+    assert train(chosen, folder, resume=True).step == 4
+    assert (folder / "metrics.jsonl.old").read_bytes() == before
 
 
 # A session
