@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmcourse import course
-from lmcourse.authoring.headings import title_of, written_minutes
-from lmcourse.authoring.source import MARKER, read_source
+from lmcourse.authoring.source import MARKER, Source, read_source
 from lmcourse.course import Chapter, FolderChapter, find_chapter, unknown_chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import BESIDE
 from lmcourse.exercises.released import RELEASED
+
+TITLE = re.compile(r"^# +(.+?)\s*$", re.MULTILINE)
+TOTALS = re.compile(r"^\*\*(\d+) min · \d+ exercises? · \d+ points?\*\*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -86,3 +89,15 @@ def _has_cells(file: Path) -> bool:
         return any(MARKER.fullmatch(line) for line in file.read_text(encoding="utf-8").split("\n"))
     except (OSError, UnicodeDecodeError):
         return False
+
+
+def written_minutes(source: Source) -> int:
+    """The minutes of a notebook, as its first cell has them; 0 if it has none."""
+    written = TOTALS.search(source.cells[0].text) if source.cells else None
+    return int(written[1]) if written else 0
+
+
+def title_of(source: Source) -> str:
+    """The first heading of a notebook; nothing if there is none."""
+    texts = (cell.text for cell in source.cells if cell.kind == "markdown")
+    return next((found[1] for text in texts if (found := TITLE.search(text))), "")

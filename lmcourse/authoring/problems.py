@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.authoring.headings import with_totals, wrong_headings
+from lmcourse.authoring.folders import TOTALS, ChapterFiles
 from lmcourse.authoring.needed_cells import Code
-from lmcourse.authoring.regions import HIDDEN, RUBRIC, SOLUTION, find_regions, student_text
-from lmcourse.authoring.source import Mistake, Source, SourceCell, read_source
+from lmcourse.authoring.source import HIDDEN, RUBRIC, SOLUTION, Mistake, Source, SourceCell, read_source, student_text
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
-from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.exercise import Exercise, plural
 from lmcourse.exercises.registry import exercises_of
 
 Exercises = Mapping[str, Exercise]
@@ -94,21 +93,13 @@ def _malformed(cell: SourceCell) -> Mistakes:
     if cell.kind == "markdown" and (cell.exercise or cell.check):
         found.append((cell.line, "an exercise and its check are cells of code, not of Markdown"))
     if cell.kind == "code":
-        found += _syntax(cell)
+        found += cell.syntax
     return found
-
-
-def _syntax(cell: SourceCell) -> Mistakes:
-    try:
-        ast.parse(cell.text)
-    except SyntaxError as error:
-        return [(cell.line_of((error.lineno or 1) - 1), f"syntax error: {error.msg}")]
-    return []
 
 
 def _markers(cell: SourceCell) -> Mistakes:
     """Markers that are unbalanced, misspelled, or in a cell that may not have them."""
-    regions, wrong = find_regions(cell.text)
+    regions, wrong = cell.marked
     found = [(cell.line_of(number), message) for number, message in wrong]
     for region in regions:
         line = cell.line_of(region.first)
@@ -122,7 +113,7 @@ def _markers(cell: SourceCell) -> Mistakes:
 def _task(cell: SourceCell) -> Mistakes:
     """A question that is graded by hand, without what grading by hand needs."""
     points = str(cell.options.get("points", ""))
-    rubric = any(region.kind == RUBRIC for region in find_regions(cell.text)[0])
+    rubric = any(region.kind == RUBRIC for region in cell.marked[0])
     if not cell.task:
         return [(cell.line, 'points and a mark scheme belong to a task: give the cell task="..."')] * (
             bool(points) or rubric
@@ -148,9 +139,9 @@ def _unknown_names(cell: SourceCell, exercises: Exercises) -> Mistakes:
 
 def _exercise_cell(cell: SourceCell) -> Mistakes:
     """An exercise without a solution, or that leaves a student nothing to start from."""
-    if not any(region.kind == SOLUTION for region in find_regions(cell.text)[0]):
+    if not any(region.kind == SOLUTION for region in cell.marked[0]):
         return [(cell.line, f"exercise {cell.exercise!r} has no ### BEGIN SOLUTION region")]
-    if not _syntax(cell) and not _defines(student_text(cell.text), str(cell.exercise)):
+    if not cell.syntax and not _defines(student_text(cell.text), str(cell.exercise)):
         return [(cell.line, f"the solution region leaves no stub: `{cell.exercise}` must be defined outside it")]
     return []
 
@@ -220,7 +211,7 @@ def _left_out(source: Source, exercises: Exercises) -> Mistakes:
     asked = {cell.exercise for cell in source.cells}
     defined: set[str] = set()
     for cell in source.cells:
-        if cell.kind != "code" or _syntax(cell):
+        if cell.kind != "code" or cell.syntax:
             continue
         code = Code(cell.text)
         exercise = exercises.get(str(cell.exercise))
@@ -231,3 +222,53 @@ def _left_out(source: Source, exercises: Exercises) -> Mistakes:
         ]
         defined |= code.bound
     return found
+
+
+HEADING = re.compile(r"^### Exercise \d+ · .+?\((\d+ points? · \d+ min · ●+)\)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Heading:
+    """An exercise's heading: its line in the file, and the points, minutes and difficulty that it gives."""
+
+    line: int
+    summary: str
+
+
+def wrong_headings(source: Source, exercises: Mapping[str, Exercise]) -> list[Mistake]:
+    """Headings whose points, minutes or difficulty are not those of the exercise below them."""
+    found: list[Mistake] = []
+    above: list[Heading] = []
+    for cell in source.cells:
+        above += _headings(cell)
+        if not cell.exercise or cell.exercise not in exercises:
+            continue
+        summary = exercises[cell.exercise].summary
+        found += _orphans(above[:-1])
+        if above and above[-1].summary != summary:
+            said = f"the heading says ({above[-1].summary}), the exercise ({summary})"
+            found.append((above[-1].line, f"points that disagree: {said}"))
+        above = []
+    return found + _orphans(above)
+
+
+def _headings(cell: SourceCell) -> list[Heading]:
+    return [
+        Heading(cell.line_of(cell.text.count("\n", 0, match.start())), match[1])
+        for match in (HEADING.finditer(cell.text) if cell.kind == "markdown" else ())
+    ]
+
+
+def _orphans(headings: Sequence[Heading]) -> list[Mistake]:
+    return [(heading.line, "the heading of an exercise without its cell") for heading in headings]
+
+
+def with_totals(source: Source, exercises: Sequence[Exercise]) -> Source:
+    """Return the source with its exercises counted in the first cell, where it has a line with the totals."""
+    if not source.cells:
+        return source
+    points, count = sum(exercise.points for exercise in exercises), len(exercises)
+    counted = f"{count} {plural('exercise', count)} · {points} {plural('point', points)}"
+    first, *rest = source.cells
+    text = TOTALS.sub(rf"**\1 min · {counted}**", first.text, count=1)
+    return replace(source, cells=(replace(first, text=text), *rest))

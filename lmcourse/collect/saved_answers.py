@@ -101,7 +101,7 @@ def judge(
 
 def _started(notebook: Notebook, printed: Notebook) -> bool:
     """Return True if a cell for an answer differs from the released one."""
-    from lmcourse.authoring.regions import student_text
+    from lmcourse.authoring.source import student_text
 
     stubs = {name: student_text(printed.cells[place]).strip() for name, place in printed.places.items()}
     return any(notebook.cells[place].strip() != stubs.get(name) for name, place in notebook.places.items())

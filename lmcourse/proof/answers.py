@@ -14,8 +14,7 @@ from types import CodeType
 from typing import Any
 
 from lmcourse.authoring.problems import read_sources
-from lmcourse.authoring.regions import student_text
-from lmcourse.authoring.source import Source
+from lmcourse.authoring.source import Source, student_text
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.exercises.exercise import Answer, Exercise, Variant

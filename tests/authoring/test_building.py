@@ -17,6 +17,8 @@ from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.errors import CourseError
 from tests.authoring.tiny import SOURCE, TINY, line_of, write_source
 
+pytestmark = pytest.mark.prove
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SECOND = type(TINY)("99-second", TINY.title, TINY.minutes, TINY.part)
 

@@ -14,6 +14,8 @@ from lmcourse.authoring.document import dumps, load_notebook
 from lmcourse.authoring.folders import ChapterFiles
 from tests.authoring.tiny import SOURCE, TINY, write_source
 
+pytestmark = pytest.mark.prove
+
 SOLUTION = "solutions/98-tiny/tiny.ipynb"
 RELEASE = "notebooks/98-tiny/tiny.ipynb"
 STALE = "is not what tiny.py builds: run `lmcourse build 98`"

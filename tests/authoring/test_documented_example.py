@@ -22,6 +22,8 @@ from lmcourse.proof.answers import answer_cells
 from lmcourse.proof.prove import prove
 from tests.authoring.tiny import write_source
 
+pytestmark = pytest.mark.prove
+
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "authoring.md").read_text(encoding="utf-8")
 (LINE,) = re.findall(r"^```console\n(.*?)^```", TEXT, re.M | re.S)
 EXERCISES, FIGURES, SOURCE, *_ = re.findall(r"^```python\n(.*?)^```", TEXT, re.M | re.S)

@@ -16,6 +16,8 @@ from lmcourse.authoring.execute import WIDGET_MIME, execute
 from lmcourse.errors import CourseError
 from tests.authoring.tiny import TINY, source_of
 
+pytestmark = pytest.mark.prove
+
 
 def run(cells: Sequence[str], folder: Path) -> NotebookNode:
     """A notebook of these cells, executed. Each starts at line 1 + 3 · its place."""

@@ -15,6 +15,8 @@ from lmcourse.exercises.exercise import Exercise
 from tests.authoring import tiny
 from tests.authoring.tiny import SOURCE, TINY, source_of, write_source
 
+pytestmark = pytest.mark.prove
+
 FIRST, SECOND = SOURCE.index("# %% [markdown]\n# ### Exercise 1"), SOURCE.index("# %% [markdown]\n# ### Exercise 2")
 LAST = SOURCE.index('# %% tags=["hide-input"]')
 WITHOUT_DOUBLE = SOURCE[:FIRST] + SOURCE[SECOND:LAST]

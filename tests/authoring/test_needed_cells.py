@@ -59,6 +59,7 @@ def test_which_cells_are_skipped(name: str) -> None:
     assert skipped(cells) == wanted
 
 
+@pytest.mark.prove
 def test_marks_reach_both_notebooks(tmp_path: Path) -> None:
     text = SOURCE.replace("    return x + x", "    return math.fsum([x, x])").replace(
         "# %% [markdown]\n# ### Exercise 1", "# %%\nn = 3\nprint(n)\n\n# %% [markdown]\n# ### Exercise 1"

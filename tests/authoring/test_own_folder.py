@@ -22,6 +22,8 @@ from lmcourse.exercises.registry import exercises_beside, exercises_of
 from lmcourse.exercises.released import read_released
 from lmcourse.exercises.values import same
 
+pytestmark = pytest.mark.prove
+
 CONFIG = """\
 from pathlib import Path
 from lmcourse.grading.config import configure

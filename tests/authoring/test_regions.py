@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from lmcourse.authoring.regions import HIDDEN, SOLUTION, Region, find_regions, student_text
+from lmcourse.authoring.source import HIDDEN, SOLUTION, Region, find_regions, student_text
 from lmcourse.grading.stubs import STUB
 
 TWO = """def f():

@@ -17,6 +17,8 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.stubs import STUB
 from tests.authoring.tiny import SOURCE, TINY, source_of
 
+pytestmark = pytest.mark.prove
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

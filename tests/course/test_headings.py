@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from lmcourse.authoring.headings import HEADING, TOTALS, with_totals
-from lmcourse.authoring.problems import exercises_in
+from lmcourse.authoring.folders import TOTALS
+from lmcourse.authoring.problems import HEADING, exercises_in, with_totals
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import WRITTEN, prose, source

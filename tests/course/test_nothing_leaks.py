@@ -15,8 +15,8 @@ import nbformat
 import pytest
 
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.authoring.regions import SOLUTION, find_regions
 from lmcourse.authoring.release import SOLUTION_MARKS
+from lmcourse.authoring.source import SOLUTION, find_regions
 from lmcourse.course import Chapter
 from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN, source

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from jupyter_client.manager import start_new_kernel
 
+pytestmark = pytest.mark.prove
+
 SETUP = """
 import math, torch
 from lmcourse.notebook import check, explore, hint, predict, start

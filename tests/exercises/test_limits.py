@@ -20,6 +20,8 @@ from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.outcome import run_case
 
+pytestmark = pytest.mark.prove
+
 CASE = case("one", 1.0)
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process limit its own memory")
 

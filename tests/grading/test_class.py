@@ -13,7 +13,7 @@ from lmcourse.exercises.registry import exercises_of
 from tests.grading.conftest import Course, make_course, needs_bubblewrap
 from tests.grading.learners import ASSIGNMENT, WRONG, Learner
 
-pytestmark = [needs_bubblewrap, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(3600)]
 
 POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(find_chapter(ASSIGNMENT))}
 HALF = dict([*POINTS.items()][:6])

@@ -12,6 +12,8 @@ from traitlets.config import Config
 
 from lmcourse.grading.config import configure
 
+pytestmark = pytest.mark.prove
+
 
 def test_nbgrader_finds_alembic_without_an_active_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

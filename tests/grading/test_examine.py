@@ -14,7 +14,7 @@ from lmcourse.grading.examine import Examination, Submitted, examine
 from lmcourse.grading.process import Settings
 from tests.grading.conftest import needs_bubblewrap
 
-pytestmark = [needs_bubblewrap, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(1500)]
 
 IMPORTS = "import math\nimport torch\nfrom torch import Tensor"
 

@@ -6,9 +6,13 @@ import csv
 import shutil
 from pathlib import Path
 
+import pytest
+
 from lmcourse.grading.config import nbgrader_configuration
 from tests.grading.conftest import Course
 from tests.grading.learners import REPOSITORY
+
+pytestmark = pytest.mark.prove
 
 
 def test_term_table_has_a_row_per_learner_and_a_total(tmp_path: Path) -> None:

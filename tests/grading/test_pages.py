@@ -21,6 +21,8 @@ from lmcourse.grading.pages import CleanForDisplay, FeedbackExporter
 from lmcourse.report import REPORT_MIME, CaseResult, Report, check_id
 from tests.grading.tiny_course import ASSIGNMENT, NAME, POINTS, Course
 
+pytestmark = pytest.mark.prove
+
 DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 ATTACKS = (

@@ -12,7 +12,7 @@ import pytest
 from tests.grading.conftest import Course, needs_bubblewrap
 from tests.grading.learners import NAME, Learner
 
-pytestmark = [needs_bubblewrap, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(1500)]
 
 
 def table(path: Path) -> list[dict[str, str]]:

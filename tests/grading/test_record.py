@@ -11,7 +11,7 @@ import pytest
 from tests.grading.conftest import Course, make_course, needs_bubblewrap
 from tests.grading.learners import ASSIGNMENT, NAME, Learner
 
-pytestmark = [needs_bubblewrap, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(2400)]
 
 
 def graded_at(course: Course) -> dict[str, int]:

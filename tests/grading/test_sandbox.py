@@ -19,7 +19,7 @@ from lmcourse.grading.sandbox import PACKAGE, Sandbox, choose_isolation
 from tests.grading.conftest import needs_bubblewrap
 from tests.grading.learners import REPOSITORY
 
-pytestmark = needs_bubblewrap
+pytestmark = [pytest.mark.prove, needs_bubblewrap]
 
 SECRET = "planted secret"
 

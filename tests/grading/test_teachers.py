@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from lmcourse.grading.notebooks import new_code_cell, new_markdown_cell, new_notebook
 from tests.grading.conftest import Course, needs_bubblewrap
 
-pytestmark = [needs_bubblewrap, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(2400)]
 
 CONFIG = """
 from pathlib import Path
