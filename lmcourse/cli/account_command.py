@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from rich import box
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -27,6 +26,7 @@ from lmcourse.accounting.workload import (
     estimate_performance,
     estimate_training_run,
 )
+from lmcourse.cli.tables import new_table
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
@@ -167,19 +167,25 @@ def _heading(found: Budget) -> str:
     return "\n".join(lines)
 
 
-def _parameters(parts: Breakdown[int], multiplied: int) -> Table:
-    table = _table("parameters", "", "share")
+def _parts(title: str, parts: Breakdown[int], show: Callable[[int], str]) -> Table:
+    """A table of a total's parts and their shares."""
+    table = new_table(title, right=("", "share"))
     for part, size in parts:
-        table.add_row(part, f"{size:,}", f"{size / parts.total:.1%}")
+        table.add_row(part, show(size), f"{size / parts.total:.1%}")
     table.add_section()
-    table.add_row("total", f"{parts.total:,}", "")
+    table.add_row("total", show(parts.total), "")
+    return table
+
+
+def _parameters(parts: Breakdown[int], multiplied: int) -> Table:
+    table = _parts("parameters", parts, "{:,}".format)
     table.add_row("that multiply every token", f"{multiplied:,}", f"{multiplied / parts.total:.1%}")
     return table
 
 
 def _flops(found: Budget) -> Table:
     flops = found.account.flops
-    table = _table("FLOPs per step", "forward", "backward", "recomputed")
+    table = new_table("FLOPs per step", right=("forward", "backward", "recomputed"))
     for part, size in flops.forward:
         again = flops.recomputed.parts.get(part)
         table.add_row(part, si(size), si(flops.backward[part]), "" if again is None else si(again))
@@ -194,21 +200,17 @@ def _flops(found: Budget) -> Table:
 
 
 def _memory(title: str, parts: Breakdown[int], found: Budget, most: int | None) -> Table:
-    table = _table(f"memory {title}", "", "share")
-    for part, size in parts:
-        table.add_row(part, gib(size), f"{size / parts.total:.1%}")
-    table.add_section()
-    table.add_row("total", gib(parts.total), "")
+    table = _parts(f"memory {title}", parts, gib)
     if found.accelerator is not None:
-        room = found.accelerator.memory
-        fits = "[green]✓ fits[/]" if parts.total <= room else "[red]✗ does not fit[/]"
-        table.add_row(f"of {gib(room)}", fits, f"{parts.total / room:.0%}")
+        memory = found.accelerator.memory
+        fits = "[green]✓ fits[/]" if parts.total <= memory else "[red]✗ does not fit[/]"
+        table.add_row(f"of {gib(memory)}", fits, f"{parts.total / memory:.0%}")
         table.add_row("largest batch that fits", f"{most:,}" if most else "none", "")
     return table
 
 
 def _cache(parts: Breakdown[int], batch: int) -> Table:
-    table = _table("KV cache", "all texts", "one text")
+    table = new_table("KV cache", right=("all texts", "one text"))
     for kind, size in parts:
         table.add_row(f"layers: {kind}", gib(size), gib(size / batch))
     if len(parts.parts) > 1:
@@ -218,7 +220,7 @@ def _cache(parts: Breakdown[int], batch: int) -> Table:
 
 
 def _seconds(title: str, one: RooflineTiming, batch: int) -> Table:
-    table = _table(f"time at best: {title}", "ms", "limited by")
+    table = new_table(f"time at best: {title}", right=("ms", "limited by"))
     for group, seconds in one.seconds:
         table.add_row(group, f"{1000 * seconds:,.3f}", one.limits.get(group, "network"))
     table.add_section()
@@ -230,7 +232,7 @@ def _seconds(title: str, one: RooflineTiming, batch: int) -> Table:
 def _run(found: Budget) -> Table:
     run = found.run
     assert run is not None
-    table = _table(f"training on {si(run.tokens)} tokens at MFU {found.mfu:g}", "")
+    table = new_table(f"training on {si(run.tokens)} tokens at MFU {found.mfu:g}", right=("",))
     table.add_row("model FLOPs", f"{run.flops:.3g}")
     table.add_row("days", f"{run.days:,.1f}")
     table.add_row("GPU-hours", f"{run.device_hours:,.0f}")
@@ -253,11 +255,3 @@ def gib(size: float) -> str:
         if size >= 2**power:
             return f"{size / 2**power:,.2f} {unit}"
     return f"{size / 2**10:,.2f} KiB"
-
-
-def _table(first: str, *right: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    table.add_column(first)
-    for name in right:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table

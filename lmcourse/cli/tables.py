@@ -38,7 +38,7 @@ def show(*parts: RenderableType) -> None:
 
 def course(chapters: Sequence[dict[str, Any]]) -> RenderableType:
     """The map of the course; a dash stands where the notebook is not built yet."""
-    table = _table("notebook", right=("min", "exercises", "points"))
+    table = new_table("notebook", right=("min", "exercises", "points"))
     for part, rows in groupby(chapters, key=lambda row: row["part"]):
         table.add_section()
         table.add_row(f"[bold]{part}[/]")
@@ -61,7 +61,7 @@ def progress(found: Progress) -> RenderableType:
 def _notebook(notebook: NotebookProgress) -> RenderableType:
     if notebook.problem:
         return f"[red]{escape(notebook.problem)}[/]"
-    table = _table("", notebook.chapter.id, right=(_points(notebook.points, notebook.max_points),))
+    table = new_table("", notebook.chapter.id, right=(_points(notebook.points, notebook.max_points),))
     for exercise in notebook.exercises:
         earned = f"{exercise.points:g}" if exercise.started else "–"
         table.add_row(MARKS[exercise.state], exercise.name, f"{earned} / {exercise.max_points:g}")
@@ -70,7 +70,7 @@ def _notebook(notebook: NotebookProgress) -> RenderableType:
 
 def collected(found: Collected) -> RenderableType:
     """The exercises of a collection: how each answer is judged, and whose function the package has."""
-    table = _table("notebook", "exercise", "your answer", "in the package", "why")
+    table = new_table("notebook", "exercise", "your answer", "in the package", "why")
     for number, rows in groupby(found.rows, key=lambda row: row.notebook):
         for row in rows:
             colour = {"yours": "green", "lent": "yellow"}.get(row.package, "dim")
@@ -85,7 +85,7 @@ def collected(found: Collected) -> RenderableType:
 def result(graded: SubmissionResult) -> RenderableType:
     """One submission: points per exercise, and why."""
     title = f"{escape(graded.student)} · {escape(graded.assignment) or 'no notebook of this course'}"
-    table = _table(title, right=(_points(graded.score, graded.max_score),))
+    table = new_table(title, right=(_points(graded.score, graded.max_score),))
     _fold(table, 0)
     for name, points in graded.exercises.items():
         table.add_row(escape(name), f"{points:g}")
@@ -94,7 +94,7 @@ def result(graded: SubmissionResult) -> RenderableType:
 
 def results(graded: Sequence[SubmissionResult]) -> RenderableType:
     """Many submissions: a line each."""
-    table = _table("student", "assignment", right=("points",))
+    table = new_table("student", "assignment", right=("points",))
     _fold(table, MAX_STUDENT_WIDTH)
     table.add_column("why")
     for one in graded:
@@ -105,7 +105,7 @@ def results(graded: Sequence[SubmissionResult]) -> RenderableType:
 
 def people(found: Sequence[Person], grades: Mapping[str, str]) -> RenderableType:
     """The people in a download: names in the gradebook and on the platform, their files, and the platform's grades."""
-    table = _table("student", f"in {found[0].platform}", right=("grade",) if grades else ())
+    table = new_table("student", f"in {found[0].platform}", right=("grade",) if grades else ())
     table.add_column("handed in")
     for one in found:
         files = ", ".join(_name(path.name) for path in one.files) + (" [yellow](late)[/]" if one.late else "")
@@ -120,7 +120,7 @@ def _name(text: str) -> str:
 
 def matrix(proof: Matrix) -> RenderableType:
     """Exercise × misconception: what it earned in the notebook and in the grade, and whether it was caught."""
-    table = _table("exercise", "wrong answer", right=("public", "grade"))
+    table = new_table("exercise", "wrong answer", right=("public", "grade"))
     table.add_column("")
     exercise = ""
     for row in proof.rows:
@@ -170,13 +170,13 @@ def verdict(proof: Matrix) -> str:
 
 def bench(found: Bench) -> RenderableType:
     """Measured peaks of this machine, and the share of them that a model reaches."""
-    machine = _table(found.machine.title, right=("measured", "of the data sheet"))
+    machine = new_table(found.machine.title, right=("measured", "of the data sheet"))
     for precision, peak in found.machine.peaks.items():
         share = found.peak_shares.get(precision)
         machine.add_row(f"{precision} products", f"{peak / 1e9:,.0f} GFLOP/s", "–" if share is None else f"{share:.0%}")
     machine.add_row("copy, read and write", f"{found.machine.bandwidth / 1e9:,.1f} GB/s", "–")
     model = f"{found.model}, {found.batch} × {found.seq_len} tokens, {found.precision}"
-    steps = _table(model, right=("predicted", "measured", "tokens/s"))
+    steps = new_table(model, right=("predicted", "measured", "tokens/s"))
     for name, work in (("training step", found.training), ("decoding step", found.decoding)):
         times = (f"{seconds * 1e3:,.1f} ms" for seconds in (work.predicted, work.measured.median))
         steps.add_row(name, *times, f"{work.tokens_per_second:,.0f}")
@@ -192,7 +192,8 @@ def _all_or(good: str, bad: str, names: Sequence[str]) -> str:
     return f"[red]✗ {bad}: {', '.join(names)}.[/]" if names else f"[green]✓[/] {good}."
 
 
-def _table(*left: str, right: Sequence[str] = ()) -> Table:
+def new_table(*left: str, right: Sequence[str] = ()) -> Table:
+    """An empty table with these columns, aligned left and right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in left:
         table.add_column(name, no_wrap=True)
