@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lmcourse.inference.cache import Cache
+from lmcourse.inference.sampling import Sampler, greedy
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder, EncoderMemory
 from lmcourse.models.transformer import Transformer
@@ -114,17 +115,20 @@ def check_request(
     new_tokens: int,
     stop: Collection[int],
     sources: Sequence[Sequence[int]] | None,
+    sampler: Sampler = greedy,
 ) -> None:
     """Check that the model can continue these prompts.
 
     Raises:
-        TypeError: the model is no model, or a prompt is no list of token ids.
+        TypeError: the model is no model, a prompt no list of token ids, or the sampler no function.
         ValueError: a prompt or source is empty or missing, a token is not in the vocabulary, or a text would become
             longer than the model can read.
     """
     check_type("model", model, nn.Module, "such as Transformer(config) or load_pretrained().model")
     for name, texts in (("prompts", prompts), ("sources", sources)):
         _check_lists(name, texts)
+    if not callable(sampler):
+        raise TypeError(f"sampler must be a function, such as Sampling(temperature=0.8), not {sampler!r}")
     if not prompts:
         raise ValueError("there is no prompt")
     if new_tokens < 1:

@@ -41,9 +41,9 @@ def generate(
         TypeError: a model, prompts or sampler of another kind.
         ValueError: an empty prompt, a token outside the vocabulary, or more tokens than the model's context.
     """
+    check_request(model, prompts, max_new_tokens, stop, sources, sampler)
     written: list[list[int]] = [[] for _ in prompts]
-    steps = stream_batch(model, prompts, max_new_tokens, sampler, stop, generator, sources=sources, compiled=compiled)
-    for tokens in steps:
+    for tokens in _write(model, prompts, max_new_tokens, sampler, stop, generator, sources, compiled):
         for text, token in zip(written, tokens, strict=True):
             if token is not None:
                 text.append(token)
@@ -63,27 +63,10 @@ def stream(
 ) -> Iterator[int]:
     """The new tokens of one text, each as soon as it is written. Arguments as in `generate`."""
     sources = None if source is None else [source]
-    steps = stream_batch(model, [prompt], max_new_tokens, sampler, stop, generator, sources=sources, compiled=compiled)
-    return (token for (token,) in steps if token is not None)
-
-
-def stream_batch(
-    model: Model,
-    prompts: Sequence[Sequence[int]],
-    max_new_tokens: int,
-    sampler: Sampler = greedy,
-    stop: Collection[int] = (),
-    generator: torch.Generator | None = None,
-    *,
-    sources: Sequence[Sequence[int]] | None = None,
-    compiled: CompiledStep | None = None,
-) -> Iterator[list[int | None]]:
-    """Every step's tokens, one per text; None for a text that has ended. Arguments as in `generate`."""
     # Checked here and not in the generator below, which runs only when the first token is asked for.
-    check_request(model, prompts, max_new_tokens, stop, sources)
-    if not callable(sampler):
-        raise TypeError(f"sampler must be a function, such as Sampling(temperature=0.8), not {sampler!r}")
-    return _write(model, prompts, max_new_tokens, sampler, frozenset(stop), generator, sources, compiled)
+    check_request(model, [prompt], max_new_tokens, stop, sources, sampler)
+    steps = _write(model, [prompt], max_new_tokens, sampler, stop, generator, sources, compiled)
+    return (token for (token,) in steps if token is not None)
 
 
 def _write(
@@ -91,11 +74,12 @@ def _write(
     prompts: Sequence[Sequence[int]],
     max_new_tokens: int,
     sampler: Sampler,
-    stop: frozenset[int],
+    stop: Collection[int],
     generator: torch.Generator | None,
     sources: Sequence[Sequence[int]] | None,
     compiled: CompiledStep | None,
 ) -> Iterator[list[int | None]]:
+    """Yield every step's tokens, one per text; None for a text that has ended."""
     was_training = model.training
     model.eval()
     try:

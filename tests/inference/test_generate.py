@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lmcourse.inference.decoding_session import DecodingSession
-from lmcourse.inference.generate import generate, stream, stream_batch
+from lmcourse.inference.generate import generate, stream
 from lmcourse.inference.sampling import Sampling, greedy
 from lmcourse.models.transformer import Transformer
 from lmcourse.nn.block import BlockConfig
@@ -110,15 +110,6 @@ def test_a_stream_computes_a_token_when_it_is_asked_for() -> None:
     next(tokens)
     next(tokens)
     assert len(passes) == 2
-
-
-def test_ended_texts_are_none_in_a_batch_stream() -> None:
-    model = build(CONFIGS["mha"])
-    texts = generate(model, PROMPTS, NEW)
-    steps = list(stream_batch(model, PROMPTS, NEW, stop=[texts[0][1]]))
-    ended = [column.index(None) if None in column else len(steps) for column in zip(*steps, strict=True)]
-    assert [len(text) for text in generate(model, PROMPTS, NEW, stop=[texts[0][1]])] == ended
-    assert ended[0] <= 2
 
 
 def test_between_two_tokens_gradients_are_on_as_before() -> None:

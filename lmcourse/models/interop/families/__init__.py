@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from lmcourse.models.interop.families import gpt, llama, llama_variants, t5
+from lmcourse.models.interop.families.gpt import BLOOM, FALCON, GPT2, GPTJ, MPT, NEOX, OPT
+from lmcourse.models.interop.families.llama import (
+    ARCEE,
+    GLM,
+    GRANITE,
+    LLAMA,
+    LLAMA4,
+    MISTRAL,
+    OLMO,
+    OLMO2,
+    OLMO3,
+    PHI3,
+    QWEN2,
+    QWEN3,
+    SMOLLM3,
+)
+from lmcourse.models.interop.families.llama_variants import (
+    COHERE,
+    COHERE2,
+    GEMMA,
+    GEMMA2,
+    GEMMA3,
+    NANOCHAT,
+    NEMOTRON,
+    PHI,
+    STABLELM,
+    STARCODER2,
+)
+from lmcourse.models.interop.families.t5 import T5
 from lmcourse.models.interop.family import Family
 
 _ALL = (
-    *(llama.LLAMA, llama.MISTRAL, llama.QWEN2, llama.QWEN3, llama.OLMO, llama.OLMO2, llama.GRANITE, llama.SMOLLM3),
-    *(
-        llama.LLAMA4,
-        llama_variants.GEMMA,
-        llama_variants.GEMMA2,
-        llama_variants.GEMMA3,
-        llama_variants.COHERE,
-        llama_variants.COHERE2,
-    ),
-    *(llama_variants.STABLELM, llama_variants.NEMOTRON, llama_variants.PHI),
-    *(gpt.GPT2, gpt.GPTJ, gpt.NEOX, gpt.BLOOM, gpt.MPT, gpt.FALCON, gpt.OPT, t5.T5),
-    *(llama.PHI3, llama.GLM, llama_variants.STARCODER2, llama.OLMO3, llama.ARCEE, llama_variants.NANOCHAT),
+    *(LLAMA, MISTRAL, QWEN2, QWEN3, OLMO, OLMO2, GRANITE, SMOLLM3, LLAMA4),
+    *(GEMMA, GEMMA2, GEMMA3, COHERE, COHERE2, STABLELM, NEMOTRON, PHI),
+    *(GPT2, GPTJ, NEOX, BLOOM, MPT, FALCON, OPT, T5),
+    *(PHI3, GLM, STARCODER2, OLMO3, ARCEE, NANOCHAT),
 )
 FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}
 """By "model_type", in the order in which `to_hugging_face` tries them."""
