@@ -18,7 +18,7 @@ from lmcourse.exercises.registry import find_exercise
 from lmcourse.exercises.released import ReleasedExercise
 from lmcourse.exercises.trial import Trial
 from lmcourse.report import Report
-from lmcourse.report.html import HINT, TEXT, with_marks
+from lmcourse.report.report import HINT, TEXT, with_marks
 
 SECONDS_AFTER_TIMEOUT = 1.0
 """The time limit of the cases after one that ran out of time: an endless loop ends soon, and an answer that is slow on

@@ -168,11 +168,6 @@ class Exercise:
             torch.manual_seed(0)  # for a teacher's cases from torch.rand
             return tuple(self.hidden_cases(random.Random(f"{self.name}/0")))
 
-    @cached_property
-    def categories(self) -> list[str]:
-        """The names of the hidden cases, each once."""
-        return list(dict.fromkeys(case.name for case in self.hidden))
-
 
 def plural(word: str, count: float) -> str:
     """The word, with an s unless there is exactly one: "1 point", "2 points"."""

@@ -16,9 +16,6 @@ from lmcourse.text import one_line
 MAX_PRINTED_CHARS = 10_000
 """Characters that are kept of what an answer prints."""
 
-MAX_WARNINGS = 10_000
-"""Warnings that are kept."""
-
 MAX_WARNING_CHARS = 200
 """Characters that are kept of one warning."""
 
@@ -71,7 +68,7 @@ def isolated_state() -> Iterator[CapturedOutput]:
             random.setstate(random_state)
             torch.set_grad_enabled(grad)
             torch.set_default_dtype(dtype)
-    captured.warned = tuple(f"{item.category.__name__}: {_text(item.message)}" for item in warned[:MAX_WARNINGS])
+    captured.warned = tuple(f"{item.category.__name__}: {_text(item.message)}" for item in warned)
 
 
 def _text(message: object) -> str:

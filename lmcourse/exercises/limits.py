@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any
 
 import torch
 
@@ -73,17 +73,6 @@ RETRY_SECONDS = 0.001
 MAX_CATCHABLE_TIMEOUTS = 2
 """Interrupts until the limit no longer cares about the code's own `except:` and `finally:`."""
 
-Hook = TypeVar("Hook", bound=Callable[..., Any])
-
-_hooks: set[CodeType] = set()
-
-
-def trace_hook(function: Hook) -> Hook:
-    """Decorate what Python is to call at each step: the limit does not interrupt it, because Python drops a hook that
-    raises."""
-    _hooks.add(function.__code__)
-    return function
-
 
 class TimeLimitExceeded(BaseException):
     """The code ran out of time. Not an `Exception`, so that `except Exception` in a loop does not swallow it."""
@@ -119,7 +108,8 @@ class _Interrupts:
         """A signal handler: end the code wherever it is."""
         if self.over:
             return
-        if any(one.f_code in _hooks for one in _with_callers(frame)) or _is_between(frame):
+        hooks = (self._at_line.__code__, self._at_return.__code__)  # Python drops one that raises
+        if any(one.f_code in hooks for one in _with_callers(frame)) or _is_between(frame):
             signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS, REPEAT_SECONDS)
             return
         self.count += 1
@@ -135,7 +125,6 @@ class _Interrupts:
         sys.setprofile(self._at_return)
         sys.settrace(self._at_line)
 
-    @trace_hook
     def _at_line(self, frame: FrameType, event: str, value: Any) -> Callable[..., Any] | None:
         if self.over or _works_for_framework(frame) or frame.f_globals.get("__name__") == "contextlib":
             return None
@@ -143,7 +132,6 @@ class _Interrupts:
             raise TimeLimitExceeded
         return self._at_line
 
-    @trace_hook
     def _at_return(self, frame: FrameType, event: str, value: Any) -> None:
         """Python drops a trace function that raises: put it back before the caller can swallow what it raised."""
         if not self.over and event == "return":

@@ -8,10 +8,214 @@ argument, a dropped `keepdim`, `dtype` or `clone`.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lmcourse.proof.operators import replacements
+COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+}
+"""A comparison, and those in its place: the boundary moved, the answer negated."""
+
+ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.LShift: ast.RShift,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitAnd,
+}
+"""Nothing becomes a power or a shift to the left: a large number would take for ever, and no time limit ends it."""
+
+NOT_SYMMETRIC = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult)
+"""Operators whose sides are swapped."""
+
+FUNCTIONS = {
+    "min": "max",
+    "amin": "amax",
+    "argmin": "argmax",
+    "minimum": "maximum",
+    "cummin": "cummax",
+    "floor": "ceil",
+    "any": "all",
+    "isinf": "isnan",
+    "isfinite": "isnan",
+    "sum": "prod",
+    "mean": "sum",
+    "sin": "cos",
+    "zeros": "ones",
+    "zeros_like": "ones_like",
+    "triu": "tril",
+}
+"""Functions and methods, each in the place of the other."""
+
+FUNCTIONS |= {new: old for old, new in FUNCTIONS.items() if new not in FUNCTIONS}
+
+SAME_WITHOUT = frozenset(
+    {"bool", "complex", "contiguous", "float", "item", "iter", "len", "list", "print", "range", "super", "tolist"}
+    | {"enumerate", "tuple", "detach", "zip", "isinstance"}
+)
+"""Calls that are not taken away: the value stays the same, or nothing is left to run."""
+
+
+def replacements(node: ast.AST) -> Iterator[ast.AST]:
+    """What may stand in the place of a node. The node itself stays as it is."""
+    for kind, operator in OPERATORS:
+        if isinstance(node, kind):
+            yield from operator(node)
+
+
+def _comparison(node: ast.Compare) -> Iterator[ast.AST]:
+    for number, found in enumerate(node.ops):
+        for other in COMPARISONS[type(found)]:
+            new = copy.deepcopy(node)
+            new.ops[number] = other()
+            yield new
+
+
+def _arithmetic(node: ast.BinOp) -> Iterator[ast.AST]:
+    if other := ARITHMETIC.get(type(node.op)):
+        yield ast.BinOp(node.left, other(), node.right)
+    if isinstance(node.op, NOT_SYMMETRIC):
+        yield ast.BinOp(node.right, node.op, node.left)
+
+
+def _in_place(node: ast.AugAssign) -> Iterator[ast.AST]:
+    if other := ARITHMETIC.get(type(node.op)):
+        yield ast.AugAssign(node.target, other(), node.value)
+    yield ast.Pass()
+
+
+def _sign(node: ast.UnaryOp) -> Iterator[ast.AST]:
+    yield node.operand
+
+
+def _both(node: ast.BoolOp) -> Iterator[ast.AST]:
+    yield ast.BoolOp(ast.And() if isinstance(node.op, ast.Or) else ast.Or(), node.values)
+    for number in range(len(node.values)):
+        rest = node.values[:number] + node.values[number + 1 :]
+        yield rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+
+
+def _constant(node: ast.Constant) -> Iterator[ast.AST]:
+    value = node.value
+    if isinstance(value, bool):
+        yield ast.Constant(not value)
+    elif isinstance(value, int) or (isinstance(value, float) and abs(value) >= 1):
+        yield ast.Constant(value + 1)
+        yield ast.Constant(value - 1)
+    elif isinstance(value, float):
+        yield ast.Constant(2 * value)
+        yield ast.Constant(value / 2 if value else 1.0)
+
+
+def _branch(node: ast.If | ast.IfExp) -> Iterator[ast.AST]:
+    for taken in (True, False):
+        new = copy.copy(node)
+        new.test = ast.Constant(taken)
+        yield new
+
+
+def _loop(node: ast.For) -> Iterator[ast.AST]:
+    yield ast.For(node.target, node.iter, [*node.body, ast.Break()], node.orelse)
+    for first, last in ((1, None), (None, -1)):
+        yield ast.For(node.target, _part(node.iter, first, last), node.body, node.orelse)
+
+
+def _comprehension(node: ast.comprehension) -> Iterator[ast.AST]:
+    for first, last in ((1, None), (None, -1)):
+        yield ast.comprehension(node.target, _part(node.iter, first, last), node.ifs, node.is_async)
+    for number in range(len(node.ifs)):
+        yield ast.comprehension(node.target, node.iter, node.ifs[:number] + node.ifs[number + 1 :], node.is_async)
+
+
+def _part(items: ast.expr, first: int | None, last: int | None) -> ast.expr:
+    bounds = [None if bound is None else ast.Constant(bound) for bound in (first, last)]
+    every = ast.Call(ast.Name("list", ast.Load()), [items], [])
+    return ast.Subscript(every, ast.Slice(*bounds), ast.Load())
+
+
+def _slice(node: ast.Slice) -> Iterator[ast.AST]:
+    for part in ("lower", "upper", "step"):
+        if getattr(node, part) is not None:
+            new = copy.copy(node)
+            setattr(new, part, None)
+            yield new
+
+
+def _call(node: ast.Call) -> Iterator[ast.AST]:
+    for number in range(len(node.args) - 1):
+        swapped = [*node.args]
+        swapped[number], swapped[number + 1] = swapped[number + 1], swapped[number]
+        yield ast.Call(node.func, swapped, node.keywords)
+    for keyword in node.keywords:
+        yield ast.Call(node.func, node.args, [other for other in node.keywords if other is not keyword])
+    yield from _other_function(node)
+    yield from _without_call(node)
+
+
+def _other_function(node: ast.Call) -> Iterator[ast.AST]:
+    if isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
+        yield ast.Call(ast.Name(FUNCTIONS[node.func.id], ast.Load()), node.args, node.keywords)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in FUNCTIONS:
+        func = ast.Attribute(node.func.value, FUNCTIONS[node.func.attr], ast.Load())
+        yield ast.Call(func, node.args, node.keywords)
+
+
+def _without_call(node: ast.Call) -> Iterator[ast.AST]:
+    """`abs(x)` → `x`, `x.clone()` → `x`, `x.sum(-1)` → `x.sum()`."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name in SAME_WITHOUT or any(isinstance(item, ast.Starred) for item in node.args):
+        return
+    is_method = isinstance(node.func, ast.Attribute) and not _is_module(node.func.value)
+    if is_method and isinstance(node.func, ast.Attribute) and not node.args:
+        yield node.func.value
+    elif is_method and len(node.args) == 1:
+        yield ast.Call(node.func, [], node.keywords)
+        if name == "to" and isinstance(node.func, ast.Attribute):
+            yield node.func.value
+    elif len(node.args) == 1 and not name[:1].isupper():
+        yield node.args[0]
+
+
+def _is_module(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("torch", "math", "F", "np", "itertools", "einops")
+
+
+def _statement(node: ast.Expr) -> Iterator[ast.AST]:
+    if not isinstance(node.value, ast.Constant):
+        yield ast.Pass()
+
+
+OPERATORS: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], Callable[..., Iterator[ast.AST]]], ...] = (
+    (ast.Compare, _comparison),
+    (ast.BinOp, _arithmetic),
+    (ast.AugAssign, _in_place),
+    (ast.UnaryOp, _sign),
+    (ast.BoolOp, _both),
+    (ast.Constant, _constant),
+    ((ast.If, ast.IfExp), _branch),
+    (ast.For, _loop),
+    (ast.comprehension, _comprehension),
+    (ast.Slice, _slice),
+    (ast.Call, _call),
+    (ast.Expr, _statement),
+)
+"""What each kind of node may become."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pygments.lexers import PythonLexer
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.prediction import Prediction
 from lmcourse.report.data import ReportData
-from lmcourse.report.html import html, with_marks
+from lmcourse.report.report import html, with_marks
 from lmcourse.site.frames import Picture
 from lmcourse.text import prose_html
 

@@ -8,7 +8,7 @@ from html import escape
 
 from lmcourse.course import CHAPTERS, Chapter
 from lmcourse.exercises.prediction import find_prediction
-from lmcourse.report.html import with_marks
+from lmcourse.report.report import with_marks
 from lmcourse.site.blocks import prediction_html
 from lmcourse.site.frames import Frame, Picture
 from lmcourse.site.pages import Page
