@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from lmcourse.data import corpus_sources
-from lmcourse.data.text_files import find_texts, read_text
+from lmcourse.data.corpus_sources import find_texts, read_text
 from lmcourse.errors import CourseError
 
 Read = Callable[[], Iterator[str]]

@@ -8,59 +8,28 @@ js-tiktoken 1.0.21 holds: gpt2, cl100k_base (GPT-4) and o200k_base (GPT-4o).
 
 from __future__ import annotations
 
-SENTENCE_TOKENS: dict[str, dict[str, int]] = {
-    "GPT-2": {
-        "English": 33,
-        "German": 60,
-        "Spanish": 58,
-        "Swahili": 49,
-        "Chinese": 82,
-        "Japanese": 117,
-        "Russian": 172,
-        "Greek": 218,
-        "Hindi": 296,
-        "Burmese": 726,
-    },
-    "GPT-4": {
-        "English": 33,
-        "German": 44,
-        "Spanish": 44,
-        "Swahili": 48,
-        "Chinese": 52,
-        "Japanese": 93,
-        "Russian": 74,
-        "Greek": 172,
-        "Hindi": 182,
-        "Burmese": 512,
-    },
-    "GPT-4o": {
-        "English": 33,
-        "German": 38,
-        "Spanish": 38,
-        "Swahili": 36,
-        "Chinese": 37,
-        "Japanese": 72,
-        "Russian": 41,
-        "Greek": 71,
-        "Hindi": 54,
-        "Burmese": 134,
-    },
-}
-"""Tokens of article 1, by vocabulary and language."""
-
-SENTENCE_CHARACTERS: dict[str, int] = {
-    "English": 170,
-    "German": 164,
-    "Spanish": 171,
-    "Swahili": 120,
-    "Chinese": 43,
-    "Japanese": 85,
-    "Russian": 160,
-    "Greek": 194,
-    "Hindi": 189,
-    "Burmese": 262,
-}
-"""Characters (code points) of article 1."""
-
 VOCABULARY_SIZES: dict[str, int] = {"GPT-2": 50_257, "GPT-4": 100_277, "GPT-4o": 200_019}
 """Tokens of each, special ones included."""
+
+_COUNTS = {
+    "English": (170, 33, 33, 33),
+    "German": (164, 60, 44, 38),
+    "Spanish": (171, 58, 44, 38),
+    "Swahili": (120, 49, 48, 36),
+    "Chinese": (43, 82, 52, 37),
+    "Japanese": (85, 117, 93, 72),
+    "Russian": (160, 172, 74, 41),
+    "Greek": (194, 218, 172, 71),
+    "Hindi": (189, 296, 182, 54),
+    "Burmese": (262, 726, 512, 134),
+}
+"""Characters (code points) of article 1, then its tokens in the vocabularies above."""
+
+SENTENCE_CHARACTERS = {language: counts[0] for language, counts in _COUNTS.items()}
+"""Characters of article 1, by language."""
+
+SENTENCE_TOKENS = {
+    name: {language: counts[place] for language, counts in _COUNTS.items()}
+    for place, name in enumerate(VOCABULARY_SIZES, start=1)
+}
+"""Tokens of article 1, by vocabulary and language."""

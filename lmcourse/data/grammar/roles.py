@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmcourse.data.grammar.words import TOPICS
+from lmcourse.data.grammar.stories import TOPICS
 
 
 def word_roles() -> dict[str, tuple[str, str]]:

@@ -13,11 +13,59 @@ is a character.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from lmcourse.data.grammar.rules import Grammar, Production
-from lmcourse.data.grammar.words import HEROES, TOPICS
+
+HEROES = ("Anna", "Ben", "Clara", "David", "Emma", "Felix", "Greta", "Hugo")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A place and the words that are used only there.
+
+    Attributes:
+        place: what a paragraph opens with.
+        nouns: in the singular; the plural adds an s.
+        intransitive_verbs: verbs without an object, in the plural; the singular adds an s.
+        transitive_verbs: verbs with an object, in the plural; the singular adds an s.
+    """
+
+    place: str
+    nouns: Sequence[str]
+    intransitive_verbs: Sequence[str]
+    transitive_verbs: Sequence[str]
+
+
+TOPICS: Mapping[str, Topic] = {
+    "sea": Topic(
+        "at the sea",
+        ("sailor", "gull", "whale", "crab", "diver", "seal"),
+        ("swim", "float", "sink", "drift"),
+        ("hear", "follow", "greet"),
+    ),
+    "wood": Topic(
+        "in the wood",
+        ("hunter", "bear", "owl", "badger", "beetle", "squirrel"),
+        ("sleep", "hide", "wait", "climb"),
+        ("chase", "fear", "see"),
+    ),
+    "town": Topic(
+        "in the town",
+        ("baker", "driver", "student", "singer", "painter", "judge"),
+        ("work", "talk", "dance", "rest"),
+        ("know", "help", "pay"),
+    ),
+    "space": Topic(
+        "among the stars",
+        ("robot", "comet", "pilot", "planet", "rocket", "moon"),
+        ("turn", "shine", "land", "glow"),
+        ("guide", "signal", "orbit"),
+    ),
+}
+
 
 NUMBERS = {"one": "s", "many": ""}
 """What announces the number of a noun, and the ending of its verb."""
@@ -51,12 +99,6 @@ def story_grammar() -> Grammar:
         rules |= _sentence(topic)
     rules |= {f"sum {value}": list(_sum(value)) for value in range(10)}
     return Grammar(rules, "story")
-
-
-def entropy_per_sentence() -> float:
-    """Nats per sentence of a long stream of stories; a sentence is what ends with a full stop."""
-    grammar = story_grammar()
-    return grammar.entropy / grammar.expected(lambda rule: rule.text.count("."))
 
 
 def _heroes(probability: float) -> list[Production]:

@@ -74,11 +74,7 @@ class BPETokenizer:
         return cls(learn_merges(texts, vocab_size - len(BYTES), on_merge))
 
     def encode(self, text: str) -> list[int]:
-        """The text's tokens, word by word.
-
-        Raises:
-            ValueError: the text has half a character (a lone surrogate).
-        """
+        """The text's tokens, word by word."""
         tokens: list[int] = []
         for word in split_words(text):
             known = self._cache.get(word)
@@ -106,11 +102,7 @@ class BPETokenizer:
         return [token for token in chain.tokens if token != BORDER]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text; U+FFFD for what is no UTF-8, such as half of a character's tokens.
-
-        Raises:
-            ValueError: there is no such token.
-        """
+        """The text; U+FFFD for what is no UTF-8, such as half of a character's tokens."""
         return b"".join(look_up(self.token_bytes, tokens)).decode(errors="replace")
 
     def to_json(self) -> dict[str, Any]:

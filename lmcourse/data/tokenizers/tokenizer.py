@@ -23,7 +23,7 @@ class Tokenizer(Protocol):
         """The text's tokens.
 
         Raises:
-            ValueError: the text has a character that this tokenizer does not know.
+            ValueError: the tokenizer does not know a character, or there is half of one (a lone surrogate).
         """
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -47,19 +47,11 @@ class ByteTokenizer:
     vocab_size = len(BYTES)
 
     def encode(self, text: str) -> list[int]:
-        """The bytes of the text's UTF-8.
-
-        Raises:
-            ValueError: the text has half a character (a lone surrogate).
-        """
+        """The bytes of the text's UTF-8."""
         return list(to_utf8(text))
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text; U+FFFD for what is no UTF-8.
-
-        Raises:
-            ValueError: there is no such token.
-        """
+        """The text; U+FFFD for what is no UTF-8."""
         return b"".join(look_up(BYTES, tokens)).decode(errors="replace")
 
     def to_json(self) -> dict[str, Any]:
@@ -114,11 +106,7 @@ class CharacterTokenizer:
             ) from None
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The characters.
-
-        Raises:
-            ValueError: there is no such token.
-        """
+        """The characters."""
         return "".join(look_up(self.characters, tokens))
 
     def to_json(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import traceback
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed.checkpoint._fsspec_filesystem  # which torch imports when it first saves
 from torch import Tensor
 
 from lmcourse.models.initialize import initialize
@@ -49,6 +49,7 @@ def together(parallel: Parallelism, folder: Path, work: Work, *args: Any, starte
         args: of the function.
         started: how many processes there are, if not as many as the run is for.
     """
+    importlib.import_module("torch.distributed.checkpoint._fsspec_filesystem")  # torch does when it first saves
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "init_method").unlink(missing_ok=True)
     number = parallel.world_size if started is None else started
