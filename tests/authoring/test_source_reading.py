@@ -70,6 +70,7 @@ def test_a_form_feed_or_a_line_separator_is_no_new_line(tmp_path: Path) -> None:
     assert cells[0].text == 'x = "a\u2028b\x0cc"'
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("path", AUTHORED, ids=lambda path: path.parent.name)
 def test_jupytext_reads_the_same_cells(path: Path) -> None:
     """So an author may open a source as a notebook in JupyterLab."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -352,7 +353,10 @@ FP8 = torch.ones(2).to(torch.float8_e5m2)
 STRANGE = (10**400, torch.tensor([1 + 2j]), torch.zeros(0, 3), FP8, {"a": [1, {}]}, [[]], math.nan)
 
 
-@pytest.mark.parametrize("result", STRANGE, ids=repr)
-@pytest.mark.parametrize("expected", [*STRANGE, ROWS, 3.0, "text"], ids=str)
-def test_no_detector_stumbles_over_strange_results(result: Any, expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("expected", "result"),
+    [*itertools.pairwise(STRANGE), *((ROWS, x) for x in STRANGE), (3.0, [[]])],
+    ids=str,
+)
+def test_no_detector_stumbles_over_strange_results(expected: Any, result: Any) -> None:
     check_exercise(doubling(reference=lambda x: expected, hidden_cases=None), lambda x: result)

@@ -149,7 +149,9 @@ def by_power_iteration(X: Tensor) -> float:
         length = w.norm()
         if length == 0:
             return 0.0
-        v = w / length
+        before, v = v, w / length
+        if (v - before).abs().max() < 4 * torch.finfo(X.dtype).eps:
+            break
     return float((X @ v).square().sum() / len(X))
 
 
