@@ -42,6 +42,13 @@ def test_a_long_sample_has_the_entropy_that_is_computed(stories: list[str]) -> N
     assert standard_error(beyond) < 0.02 * grammar.entropy, "the sample is too small to say anything"
 
 
+def test_a_long_sample_has_the_sentences_that_are_computed(stories: list[str]) -> None:
+    counts = [float(story.count(".")) for story in stories]
+    expected = story_grammar().expected(lambda rule: rule.text.count("."))
+    assert abs(math.fsum(counts) / STORIES - expected) < 5 * standard_error(counts)
+    assert expected == pytest.approx(4 * (1 + 1 / 0.2)), "4 paragraphs: an opening, 4 sentences, an end"
+
+
 @pytest.mark.parametrize("compress", [bz2.compress, lzma.compress])
 def test_no_compressor_gets_below_the_entropy(stories: list[str], compress: Callable[[bytes], bytes]) -> None:
     """A compressor is a model of what comes next, and n bytes of it are 8 n ln 2 nats of loss."""
