@@ -96,6 +96,7 @@ def test_only_the_cell_that_starts_a_notebook_looks_for_the_package(tmp_path: Pa
     assert ids(started)[2:] == ids(made(SOURCE, tmp_path))[2:]
 
 
+@pytest.mark.prove
 def test_without_the_package_a_notebook_says_the_one_command_and_goes_on_when_it_has_run(tmp_path: Path) -> None:
     found = partial(subprocess.run, [sys.executable, "-S", "-c", WITHOUT_THE_PACKAGE], cwd=tmp_path)
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

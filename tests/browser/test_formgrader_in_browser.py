@@ -18,7 +18,7 @@ from tests.browser.formgrader_server import formgrader
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.prove
 
 NAMES = ("<img src=x onerror=pwned=1>", 'x";pwned=1;"', "</script><script>pwned=1<", "\\")
 """Of students, assignments and notebooks: what ends an element, a string, a script, and what keeps a string open."""

@@ -17,7 +17,7 @@ from tests.browser.driver import Lab, Notebook, solution_of, start_lab
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.prove
 
 PATH = "01-floating-point/floating_point.ipynb"
 VIEW = "application/vnd.jupyter.widget-view+json"

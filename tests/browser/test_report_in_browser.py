@@ -15,6 +15,8 @@ from tests.grading.made_up_class import NAMES, result, solved
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+pytestmark = pytest.mark.prove
+
 LONG = "Wolfeschlegelsteinhausenbergerdorff" * 6
 WIDTHS = (360, 1280)
 

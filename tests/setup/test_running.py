@@ -109,6 +109,7 @@ def test_the_container_has_what_the_tests_use_and_a_python_that_fits() -> None:
     assert python in PYTHONS
 
 
+@pytest.mark.prove
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows installs with pip, not with make")
 def test_every_make_target_that_is_named_is_there() -> None:
     named = {*re.findall(r'(?:RUN|run:|"postCreateCommand": ") ?make ([\w./-]+)', DOCKERFILE)}

@@ -132,6 +132,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
     return notebook
 
 
+@pytest.mark.prove
 def test_in_a_kernel_it_is_one_display_with_widget_and_picture(executed: NotebookNode) -> None:
     (output,) = executed.cells[0].outputs
     assert output.output_type == "display_data"
@@ -142,6 +143,7 @@ def test_in_a_kernel_it_is_one_display_with_widget_and_picture(executed: Noteboo
     assert output.metadata["image/png"]["alt"] in state[output.data[WIDGET]["model_id"]]["state"]["value"]
 
 
+@pytest.mark.prove
 def test_the_text_is_the_same_at_the_start_and_at_the_end(executed: NotebookNode) -> None:
     """nbval sees the first display only, and compares its text with the stored one."""
     texts = [cell.outputs[0].data["text/plain"] for cell in executed.cells]
@@ -149,11 +151,13 @@ def test_the_text_is_the_same_at_the_start_and_at_the_end(executed: NotebookNode
     assert "image/png" not in executed.cells[1].outputs[0].data
 
 
+@pytest.mark.prove
 def test_a_run_that_fails_in_a_kernel_shows_picture_and_error(executed: NotebookNode) -> None:
     picture, error = executed.cells[2].outputs
     assert "image/png" in picture.data
     assert (error.output_type, error.ename) == ("error", "ZeroDivisionError")
 
 
+@pytest.mark.prove
 def test_the_notebook_is_valid(executed: NotebookNode) -> None:
     nbformat.validate(executed)
