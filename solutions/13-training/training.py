@@ -42,7 +42,6 @@ from lmcourse.chapters.training import figures
 from lmcourse.chapters.training.figures.schedules import KINDS
 from lmcourse.chapters.training.figures.stored import CHOICES
 from lmcourse.chapters.training.figures.stored_runs import LADDER, RUNGS, TWO_TEXTS
-from lmcourse.chapters.training.killed_run import train_and_kill
 from lmcourse.inference.generate import generate
 from lmcourse.inference.sampling import Sampling
 from lmcourse.models.transformer import Transformer
@@ -52,7 +51,7 @@ from lmcourse.root import find_root
 from lmcourse.training.ablation import Recipe, run_recipe, time_recipe
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.command.settings import new_run
-from lmcourse.training.command.train_run import train
+from lmcourse.training.command.train_run import train, train_and_kill
 from lmcourse.training.command.trained_model import load_trained_model
 from lmcourse.training.command.training_data import open_data
 from lmcourse.training.config import TrainingConfig

@@ -21,7 +21,6 @@ from jsonargparse import ActionYesNo, ArgumentError, ArgumentParser, Namespace, 
 
 from lmcourse.device import best_device
 from lmcourse.errors import CourseError
-from lmcourse.root import typed_path
 from lmcourse.training.command.run_config import ModelChanges, RunConfig, find_decoder
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
@@ -104,7 +103,10 @@ def parse(arguments: Sequence[str], program: str) -> Namespace:
     except (ArgumentError, ValueError) as error:
         raise CourseError(f"{_one_line(str(error))} ({program} --help)") from None
     for name in ("out", "config"):
-        options[name] = None if options[name] is None else typed_path(options[name])
+        if options[name] is not None:
+            if not options[name].strip():
+                raise CourseError("a path is empty (is a variable not set?): name it")
+            options[name] = Path(options[name])
     return options
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.chapters.training.killed_run import train_and_kill
 from lmcourse.errors import CourseError
+from lmcourse.training.command.train_run import train_and_kill
 from lmcourse.training.command.trained_model import load_trained_model
 from lmcourse.training.metrics import read_metrics
 
