@@ -176,7 +176,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def chapter_of(item: pytest.Item) -> Chapter | None:
-    """The chapter that a test is about: by its parameter, or by the folder that it is in."""
+    """The chapter that a test is about: by its parameter, its folder, or the name of its file."""
     parameters: dict[str, Any] = item.callspec.params if hasattr(item, "callspec") else {}
     if isinstance(chapter := parameters.get("chapter"), Chapter):
         return chapter
@@ -185,7 +185,8 @@ def chapter_of(item: pytest.Item) -> Chapter | None:
     place = item.path.relative_to(ROOT).parts
     if place[0] in ("solutions", "notebooks"):
         return find_chapter(place[1])
-    return find_chapter(place[2]) if place[:2] == ("tests", "chapters") and len(place) > 3 else None
+    topic = item.path.stem.removeprefix("test_") if place[:2] == ("tests", "chapters") else ""
+    return next((chapter for chapter in CHAPTERS if chapter.topic == topic), None)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:

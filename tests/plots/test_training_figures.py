@@ -109,7 +109,7 @@ def test_legends_hide_no_data() -> None:
         assert legend.get_window_extent().y0 >= axes.get_window_extent().y1 - 1
 
 
-@pytest.mark.parametrize("steps", [1, 2, 40, 41])
+@pytest.mark.parametrize("steps", [1, 41])
 def test_short_runs_are_drawn_without_a_warning(steps: int) -> None:
     records = run(500)[:steps]
     figure = plots.training_curves(records, entropy=ENTROPY)

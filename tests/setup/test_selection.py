@@ -15,7 +15,7 @@ from lmcourse.exercises.registry import exercises_of
 NODES = {
     "solutions/09-positions/positions.ipynb::Cell 1": "09",
     "notebooks/14-memory/memory.ipynb::Cell 0": "14",
-    "tests/chapters/positions/test_figures.py::test_a": "09",
+    "tests/chapters/test_positions.py::test_a": "09",
     "tests/chapters/test_all.py::test_a": None,
     "tests/course/test_rooms.py::test_a": None,
     "tests/nn/test_norm.py::test_a": None,

@@ -67,7 +67,7 @@ def test_the_sketch_has_numbers_and_a_description() -> None:
     assert svg == sketch([2.0], 0.5)
 
 
-@pytest.mark.parametrize("count", [1, 2, MAX_POINTS, MAX_POINTS + 1, 100_000])
+@pytest.mark.parametrize("count", [1, MAX_POINTS + 1, 100_000])
 def test_the_sketch_goes_from_the_first_value_to_the_last(count: int) -> None:
     values = [5.0 - 4 * i / count for i in range(count)]
     points = curve(sketch(values))

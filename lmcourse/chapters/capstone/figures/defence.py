@@ -75,6 +75,8 @@ def published(first: int, last: int) -> list[Entry]:
 
 def consensus(choice: str = "RMSNorm") -> Figure:
     """The share of the zoo's published models that make a choice, by year."""
+    if choice not in CHOICES:
+        raise ValueError(f"there is no choice {choice!r}; there are {', '.join(CHOICES)}")
     years = sorted({entry.year for entry in published(2017, 2030)})
     shares = {}
     for year in years:

@@ -37,11 +37,6 @@ class Law:
         """What it says of a design that spends this budget."""
         return self.loss(design.parameters, design.steps(flops) * BATCH * LENGTH)
 
-    def best_size(self, flops: float) -> float:
-        """The parameters of the smallest loss with 6·N·D = flops."""
-        ratio = self.a * self.A / (self.b * self.B)
-        return float((ratio * (flops / 6) ** self.b) ** (1 / (self.a + self.b)))
-
 
 def small_runs(seed: int = 0) -> list[tuple[int, int, float]]:
     """Parameters, bytes read and loss of the ten small runs of a seed."""

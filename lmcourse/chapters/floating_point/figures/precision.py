@@ -76,9 +76,10 @@ def gradient_histogram(scale: float = 1.0, format: FloatFormat | str = "fp16") -
         label=shares,
         stacked=True,
     )
-    _mark(axes, chosen.min_subnormal, f"smallest {chosen.name}\nsubnormal {chosen.min_subnormal:.3g}")
     axes.set_xscale("log")
     axes.set_xlim(1e-16, 1e8)
+    if chosen.min_subnormal > axes.get_xlim()[0]:
+        _mark(axes, chosen.min_subnormal, f"smallest {chosen.name}\nsubnormal {chosen.min_subnormal:.3g}")
     axes.set_ylim(0, 7)
     axes.legend(frameon=False, fontsize=9, loc="upper right")
     caption = (

@@ -94,6 +94,8 @@ def next_token(
         beginning: one of `BEGINNINGS`.
         temperature, top_k, top_p, min_p: as in `lmcourse.inference.sampling`; a min-p of 0 keeps everything.
     """
+    if beginning not in BEGINNINGS:
+        raise ValueError(f"there is no beginning {beginning!r}; there are {', '.join(BEGINNINGS)}")
     trained, prompt = _trained(), BEGINNINGS[beginning]
     rules = Sampling(temperature, top_k, top_p, min_p or None)
     logits = _logits(prompt)

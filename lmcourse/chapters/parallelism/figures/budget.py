@@ -43,6 +43,8 @@ def layout_budget(
     Every copy of the model sees 8,192 tokens a step. Nothing overlaps, the devices reach their peak, and all traffic
     goes over the same link; what pipelines send between stages is not counted.
     """
+    if link not in LINKS:
+        raise ValueError(f"there is no link {link!r}; there are {'; '.join(LINKS)}")
     config, parameters = _counted(model)
     recipe, accelerator = find_recipe("mixed"), find_accelerator("h100")
     layout = Layout(data, tensor, pipeline, zero)

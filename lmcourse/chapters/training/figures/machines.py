@@ -10,7 +10,6 @@ from matplotlib.ticker import MaxNLocator
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
-E4M3_MAX = 448.0
 STEPS, JUMP_AT = 80, 40
 
 

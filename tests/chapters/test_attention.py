@@ -1,0 +1,310 @@
+"""Notebook 08: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from matplotlib.patches import Rectangle
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.nn.attention.bias import causal_lower_right
+
+from lmcourse import plots
+from lmcourse.chapters.attention import figures
+from lmcourse.chapters.attention.exercises import (
+    attend_with_cache,
+    attention_flops_bytes,
+    attention_weights,
+    block_update,
+    causal_attention,
+    causal_mask,
+    grouped_query_attention,
+    multi_head,
+    receptive_field,
+    sliding_window_mask,
+    strided_mask,
+)
+from lmcourse.chapters.attention.figures import AttentionPlayground
+from lmcourse.chapters.attention.figures.costs import saved_bytes
+from lmcourse.chapters.attention.figures.heads import TEXTS, scores, shares_by_distance, weights_on
+from lmcourse.chapters.attention.figures.look import PRESETS
+from lmcourse.chapters.attention.figures.masks import mask_matrix
+from lmcourse.chapters.attention.figures.scale import largest_weight
+from lmcourse.widgets.live import image_html
+from tests.plots.figures import check_figure, said
+
+LENGTHS = [(1, 5), (4, 4), (3, 7)]
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(8)
+
+
+def heads(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def test_weights_are_those_of_multihead_attention() -> None:
+    layer = nn.MultiheadAttention(12, 3, bias=False, batch_first=True, dtype=torch.float64)
+    x, source = heads(2, 4, 12), heads(2, 5, 12)
+    _, expected = layer(x, source, source, average_attn_weights=False)
+    w_q, w_k, _ = layer.in_proj_weight.chunk(3)
+    q, k = ((y @ w.T).unflatten(-1, (3, 4)).transpose(1, 2) for y, w in ((x, w_q), (source, w_k)))
+    torch.testing.assert_close(attention_weights.reference(q, k), expected)
+
+
+@pytest.mark.parametrize(("s", "t"), LENGTHS)
+def test_causal_mask_and_attention_are_torchs_with_the_lower_right_bias(s: int, t: int) -> None:
+    units = torch.eye(t, dtype=torch.float64)[None, None]
+    seen = F.scaled_dot_product_attention(
+        torch.zeros(1, 1, s, t, dtype=torch.float64), units, units, attn_mask=causal_lower_right(s, t)
+    )
+    assert torch.equal(causal_mask.reference(s, t), seen[0, 0] > 0)
+    q, k, v = heads(2, 3, s, 8), heads(2, 3, t, 8), heads(2, 3, t, 5)
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(s, t))
+    torch.testing.assert_close(causal_attention.reference(q, k, v), expected)
+
+
+def test_many_heads_are_a_loop_over_heads() -> None:
+    x, source, *weights = heads(2, 4, 12), heads(2, 6, 12), *(heads(12, 12) for _ in range(4))
+    visible = torch.rand(4, 6) < 0.5
+    visible[:, 0] = True
+    w_q, w_k, w_v, w_out = weights
+    total = torch.zeros(2, 4, 12, dtype=torch.float64)
+    for mine in (slice(0, 4), slice(4, 8), slice(8, 12)):
+        scores = (x @ w_q[mine].T) @ (source @ w_k[mine].T).mT / 2
+        share = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1)
+        total += share @ (source @ w_v[mine].T) @ w_out[:, mine].T
+    torch.testing.assert_close(multi_head.reference(x, source, *weights, 3, visible=visible), total)
+
+
+@pytest.mark.prove
+def test_sharing_is_as_in_llama() -> None:
+    from transformers.models.llama.modeling_llama import eager_attention_forward
+
+    key_heads = 2
+    q, k, v = heads(2, 6, 4, 8), heads(2, key_heads, 4, 8), heads(2, key_heads, 4, 8)
+    module: Any = SimpleNamespace(num_key_value_groups=6 // key_heads, training=False)
+    hidden = torch.full((4, 4), -torch.inf, dtype=torch.float64).triu(1)
+    expected, weights = eager_attention_forward(module, q, k, v, hidden[None, None], scaling=8**-0.5)
+    assert weights.shape == (2, 6, 4, 4)
+    received = grouped_query_attention.reference(q, k, v)
+    torch.testing.assert_close(received, expected.transpose(1, 2), rtol=1e-5, atol=1e-6)  # its softmax is in float32
+
+
+def test_step_by_step_equals_the_full_pass() -> None:
+    q, k, v = (heads(1, 2, 7, 4) for _ in range(3))
+    keys, values, rows = k[:, :, :0], v[:, :, :0], []
+    for first, last in itertools.pairwise((0, 3, 4, 5, 7)):
+        new = slice(first, last)
+        out, keys, values = attend_with_cache.reference(q[:, :, new], k[:, :, new], v[:, :, new], keys, values)
+        rows.append(out)
+    expected = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    torch.testing.assert_close(torch.cat(rows, dim=2), expected)
+    assert torch.equal(keys, k)
+    assert torch.equal(values, v)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(("s", "t"), LENGTHS)
+def test_the_window_is_that_of_transformers(s: int, t: int) -> None:
+    from transformers.masking_utils import sliding_window_causal_mask_function
+
+    window = 3
+    rule = sliding_window_causal_mask_function(window)
+    query, key = torch.arange(t - s, t)[:, None], torch.arange(t)
+    assert torch.equal(sliding_window_mask.reference(s, t, window), rule(0, 0, query, key))
+
+
+def test_the_strided_mask_is_the_papers() -> None:
+    """Child et al., 2019, §4.2: A¹ = {t, …, i} with t = max(0, i − l), and A² = {j : (i − j) mod l = 0}."""
+    stride = 3
+    mask = strided_mask.reference(13, stride)
+    for i in range(13):
+        near = set(range(max(0, i - stride), i + 1))
+        far = {j for j in range(i + 1) if (i - j) % stride == 0}
+        assert {j for j in range(13) if mask[i, j]} == near | far
+
+
+def test_the_receptive_field_is_where_the_gradient_goes() -> None:
+    def window(size: int) -> Tensor:
+        return torch.ones(12, 12).tril().triu(1 - size).bool()
+
+    holes = (torch.rand(12, 12) < 0.2).tril() | torch.eye(12).bool()
+    masks = [window(2), holes, window(3)]
+    x = heads(12, 4).requires_grad_()
+    h = x
+    for mask in masks:
+        h = F.scaled_dot_product_attention(h[None], h[None], h[None], attn_mask=mask)[0]
+    fields = []
+    for token in range(12):
+        (gradient,) = torch.autograd.grad(h[token].sum(), x, retain_graph=True)
+        fields.append(int((gradient != 0).any(dim=-1).sum()))
+    assert receptive_field.reference(masks).tolist() == fields
+
+
+def stub(*_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(("update", "whose"), [(block_update.reference, "your"), (stub, "course's")])
+def test_block_after_block_gives_torchs_attention(update: Callable[..., Any], whose: str) -> None:
+    block = 2
+    scores, v, seen = heads(4, 7), heads(7, 3), torch.ones(4, 7).tril(3).bool()
+    chosen, name = figures.block_update_or_ours(update)
+    assert whose in name
+    state = torch.full((4, 1), -torch.inf), torch.zeros(4, 1), torch.zeros(4, 3)
+    state = tuple(part.double() for part in state)
+    for columns in torch.arange(7).flip(0).split(block):  # the last keys first: for most queries these are hidden
+        state = chosen(*state, scores.masked_fill(~seen, -torch.inf)[:, columns], v[columns])
+    expected = F.scaled_dot_product_attention(scores, torch.eye(7).double(), v, seen, scale=1.0)
+    torch.testing.assert_close(state[2] / state[1], expected)
+
+
+def test_the_playground_computes_torchs_attention() -> None:
+    hand = PRESETS["he finds Tom"]
+    q, k, v = (torch.tensor(part, dtype=torch.float64) for part in (hand.queries, hand.keys, hand.values))
+    units = torch.eye(6, dtype=torch.float64)
+    expected = F.scaled_dot_product_attention(q[None], k[None], units[None])[0]
+    np.testing.assert_allclose(hand.weights(), expected)
+    np.testing.assert_allclose(
+        hand.weights(hide_future=True), F.scaled_dot_product_attention(q[None], k[None], units[None], is_causal=True)[0]
+    )
+    undivided = F.scaled_dot_product_attention(q[None], k[None], units[None], scale=1.0)[0]
+    np.testing.assert_allclose(hand.weights(divide=False), undivided)
+    figure = figures.attention_playground(hand, 2)
+    (star,) = [line for line in figure.axes[2].lines if line.get_marker() == "*"]
+    np.testing.assert_allclose(star.get_xydata()[0], (expected @ v)[2], atol=1e-12)
+
+
+def test_the_previous_token_head_is_the_one_the_notebook_names() -> None:
+    """ "Head 3 of layer 3": by far, on held-out text and on every text that can be chosen; what else section 5 says."""
+    found = scores("the previous token")
+    first, second = np.sort(found.ravel())[[-1, -2]]
+    assert np.unravel_index(found.argmax(), found.shape) == (3, 3)
+    assert first > 0.5
+    assert second < first - 0.1
+    for text in TEXTS:
+        shares = shares_by_distance(weights_on(text)[1][3, 3])
+        assert np.argmax(shares) == 1
+        assert sum(shares[1:3]) > 0.7
+    for pattern in ("the first token", "behind an earlier copy"):
+        assert scores(pattern).max() < 0.1
+
+
+def test_saturation_is_that_of_real_dot_products() -> None:
+    torch.manual_seed(0)
+    q, k = torch.randn(20_000, 1, 16), torch.randn(20_000, 20, 16)
+    for scale, power in (("q·k", 0.0), ("q·k / √d", -0.5), ("q·k / d", -1.0)):
+        expected = ((q * k).sum(dim=-1) * 16**power).softmax(dim=-1).amax(dim=-1).mean().item()
+        assert largest_weight(16, 20, scale) == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.prove
+def test_the_zoo_is_that_of_transformers_where_it_has_one() -> None:
+    from transformers.masking_utils import sliding_window_causal_mask_function
+
+    place = torch.arange(15)
+    window = sliding_window_causal_mask_function(4)(0, 0, place[:, None], place)
+    assert np.array_equal(mask_matrix("window", 15, 4), window.numpy())
+    assert np.array_equal(mask_matrix("causal", 15, 4), np.tri(15, dtype=bool))
+    assert mask_matrix("everything", 15, 4).all()
+    assert np.flatnonzero(mask_matrix("chunk", 15, 4)[9]).tolist() == [8, 9]
+    assert np.flatnonzero(mask_matrix("prefix", 15, 4)[1]).tolist() == [0, 1, 2, 3]
+    assert np.flatnonzero(mask_matrix("fixed", 15, 4)[9]).tolist() == [3, 7, 8, 9]
+    assert np.flatnonzero(mask_matrix("strided", 15, 4)[9]).tolist() == [1, 5, 6, 7, 8, 9]
+
+
+def test_the_zoo_draws_the_mask_and_counts_it() -> None:
+    kind = "prefix"
+    figure = figures.mask_zoo(kind, size=3, query=5)
+    grid, bars = figure.axes
+    shown = np.asarray(grid.images[0].get_array())
+    assert np.array_equal(shown, mask_matrix(kind, 20, 3))
+    widths = [bar.get_width() for bar in bars.patches if isinstance(bar, Rectangle)]
+    assert widths == shown.sum(axis=1).tolist()
+    assert f"{int(shown.sum())} of 400 pairs" in grid.get_title(loc="left")
+
+
+def measured_saved_bytes(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> int:
+    """What autograd keeps of an attention over 256 tokens with 4 heads of 128, each storage once."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        if tensor.numel() > 1:
+            kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    q, k, v = (torch.randn(1, 4, 256, 128, dtype=torch.bfloat16).requires_grad_() for _ in range(3))
+    with saved_tensors_hooks(keep, lambda tensor: tensor):
+        out = attend(q, k, v)
+    assert out.requires_grad
+    return sum(kept.values())
+
+
+def test_bytes_kept_for_backward_are_what_autograd_keeps() -> None:
+    def written_out(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return ((q @ k.mT) * 128**-0.5).softmax(dim=-1) @ v
+
+    assert measured_saved_bytes(written_out) == saved_bytes(256, 4, fused=False)
+    assert measured_saved_bytes(F.scaled_dot_product_attention) == saved_bytes(256, 4, fused=True)
+
+
+@pytest.mark.prove
+def test_the_cache_is_that_of_the_published_configuration() -> None:
+    from transformers import LlamaConfig
+
+    llama = LlamaConfig(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8)
+    per_token = 2 * 2 * llama.num_hidden_layers * llama.num_key_value_heads * 4096 // llama.num_attention_heads
+    alt = plots.alt_text(figures.shared_keys(8, 1024, 2))
+    assert f"{per_token} bytes a token" in alt
+    assert f"2 texts of 1024 tokens {2 * 1024 * per_token / 2**30:.4g} GiB" in alt
+    lines = {line.get_label(): line for line in figures.cache_against_context().axes[0].lines}
+    sizes = dict(zip(*lines["GQA, window 4,096 in 3 of 4 layers"].get_data(), strict=True))
+    assert sizes[2**17] * 2**30 == per_token * (0.25 * 2**17 + 0.75 * 4096)
+
+
+@pytest.mark.parametrize(("role", "number"), [("queries", 0), ("values", 1)])
+def test_a_slider_moves_one_number_of_the_chosen_token(role: str, number: int) -> None:
+    playground = AttentionPlayground(token="Tom")
+    before = playground.hand
+    playground.sliders[role][number].value = -1.3
+    for other in ("queries", "keys", "values"):
+        for token, (old, new) in enumerate(zip(getattr(before, other), getattr(playground.hand, other), strict=True)):
+            expected = list(old)
+            if (other, token) == (role, 2):
+                expected[number] = -1.3
+            assert list(new) == expected
+    assert playground.picture.value == image_html(figures.attention_playground(playground.hand, 2))
+
+
+def test_the_still_figure_is_the_first_state() -> None:
+    data, _ = AttentionPlayground()._repr_mimebundle_()
+    assert data["text/plain"] == said(figures.attention_playground())
+    check_figure(figures.head_gallery())
+
+
+@pytest.mark.parametrize("name", ["divide", "hide_future"])
+def test_a_switch_changes_the_weights_and_nothing_else(name: str) -> None:
+    playground = AttentionPlayground(token="thanked", divide=True, hide_future=False)
+    hand, switch = playground.hand, playground.switches[name]
+    switch.value = not switch.value
+    assert playground.hand == hand
+    expected = figures.attention_playground(hand, 1, **{name: switch.value})
+    assert playground.picture.value == image_html(expected)
+    assert plots.alt_text(expected) != plots.alt_text(figures.attention_playground(hand, 1))
+
+
+def test_flops_and_bytes_are_those_of_the_table() -> None:
+    b, n, d, h = 3, 40, 64, 4
+    flops, moved = attention_flops_bytes.reference(b, n, n, d, h, h, fused=False)
+    assert flops == 8 * b * n * d**2 + 4 * b * n**2 * d
+    assert moved == 2 * (4 * d**2 + 2 * b * n * d + 2 * b * n * d + 2 * b * h * n**2)

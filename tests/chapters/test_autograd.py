@@ -1,0 +1,215 @@
+"""Notebook 03: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from lmcourse import autograd, plots
+from lmcourse.autograd import EXAMPLES, Value, example, graph_of, steps_of
+from lmcourse.chapters.autograd import figures
+from lmcourse.chapters.autograd.exercises import EXERCISES
+from lmcourse.chapters.autograd.exercises.graphs import Graph
+from lmcourse.chapters.autograd.figures import GraphPlayer
+from lmcourse.chapters.autograd.figures.curves import difference_error
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.outcome import run_case
+from lmcourse.widgets.live import image_html
+from tests.plots.figures import said
+
+BY_NAME = {exercise.name: exercise for exercise in EXERCISES}
+
+
+def asked(name: str) -> list[Case]:
+    """Public and hidden cases of an exercise."""
+    return [*BY_NAME[name].cases, *BY_NAME[name].hidden]
+
+
+def right(name: str, case: Case) -> Any:
+    """What the reference answers."""
+    outcome = run_case(BY_NAME[name].reference, case, name=name)
+    assert outcome.failure is None
+    return outcome.value
+
+
+def paths(graph: Graph, start: str, end: str) -> float:
+    """The sum over all paths of the products along them: the definition, slow as it is."""
+    if start == end:
+        return 1.0
+    children = [(node, parents[start]) for node, parents in graph.items() if start in parents]
+    return sum(local * paths(graph, child, end) for child, local in children)
+
+
+def test_the_sweep_sums_over_all_paths() -> None:
+    small = [case for case in asked("backward_sweep") if len(case.args[0]) < 12]
+    assert len(small) >= 7
+    for case in small:
+        graph, end = case.args
+        expected = {node: paths(graph, node, end) for node in graph}
+        assert right("backward_sweep", case) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_torch_and_the_courses_engine_agree_on_every_script() -> None:
+    for case in asked("Value"):
+        ours, theirs = run_case(autograd.Value, case, name="Value").value, right("Value", case)
+        assert [number is None for number in ours] == [number is None for number in theirs]  # what backward() returns
+        numbers = [number for number in theirs if number is not None]
+        assert [n for n in ours if n is not None] == pytest.approx(numbers, rel=1e-9, abs=1e-12), case.script
+
+
+def test_numeric_gradients_come_near_torchs_own() -> None:
+    for case in asked("numeric_gradient"):
+        if "step" not in case.kwargs:  # at a kink, where the step decides
+            continue
+        names: dict[str, Any] = {}
+        exec(case.script.splitlines()[0], names)
+        x = case.kwargs["x"].double().requires_grad_()
+        [exact] = torch.autograd.grad(names["f"](x), x)
+        [found] = right("numeric_gradient", case)
+        assert found.shape == x.shape
+        assert found.dtype == case.kwargs["x"].dtype
+        torch.testing.assert_close(found.double(), exact, rtol=3e-2, atol=2 * case.kwargs["step"] ** 2 + 1e-5)
+
+
+def test_a_box_for_every_node_and_an_arrow_for_every_edge() -> None:
+    name = "two-word softmax"
+    graph = example(name)
+    axes = figures.computation_graph(name).axes[0]
+    boxes = [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
+    arrows = [patch for patch in axes.patches if isinstance(patch, FancyArrowPatch)]
+    assert (len(boxes), len(arrows)) == (len(graph.nodes), len(graph.edges))
+    said = {text.get_text() for text in axes.texts}
+    assert {f"grad {node.grad:.3g}" for node in graph.nodes} | {f"{edge.local:.3g}" for edge in graph.edges} <= said
+    extents = [box.get_bbox() for box in boxes]
+    for i, box in enumerate(extents):
+        assert not any(box.overlaps(other) for other in extents[:i])
+
+
+def test_the_text_of_a_node_stays_in_its_box() -> None:
+    for name in EXAMPLES:
+        figure = figures.computation_graph(name)
+        figure.draw_without_rendering()
+        axes = figure.axes[0]
+        boxes = [patch.get_window_extent() for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
+        titles = [text.get_window_extent() for text in axes.texts if text.get_fontweight() == "bold"]
+        assert len(titles) == len(boxes)
+        for title in titles:
+            assert any(box.x0 <= title.x0 and title.x1 <= box.x1 for box in boxes), name
+
+
+def test_a_step_lights_what_it_touches() -> None:
+    graph = example("linear regression")
+    for number, step in enumerate(steps_of(graph)):
+        axes = figures.graph_step(graph, number).axes[0]
+        boxes = [patch.get_linewidth() > 2 for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
+        assert [i for i, lit in enumerate(boxes) if lit] == ([] if step.node is None else [step.node])
+        arrows = [patch.get_linewidth() > 2 for patch in axes.patches if isinstance(patch, FancyArrowPatch)]
+        if step.phase == "backward":
+            assert [graph.edges[i] for i, lit in enumerate(arrows) if lit] == [step.edge]
+        assert step.text in axes.get_title(loc="left")
+
+
+def test_the_slopes_of_the_gaussian_are_torchs() -> None:
+    error, sigma = -2.0, 0.7
+    prediction = torch.tensor(error, dtype=torch.float64, requires_grad=True)
+    loss = -torch.distributions.Normal(prediction, sigma).log_prob(torch.tensor(0.0, dtype=torch.float64))
+    loss.backward()
+    figure = figures.gaussian_loss(error, sigma)
+    assert f"{prediction.grad.item():.3g} for −log p, {2 * error:.3g} for" in figure.axes[0].get_title(loc="left")
+    points = [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert points == pytest.approx([error**2, loss.item()])
+
+
+def test_the_error_of_a_difference_has_a_valley_where_theory_says() -> None:
+    for dtype, central in [(torch.float64, True), (torch.float64, False), (torch.float32, True)]:
+        decades = [np.logspace(power, power + 1, 21) for power in range(-12, 0)]
+        worst = [max(difference_error(step, dtype, central=central) for step in steps) for steps in decades]
+        theory = torch.finfo(dtype).eps ** (1 / 3 if central else 1 / 2)
+        low, *_, high = decades[int(np.argmin(worst))]
+        assert low / 2 < theory < high * 2
+    assert difference_error(1e-2, torch.float64) == pytest.approx(1e-4 / (3 * 1.1**2), rel=1e-6)
+    assert difference_error(1e-9, torch.float32) == 1.0
+
+
+def test_the_gradient_of_a_row_is_torchs() -> None:
+    spread, offset = 0.25, -3.0
+    row = torch.tensor([-1.4, 0.3, 1.1, -0.2, 0.9, -0.7], dtype=torch.float64) * spread + offset
+    row.requires_grad_()
+    arriving = torch.tensor([0.8, 0.5, 1.2, -0.3, 0.9, 0.1], dtype=torch.float64)
+    torch.nn.functional.layer_norm(row, (6,), eps=0.0).backward(arriving)
+    _, leaving = figures.layernorm_gradient(spread, offset).axes[0].containers
+    assert [bar.get_height() for bar in leaving] == pytest.approx(row.grad.tolist(), abs=1e-9)
+
+
+def test_the_bars_are_what_autograd_keeps() -> None:
+    batch, width = 3, 5
+    kept: dict[int, int] = {}
+    x, y = torch.zeros(batch, 784), torch.zeros(batch, 10)
+    weights = [torch.zeros(784, width, requires_grad=True), torch.zeros(width, 10, requires_grad=True)]
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        if all(tensor.data_ptr() != weight.data_ptr() for weight in weights):
+            kept[tensor.data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        loss = (((x @ weights[0]).sigmoid() @ weights[1] - y) ** 2).mean()
+    loss.backward()
+    (bars,) = figures.saved_for_backward(batch, width).axes[0].containers
+    widths = [bar.get_width() * 1e6 for bar in bars]
+    assert math.fsum(widths[2:]) == pytest.approx(sum(kept.values()))
+    assert widths[:2] == pytest.approx([sum(weight.grad.nbytes for weight in weights)] * 2)
+
+
+def test_until_there_is_a_value_the_course_s_trains() -> None:
+    class Stub:
+        def __init__(self, data: float) -> None:
+            raise NotImplementedError
+
+    def train(number: type) -> tuple[list[float], list[float]]:
+        return [2.0, number(0.5).data], [1.0]
+
+    assert "the course's Value, until yours is there" in plots.alt_text(figures.learning_curve(train, Stub))
+    assert "your Value" in said(figures.learning_curve(lambda number: ([2.0, 0.5, 1e-3], [-1.0, 1.0, 1.0, -1.0])))
+
+
+def test_it_starts_before_the_forward_pass_and_its_still_shows_the_end() -> None:
+    player = GraphPlayer("linear regression")
+    assert (player.slider.value, player.slider.max) == (0, 12)
+    assert player.picture.value == image_html(figures.graph_step("linear regression", 0))
+    still, _ = player._repr_mimebundle_()
+    assert still["text/plain"] == plots.alt_text(figures.computation_graph("linear regression"))
+    player.slider.value = 3
+    assert player._repr_mimebundle_()[0]["text/plain"] == still["text/plain"]
+
+
+def test_buttons_move_one_step_and_stop_at_both_ends() -> None:
+    player = GraphPlayer("fan-out")
+    last = len(player.steps) - 1
+    assert (player.back.disabled, player.forward.disabled) == (True, False)
+    player.forward.click()
+    assert player.slider.value == 1
+    assert player.picture.value == image_html(figures.graph_step("fan-out", 1))
+    player.move(99)
+    assert (player.back.disabled, player.forward.disabled) == (False, True)
+    player.move(1)
+    assert player.slider.value == last
+    player.back.click()
+    assert player.slider.value == last - 1
+    player.move(-99)
+    assert player.slider.value == 0
+
+
+def test_each_step_is_said_for_screen_readers() -> None:
+    player = GraphPlayer("linear regression")
+    player.slider.value = 6
+    assert 'role="status"' in player.said.value
+    assert player.steps[6].text in player.said.value
+    player = GraphPlayer(graph_of(Value(1.0, "<a>") + 1))
+    player.slider.value = 1
+    assert "&lt;a&gt;" in player.said.value

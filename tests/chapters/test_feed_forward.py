@@ -1,0 +1,208 @@
+"""Notebook 11: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
+from torch import Tensor
+
+from lmcourse import plots
+from lmcourse.chapters.feed_forward import exercises, figures
+from lmcourse.models.zoo import find_model
+from tests.plots.figures import said
+
+X = torch.linspace(-9, 9, 1801, dtype=torch.float64)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_activations_are_those_of_torch_and_hugging_face(dtype: torch.dtype) -> None:
+    from transformers.activations import ACT2FN
+
+    x = X.to(dtype)
+    torch.testing.assert_close(exercises.gelu.reference(x), F.gelu(x))
+    torch.testing.assert_close(exercises.silu.reference(x), F.silu(x))
+    torch.testing.assert_close(exercises.silu.reference(X, beta=1.702), ACT2FN["quick_gelu"](X))
+    assert torch.equal(exercises.squared_relu.reference(x), ACT2FN["relu2"](x))
+
+
+def test_the_gradient_of_silu_is_finite_where_the_plain_formula_gives_nan() -> None:
+    at = torch.tensor([-120.0, -90.0, 90.0, 500.0], requires_grad=True)
+    exercises.silu.reference(at).sum().backward()
+    expected = at.detach().clone().requires_grad_()
+    F.silu(expected).sum().backward()
+    assert at.grad is not None
+    torch.testing.assert_close(at.grad, expected.grad)
+
+
+@pytest.mark.prove
+def test_the_plain_layer_is_hugging_faces_t5() -> None:
+    from transformers import T5Config
+    from transformers.models.t5.modeling_t5 import T5DenseActDense
+
+    theirs = T5DenseActDense(T5Config(d_model=6, d_ff=10, feed_forward_proj="relu", dropout_rate=0.0))
+    x, zeros = torch.randn(2, 3, 6), torch.zeros
+    ours = exercises.ffn.reference(x, theirs.wi.weight.T, zeros(10), theirs.wo.weight.T, zeros(6))
+    torch.testing.assert_close(ours, theirs(x))
+
+
+@pytest.mark.prove
+def test_swiglu_is_hugging_faces_llama() -> None:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaMLP
+
+    theirs = LlamaMLP(LlamaConfig(hidden_size=6, intermediate_size=9, hidden_act="silu", num_attention_heads=1))
+    weights = (theirs.gate_proj.weight.T, theirs.up_proj.weight.T, theirs.down_proj.weight.T)
+    x = torch.randn(2, 3, 6)
+    torch.testing.assert_close(exercises.glu_ffn.reference(x, *weights, "swiglu"), theirs(x))
+
+
+def test_the_glu_is_torchs() -> None:
+    x, eye = torch.randn(5, 4, dtype=torch.float64), torch.eye(3, dtype=torch.float64)
+    w_gate, w_value = torch.randn(2, 4, 3, dtype=torch.float64)
+    expected = F.glu(torch.cat([x @ w_value, x @ w_gate], dim=-1))
+    torch.testing.assert_close(exercises.glu_ffn.reference(x, w_gate, w_value, eye, "glu"), expected)
+
+
+@pytest.mark.prove
+def test_widths_and_parameters_are_llamas() -> None:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaMLP
+
+    for name in ("llama-7b", "llama-13b", "llama-33b", "llama-65b"):
+        model = find_model(name).decoder
+        assert exercises.matched_d_ff.reference(model.d_model, multiple=256) == model.layers[0].feed_forward.width
+    for bias in (False, True):
+        layer = LlamaMLP(LlamaConfig(hidden_size=6, intermediate_size=7, mlp_bias=bias, num_attention_heads=1))
+        counted = sum(parameter.numel() for parameter in layer.parameters())
+        assert exercises.ffn_parameters.reference(6, 7, gated=True, bias=bias) == counted
+
+
+@pytest.mark.parametrize("kind", ["silu", "gelu"])
+def test_at_the_minimum_torchs_slope_is_zero_and_its_value_lowest(kind: str) -> None:
+    scale = 1.702
+    function = F.silu if kind == "silu" else F.gelu
+
+    def f(x: Tensor) -> Tensor:
+        return function(scale * x) / scale
+
+    place, value = exercises.activation_minimum.reference(kind, scale)
+    x = torch.tensor(place, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(f(x), x)
+    assert abs(slope.item()) < 1e-12
+    assert f(x).item() == pytest.approx(value, abs=1e-14)
+    assert value <= f(X).min().item()
+
+
+def test_the_published_minima() -> None:
+    assert exercises.activation_minimum.reference("gelu") == pytest.approx([-0.7518, -0.16997], abs=5e-5)
+    assert exercises.activation_minimum.reference("silu") == pytest.approx([-1.2785, -0.27846], abs=5e-5)
+
+
+def test_without_a_difference_z_has_deviation_one() -> None:
+    """Tables of scores that differ by chance alone."""
+    runs = 4
+    source = random.Random(0)
+    zs = []
+    for _ in range(4000):
+        means = [statistics.fmean(source.gauss(80, 0.5) for _ in range(runs)) for _ in range(2)]
+        scores = dict(zip(("old", "new"), means, strict=True))
+        zs.append(exercises.glue_significance.reference(scores, "old", 0.5, runs)["new"])
+    assert statistics.stdev(zs) == pytest.approx(1, abs=4 / math.sqrt(2 * 4000))
+    assert statistics.fmean(zs) == pytest.approx(0, abs=4 / math.sqrt(4000))
+
+
+def test_shazeers_table_worked_by_hand() -> None:
+    scores = {"ReLU": 83.80, "ReGLU": 84.67, "SwiGLU": 84.36, "Bilinear": 83.79}
+    z = exercises.glue_significance.reference(scores, "ReLU", 0.235)
+    assert {name: round(value, 2) for name, value in z.items()} == {"ReGLU": 2.62, "SwiGLU": 1.69, "Bilinear": -0.03}
+
+
+TORCHS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "elu": F.elu, "selu": F.selu}
+
+
+def lines(axes: Axes) -> dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    """The labelled curves."""
+    return {str(line.get_label()): (line.get_xdata(), line.get_ydata()) for line in axes.lines}  # type: ignore[misc]
+
+
+def test_the_zoo_draws_torchs_functions() -> None:
+    drawn = lines(figures.activation_zoo().axes[0])
+    for name, label in (("relu", "ReLU"), ("gelu", "GELU"), ("silu", "SiLU"), ("elu", "ELU"), ("selu", "SELU")):
+        x, y = drawn[label]
+        np.testing.assert_allclose(y, TORCHS[name](torch.as_tensor(np.asarray(x))), atol=1e-12)
+
+
+def test_without_activation_the_fit_is_the_best_straight_line() -> None:
+    width = 64
+    x = np.linspace(-3, 3, 601)
+    slope, start = np.polyfit(x, np.sin(2 * x) + x / 3, 1)
+    beyond, fit = lines(figures.universal_fit(width, "identity").axes[0])["the network"]
+    np.testing.assert_allclose(fit, slope * np.asarray(beyond) + start, atol=1e-9)
+
+
+@pytest.mark.parametrize(("layer", "gate"), [("GLU", torch.sigmoid), ("SwiGLU", F.silu)])
+def test_the_surface_is_gate_times_value(layer: str, gate: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    figure = figures.gate_surface(layer, 1.5, -2.0)
+    expected = gate(torch.tensor(1.5, dtype=torch.float64)).item() * -2.0
+    assert f"= {expected:.3f}. The gate" in plots.alt_text(figure)
+    (image,) = [artist for artist in figure.axes[0].get_children() if isinstance(artist, AxesImage)]
+    shade = np.asarray(image.get_array())
+    z = torch.linspace(-4, 4, shade.shape[1], dtype=torch.float64)
+    top = gate(z).numpy() * 4
+    np.testing.assert_allclose(np.sign(shade[-1]) * shade[-1] ** 2, top, atol=1e-12)
+
+
+def test_ratios_are_those_of_the_papers() -> None:
+    alt = plots.alt_text(figures.width_ratios())
+    published = {
+        "transformer-base": 2048 / 512,
+        "gpt-3": 49_152 / 12_288,
+        "t5-11b": 65_536 / 1024,
+        "t5-v1.1-xxl": 10_240 / 4096,
+        "llama-7b": 11_008 / 4096,
+        "llama-2-70b": 28_672 / 8192,
+        "gemma-2-9b": 14_336 / 3584,
+        "gemma-2-27b": 36_864 / 4608,
+        "llama-3.1-405b": 53_248 / 16_384,
+    }
+    for name, ratio in published.items():
+        assert f"{name} {ratio:.3g}" in alt
+    assert alt.count("(plain)") == 4
+
+
+def test_the_glue_table_and_its_noise() -> None:
+    figure = figures.glue_scores()
+    (score,) = [line.get_xdata() for line in figure.axes[0].lines if line.get_marker() == "o"][-1]
+    assert score == 84.67
+    assert "2.6 deviations above ReLU" in plots.alt_text(figure)
+    assert "plus or minus 0.059" in plots.alt_text(figures.glue_scores(16))
+
+
+def test_losses_are_told_with_mean_and_deviation() -> None:
+    losses = {"none": [1.2, 1.3, 1.25], "ReLU": [1.0, 1.1, 1.2]}
+    alt = said(figures.ablation_losses(losses, 0.22))
+    for name, values in losses.items():
+        assert f"{name} {np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}" in alt
+
+
+def test_the_roofline_has_the_ridge_of_the_data_sheet() -> None:
+    name, peak, bandwidth = "h100-sxm", 67e12, 3.35e12
+    alt = plots.alt_text(figures.elementwise_roofline(name))
+    assert f"; {peak / bandwidth * 4:.0f} operations per number cost nothing extra" in alt
+    assert f"GELU 5.00 FLOPs per byte, {100 * 5 * bandwidth / peak:.0f} % of the peak" in alt
+
+
+def test_intensity_of_a_fused_and_of_a_split_gelu() -> None:
+    intensity = exercises.elementwise_intensity.reference
+    assert (intensity([[8, 1, 1]], 2), intensity([[1, 1, 1]] * 8, 2)) == (2.0, 0.25)

@@ -1,0 +1,99 @@
+"""Every figure that a notebook gives controls: described, and with room for its text at the ends of its controls."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from lmcourse.course import Chapter
+from lmcourse.errors import CourseError
+from lmcourse.plots.style import pixels
+from lmcourse.widgets.controls import Control, Log
+from tests.course.chapters import WRITTEN, code
+from tests.plots.figures import check_figure
+
+EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+Explored = tuple[Callable[..., Figure], dict[str, Control]]
+MEASURED = {"alignment", "position_scores"}
+"""Figures of what a notebook computes first. The chapters' own tests draw them."""
+
+
+@cache
+def explored(chapter: Chapter) -> list[Explored]:
+    """Return the figures to which the notebook gives controls, with what the controls offer."""
+    tree = ast.parse(code(chapter))
+    names: dict[str, Any] = {}
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    exec(compile(ast.Module(imports, []), chapter.id, "exec"), names)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "explore"]
+    found: list[Explored] = []
+    for call in calls:
+        try:
+            controls = eval(f"dict({', '.join(map(ast.unparse, call.keywords))})", names)
+            found.append((eval(ast.unparse(call.args[0]), names), controls))
+        except NameError:
+            assert any(name in ast.unparse(call) for name in MEASURED), ast.unparse(call)
+    return found
+
+
+def offered(control: Control) -> list[Any]:
+    """Return the ends of a slider, and what else a reader can choose (of a long list the first, middle and last)."""
+    match control:
+        case bool():
+            return [control, not control]
+        case list():
+            return control if len(control) <= 8 else [control[0], control[len(control) // 2], control[-1]]
+        case Log(low, high, base) if isinstance(low, int):
+            return [low, low * base ** math.floor(math.log(high / low, base) + 1e-9)]
+        case Log(low, high):
+            return [low, high]
+        case tuple():
+            return [control[0], control[1]]
+    return [control]
+
+
+def corners(controls: dict[str, Control]) -> Iterator[dict[str, Any]]:
+    """Yield nothing changed, then everything offered by each control at least once."""
+    yield {}
+    choices = {name: offered(control) for name, control in controls.items()}
+    for at in range(max(map(len, choices.values()), default=0)):
+        yield {name: options[at % len(options)] for name, options in choices.items()}
+
+
+@pytest.mark.prove
+@EACH
+def test_figures_are_described_with_room_for_text_at_every_corner(chapter: Chapter) -> None:
+    wrong = []
+    for draw, controls in explored(chapter):
+        for arguments in corners(controls):
+            try:
+                check_figure(draw(**arguments))
+            except Exception as error:
+                wrong.append((draw.__name__, arguments, error))
+    assert wrong == []
+
+
+@pytest.mark.prove
+@EACH
+def test_figures_look_the_same_every_time(chapter: Chapter) -> None:
+    assert [draw.__name__ for draw, _ in explored(chapter) if not np.array_equal(pixels(draw()), pixels(draw()))] == []
+
+
+@EACH
+def test_figures_refuse_a_word_that_no_control_offers(chapter: Chapter) -> None:
+    accepted = []
+    for draw, controls in explored(chapter):
+        for name in (name for name, control in controls.items() if isinstance(control, list)):
+            if isinstance(controls[name][0], str):
+                with suppress(ValueError, CourseError):
+                    draw(**{name: "no such choice"})
+                    accepted.append((draw.__name__, name))
+    assert accepted == []

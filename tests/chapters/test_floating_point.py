@@ -1,0 +1,167 @@
+"""Notebook 01: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.patches import Rectangle
+
+from lmcourse import plots
+from lmcourse.chapters.floating_point import figures
+from lmcourse.chapters.floating_point.figures import BitExplorer
+from lmcourse.chapters.floating_point.figures.bit_explorer import readout_html
+from lmcourse.numerics import BF16, FORMATS, FP16, FP32, FloatFormat, decode, encode
+from tests.plots.figures import check_figure
+
+
+def test_the_bits_are_drawn_from_the_highest_to_the_lowest() -> None:
+    name = "bf16"
+    format = FORMATS[name]
+    code = encode(-0.1, format)
+    boxes = [patch for patch in figures.bit_pattern(code, name).axes[0].patches if isinstance(patch, Rectangle)]
+    boxes.sort(key=Rectangle.get_x)
+    assert "".join(str(int(box.get_facecolor() != (1, 1, 1, 1))) for box in boxes) == f"{code:0{format.bits}b}"
+
+
+def test_the_grid_shows_every_code_and_outlines_one() -> None:
+    name, special = "e5m2", 8
+    figure = figures.code_grid(name, 0xC5)
+    axes = figure.axes[0]
+    shown = {text.get_position(): text.get_text() for text in axes.texts}
+    values = torch.arange(256, dtype=torch.int32).to(torch.uint8).view(FORMATS[name].torch_dtype).double()
+    for code, value in enumerate(values.tolist()):
+        text = shown[code % 16, code // 16]
+        assert len(text) <= 8
+        assert float(text) == pytest.approx(value, rel=0.05, nan_ok=True)
+    assert f"{special} of them NaN or infinity" in plots.alt_text(figure)
+    (outline,) = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert outline.get_xy() == (4.5, 11.5)
+
+
+def test_running_sums_end_where_they_should() -> None:
+    figure = figures.running_sums()
+    ends = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[0].lines}
+    check_figure(figure)
+    assert [f"{end:.4f}" for end in ends.values()] == ["10.0000", "10.0001", "9.9531", "4.0000"]
+    assert "bf16: 4" in ends
+
+
+def test_the_lost_share_is_what_torchs_cast_loses() -> None:
+    scale = 2.0**10
+    gradients = torch.from_numpy(10 ** np.random.default_rng(0).normal(-7, 1.5, 100_000)) * scale
+    half = gradients.half()
+    lost = (half == 0).double().mean().item()
+    assert f"lost: {100 * lost:.1f} %" in plots.alt_text(figures.gradient_histogram(scale))
+
+
+def test_quantisation_errors_match_a_direct_cast() -> None:
+    samples = torch.randn(4096, generator=torch.Generator().manual_seed(0)) * 1e-3
+    error = (samples.to(torch.float8_e4m3fn).float() - samples).norm() / samples.norm()
+    assert f"e4m3 {100 * error:.1f} %" in plots.alt_text(figures.quantisation_error(scale=1e-3))
+
+
+@pytest.mark.parametrize("format", [FP16, BF16, FP32], ids=lambda format: format.name)
+def test_softmax_outcomes_are_those_of_torch(format: FloatFormat) -> None:
+    for logit, count in itertools.product((-120.0, -17.0, 0.0, 10.0, 11.2, 88.0, 89.0), (1, 1000)):
+        exps = torch.full((count,), logit, dtype=format.torch_dtype).double().exp().to(format.torch_dtype)
+        total = exps.double().sum().to(format.torch_dtype)
+        weight = (exps / total)[0].item()
+        outcome = figures.naive_softmax_outcome(logit, count, format)
+        expected = "the sum overflows: all weights are 0" if weight == 0 else "fine"
+        assert "NaN" in outcome if math.isnan(weight) else outcome == expected
+
+
+def test_softmax_bars_are_torchs_softmax() -> None:
+    temperature, shift = 5.0, 1000.0
+    logits = [2.0, 1.0, 0.5]
+    bars = figures.softmax_bars(logits, temperature, shift).axes[0].patches
+    expected = (torch.tensor(logits, dtype=torch.float64) / temperature).softmax(0).tolist()
+    assert [bar.get_height() for bar in bars] == pytest.approx(expected, abs=1e-12)
+
+
+def test_bytes_of_a_gpt3_matrix() -> None:
+    alt = plots.alt_text(figures.dtype_bytes())
+    assert "fp32 2,415,919,104 B = 2.25 GiB" in alt
+    assert "bool 603,979,776 B = 576 MiB" in alt
+    assert "ideal) 75,497,472 B = 72 MiB" in alt
+    assert "fp32 128 B," in plots.alt_text(figures.dtype_bytes((4, 8)))
+
+
+@pytest.mark.parametrize("bit", [0, 10, 15])
+def test_toggling_a_bit_of_fp16_flips_it_in_the_code(bit: int) -> None:
+    explorer = BitExplorer("fp16", 1.0)
+    explorer.bits[bit].value = not explorer.bits[bit].value
+    expected = 0x3C00 ^ 1 << bit
+    assert explorer.code == expected
+    assert explorer.value == decode(expected, FP16) or math.isnan(explorer.value)
+    assert explorer.readout.value == readout_html(expected, FP16)
+    assert explorer.bits[bit].description == str(int(explorer.bits[bit].value))
+    explorer.bits[bit].value = not explorer.bits[bit].value
+    assert explorer.code == 0x3C00
+
+
+def test_a_change_of_format_rounds_the_typed_number() -> None:
+    explorer = BitExplorer("fp16")
+    explorer.entry.value = "0.1"
+    explorer.formats.value = "fp32"
+    assert explorer.code == encode(0.1, FP32)
+    explorer.formats.value = "e4m3"
+    explorer.formats.value = "fp32"
+    assert explorer.code == encode(0.1, FP32)
+
+
+@pytest.mark.parametrize(
+    ("start", "code", "text"),
+    [(1.0, 0x3C01, "1.0009765625"), (math.nan, 0x7E01, "nan"), (-0.0, 0x8001, "-5.960464477539063e-08")],
+)
+def test_clicking_a_bit_writes_the_value_and_a_change_of_format_keeps_it(start: float, code: int, text: str) -> None:
+    explorer = BitExplorer("fp16", start)
+    explorer.bits[0].value = True
+    assert (explorer.code, explorer.entry.value) == (code, text)
+    explorer.formats.value = "fp32"
+    assert math.isnan(explorer.value) if text == "nan" else explorer.value == decode(code, FP16)
+
+
+def test_typing_a_number_sets_the_bits() -> None:
+    explorer = BitExplorer("bf16")
+    explorer.entry.value = "3.14159"
+    assert explorer.value == 3.140625
+    explorer.entry.value = "-inf"
+    assert explorer.code == 0xFF80
+
+
+def test_typing_nonsense_is_shown_and_changes_nothing() -> None:
+    explorer = BitExplorer("bf16", 2.0)
+    explorer.entry.value = "<two>"
+    assert "ValueError: could not convert string to float: &#x27;&lt;two&gt;&#x27;" in explorer.readout.value
+    assert explorer.value == 2.0
+
+
+def test_the_still_figure_is_the_bit_pattern_of_the_start() -> None:
+    explorer = BitExplorer("fp16", 1.0)
+    before, metadata = explorer._repr_mimebundle_()
+    assert {key: before[key] for key in ("image/png", "text/plain")} == plots.mimebundle(
+        figures.bit_pattern(0x3C00, "fp16")
+    )[0]
+    assert before["text/plain"] == metadata["image/png"]["alt"]
+    explorer.bits[0].value = True
+    assert explorer._repr_mimebundle_()[0] == before
+
+
+def test_tooltips_say_what_a_bit_is_worth() -> None:
+    bits = BitExplorer("fp16").bits
+    assert bits[15].tooltip == "sign bit, 1 is negative"
+    assert bits[14].tooltip == "exponent bit 4, worth 2^4"
+    assert bits[9].tooltip == "fraction bit 9, worth 2^-1"
+
+
+def test_the_readout_explains_the_fields() -> None:
+    normal = ["127 − 127 = 0, so 1 before the point, times 2<sup>0</sup>", "0 / 2<sup>7</sup>", "0x3f80"]
+    subnormal = ["all zeros, so 0 before the point, times 2<sup>-126</sup>", "subnormal", "0.0 and 1.8"]
+    special = ["all ones, reserved", "infinity", "1: negative", "none"]
+    for code, parts in ((0x3F80, normal), (0x0001, subnormal), (0xFF80, special)):
+        assert [part for part in parts if part not in readout_html(code, BF16)] == []

@@ -1,0 +1,202 @@
+"""Notebook 19: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from torch.utils.flop_counter import FlopCounterMode
+
+from lmcourse import plots
+from lmcourse.accounting import machine
+from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.latency import Operation
+from lmcourse.accounting.mfu import mfu
+from lmcourse.accounting.timing import SimulatedDevice
+from lmcourse.bench.speedups import Speedup, StepSetup
+from lmcourse.chapters.gpu_timing import figures
+from lmcourse.chapters.gpu_timing.exercises import (
+    bound_by,
+    chain_intensity,
+    copy_bandwidth,
+    enough_tokens,
+    free_norms,
+    matmul_peak,
+    ridge_point,
+    roofline,
+    time_it,
+)
+from lmcourse.chapters.gpu_timing.exercises.utilisation import PEAKS, mfu_of_step
+from lmcourse.chapters.gpu_timing.figures.clock import kernel_timeline
+from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
+from lmcourse.course import find_chapter
+from tests.course.chapters import source
+from tests.plots.figures import check_figure, said
+
+TIMES = st.lists(st.floats(0.1, 10.0), min_size=1, max_size=8)
+
+
+@given(seconds=TIMES, launch=st.floats(0.0, 5.0), warmup=st.integers(0, 3), repeats=st.integers(1, 6))
+def test_the_stopwatch_finds_the_median_of_launch_and_work(
+    seconds: list[float], launch: float, warmup: int, repeats: int
+) -> None:
+    device = SimulatedDevice(seconds, launch)
+    found = time_it.reference(device.run, device.synchronise, device.clock, warmup, repeats)
+    endless = [*seconds, *[seconds[-1]] * (warmup + repeats)]
+    expected = statistics.median(launch + work for work in endless[warmup : warmup + repeats])
+    assert found == pytest.approx(expected)
+    assert device.runs == warmup + repeats
+
+
+def test_ridges_of_the_notes_hold_for_terabytes_only() -> None:
+    for tflops, speed, in_tb, in_tib in ((312, 1.6, 195, 177), (312, 2, 156, 142), (130, 1.1, 118, 107)):
+        assert round(ridge_point.reference(tflops, speed, "TB/s")) == in_tb
+        assert round(ridge_point.reference(tflops, speed, "TiB/s")) == in_tib
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**12), st.integers(1, 10**10)), min_size=1, max_size=6))
+def test_the_time_at_best_is_that_of_the_attainable_rate(kernels: list[tuple[int, int]]) -> None:
+    """Williams et al., 2009: attainable FLOP/s = min(peak, intensity · bandwidth)."""
+    peak, bandwidth = 3e14, 2e12
+    expected = sum(flops / min(peak, flops / moved * bandwidth) for flops, moved in kernels)
+    found = roofline.reference([[float(flops), float(moved)] for flops, moved in kernels], peak, bandwidth)
+    assert found == pytest.approx(expected)
+
+
+def test_enough_tokens_pass_the_ridge_by_torchs_count() -> None:
+    def intensity(tokens: int) -> float:
+        x, w = (torch.empty(rows, 8192, dtype=torch.bfloat16, device="meta") for rows in (tokens, 8192))
+        with FlopCounterMode(display=False) as counter:
+            out = x @ w
+        return counter.get_total_flops() / (x.nbytes + w.nbytes + out.nbytes)
+
+    first = enough_tokens.reference()
+    assert intensity(first - 1) < 156 < intensity(first)
+
+
+def test_a_chain_moves_what_its_tensors_hold() -> None:
+    dtype = torch.bfloat16
+    x = torch.empty(100, dtype=dtype, device="meta")
+    kernels = [(x, x + 1), (x + 1, (x + 1) * 2)]
+    moved = sum(before.nbytes + after.nbytes for before, after in kernels)
+    assert chain_intensity.reference([1, 1], dtype.itemsize, False) == pytest.approx(200 / moved)
+    assert chain_intensity.reference([1, 1], dtype.itemsize, True) == pytest.approx(200 / (2 * x.nbytes))
+
+
+def test_the_gain_of_free_norms_is_the_published_one() -> None:
+    """Ivanov et al., 2021, table 1: 25.5 % of the time."""
+    assert free_norms.reference() == pytest.approx(1 / (1 - 0.255))
+
+
+def test_no_compared_cell_depends_on_the_machine() -> None:
+    """What is measured is found in cells that nbval does not compare; so all others are the same on a CPU and a GPU."""
+    measured: set[str] = set()
+    for cell in source(find_chapter("19-gpu-timing")).cells:
+        if cell.kind != "code":
+            continue
+        tree = ast.parse(cell.text)
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        if "nbval-ignore-output" in cell.options.get("tags", []):
+            measured |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        elif "exercise" not in cell.options:
+            written = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+            assert not (read - written) & measured, cell.text
+            assert not read & {"best_device", "present_gpu", "measure_speedups", "make_training_step", "machine"}
+
+
+DOTS = [MeasuredPoint("a product", 100.0, 5e10), MeasuredPoint("a copy", 0.1, 1e9), MeasuredPoint("tiny", 3.0, 1e6)]
+RUNGS = [
+    Speedup("more", 100.0, 300.0, StepSetup(8)),
+    Speedup("worse", 290.0, 145.0, StepSetup(8)),
+    Speedup("last", 280.0, 420.0, StepSetup()),
+]
+SHARES = {(64, 1): 0.1, (64, 4): 0.3, (128, 1): 0.2, (128, 4): 0.6}
+
+
+def test_the_queue_is_that_of_the_simulated_device() -> None:
+    """Worked out by hand: launches of 5 µs; kernels of 2 µs wait for them, one of 16 µs does not."""
+    assert kernel_timeline(2.0, 5.0, 1)[-1] == (35.0, 40.0, 42.0)
+    assert kernel_timeline(8.0, 5.0, 1)[-1] == (35.0, 61.0, 69.0)
+    assert kernel_timeline(2.0, 5.0, 8) == [(0.0, 5.0, 21.0)]
+    assert "the GPU works 38% of the time" in plots.alt_text(figures.launch_queue(2.0, 5.0))
+
+
+def test_dots_lie_where_they_were_measured_under_the_roof_of_williams() -> None:
+    axes = check_figure(figures.measured_roofline(1e11, 2e10, DOTS)).axes[0]
+    roof = np.asarray(axes.lines[0].get_xydata())
+    assert roof[:, 1] == pytest.approx(np.minimum(100.0, roof[:, 0] * 20))
+    drawn = [tuple(line.get_xydata()[0]) for line in axes.lines if len(line.get_xydata()) == 1]  # type: ignore[index, arg-type]
+    assert drawn == [(dot.intensity, pytest.approx(dot.rate / 1e9)) for dot in DOTS]
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]  # type: ignore[union-attr]
+    assert legend == ["a product: 50% of the roof", "a copy: 50% of the roof", "tiny: below 1% of the roof"]
+
+
+def test_what_was_measured_is_not_in_the_alt_text() -> None:
+    faster = [dot._replace(rate=2 * dot.rate) for dot in DOTS]
+    one, other = (figures.measured_roofline(1e11, 2e10, dots) for dots in (DOTS, faster))
+    assert plots.alt_text(one) == plots.alt_text(other)
+    one, other = (figures.utilisation_by_batch({size: k * share for size, share in SHARES.items()}) for k in (1.0, 0.5))
+    assert plots.alt_text(one) == plots.alt_text(other)
+
+
+def test_ridges_are_those_of_the_data_sheets_and_slips_are_marked() -> None:
+    """NVIDIA: V100 125/0.9, A100 312/1.555 and 312/2.039, H100 989.4/3.35, H200 989.4/4.8, B200 2250/7.7."""
+    right = [125 / 0.9, 312 / 1.555, 312 / 2.039, 989.4 / 3.35, 989.4 / 4.8, 2250 / 7.7]
+
+    def bars(figure: Figure) -> list[float]:
+        return [patch.get_width() for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
+
+    assert bars(figures.ridge_points()) == pytest.approx(right)
+    assert bars(figures.ridge_points(binary=True)) == pytest.approx([ridge / 1.099511627776 for ridge in right])
+    assert bars(figures.ridge_points(sparse=True)) == pytest.approx([right[0], *(2 * ridge for ridge in right[1:])])
+
+
+def test_shares_add_up_and_the_gain_is_amdahls() -> None:
+    for free, gain in (("nothing", 1.0), ("normalisation", 1 / 0.745), ("element-wise", 1 / 0.865), ("both", 1 / 0.61)):
+        figure = figures.runtime_shares(free)  # type: ignore[arg-type]
+        rows = [0.0, 0.0, 0.0]
+        for patch in figure.axes[0].patches:
+            assert isinstance(patch, Rectangle)
+            rows[round(patch.get_y() + patch.get_height() / 2)] += patch.get_width()
+        assert rows == pytest.approx([100, 100, 100 / gain])
+        assert f"{gain:.2f} times as fast" in plots.alt_text(figure)
+
+
+def test_the_ladder_multiplies_what_was_kept() -> None:
+    axes = check_figure(figures.speed_ladder(RUNGS)).axes[0]
+    bars = [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert bars == pytest.approx([1.0, 3.0, 1.5, 4.5])
+    texts = [text.get_text() for text in axes.texts]
+    assert ["taken back" in text for text in texts] == [False, False, True, False]
+
+
+def test_more_than_the_peak_is_warned_of() -> None:
+    figure = figures.utilisation_by_batch({**SHARES, (128, 16): 1.2})
+    assert "1 of them above 100 %, which cannot be" in " ".join(figure._supxlabel.get_text().split())
+    assert "above 100 %" in said(figure)
+    assert "100 %" not in plots.alt_text(figures.utilisation_by_batch(SHARES))
+
+
+def test_references_agree_with_what_the_package_measures() -> None:
+    log = {16: [3e-6, 1e-6, 2e-6], 32: [5e-6, 4e-6, 9e-6]}
+    times = iter(time for runs in log.values() for time in runs)
+    rates = machine.matmul_rates("fp32", [*log], seconds=0.0, stopwatch=lambda run: next(times))
+    assert matmul_peak.reference(log) == pytest.approx(max(rates.values()))
+    copies = iter([4e-6, 2e-6, 3e-6])
+    speed = machine.copy_bandwidth(1000, seconds=0.0, stopwatch=lambda run: next(copies))
+    assert copy_bandwidth.reference({1000: [4e-6, 2e-6, 3e-6], 500: [1e-9]}, 500) == pytest.approx(speed)
+    share = mfu_of_step.reference(3e13, [0.2, 0.1, 0.9], "NVIDIA H100 PCIe", "bf16", PEAKS)
+    assert share == pytest.approx(mfu(3e13, 0.2, find_accelerator("h100-pcie"), "bf16"))
+    chip = find_accelerator("a100")
+    for flops, moved in ((10**6, 10**2), (10, 10**3)):
+        work = Operation(flops, moved)
+        given = flops, moved, work.seconds(chip, "bf16") * 1.01, chip.peak("bf16"), chip.bandwidth
+        assert bound_by.reference(*given) == work.limit(chip, "bf16")

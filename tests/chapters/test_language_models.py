@@ -1,0 +1,154 @@
+"""Notebook 05: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise, product
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse import plots
+from lmcourse.chapters.language_models import exercises, figures
+from lmcourse.chapters.language_models.figures.distributions import place
+from lmcourse.chapters.language_models.figures.prices import TRUTH
+from lmcourse.chapters.language_models.figures.stories import losses_by_order
+from lmcourse.data.grammar import story_grammar
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.ngram import NGram
+from tests.plots.figures import check_figure, said
+
+
+def test_texts_of_one_length_share_a_probability_of_one() -> None:
+    length = 3
+    shares = {past: _drawn(Random(str(past)), 3) for size in range(length) for past in product(range(3), repeat=size)}
+    every = [
+        exercises.text_log_probability.reference(shares.__getitem__, list(text))
+        for text in product(range(3), repeat=length)
+    ]
+    assert math.fsum(map(math.exp, every)) == pytest.approx(1.0, abs=1e-12)
+
+
+def _drawn(random: Random, words: int) -> list[float]:
+    parts = [random.random() for _ in range(words)]
+    return [part / sum(parts) for part in parts]
+
+
+def test_cross_entropy_is_torchs_and_no_less_than_the_entropy() -> None:
+    for seed in range(5):
+        p, q = _drawn(Random(seed), 5), _drawn(Random(seed + 100), 5)
+        expected = torch.nn.functional.cross_entropy(
+            torch.tensor([q], dtype=torch.float64).log(), torch.tensor([p], dtype=torch.float64)
+        ).item()
+        assert exercises.cross_entropy.reference(p, q) == pytest.approx(expected, rel=1e-12)
+        assert exercises.cross_entropy.reference(p, q, 2) > exercises.cross_entropy.reference(p, p, 2)
+
+
+def test_the_loss_is_that_of_the_package() -> None:
+    logits, tokens = torch.randn(3, 6, 9), torch.randint(9, (3, 6))
+    theirs = next_token_loss(logits[:, :-1], tokens[:, 1:])
+    torch.testing.assert_close(exercises.next_token_loss.reference(logits, tokens), theirs)
+    assert exercises.first_loss.reference() == pytest.approx(11.7618, abs=1e-4)
+
+
+def test_counts_are_those_of_the_package() -> None:
+    random = Random(0)
+    text = [random.randrange(4) for _ in range(300)]
+    for order in (1, 2, 3):
+        model = NGram(order, 4).count(text)
+        for context in product(range(4), repeat=order - 1):
+            found = exercises.ngram.reference(text, list(context), 4)
+            assert found == pytest.approx(model.probabilities(context).tolist(), abs=1e-12)
+
+
+def test_the_entropy_rate_is_what_longer_texts_cost_more() -> None:
+    """H(n + 1) − H(n) of all texts of a length, by enumeration, from the shares that the powers of P settle at."""
+    P = torch.tensor([[0.2, 0.3, 0.5], [0.6, 0.0, 0.4], [0.1, 0.8, 0.1]], dtype=torch.float64)
+    shares = torch.linalg.matrix_power(P, 200)[0]
+    costs = [_entropy_of_texts(P, shares, length) for length in (3, 4)]
+    assert exercises.entropy_rate.reference(P) == pytest.approx(costs[1] - costs[0], rel=1e-9)
+
+
+def _entropy_of_texts(P: Tensor, shares: Tensor, length: int) -> float:
+    total = 0.0
+    for text in product(range(3), repeat=length):
+        p = shares[text[0]].item() * math.prod(P[a, b].item() for a, b in pairwise(text))
+        total -= p * math.log(p) if p else 0.0
+    return total
+
+
+def test_bits_are_those_of_the_bytes_that_python_counts() -> None:
+    for text in ("x", "a é 語 🙂 \n"):
+        bits = 1 / math.log(2) / len(text.encode())
+        assert exercises.bits_per_byte.reference(1.0, 1, text) == pytest.approx(bits, rel=1e-12)
+
+
+def test_analogies_against_torch() -> None:
+    for seed in range(3):
+        E = torch.randn(15, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        cosines = torch.cosine_similarity(E, E[2] - E[1] + E[3])
+        cosines[[1, 2, 3]] = -2
+        assert exercises.analogy.reference(E, 1, 2, 3) == cosines.argmax().item()
+
+
+@pytest.mark.parametrize("reuse", [True, False])
+def test_tokens_are_read_as_in_a_simulation(reuse: bool) -> None:
+    for prompt, new in ((1, 0), (1, 5), (4, 3)):
+        computed: set[int] = set()
+        count = 0
+        for step in range(new):
+            needed = set(range(prompt + step)) - (computed if reuse else set())
+            computed |= needed
+            count += len(needed)
+        assert exercises.tokens_read.reference(prompt, new, reuse) == count
+
+
+def coin(past: tuple[int, ...]) -> list[float]:
+    return [0.25, 0.75] if sum(past) % 2 else [1.0, 0.0]
+
+
+def test_points_of_the_triangle() -> None:
+    assert place([0.0, 0.0, 1.0]) == pytest.approx((0.5, math.sqrt(3) / 2))
+    assert place([0.5, 0.5, 0.0]) == pytest.approx((0.5, 0.0))
+    check_figure(figures.simplex(("books", "laptops", "windows"), {"middle": [1 / 3] * 3, "corner": [0.0, 1.0, 0.0]}))
+
+
+def test_leaves_have_the_product_of_their_path() -> None:
+    figure = figures.probability_tree(("a", "b"), coin, 2)
+    leaves = {text.get_text() for text in figure.axes[0].texts if "  " in text.get_text()}
+    assert leaves == {"a a   1.000", "a b   0.000", "b a   0.000", "b b   0.000"}
+    assert "sum to 1.000" in said(figure)
+
+
+def test_the_bill_is_entropy_and_difference() -> None:
+    unit, base = "bits", 2.0
+    bill = figures.cross_entropy_bars(0.2, 0.5, unit).axes[1]
+    entropy, difference = (bar.get_width() for bar in bill.patches)  # type: ignore[attr-defined]
+    assert entropy == pytest.approx(-sum(p * math.log(p, base) for p in TRUTH))
+    q = (0.2, 0.5, 0.3)
+    assert difference == pytest.approx(sum(p * math.log(p / model, base) for p, model in zip(TRUTH, q, strict=True)))
+    assert "0.000 difference" in plots.alt_text(figures.cross_entropy_bars(*TRUTH[:2], unit))
+    dearest = figures.cross_entropy_bars(0.01, 0.01, unit).axes[1]
+    assert sum(bar.get_width() for bar in dearest.patches) < dearest.get_xlim()[1]  # type: ignore[attr-defined]
+
+
+def test_no_ngram_is_below_the_entropy_on_new_text() -> None:
+    floor = story_grammar().entropy_per_byte
+    for count in (5,):
+        seen, new, impossible = losses_by_order(count)
+        assert (seen.diff() < 0).all()
+        assert seen[9] < floor < new.min()
+        assert (impossible.diff() >= 0).all()
+    line = figures.ngram_loss(3, 5).axes[0].lines[2]
+    np.testing.assert_allclose(np.asarray(line.get_ydata()), losses_by_order(5)[1].numpy())
+
+
+def test_cosines() -> None:
+    vectors = [[-1.0, 0.01, 0.51, 0.04], [1.0, 0.02, 0.47, 0.01], [0.97, 0.95, 0.69, 0.01]]
+    alt = said(figures.similarity(("man", "woman", "queen"), vectors))
+    assert "lowest woman and man -0.612" in alt
+    assert "highest queen and woman 0.780" in alt
+    check_figure(figures.contexts_seen())

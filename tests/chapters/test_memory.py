@@ -1,0 +1,219 @@
+"""Notebook 14: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from torch import Tensor, nn
+
+from lmcourse import plots
+from lmcourse.accounting.memory import training_memory
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.accounting.saved import saved_tensors
+from lmcourse.chapters.memory import exercises, figures
+from lmcourse.chapters.memory.block_tensors import tensors_saved_by_block
+from lmcourse.chapters.memory.exercises import min_batch_for_mixed, total_activations
+from lmcourse.chapters.memory.exercises.parameters import gpt, llama
+from lmcourse.models.zoo import find_model
+from lmcourse.units import GIB
+from tests.accounting.test_activation_rules import MaskedBlock
+from tests.plots.figures import check_figure
+
+BY_NAME = {exercise.name: exercise for exercise in exercises.EXERCISES}
+
+
+def reference(name: str, *args: Any, **kwargs: Any) -> Any:
+    return BY_NAME[name].reference(*args, **kwargs)
+
+
+def parameters_of(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.prove
+def test_parameters_are_those_of_hugging_faces_gpt2() -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    with torch.device("meta"):
+        theirs = GPT2LMHeadModel(GPT2Config(vocab_size=90, n_positions=30, n_embd=24, n_layer=3, n_head=4))
+    assert reference("parameter_count", gpt(3, 24, 4, 90, 30)) == parameters_of(theirs)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(("kv_heads", "tied"), [(1, False), (4, True)])
+def test_parameters_are_those_of_hugging_faces_llama(kv_heads: int, tied: bool) -> None:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": kv_heads}
+    config = LlamaConfig(vocab_size=90, intermediate_size=50, tie_word_embeddings=tied, **sizes)
+    with torch.device("meta"):
+        theirs = LlamaForCausalLM(config)
+    ours = llama(3, 24, 4, kv_heads, 50, 90) | {"tied": tied}
+    assert reference("parameter_count", ours) == parameters_of(theirs)
+
+
+def test_states_in_fp32_are_the_tensors_of_adam() -> None:
+    weight = nn.Parameter(torch.ones(30, 7))
+    optimizer = torch.optim.AdamW([weight])
+    weight.sum().backward()
+    optimizer.step()
+    assert weight.grad is not None
+    moments = sum(t.nbytes for t in optimizer.state[weight].values() if t.shape == weight.shape)
+    measured = {"weights": weight.nbytes, "gradients": weight.grad.nbytes, "optimiser": moments}
+    assert reference("state_bytes", 210, "fp32") == measured
+
+
+def test_states_in_mixed_precision_are_the_tensors_of_torch() -> None:
+    master = nn.Parameter(torch.ones(30, 7))
+    weights, optimizer = master.detach().bfloat16(), torch.optim.AdamW([master])
+    master.grad = torch.ones(30, 7)
+    optimizer.step()
+    moments = sum(t.nbytes for t in optimizer.state[master].values() if t.shape == master.shape)
+    measured = {"weights": weights.nbytes, "gradients": master.grad.nbytes, "optimiser": master.nbytes + moments}
+    assert reference("state_bytes", 210, "mixed") == measured
+
+
+def is_statistic(shape: tuple[int, ...]) -> bool:
+    return shape[-1] == 1
+
+
+def kept_of(function: Any, module: nn.Module) -> int:
+    """Bytes that autograd keeps, without the statistics of norms."""
+    return sum(tensor.size for tensor in saved_tensors(function, module) if not is_statistic(tensor.shape))
+
+
+@pytest.mark.parametrize(("dtype", "p"), [(torch.float32, 4), (torch.bfloat16, 2)])
+def test_a_real_block_keeps_what_the_references_say(dtype: torch.dtype, p: int) -> None:
+    B, S, D, A = 2, 6, 12, 3
+    block = MaskedBlock(D, A).to(dtype)
+    x = torch.randn(B, S, D, dtype=dtype, requires_grad=True)
+    whole = kept_of(lambda: block(x), block)
+    assert whole == reference("total_activations", 1, B, S, D, A, p=p)
+    assert whole == by_parts(B, S, D, A, p)
+
+
+def by_parts(B: int, S: int, D: int, A: int, p: int) -> int:
+    halves = reference("attention_activations", B, S, D, A, p) + reference("mlp_activations", B, S, D, 4 * D, p)
+    return int(halves) + 2 * p * B * S * D
+
+
+class Gated(nn.Module):
+    """SwiGLU and a mask of one byte."""
+
+    def __init__(self, d: int, d_ff: int) -> None:
+        super().__init__()
+        self.gate, self.up, self.down = nn.Linear(d, d_ff), nn.Linear(d, d_ff), nn.Linear(d_ff, d)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+        return y * (torch.rand(y.shape) > 0.1) / 0.9
+
+
+def test_a_real_gated_layer_keeps_four_hidden_tensors() -> None:
+    dtype, p = torch.bfloat16, 2
+    layer = Gated(10, 23).to(dtype)
+    x = torch.randn(2, 7, 10, dtype=dtype, requires_grad=True)
+    assert kept_of(lambda: layer(x), layer) == reference("mlp_activations", 2, 7, 10, 23, p, gated=True)
+
+
+@pytest.mark.parametrize("T", [1, 3])
+def test_a_device_keeps_its_heads_and_hidden_numbers_and_all_of_the_rest(T: int) -> None:
+    """Cut in T: q, k, v, the output's input, hidden tensors and scores; the others are whole."""
+    N, L, B, S, D, A = 1000, 2, 3, 7, 24, 6
+    cut = ("queries", "keys", "values", "softmax", "weights", "input of the output", "result of up", "input of down")
+    kept = tensors_saved_by_block(B, S, D, A, 4 * D, 2)
+    shared = [t.size for t in kept if t.name.startswith(cut) or t.name == "mask of the weights"]
+    whole = sum(t.size for t in kept) - sum(shared)
+    found = reference("tensor_parallel_bytes", T, N, L, B, S, D, A)
+    assert found == {"states": 18 * N / T, "activations": pytest.approx(L * (whole + sum(shared) / T), rel=1e-12)}
+
+
+def test_gpt3_beside_the_corrected_figures() -> None:
+    one, eight = reference("gpt3_case", 1, 2048), reference("gpt3_case", 1, 2048, T=8)
+    assert {part: round(size, 1) for part, size in one.items()} == {
+        "weights": 325.2,
+        "gradients": 650.4,
+        "optimiser": 1951.2,
+        "activations": 256.5,
+    }
+    states = sum(size for part, size in eight.items() if part != "activations")
+    assert states == pytest.approx(365.85, abs=5e-3)
+    assert eight["activations"] == pytest.approx(1.428e-2 * 2048 + 5.364e-6 * 2048**2, rel=1e-3)
+
+
+def widths(axes: Axes) -> list[float]:
+    return [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
+
+
+def test_the_tensors_of_a_layer_add_up_to_the_exercises_total() -> None:
+    number, p = "32 bits", 4
+    sizes = widths(figures.memory_saved_tensors(1024, number).axes[0])
+    assert sum(sizes) * 2**20 == total_activations.reference(1, 1, 1024, 12_288, 96, p=p)
+
+
+def test_growth_has_slopes_one_and_two_and_crosses_where_equal() -> None:
+    figure = figures.memory_growth("gpt-3", "16 bits")
+    line, square, both, dot = figure.axes[0].lines
+    for curve, slope in ((line, 1), (square, 2)):
+        x, y = np.log2(curve.get_xdata()), np.log2(curve.get_ydata())
+        np.testing.assert_allclose(np.diff(y) / np.diff(x), slope, rtol=0.02)  # lengths are whole numbers
+    np.testing.assert_allclose(both.get_ydata(), line.get_ydata() + np.asarray(square.get_ydata()))
+    assert dot.get_xdata()[0] == pytest.approx(34 * 12_288 / (5 * 96))
+    at_1024 = total_activations.reference(96, 1, 1024, 12_288, 96) / GIB
+    assert f"1,024 tokens {at_1024:,.3f} GiB" in plots.alt_text(figure)
+
+
+def test_the_lines_meet_at_the_break_even_batch() -> None:
+    model, D, A = "gpt-neox-20b", 6144, 64
+    fp32, mixed, dot = figures.memory_break_even(model, 2048).axes[0].lines
+    batch = dot.get_xdata()[0]
+    assert batch == pytest.approx(min_batch_for_mixed.reference(D, A, 2048))
+    for curve in (fp32, mixed):
+        assert np.interp(batch, curve.get_xdata(), curve.get_ydata()) == pytest.approx(dot.get_ydata()[0])
+
+
+def test_the_notes_figures_stand_beside_those_they_are_about() -> None:
+    said = " ".join(text.get_text() for text in figures.memory_gpt3(1, 1).axes[0].texts)
+    assert [*re.findall(r"the slip: (\d+) TiB", said)] == ["162", "325", "975", "1463"]
+    said = " ".join(text.get_text() for text in figures.memory_gpt3(1, 8).axes[0].texts)
+    assert [*re.findall(r"the slip: (\d+) TiB", said)] == ["187"]
+
+
+def test_a_budget_fits_up_to_its_largest_batch_and_no_further() -> None:
+    arguments: dict[str, Any] = {"model": "llama-3.2-1b", "card": "a100-sxm-40gb", "length": 1024, "devices": 1}
+    caption = figures.memory_budget(**arguments)._supxlabel.get_text()
+    found = re.search(r"largest batch that fits: (\d+)", caption)
+    assert found is not None
+    most = int(found[1])
+    assert plots.alt_text(figures.memory_budget(**arguments, batch=most)).count(", fits") == 1
+    assert plots.alt_text(figures.memory_budget(**arguments, batch=most + 1)).count("does not fit") == 1
+
+
+def fullest(**arguments: Any) -> float:
+    """The top of the timeline, in bytes."""
+    [dot] = figures.memory_timeline("llama-3.2-1b", 2, 2048, **arguments).axes[0].lines[:1]
+    return float(np.asarray(dot.get_ydata())[0]) * GIB
+
+
+def test_the_top_of_the_timeline_is_the_budget_of_a_later_batch() -> None:
+    recompute = True
+    memory = training_memory(
+        find_model("llama-3.2-1b").decoder,
+        2,
+        2048,
+        find_recipe("mixed-fp32-gradients"),
+        activation_checkpointing="blocks" if recompute else "nothing",
+    )
+    assert fullest(recompute_blocks=recompute, accumulated=True) == pytest.approx(memory.total)
+
+
+def test_the_states_are_described_with_room_for_their_text() -> None:
+    axes = check_figure(figures.memory_states()).axes[0]
+    totals = [float(text.get_text()) for text in axes.texts if text.get_fontweight() == "bold"]
+    assert totals[:3] == [16.0, 18.0, 16.0]

@@ -1,0 +1,210 @@
+"""Notebook 09: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.patches import FancyArrowPatch
+
+from lmcourse import plots
+from lmcourse.chapters.positions import figures
+from lmcourse.chapters.positions.exercises import EXERCISES
+from lmcourse.chapters.positions.exercises.buckets import _is_clear
+from lmcourse.chapters.positions.exercises.inputs import angles
+from lmcourse.chapters.positions.figures.scores import SCHEMES
+from tests.plots.figures import check_figure, said
+
+REFERENCE = {exercise.name: exercise.reference for exercise in EXERCISES}
+POSITIONS = torch.tensor([0, 1, 2, 7, 40, 999])
+
+
+@pytest.mark.prove
+def test_sinusoidal_is_marians() -> None:
+    """Marian has all cosines behind all sines."""
+    d = 8
+    marian = pytest.importorskip("transformers.models.marian.modeling_marian")
+    theirs = marian.MarianSinusoidalPositionalEmbedding(1000, d).create_weight()[POSITIONS]
+    ours = REFERENCE["sinusoidal"](POSITIONS, d)
+    torch.testing.assert_close(torch.cat([ours[:, ::2], ours[:, 1::2]], dim=-1), theirs, atol=1e-6, rtol=0)
+
+
+def test_wavelengths_of_the_notes_example() -> None:
+    """Erratum E0-03: 50,632.6 tokens, not 50,645."""
+    wavelength = REFERENCE["wavelength"]
+    assert [round(wavelength(pair, 1024), 4) for pair in (0, 2)] == [6.2832, 6.5134]
+    assert round(wavelength(500, 1024), 1) == 50632.6
+    for pair, base in ((3, 1e4), (60, 5e5)):
+        speed = base ** (-2 * pair / 128)
+        after_a_turn = math.sin(speed * (5 + wavelength(pair, 128, base)))
+        assert after_a_turn == pytest.approx(math.sin(speed * 5), abs=1e-9)
+
+
+@pytest.mark.parametrize(("k", "d"), [(5, 8), (-3, 6)])
+def test_the_shift_matrix_takes_every_position_k_further(k: int, d: int) -> None:
+    moved = REFERENCE["shift_matrix"](k, d)
+    table = REFERENCE["sinusoidal"]
+    torch.testing.assert_close(table(POSITIONS, d) @ moved.T, table(POSITIONS + k, d), atol=2e-6, rtol=0)
+    torch.testing.assert_close(moved @ moved.T, torch.eye(d), atol=1e-6, rtol=0)
+
+
+@pytest.mark.prove
+def test_shaws_scores_are_those_of_wav2vec2_bert() -> None:
+    """The one model of transformers 5 with Shaw's vectors on the keys; its linear layers are made to do nothing."""
+    config_module = pytest.importorskip("transformers.models.wav2vec2_bert.configuration_wav2vec2_bert")
+    module = pytest.importorskip("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
+    clip, d, length = 2, 8, 7
+    config = config_module.Wav2Vec2BertConfig(
+        hidden_size=d,
+        num_attention_heads=1,
+        position_embeddings_type="relative_key",
+        left_max_position_embeddings=clip,
+        right_max_position_embeddings=clip,
+        attention_dropout=0.0,
+    )
+    attention = module.Wav2Vec2BertSelfAttention(config).eval()
+    with torch.no_grad():
+        for linear in (attention.linear_q, attention.linear_k):
+            linear.weight.copy_(torch.eye(d))
+            linear.bias.zero_()
+        torch.manual_seed(0)
+        attention.distance_embedding.weight.normal_()
+        x = torch.randn(1, length, d)
+        _, weights = attention(x, output_attentions=True)
+        ours = REFERENCE["shaw_scores"](x, x, attention.distance_embedding.weight)
+    torch.testing.assert_close(ours.softmax(dim=-1), weights[0])
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize(("buckets", "max_distance"), [(32, 128), (16, 100)])
+def test_buckets_are_t5s(bidirectional: bool, buckets: int, max_distance: int) -> None:
+    t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
+    offsets = torch.arange(-2 * max_distance, 2 * max_distance).reshape(4, -1)
+    theirs = t5.T5Attention._relative_position_bucket(offsets, bidirectional, buckets, max_distance)
+    assert torch.equal(REFERENCE["t5_bucket"](offsets, bidirectional, buckets, max_distance), theirs)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("heads", [1, 8, 12, 33])
+def test_slopes_and_bias_are_blooms(heads: int) -> None:
+    """BLOOM adds slope · key: the same but for a constant in each row, which a softmax does not see."""
+    bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
+    theirs = bloom.build_alibi_tensor(torch.ones(1, 9), heads, torch.float32).view(heads, 1, 9)
+    slopes = REFERENCE["alibi_slopes"](heads)
+    torch.testing.assert_close(theirs[:, 0, 1], slopes)
+    ours = REFERENCE["alibi_bias"](slopes, 4, 9)
+    masked = theirs.masked_fill(torch.arange(9) > torch.arange(5, 9)[:, None], -math.inf)
+    torch.testing.assert_close(ours.softmax(dim=-1), masked.softmax(dim=-1))
+
+
+@pytest.mark.prove
+def test_rope_is_that_of_transformers_in_both_layouts() -> None:
+    base = 1e4
+    llama = pytest.importorskip("transformers.models.llama.modeling_llama")
+    cohere = pytest.importorskip("transformers.models.cohere.modeling_cohere")
+    torch.manual_seed(0)
+    x = torch.randn(1, 2, 6, 8)
+    angle = angles(POSITIONS, 8, base)[None]
+    spread = [f(angle).float().repeat_interleave(2, -1) for f in (torch.cos, torch.sin)]
+    interleaved, _ = cohere.apply_rotary_pos_emb(x, x, *spread)
+    torch.testing.assert_close(REFERENCE["rope"](x, POSITIONS, base), interleaved)
+    twice = [torch.cat([f(angle).float()] * 2, -1) for f in (torch.cos, torch.sin)]
+    half, _ = llama.apply_rotary_pos_emb(x, x, *twice)
+    torch.testing.assert_close(REFERENCE["rope_half"](x, POSITIONS), half)
+
+
+def test_the_toeplitz_test_and_the_score_pictures_know_every_scheme() -> None:
+    for scheme in SCHEMES:
+        absolute = scheme in ("sinusoidal", "learned")
+        assert REFERENCE["is_relative"](figures.scheme_scores(scheme, shift=50)) is not absolute
+        alt = plots.alt_text(figures.position_scores(scheme, 40))
+        assert ("absolute" in alt) == absolute
+        assert (float(re.findall(r"shift of 0: ([\d.]+)", alt)[0]) > 0.1) == absolute
+    check_figure(figures.position_scores("RoPE", 100))
+    check_figure(figures.position_timeline())
+
+
+def test_noise_tells_its_position() -> None:
+    """Erratum E1-04: with 16 features the mean of 1 / mean square is 16/14 of the position."""
+    noise = torch.randn(20_000, 64, 16, generator=torch.Generator().manual_seed(0))
+    signal = REFERENCE["nope_position_signal"](noise).mean(dim=0)
+    expected = torch.arange(1, 65) * 16 / 14
+    torch.testing.assert_close(signal, expected, atol=0, rtol=0.03)
+    uniform = torch.nn.functional.scaled_dot_product_attention(noise[:4] * 0, noise[:4] * 0, noise[:4], is_causal=True)
+    torch.testing.assert_close(REFERENCE["nope_position_signal"](noise[:4]), 1 / uniform.square().mean(dim=-1))
+
+
+@pytest.mark.prove
+def test_the_heatmap_is_marians_table() -> None:
+    marian = pytest.importorskip("transformers.models.marian.modeling_marian")
+    theirs = marian.MarianSinusoidalPositionalEmbedding(20, 16).create_weight()
+    shown = figures.position_heatmap(20, 16).axes[0].images[0].get_array()
+    halves = np.concatenate([shown[:, ::2], shown[:, 1::2]], axis=1)
+    np.testing.assert_allclose(halves, theirs.detach().numpy(), atol=1e-5)
+
+
+def test_alibis_reach_is_a_softmax() -> None:
+    figure = figures.alibi_reach(64, 2)
+    for line, slope in zip(figure.axes[0].lines, (2**-4, 2**-8), strict=True):
+        expected = torch.softmax(-slope * torch.arange(64, dtype=torch.float64), dim=0)
+        np.testing.assert_allclose(line.get_ydata(), expected, rtol=1e-9)
+    assert "head 1: half on the last 2;" in plots.alt_text(figures.alibi_reach())
+
+
+@pytest.mark.prove
+def test_cures_of_long_contexts_are_those_of_transformers() -> None:
+    rope_utils = pytest.importorskip("transformers.modeling_rope_utils")
+    llama = pytest.importorskip("transformers").LlamaConfig
+    kinds = {
+        "interpolation": {"rope_type": "linear"},
+        "Llama 3.1": {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+    }
+    for scaling, kind in kinds.items():
+        settings = kind | {"factor": 4.0, "original_max_position_embeddings": 8192, "rope_theta": 500_000.0}
+        config = llama(hidden_size=256, num_attention_heads=2, head_dim=128, rope_parameters=settings)
+        speeds, _ = rope_utils.ROPE_INIT_FUNCTIONS[str(kind["rope_type"])](config, torch.device("cpu"))
+        lines = figures.rope_scaling(scaling, 4).axes[0].lines
+        np.testing.assert_allclose(lines[1].get_ydata(), speeds * 32768 / math.tau, rtol=1e-5)
+    assert "29 of 64 pairs meet new angles" in plots.alt_text(figures.rope_scaling())
+
+
+def test_clocks_show_turns() -> None:
+    figure = figures.rotation_clocks(99, 16)
+    hands = [line.get_data() for line in figure.axes[0].lines]
+    for pair, (x, y) in enumerate(hands):
+        angle = math.atan2(y[1] - y[0], x[1] - x[0])
+        assert math.cos(angle - 99 * 10_000 ** (-pair / 8)) == pytest.approx(1)
+    assert "pair 0 15.76, pair 1 4.98" in plots.alt_text(figure)
+
+
+def test_the_loss_by_position_says_who_holds_beyond_training() -> None:
+    losses = {"flat": [2.0] * 12, "a little": [2.0] * 8 + [2.4] * 4, "cliff": [2.0] * 4 + [5.0] * 8}
+    figure = figures.loss_by_position(losses, 4, 4.0)
+    assert said(figure).endswith("flat holds, a little rises, cliff rises by more than half a nat")
+    lines = {line.get_label(): np.asarray(line.get_xydata()) for line in figure.axes[0].lines}
+    np.testing.assert_allclose(lines["cliff"], [(2.5, 2.0), (6.5, 5.0), (10.5, 5.0)])
+
+
+def test_no_case_asks_for_the_border_of_a_bucket() -> None:
+    """There a logarithm in fp32 may round to either side, and both would be right answers."""
+    assert [distance for distance in range(130) if not _is_clear(distance, 8, 16, 128)] == [16, 32, 64, 128]
+    exercise = next(each for each in EXERCISES if each.name == "t5_bucket")
+    for asked in exercise.hidden:
+        offsets, bidirectional, buckets, max_distance = (*asked.args, 32, 128)[:4]
+        side = buckets // 2 if bidirectional else buckets
+        distances = offsets.abs() if bidirectional else (-offsets).clamp(min=0)
+        assert all(_is_clear(each, side // 2, side, max_distance) for each in distances.flatten().tolist())
+
+
+def test_words_before_do_not_change_the_angle_and_words_between_do() -> None:
+    def inner(*arguments: object) -> str:
+        return plots.alt_text(figures.rotating_pair(*arguments)).split("inner product ")[1]  # type: ignore[arg-type]
+
+    assert inner(0) == inner(2) == inner(11) == f"{math.cos(math.radians(90 - 35 - 25)):.3f}"
+    assert inner(2, 1) != inner(2, 0)
+    assert inner(2, 0, "only know") != inner(3, 0, "only know")
+    assert len([patch for patch in figures.rotating_pair().axes[0].patches if isinstance(patch, FancyArrowPatch)]) == 4

@@ -1,0 +1,151 @@
+"""Notebook 06: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lmcourse import plots
+from lmcourse.chapters.recurrence_and_attention import exercises, figures
+from lmcourse.chapters.recurrence_and_attention.exercises import attend_source, teacher_inputs
+from lmcourse.chapters.recurrence_and_attention.figures.stand_ins import OURS
+from lmcourse.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from tests.plots.figures import check_figure, said
+
+
+def test_the_slope_through_time_is_torchs() -> None:
+    for case in exercises.through_time.cases:
+        w, inputs, h = case.args
+        weight = torch.tensor(float(w), dtype=torch.float64, requires_grad=True)
+        for x in inputs:
+            h = torch.tanh(weight * h + x)
+        (slope,) = torch.autograd.grad(h + 0 * weight, weight)
+        assert exercises.through_time.reference(*case.args) == pytest.approx(slope.item(), abs=1e-12)
+
+
+def test_gradients_at_each_lag_are_those_of_a_real_network() -> None:
+    t, d = 5, 3
+    W_h, v, inputs = (torch.randn(*shape, dtype=torch.float64) for shape in ((d, d), (d,), (t, d)))
+    states, h = [], torch.zeros(d, dtype=torch.float64, requires_grad=True)
+    for x in inputs:
+        h = torch.tanh(W_h @ h + x)
+        states.append(h)
+    gradients = torch.autograd.grad(states[-1] @ v, states)
+    expected = torch.stack([gradient.norm() for gradient in reversed(gradients)])
+    found = exercises.gradient_at_lag.reference(W_h, torch.stack(states).detach(), v)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-14)
+
+
+def test_a_step_of_an_lstm_is_that_of_the_courses_own_cell() -> None:
+    network = nn.LSTM(3, 2, dtype=torch.float64)
+    x = torch.randn(4, 1, 3, dtype=torch.float64)
+    h = c = torch.zeros(1, 2, dtype=torch.float64)
+    W, U, b, other_b = network.parameters()
+    with torch.no_grad():
+        expected, _ = network(x)
+        for step in range(4):
+            h, c = exercises.lstm_step.reference(x[step], h, c, W, U, b + other_b)
+            torch.testing.assert_close(h, expected[step], rtol=1e-10, atol=1e-14)
+
+
+def test_waiting_is_what_the_closed_forms_say() -> None:
+    for n, layers in ((1, 1), (9, 2), (11, 4)):
+        assert exercises.waiting.reference("rnn", n, layers) == (n + layers - 1, n - 1)
+        assert exercises.waiting.reference("attention", n, layers) == (layers, int(n > 1))
+        for window in range(2, 6):
+            moves = -(-(n - 1) // (window - 1))
+            if moves <= layers:
+                assert exercises.waiting.reference("window", n, layers, window) == (layers, moves)
+            else:
+                with pytest.raises(ValueError, match="do not reach"):
+                    exercises.waiting.reference("window", n, layers, window)
+
+
+@pytest.mark.parametrize(("temperature", "answer"), [(1.0, 11.4906), (0.1, 10.0), (1e6, 20.0), (0.0, 10.0)])
+def test_the_answers_of_the_specification(temperature: float, answer: float) -> None:
+    query, keys, values, _ = exercises.soft_lookup.cases[0].args
+    assert exercises.soft_lookup.reference(query, keys, values, temperature).item() == pytest.approx(answer, abs=1e-4)
+
+
+def test_attention_to_the_source_is_what_the_courses_translator_reads() -> None:
+    model = Seq2Seq(Seq2SeqConfig(6, 6, 4, 4))
+    model.head = nn.Identity()  # type: ignore[assignment]
+    source, target = torch.randint(6, (1, 5)), torch.randint(6, (1, 3))
+    real = torch.tensor([[True, True, True, False, False]])
+    with torch.no_grad():
+        encoded = model.encode(source, real)
+        read, _, _ = model.decode(target, encoded)
+        s, _ = model.decoder(model.target_embedding(target), encoded.states)
+    torch.testing.assert_close(exercises.attend_source.reference(s[0], encoded.hidden[0], real[0]), read[0])
+
+
+def test_a_linear_gradient_is_a_power_of_the_matrix_and_a_bent_one_fades() -> None:
+    linear = figures.gradient_norms("linear", 1.1)
+    ratios = linear[1:] / linear[:-1]
+    assert linear[0].item() == pytest.approx(1.0)
+    assert 1.0 < ratios[30:].log().mean().exp().item() < 1.2
+    assert torch.equal(linear, figures.gradient_norms("linear", 1.1, inputs=0.0))
+    assert (figures.gradient_norms("tanh", 1.1) < linear + 1e-12).all()
+    check_figure(figures.compare_networks({"a": {"kind": "linear"}, "b": {"kind": "lstm", "forget_bias": 1.0}}))
+
+
+def test_what_the_text_says_of_fading_holds_for_another_seed() -> None:
+    seed = 3
+
+    def left(kind: str, radius: float = 1.0, forget_bias: float | None = None) -> float:
+        return figures.gradient_norms(kind, radius, forget_bias, seed=seed)[50].item()
+
+    assert left("tanh", 1.0) < 1e-9 < left("tanh", 1.5) < 1e-3
+    assert left("lstm") < 1e-9 < left("lstm", 1.0, 1.0) < 1e-3 < left("lstm", 1.0, 3.0)
+    assert left("linear", 1.5) > 1e7
+
+
+def missing(*_: Any) -> Tensor:
+    raise NotImplementedError
+
+
+def doubled(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return 2 * torch.cat([s, s], dim=-1)
+
+
+def test_the_readers_answers_are_used_when_right_and_ours_until_then() -> None:
+    s, h = torch.randn(4, 3, 8), torch.randn(4, 5, 8)
+    theirs, whose = figures.attention_or_ours(lambda s, h, real: torch.cat([(s @ h.T).softmax(-1) @ h, s], -1))
+    ours, other = figures.attention_or_ours(missing)
+    torch.testing.assert_close(theirs(s, h), ours(s, h))
+    expected = torch.stack([attend_source.reference(*pair, torch.ones(5).bool()) for pair in zip(s, h, strict=True)])
+    torch.testing.assert_close(ours(s, h), expected)
+    assert (whose, other, figures.attention_or_ours(doubled)[1]) == ("yours", OURS, OURS)
+    torch.testing.assert_close(figures.looks(s, h) @ h, expected[..., :8])
+
+
+def test_teacher_inputs_are_used_when_right_and_ours_until_then() -> None:
+    rows = torch.randint(1, 9, (3, 5))
+    theirs, whose = figures.teacher_or_ours(
+        lambda target, start: target.roll(1, 1).index_fill(1, torch.tensor(0), start)
+    )
+    ours, other = figures.teacher_or_ours(missing)
+    assert torch.equal(theirs(rows, 0), ours(rows, 0))
+    assert torch.equal(ours(rows, 0), teacher_inputs.reference(rows, 0))
+    assert (whose, other, figures.teacher_or_ours(lambda target, start: target)[1]) == ("yours", OURS, OURS)
+
+
+def test_figures_of_networks_say_what_was_found() -> None:
+    shares = {
+        "one": {2: [1.0, 1.0], 12: [0.05, 0.1], 20: [0.0, 0.0]},
+        "two": {2: [1.0, 1.0], 12: [0.7, 0.8], 20: [0.3, 0.1]},
+    }
+    told = said(figures.right_rows(shares, (2, 12)))
+    assert "one: fewer than a fifth at length 12" in told
+    assert "two: more than half at length 12, some at 20" in told
+    weights = torch.tensor([[0.1, 0.2, 0.7], [0.05, 0.9, 0.05], [1.0, 0.0, 0.0]])
+    assert said(figures.alignment(weights, "abc", "xyz", 2)).endswith("most at: y at b (word 2)")
+    forced = torch.tensor([[True, True, False, True], [True, True, True, True]])
+    free = torch.tensor([[True, True, False, False], [True, True, True, True]])
+    assert "behind" in said(figures.forced_and_free(forced, free))
+    assert "alike" in plots.alt_text(figures.forced_and_free(free, free))
+    for figure in (figures.unrolled(), figures.size_against_context(), figures.alignment(weights, "abc", "xyz")):
+        check_figure(figure)

@@ -1,0 +1,217 @@
+"""Notebook 16: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lmcourse import plots
+from lmcourse.chapters.stability import exercises, figures
+from lmcourse.chapters.stability.figures.map import NORM_MODELS
+from lmcourse.chapters.stability.figures.softmax import grown_softmax
+from lmcourse.training.spike_detector import MIN_NORMS, WINDOW, SpikeDetector
+from tests.plots.figures import check_figure, said
+
+
+def test_the_gradient_of_the_z_loss_is_that_of_finite_differences() -> None:
+    logits, targets = torch.randn(3, 4, dtype=torch.float64), torch.tensor([1, 0, 3])
+    _, gradient = exercises.z_loss.reference(logits, targets, 0.2)
+    step = 1e-6
+    for place in range(12):
+        moved = torch.zeros(12, dtype=torch.float64)
+        moved[place] = step
+        up, down = (exercises.z_loss.reference(logits + sign * moved.view(3, 4), targets, 0.2)[0] for sign in (1, -1))
+        assert (up - down).item() / (2 * step) == pytest.approx(gradient.flatten()[place].item(), abs=1e-8)
+
+
+def test_the_right_loss_lowers_log_z_and_the_printed_one_raises_it() -> None:
+    assert exercises.log_z_after.reference() == pytest.approx(5.210, abs=5e-4)
+    printed = exercises.log_z_after.misconceptions[0].answer()
+    assert printed == pytest.approx(5.607, abs=5e-4)
+
+
+@pytest.mark.prove
+def test_normalised_scores_are_those_of_hugging_faces_norm() -> None:
+    from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
+
+    size = 1e-3
+    q, k = size * torch.randn(2, 3, 4, 8), size * torch.randn(2, 3, 5, 8)
+    norms = [Qwen3RMSNorm(8, eps=1e-6) for _ in range(2)]
+    for norm in norms:
+        nn.init.normal_(norm.weight)
+    expected = norms[0](q) @ norms[1](k).transpose(-1, -2) / math.sqrt(8)
+    found = exercises.qk_norm.reference(q, k, norms[0].weight, norms[1].weight)
+    torch.testing.assert_close(found, expected)
+
+
+def test_no_search_finds_a_score_above_the_bound_and_a_good_one_comes_near() -> None:
+    d = 5
+    gamma_q, gamma_k = torch.randn(2, d)
+    bound = exercises.max_logit_bound.reference(gamma_q, gamma_k)
+    q, k = nn.Parameter(torch.randn(64, d)), nn.Parameter(torch.randn(64, d))
+    optimizer = torch.optim.Adam([q, k], 0.1)
+    for _ in range(400):
+        scores = (_unit(q) * gamma_q * _unit(k) * gamma_k).sum(-1).abs() / math.sqrt(d)
+        optimizer.zero_grad()
+        (-scores.sum()).backward()
+        optimizer.step()
+    assert scores.max().item() <= bound * (1 + 1e-5)
+    assert scores.max().item() > 0.98 * bound
+
+
+def _unit(x: Tensor) -> Tensor:
+    return x * x.square().mean(-1, keepdim=True).rsqrt()
+
+
+@pytest.mark.prove
+def test_norms_are_counted_as_hugging_face_has_them() -> None:
+    from transformers import Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, Olmo2Config, PreTrainedConfig
+    from transformers.models.gemma2.modeling_gemma2 import Gemma2DecoderLayer, Gemma2RMSNorm
+    from transformers.models.gemma3.modeling_gemma3 import Gemma3DecoderLayer, Gemma3RMSNorm
+    from transformers.models.gpt2.modeling_gpt2 import GPT2Block
+    from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm
+    from transformers.models.olmo2.modeling_olmo2 import Olmo2DecoderLayer, Olmo2RMSNorm
+
+    small = {"hidden_size": 32, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 16}
+    small |= {"intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 32}
+    layers: dict[str, tuple[type[nn.Module], PreTrainedConfig, type[nn.Module]]] = {
+        "gpt-2": (GPT2Block, GPT2Config(n_embd=32, n_head=2), nn.LayerNorm),
+        "llama-7b": (LlamaDecoderLayer, LlamaConfig(**small), LlamaRMSNorm),
+        "gemma-2-9b": (Gemma2DecoderLayer, Gemma2Config(**small), Gemma2RMSNorm),
+        "olmo-2-7b": (Olmo2DecoderLayer, Olmo2Config(**small), Olmo2RMSNorm),
+        "gemma-3-4b": (Gemma3DecoderLayer, Gemma3TextConfig(**small), Gemma3RMSNorm),
+    }
+    counted = {}
+    for name, (layer, config, norm) in layers.items():
+        counted[name] = sum(isinstance(module, norm) for module in layer(config, 0).modules())
+    assert exercises.norms_per_block.reference() == counted
+
+
+@pytest.mark.parametrize("limit", [0.5, 1e3])
+def test_clipping_is_torchs_up_to_its_epsilon(limit: float) -> None:
+    parameters = [nn.Parameter(torch.zeros(3, 2)), nn.Parameter(torch.zeros(5))]
+    for parameter in parameters:
+        parameter.grad = 4 * torch.randn_like(parameter)
+    gradients = [parameter.grad.clone() for parameter in parameters if parameter.grad is not None]
+    clipped, norm = exercises.clip_by_global_norm.reference(gradients, limit)
+    theirs = nn.utils.clip_grad_norm_(parameters, limit)
+    assert norm == pytest.approx(theirs.item())
+    for mine, parameter in zip(clipped, parameters, strict=True):
+        torch.testing.assert_close(mine, parameter.grad)
+
+
+def test_spikes_are_those_of_the_trainer() -> None:
+    source = random.Random(0)
+    norms = [source.lognormvariate(0, 0.3) * (30 if source.random() < 0.04 else 1) for _ in range(400)]
+    watch = SpikeDetector(5.0)
+    theirs = [step for step, norm in enumerate(norms) if watch.observe(norm) is not None]
+    assert exercises.spike_detector.reference(norms, 5.0, WINDOW, MIN_NORMS) == theirs
+    assert len(theirs) > 5
+
+
+def test_the_loss_scale_is_that_of_torchs_scaler() -> None:
+    source = random.Random(0)
+    weight = nn.Parameter(torch.zeros(2))
+    optimizer = torch.optim.SGD([weight], 1.0)
+    theirs = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=3)
+    ours = exercises.LossScaler.reference(1024.0, interval=3)
+    theirs.scale(torch.zeros(()))
+    for _ in range(60):
+        raw = torch.tensor([source.gauss(0, 9), math.inf if source.random() < 0.2 else 1.0])
+        before = weight.detach().clone()
+        weight.grad = raw.clone()
+        theirs.unscale_(optimizer)
+        theirs.step(optimizer)
+        theirs.update()
+        found = ours.unscale([raw])
+        step = before - weight.detach()
+        if found is None:
+            assert not step.any()
+        else:
+            torch.testing.assert_close(step, found[0], atol=1e-5, rtol=1e-4)
+        assert ours.scale == theirs.get_scale()
+
+
+@pytest.mark.parametrize(("scale", "cap"), [(3.0, None), (40.0, 10.0)])
+def test_weights_and_slopes_are_torchs(scale: float, cap: float | None) -> None:
+    logits = scale * torch.tensor([2.0, 1.0, 0.5, 0.0, -0.5, -1.5], dtype=torch.float64)
+
+    def weigh(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x if cap is None else cap * torch.tanh(x / cap), dim=0)
+
+    found = grown_softmax(scale, "fp64", cap)
+    torch.testing.assert_close(found.weights, weigh(logits))
+    torch.testing.assert_close(found.slopes, torch.autograd.functional.jacobian(weigh, logits).diag())
+
+
+@pytest.mark.parametrize(
+    ("precision", "last_fine", "first_broken"), [("fp16", 11.0, 11.2), ("bf16", 88.0, 89.5), ("fp32", 88.5, 89.0)]
+)
+def test_the_naive_softmax_breaks_at_the_logarithm_of_the_largest_number(
+    precision: str, last_fine: float, first_broken: float
+) -> None:
+    assert grown_softmax(last_fine / 2, precision, None).naive == "fine"
+    assert grown_softmax(first_broken / 2, precision, None).naive == "NaN"
+
+
+def test_the_cap_at_50_and_100() -> None:
+    alt = plots.alt_text(figures.soft_cap_curve(50.0, 100.0))
+    assert alt == "Cap 50: 100 becomes 48.2, and 7% of the gradient comes back"
+    lines = {line.get_label(): line for line in figures.soft_cap_curve(30.0).axes[0].lines}
+    z = torch.as_tensor(np.asarray(lines["c · tanh(z/c)"].get_xdata())).requires_grad_()
+    value = 30 * torch.tanh(z / 30)
+    (slope,) = torch.autograd.grad(value.sum(), z)
+    np.testing.assert_allclose(lines["c · tanh(z/c)"].get_ydata(), value.detach())
+    np.testing.assert_allclose(lines["slope, times c"].get_ydata(), 30 * slope)
+
+
+@pytest.mark.prove
+def test_norms_and_caps_are_those_of_hugging_faces_configurations() -> None:
+    from transformers import Gemma2Config, Gemma3TextConfig, Olmo2Config
+
+    alt = said(figures.norm_positions())
+    assert Gemma2Config().attn_logit_softcapping == 50
+    assert getattr(Gemma3TextConfig(), "attn_logit_softcapping", None) is None
+    assert not hasattr(Olmo2Config(), "attn_logit_softcapping")
+    assert "gemma-2-9b 4 and a cap of 50, olmo-2-7b 4, gemma-3-4b 6" in alt
+    dots = sum(line.get_marker() == "o" for line in figures.norm_positions().axes[0].lines)
+    assert dots == sum(int(count) for count in re.findall(r"\S*-\S+ (\d+)", alt)) == 20
+    assert len(NORM_MODELS) == 6
+
+
+def test_the_detector_finds_the_spikes_that_were_put_in_and_no_others() -> None:
+    assert "found at steps 70, 131, 132, 133, 210, 222, 301, 355" in plots.alt_text(figures.gradient_spikes())
+    assert "found at steps 131, 132, 222, 301, 355" in plots.alt_text(figures.gradient_spikes(15.0))
+    assert "found at steps none" in plots.alt_text(figures.gradient_spikes(1000.0))
+
+
+def test_bf16_weights_go_deaf_where_torchs_do() -> None:
+    rate = 1e-3
+    found = float(re.search(r"bf16 weight of ([\d.e-]+)", plots.alt_text(figures.lost_updates(rate)))[1])  # type: ignore[index]
+    update = torch.tensor(rate).bfloat16()
+    assert torch.tensor(found).bfloat16() + update == found
+    assert torch.tensor(found / 2).bfloat16() + update != found / 2
+
+
+def test_a_curve_that_leaves_the_chart_ends_in_a_cross() -> None:
+    runs = {"untreated": [[5.0, 3.0, 50.0], [5.0, math.nan]], "cure": [[5.0, 3.0, 2.0], [5.0, 2.0, 1.5]]}
+    figure = check_figure(figures.compare_runs(runs, {"untreated": "exploded", "cure": "saved"}, "Patients"))
+    crosses = [sum(line.get_marker() == "x" for line in axes.lines) for axes in figure.axes]
+    assert crosses == [2, 2]
+    assert plots.alt_text(figure) == "Patients. untreated: exploded, cure: saved"
+
+
+def test_figures_of_runs_say_what_was_measured() -> None:
+    ends = {"untreated": {0.003: 1.0, 0.03: 2.4}, "cure": {0.003: 1.1, 0.03: 1.7}, "close": {0.003: 1.9, 0.03: 1.95}}
+    told = said(figures.loss_against_rate(ends, 1.91))
+    assert told.endswith("untreated at 0.003; cure at 0.003, 0.03; close at no rate")
+    signs = {"score": {"untreated": [300.0, math.inf], "cure": [10.0, 200.0]}}
+    told = said(figures.training_diagnostics(signs, {"score": 100.0}, "Signs"))
+    assert told == "Signs. score above 100: untreated"
+    check_figure(figures.overflow_risks())

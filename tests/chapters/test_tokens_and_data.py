@@ -1,0 +1,154 @@
+"""Notebook 07: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import permutations
+
+import numpy as np
+import pytest
+import tokenizers
+import torch
+
+from lmcourse import plots
+from lmcourse.chapters.tokens_and_data import exercises, figures
+from lmcourse.chapters.tokens_and_data.figures.boxes import course_tokenizer, shown
+from lmcourse.chapters.tokens_and_data.figures.timeline import LOOPS
+from lmcourse.data.loader import Loader
+from lmcourse.data.tokenizers import BPETokenizer
+from tests.plots.figures import check_figure
+
+
+def library(merges: list[tuple[int, int]]) -> tokenizers.Tokenizer:
+    """Byte pairs of Hugging Face's library: bytes are the characters of the same numbers, and words are not cut."""
+    names = [bytes([value]) for value in range(256)]
+    for left, right in merges:
+        names.append(names[left] + names[right])
+    texts = [name.decode("latin-1") for name in names]
+    vocabulary = {text: token for token, text in enumerate(texts)}
+    model = tokenizers.models.BPE(vocabulary, [(texts[left], texts[right]) for left, right in merges])
+    return tokenizers.Tokenizer(model)
+
+
+def learned(seed: int) -> tuple[dict[str, int], list[tuple[int, int]]]:
+    source = random.Random(seed)
+    words = {"".join(source.choice("abé") for _ in range(source.randint(1, 8))): source.randint(1, 5) for _ in range(9)}
+    return words, exercises.train_bpe.reference(words, 8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_are_cut_as_by_the_library(seed: int) -> None:
+    words, merges = learned(seed)
+    theirs = library(merges)
+    for word in [*words, "abéabéab", "é", ""]:
+        tokens = exercises.encode_word.reference(word, merges)
+        assert tokens == theirs.encode(word.encode().decode("latin-1")).ids
+        assert exercises.decode.reference(tokens, merges) == word
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_merges_are_those_of_the_librarys_trainer(seed: int) -> None:
+    words, merges = learned(seed)
+    theirs = tokenizers.Tokenizer(tokenizers.models.BPE())
+    alphabet = [chr(byte) for byte in range(256)]
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=264, min_frequency=2, initial_alphabet=alphabet, show_progress=False
+    )
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.Split("\n", behavior="removed")
+    text = "\n".join(word.encode().decode("latin-1") for word, times in words.items() for _ in range(times))
+    theirs.train_from_iterator([text], trainer)
+    pieces = [theirs.id_to_token(token) for token in range(256, theirs.get_vocab_size())]
+    ours = BPETokenizer(merges).token_bytes[256:]
+    assert pieces == [piece.decode("latin-1") for piece in ours]
+
+
+def test_batches_are_those_of_the_loader() -> None:
+    tokens = torch.arange(100, 160)
+    batch = next(Loader(tokens, batch=4, seq_len=7, seed=3, prefetch=0))
+    starts = (batch.inputs[:, 0] - 100).tolist()
+    inputs, targets = exercises.batch_at.reference(tokens, starts, 7)
+    assert torch.equal(inputs, batch.inputs)
+    assert torch.equal(targets, batch.targets)
+
+
+def legal_orders(batches: int) -> Iterator[tuple[str, ...]]:
+    """All orders in which each batch is copied, then trained on, in turn, and one is ahead whenever there is one."""
+    acts = [f"{act} {i}" for act in ("copy", "train") for i in range(batches)]
+    for order in permutations(acts):
+        at = {act: place for place, act in enumerate(order)}
+        rows = ([at[f"{act} {i}"] for i in range(batches)] for act in ("copy", "train"))
+        copies, steps = rows
+        in_turn = copies == sorted(copies) and steps == sorted(steps) and all(map(int.__lt__, copies, steps))
+        ahead = all(copies[i + 1] < steps[i] for i in range(batches - 1))
+        no_more = all(steps[i] < copies[i + 2] for i in range(batches - 2))
+        if in_turn and ahead and no_more:
+            yield order
+
+
+@pytest.mark.parametrize("batches", [0, 3])
+def test_there_is_one_legal_order_and_it_is_the_references(batches: int) -> None:
+    log: list[str] = []
+
+    def copied(batch: int) -> int:
+        log.append(f"copy {batch}")
+        return batch
+
+    exercises.train_ahead.reference(range(batches), copied, lambda batch: log.append(f"train {batch}"))
+    assert list(legal_orders(batches)) == [tuple(log)]
+
+
+def test_the_boxes_are_the_tokens_of_the_text() -> None:
+    text = "the token of notebook 12"
+    tokenizer = course_tokenizer(700)
+    drawn = [box.get_text() for box in figures.token_colours(text, 700).axes[0].texts]
+    assert drawn == [tokenizer.decode([token]).replace(" ", "·") for token in tokenizer.encode(text)]
+    assert [shown(raw) for raw in (b" a\n", "é".encode(), b"\xc3", "東".encode(), b"\x00")] == [
+        "·a↵",
+        "é",
+        "C3",
+        "E6 9D B1",
+        "00",
+    ]
+
+
+def test_the_player_counts_and_merges_as_the_text_says() -> None:
+    counts = [bar.get_width() for bar in figures.merge_steps().axes[1].patches]  # type: ignore[attr-defined]
+    names = [label.get_text() for label in figures.merge_steps().axes[1].get_yticklabels()]
+    assert dict(zip(names, counts, strict=True)) == {
+        "e+s": 9,
+        "s+t": 9,
+        "w+e": 8,
+        "l+o": 7,
+        "o+w": 7,
+        "e+w": 6,
+        "n+e": 6,
+    }
+    assert "After 2 merges" in plots.alt_text(figures.merge_steps(step=2))
+    assert [box.get_text() for box in figures.merge_steps(step=2).axes[0].texts][-4:] == ["w", "i", "d", "est", "× 3"][
+        1:
+    ]
+    assert "the end" in plots.alt_text(figures.merge_steps("ab cd", 4))
+
+
+def test_the_notes_loop_never_trains_on_the_last_batch() -> None:
+    for batches in (2, 3, 6):
+        trained = [work.batch for work in LOOPS["i + 2"](4, 10, batches)[1]]
+        assert trained == [*range(batches - 1), batches - 2]
+
+
+def test_figures_of_measurements_show_them() -> None:
+    lines = check_figure(figures.loss_by_position([2.0, 1.0, 0.0], 0.3)).axes[0].lines
+    assert [float(np.asarray(line.get_ydata())[0]) for line in lines] == [1.0, 0.3]
+    check_figure(figures.new_words("Add 0.01 a thousand times, and add it again."))
+    check_figure(figures.vocabulary_trade({256: 1.0, 512: 2.1, 1024: 2.9}))
+    check_figure(figures.output_rows({"came": [0.1, -0.2, 0.5], "never came": [0.9, 0.95]}))
+
+
+@pytest.mark.prove
+def test_odd_texts_are_drawn_with_room() -> None:
+    odd = '  東京 naïve\n\tdef f(x):\r return "😀" + 12345678 $x^2$ ' * 3
+    for typed in ("", odd, "\u6771\ud800" * 500):
+        check_figure(figures.token_colours(typed, 256))
+    for typed in ("", odd):
+        check_figure(figures.merge_steps(typed, 5))

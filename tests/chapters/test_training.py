@@ -1,0 +1,177 @@
+"""Notebook 13: references against independent sources, and what its figures show."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from lmcourse import plots
+from lmcourse.chapters.training import exercises, figures
+from lmcourse.chapters.training.figures.stored_runs import LADDER, REGULARIZED, RUNGS, SIDE_STEPS, TWO_TEXTS
+from lmcourse.data.batch import Batch
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo import find_model
+from lmcourse.training.ablation import Recipe
+from lmcourse.training.command.settings import new_run
+from lmcourse.training.param_groups import parameter_groups
+from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.small_run import SmallRun
+from lmcourse.training.step import training_step
+from tests.plots.figures import check_figure, said
+
+
+def test_deviations_are_those_of_torchs_initialisers() -> None:
+    torch.manual_seed(0)
+    rules = {
+        "xavier": nn.init.xavier_normal_,
+        "he": nn.init.kaiming_normal_,
+        "lecun": lambda w: nn.init.kaiming_normal_(w, nonlinearity="linear"),
+    }
+    for rule, draw in rules.items():
+        matrix = torch.empty(900, 600)
+        draw(matrix)
+        std, low, high = exercises.initial_bounds.reference(rule, 600, 900, 3.0)
+        assert matrix.std().item() == pytest.approx(std, rel=0.01)
+        nn.init.trunc_normal_(matrix, std=std, a=low, b=high)
+        assert 2.9 < matrix.abs().max() / std <= 3
+
+
+def _texts() -> list[tuple[Tensor, Tensor]]:
+    generator = torch.Generator().manual_seed(0)
+    texts = []
+    for rows, length, ignored in ((2, 8, 0), (1, 5, 4), (3, 2, 6)):
+        tokens = torch.randint(9, (rows, length + 1), generator=generator)
+        targets = tokens[:, 1:].clone()
+        targets.flatten()[:ignored] = -100
+        texts.append((tokens[:, :-1], targets.reshape(rows, length)))
+    return texts
+
+
+def test_accumulated_gradients_are_those_of_one_large_batch() -> None:
+    model, texts = Transformer(find_model("nano").decoder.with_(vocab_size=9, context=8)).double(), _texts()
+    found = exercises.accumulate.reference(model, texts)
+    padded = [F.pad(part, (0, 8 - part.shape[1]), value=-100) for text in texts for part in text]
+    inputs, targets = torch.cat(padded[::2]).clamp(min=0), torch.cat(padded[1::2])
+    loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+    for gradient, whole in zip(found, torch.autograd.grad(loss, list(model.parameters())), strict=True):
+        torch.testing.assert_close(gradient, whole)
+
+
+def test_scaled_histories_use_the_whole_format() -> None:
+    largest = torch.finfo(torch.float8_e4m3fn).max
+    scale = exercises.delayed_scale.reference([0.3, 0.7], 1.0, largest)
+    assert (torch.tensor(0.7, dtype=torch.float64) * scale).to(torch.float8_e4m3fn).item() == largest
+
+
+def test_the_default_run_reads_its_text_twelve_and_a_half_times() -> None:
+    run = new_run({}).training
+    found = exercises.epochs.reference(run.steps, run.batch, run.seq_len, run.grad_accum_steps, 194_606)
+    assert round(found, 1) == 12.6
+
+
+def test_dropout_keeps_the_mean_and_is_torchs() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1000) + 3
+    dropped = F.dropout(x, 0.3)
+    torch.testing.assert_close(exercises.dropout.reference(x, dropped != 0, 0.3, True), dropped)
+
+
+@pytest.mark.parametrize(("layers", "every"), [(10, 3), (5, 1), (5, 5)])
+def test_checkpointed_layers_are_called_as_often(layers: int, every: int) -> None:
+    """All segments but the last are checkpoints of torch; the calls are counted."""
+    calls = []
+
+    def layer(x: Tensor) -> Tensor:
+        calls.append(1)
+        return x.tanh()
+
+    def segment(x: Tensor, length: int) -> Tensor:
+        for _ in range(length):
+            x = layer(x)
+        return x
+
+    x = start = torch.ones(3, requires_grad=True)
+    lengths = [min(every, layers - at) for at in range(0, layers, every)]
+    for length in lengths[:-1]:
+        x = checkpoint(segment, x, length, use_reentrant=False)
+    segment(x, lengths[-1]).sum().backward()  # type: ignore[no-untyped-call]
+    assert start.grad is not None
+    assert len(calls) == layers + exercises.recompute.reference(layers, every)[1]
+
+
+def test_what_a_snapshot_forgets_is_seen_in_the_first_loss_or_the_second() -> None:
+    """As section 8 says: without moments or step the first loss is right, without the rest it is not."""
+    first_right = {wrong.name: _first_two(wrong.answer) for wrong in exercises.Snapshot.misconceptions}
+    right = _first_two(exercises.Snapshot.reference)
+    assert [first_right[name][0] == right[0] for name in ("MomentsForgotten", "StepForgotten")] == [True, True]
+    assert first_right["MomentsForgotten"][1] != right[1]
+    for name in ("PlaceForgotten", "ChanceForgotten", "WeightsForgotten"):
+        assert first_right[name][0] != right[0], name
+
+
+def _first_two(snapshot: object) -> list[float]:
+    run, other = SmallRun(), SmallRun(seed=1)
+    run.train(3)
+    kept = snapshot(run)  # type: ignore[operator]
+    run.train(2)
+    kept.restore(other)
+    return other.train(2)
+
+
+def test_stored_runs_have_a_result_for_each_recipe() -> None:
+    assert list(LADDER) == [*RUNGS, *SIDE_STEPS]
+    assert list(TWO_TEXTS) == [(text, name) for text in ("once", "fifteen times") for name in REGULARIZED]
+    assert all(len(ends) == 3 for ends in LADDER.values())
+    names = list(RUNGS)
+    for before, after in pairwise(names):
+        settings: list[dict[str, Any]] = [vars(RUNGS[name]) for name in (before, after)]
+        assert sum(settings[0][key] != settings[1][key] for key in settings[0]) == 1, "one choice at a time"
+    assert "yours" not in said(figures.ladder("all", {"yours": [3.0]}))
+
+
+def test_figures_of_runs_say_what_was_measured() -> None:
+    assert "a 5e+20; b 1e+00" in said(figures.spread_by_layer({"a": [1.0, 22.0, 5e20], "b": [1.0, 0.9, 1.1]}))
+    records = [{"step": n, "loss": 6 / n, **({"validation_loss": 6.5 / n} if n % 5 == 0 else {})} for n in range(1, 21)]
+    lines = figures.run_with_yardsticks(records, {"guessing": 6.24, "pairs": 0.3})
+    assert said(lines).endswith("below: guessing")
+    resumed = {"all": [0.0, 0.0], "moments": [0.0, 0.1], "place": [0.2, 0.1]}
+    told = "all: equal to the last bit; moments: wrong from step 2 on; place: wrong from step 1 on"
+    assert told in said(figures.resumed_runs(resumed))
+    race = {"AdamW": [(0.1, 6.2), (0.2, 5.1)], "Muon": [(0.2, 6.2), (0.4, 4.1)]}
+    assert said(figures.race(race)).endswith("Muon ends lowest")
+    assert "0.020 at step 0, 1.000 at step 100, 0.123 at step 199" in plots.alt_text(figures.schedule())
+    check_figure(figures.two_texts())
+
+
+def test_groups_are_those_of_the_trainer() -> None:
+    model = Recipe(qk_norm=True).model(20, seed=0)
+    names = {id(p): name for name, p in model.named_parameters()}
+    expected = [sorted(names[id(p)] for p in group["params"]) for group in parameter_groups(model, 0.1)]
+    shapes = {name: list(p.shape) for name, p in model.named_parameters()}
+    norms = [name for name in shapes if "norm" in name]
+    assert len(norms) == 9
+    assert [*exercises.decay_groups.reference(shapes, norms)] == expected
+
+
+def test_a_step_is_that_of_the_trainer() -> None:
+    inputs, targets = torch.tensor([[0, 3, 1]]), torch.tensor([[3, 1, 2]])
+    weights = []
+    for ours in (True, False):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Embedding(4, 8), nn.Linear(8, 4))
+        sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+        for _ in range(3):
+            if ours:
+                scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+                exercises.train_step.reference(model, inputs, targets, sgd, scaler, 0.1)
+            else:
+                precision = MixedPrecision("fp32", torch.device("cpu"))
+                training_step(model, [Batch(inputs, targets)], sgd, precision, grad_clip=0.1)
+        weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+    torch.testing.assert_close(*weights)
