@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -40,9 +40,11 @@ from lmcourse.course import find_chapter
 from tests.course.chapters import source
 from tests.plots.figures import check_figure, said
 
+FEW = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 TIMES = st.lists(st.floats(0.1, 10.0), min_size=1, max_size=8)
 
 
+@FEW
 @given(seconds=TIMES, launch=st.floats(0.0, 5.0), warmup=st.integers(0, 3), repeats=st.integers(1, 6))
 def test_the_stopwatch_finds_the_median_of_launch_and_work(
     seconds: list[float], launch: float, warmup: int, repeats: int
@@ -61,6 +63,7 @@ def test_ridges_of_the_notes_hold_for_terabytes_only() -> None:
         assert round(ridge_point.reference(tflops, speed, "TiB/s")) == in_tib
 
 
+@FEW
 @given(st.lists(st.tuples(st.integers(1, 10**12), st.integers(1, 10**10)), min_size=1, max_size=6))
 def test_the_time_at_best_is_that_of_the_attainable_rate(kernels: list[tuple[int, int]]) -> None:
     """Williams et al., 2009: attainable FLOP/s = min(peak, intensity · bandwidth)."""

@@ -57,7 +57,9 @@ def iso_flop(floor: str = "known", runs: str = "small") -> Figure:
         floor: "known" fits with the entropy of the text, "zero" without a floor.
         runs: "small" shows those that the law was fitted on, "all" those that cost more as well.
     """
-    law = fitted_law(ENTROPY if floor == "known" else 0.0)
+    if runs not in ("small", "all"):
+        raise ValueError(f"runs are small or all, not {runs!r}")
+    law = _law(floor)
     budgets = [budget for budget in _COLOURS if runs == "all" or budget <= 6e10]
     figure = new_figure(8.0, 4.2)
     axes = new_axes(figure, "Loss by size, for equal FLOPs", "parameters", "loss on fresh bytes (nats a byte)")
@@ -75,6 +77,12 @@ def iso_flop(floor: str = "known", runs: str = "small") -> Figure:
     return describe(figure, caption=caption, alt=alt)
 
 
+def _law(floor: str) -> Law:
+    if floor not in _LIMITS:
+        raise ValueError(f"the floor is {' or '.join(_LIMITS)}, not {floor!r}")
+    return fitted_law(ENTROPY if floor == "known" else 0.0)
+
+
 def _budget_curve(axes: Axes, law: Law, budget: float) -> str:
     """The points and the line of one budget; returns where the line is lowest."""
     colour = _COLOURS[budget]
@@ -90,7 +98,7 @@ def _budget_curve(axes: Axes, law: Law, budget: float) -> str:
 
 def law_check(floor: str = "known", band: float = 0.05) -> Figure:
     """Forecast against measured, for all designs that were trained with the whole order."""
-    law = fitted_law(ENTROPY if floor == "known" else 0.0)
+    law = _law(floor)
     figure = new_figure(8.0, 5.2)
     axes = new_axes(figure, "A law from small runs, asked about large ones", "forecast (nats a byte)", "measured")
     low, high = _LIMITS[floor]
