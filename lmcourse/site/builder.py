@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # an optional package
 TITLE = "Transformers, by hand"
 
 CACHE = Path(".cache") / "site" / "frames"
-"""The folder of the drawn frames, in the course's folder."""
+"""The folder of the drawn frames in the course's folder; later builds use them again."""
 
 MARK = ".lmcourse-site"
 """A file in each folder that this command made, and may replace."""
@@ -100,19 +100,18 @@ class BuiltSite:
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
 
-def build_site(root: Path, out: Path, chapters: Sequence[Chapter], frames: Path | None = None) -> BuiltSite:
+def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     """Build the site of these chapters into the folder `out`, which is replaced as a whole.
 
     Args:
         root: the course's folder.
         out: the site's folder.
         chapters: in the order of the site.
-        frames: the folder of drawn frames, which later builds use again; `CACHE` in the course's folder by default.
 
     Raises:
         CourseError: a package is missing, a notebook is not built, `out` holds something else, or Sphinx warns.
     """
-    if not all(map(find_spec, ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_copybutton", "sphinxcontrib"))):
+    if not all(map(find_spec, ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_copybutton", "sphinxcontrib.katex"))):
         raise CourseError(MISSING)
     if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
         raise CourseError(f"{out} holds something that is no site of the course: name another folder with --out.")
@@ -120,7 +119,7 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter], frames: Path 
     from lmcourse.site.front import front_page
     from lmcourse.site.pages import Page
 
-    frames = frames or root / CACHE
+    frames = root / CACHE
     frames.mkdir(parents=True, exist_ok=True)
     pages = [Page(chapter, _built(chapter, root), frames) for chapter in chapters]
     drawn = draw_frames({frame: None for page in pages for frame in page.frames}, frames)
