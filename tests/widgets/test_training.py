@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -125,6 +124,8 @@ with LivePlot(entropy=0.5, seconds=0.0) as plot:
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
     """A notebook with a live plot, a plot without a step and one whose run fails, after a real kernel ran it."""
+    from nbclient import NotebookClient
+
     cells = [CELL, "with LivePlot():\n    pass", "with LivePlot() as plot:\n    plot(record(1))\n    1 / 0"]
     notebook = new_notebook(cells=[new_code_cell(cell) for cell in cells])
     client = NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True)
