@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lmcourse.accounting.timing import make_stopwatch, time_interleaved
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -29,26 +31,16 @@ class Workload:
     matmul_baseline: tuple[float, float, Callable[[], object]] | None = None
 
 
-def time_interleaved(
+def time_workload(
     workload: Workload, rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, list[float]]:
     """Seconds of every model in every round, by a clock; those of the matmul baseline under the empty name."""
     runs = dict(workload.run)
     if workload.matmul_baseline is not None:
         runs[""] = workload.matmul_baseline[2]
-    for run in runs.values():
-        run()
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    gc.disable()
-    for number in range(rounds):
-        names = list(runs)
-        for name in names if number % 2 == 0 else reversed(names):
-            gc.collect()
-            start = clock()
-            runs[name]()
-            times[name].append(clock() - start)
-    gc.enable()
-    return times
+    watch = make_stopwatch("cpu", clock)
+    timings = time_interleaved(runs, warmup=1, repeats=rounds, before=gc.collect, stopwatch=watch)
+    return {name: list(timing.seconds) for name, timing in timings.items()}
 
 
 def rows(workload: Workload, times: dict[str, list[float]]) -> list[dict[str, object]]:

@@ -32,7 +32,7 @@ from collections.abc import Callable
 
 import peers
 import torch
-from interleaved import Workload, rows, time_interleaved
+from interleaved import Workload, rows, time_workload
 from peers import MINI, SHAPES, Shape
 from torch import nn
 
@@ -195,7 +195,7 @@ def main() -> None:
     )
     for make in workloads:
         workload = make()
-        for row in rows(workload, time_interleaved(workload, arguments.rounds, clock)):
+        for row in rows(workload, time_workload(workload, arguments.rounds, clock)):
             work, who, rate, best, relative, share, kept = row.values()
             shown = "" if share is None else f"{share:6.0%}", "" if kept is None else f"{kept / 2**20:7.1f}"
             line = f"{work:36} {who:28} {rate:9.0f} {best:9.0f} {relative:13.2f} {shown[0]:>6} {shown[1]:>7}"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from interleaved import Workload, time_interleaved
+from interleaved import Workload, time_workload
 from peers import module_at
 from torch import nn
 
@@ -85,7 +85,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = {"ours": ours(Path(folder), arguments.steps), "nanoGPT": theirs(arguments.steps)}
         tokens = arguments.steps * BATCH * WINDOW
-        times = time_interleaved(Workload("train", tokens, work), arguments.rounds, time.process_time)
+        times = time_workload(Workload("train", tokens, work), arguments.rounds, time.process_time)
     for name, seconds in times.items():
         print(f"{name:8} {1e3 * statistics.median(seconds) / arguments.steps:6.1f} ms a step")
     ratios = [mine / other for mine, other in zip(times["ours"], times["nanoGPT"], strict=True)]
