@@ -176,8 +176,9 @@ def test_every_norm(kind: Any, scale: bool, unit_offset: bool, bias: bool) -> No
 
 
 @pytest.mark.parametrize(("key_heads", "rotary"), [(HEADS, None), (2, RotaryConfig())])
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("precision", ["fp32", "autocast"])
+@pytest.mark.parametrize(
+    ("precision", "path"), [*(("fp32", path) for path in PATHS), ("autocast", "fused"), ("autocast", "readable")]
+)
 def test_value_residuals(precision: str, path: str, key_heads: int, rotary: RotaryConfig | None) -> None:
     form, attention = PATHS[path]
     config = one_block({**attention, "kv_heads": key_heads, "rotary": rotary})

@@ -147,8 +147,7 @@ def test_refusals() -> None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize(("stages", "micro"), [(1, 1), (1, 5), (2, 1), (3, 2), (4, 4), (4, 32), (8, 3)])
-@pytest.mark.parametrize("backward", [1.0, 2.0, 2.5])
+@pytest.mark.parametrize(("stages", "micro", "backward"), [(1, 5, 2.0), (2, 1, 1.0), (4, 32, 2.5), (8, 3, 2.0)])
 def test_both_schedules_take_the_same_time(schedule: str, stages: int, micro: int, backward: float) -> None:
     orders = pipeline_orders(stages, micro, schedule)
     tasks = run_pipeline(orders, 1.0, backward)
