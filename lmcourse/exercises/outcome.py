@@ -10,7 +10,8 @@ import ast
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from types import FunctionType
+from functools import lru_cache
+from types import CodeType, FunctionType
 from typing import Any
 
 from lmcourse.exercises.cases import Case
@@ -111,16 +112,25 @@ def _run_script(lines: str, answer: Callable[..., Any], name: str, inputs: dict[
     """Run a script of calls on a class; the values of its expression lines are the result."""
     names: dict[str, Any] = {**inputs, name: answer}
     results = []
-    for statement in ast.parse(lines).body:
-        if isinstance(statement, ast.Expr):
-            value = eval(compile(ast.Expression(statement.value), SCRIPT, "eval"), names)
+    for code, is_expression in _compiled(lines):
+        value = eval(code, names)
+        if is_expression:
             # An object cannot leave this process: one of the answer's class is told by what the exercise calls it.
             results.append(
                 f"a {name}" if isinstance(answer, type) and isinstance(value, answer) else _plain_or_type(value)
             )
-        else:
-            exec(compile(ast.Module([statement], []), SCRIPT, "exec"), names)
     return results
+
+
+@lru_cache(maxsize=1024)
+def _compiled(lines: str) -> tuple[tuple[CodeType, bool], ...]:
+    """The statements of a script, each with whether it is an expression."""
+    return tuple(
+        (compile(ast.Expression(statement.value), SCRIPT, "eval"), True)
+        if isinstance(statement, ast.Expr)
+        else (compile(ast.Module([statement], []), SCRIPT, "exec"), False)
+        for statement in ast.parse(lines).body
+    )
 
 
 def _plain_or_type(value: object) -> Plain:

@@ -165,8 +165,12 @@ class _Proof:
         """The answers that ignore their inputs; none for a value."""
         if self.exercise.value:
             return []
+        return constant_answers(self._right)
+
+    @cached_property
+    def _right(self) -> list[Trial]:
         expected = [(case, hidden, self._expected(case)) for case, hidden in self.cases]
-        return constant_answers([Trial(self.exercise, case, hidden, one, one) for case, hidden, one in expected])
+        return [Trial(self.exercise, case, hidden, one, one) for case, hidden, one in expected]
 
     def untrue(self) -> list[str]:
         """The mutants that are declared equivalent, and do not exist or fail a case."""
@@ -181,11 +185,22 @@ class _Proof:
         """The answers that ignore their inputs and earn points."""
         found = []
         for constant in self.constants:
-            trials = self._trials(partial(self._given_by_constant, constant))
-            for where, some in (("notebook", self._public(trials)), ("grade", trials)):
-                if points := score(some, [trial.wrong is None for trial in some], groups_of(some)).points:
-                    found.append(f"{self.exercise.name}: {constant.name} earns {points:g} in the {where}")
+            run = partial(self._given_by_constant, constant)
+            public = [trial.wrong is None for trial in self._trials(run, public=True)]
+            earned = {"notebook": self._earns(public)}
+            if self._earns([*public, *[True] * len(self.exercise.hidden)]):  # if it had every hidden case right
+                earned["grade"] = self._earns([trial.wrong is None for trial in self._trials(run)])
+            found += [
+                f"{self.exercise.name}: {constant.name} earns {points:g} in the {where}"
+                for where, points in earned.items()
+                if points
+            ]
         return found
+
+    def _earns(self, passed: Sequence[bool]) -> float:
+        """The points of an answer, given which of the cases it passes: of the public ones, or of all."""
+        trials = self._right[: len(passed)]
+        return score(trials, passed, groups_of(trials)).points
 
     def lost(self, text: str) -> str:
         """Why a right answer does not earn everything, or an empty text."""
@@ -234,18 +249,18 @@ class _Proof:
         """
         trials = self._trials(run)
         return (
-            judge(self.exercise, self._public(trials), forbidden=forbidden, agrees=self._agrees),
+            judge(self.exercise, trials[: len(self.exercise.cases)], forbidden=forbidden, agrees=self._agrees),
             judge(self.exercise, trials, hidden=True, forbidden=forbidden, agrees=self._agrees),
         )
 
-    def _trials(self, run: Run) -> list[Trial]:
+    def _trials(self, run: Run, *, public: bool = False) -> list[Trial]:
+        """An answer on all cases, or on the public ones only."""
+
         def trial(case: Case, hidden: bool, seconds: float) -> Trial:
             return Trial(self.exercise, case, hidden, run(case, seconds), self._expected(case))
 
-        return try_cases(self.cases, trial, self.exercise.seconds)
-
-    def _public(self, trials: Sequence[Trial]) -> list[Trial]:
-        return [trial for trial in trials if not trial.hidden]
+        cases = self.cases[: len(self.exercise.cases)] if public else self.cases
+        return try_cases(cases, trial, self.exercise.seconds)
 
     def _given_by_constant(self, constant: Constant, case: Case, seconds: float) -> Outcome:
         """The outcome of a constant on a case: only what a script makes of it has to be run."""
