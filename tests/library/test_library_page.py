@@ -29,7 +29,7 @@ def test_every_code_block_runs_as_printed(
     said = capsys.readouterr().out
     loss = re.search(r"^(\d\.\d\d) nats per byte$", said, re.M)
     assert loss
-    assert abs(float(loss[1]) - 1.8) < 0.1
+    assert abs(float(loss[1]) - 2.0) < 0.1
     assert said.count("The ") >= 2
     assert "True\n8,030,261,248 parameters" in said
 

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import lmcourse
+from lmcourse.models.interop import FAMILIES
 
 PACKAGES = ("lmcourse", "lmcourse.accounting", "lmcourse.models", "lmcourse.nn", "lmcourse.training")
 
@@ -23,6 +24,7 @@ def test_the_library_has_at_most_twenty_public_names() -> None:
 def test_library_page_uses_every_public_name(course: Path) -> None:
     page = (course / "docs" / "library.md").read_text(encoding="utf-8")
     assert [name for name in lmcourse.__all__ if not re.search(rf"\b{name}\b", page)] == []
+    assert f"reads {len(FAMILIES)} families" in page
 
 
 @pytest.mark.parametrize("package", PACKAGES)
