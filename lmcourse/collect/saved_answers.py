@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -38,10 +38,10 @@ class Notebook:
     places: dict[str, int]
 
 
-def _notebook(cells: Iterable[tuple[str, str | None]]) -> Notebook:
-    """Code and exercise of each cell. The first cell of an exercise counts: a learner's copy carries the same id."""
-    texts, names = zip(*cells, strict=True)
-    return Notebook(texts, {name: index for index, name in reversed(list(enumerate(names))) if name})
+def _notebook(cells: Sequence[tuple[str, str | None]]) -> Notebook:
+    """Return the notebook of these texts and exercises. Of two cells with one answer, the first counts."""
+    places = {name: index for index, (_, name) in reversed(list(enumerate(cells))) if name}
+    return Notebook(tuple(text for text, _ in cells), places)
 
 
 def read_notebook(path: Path) -> Notebook:
@@ -56,7 +56,7 @@ def read_notebook(path: Path) -> Notebook:
         raise CourseError(str(error)) from None
     marks = [cell.metadata.get("nbgrader", {}) for cell in cells]
     names = [str(mark.get("grade_id")) if mark.get("solution") else None for mark in marks]
-    return _notebook(zip((cell.source for cell in cells), names, strict=True))
+    return _notebook([(cell.source, name) for cell, name in zip(cells, names, strict=True)])
 
 
 def printed_notebooks(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Notebook]:
@@ -70,7 +70,7 @@ def printed_notebooks(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, 
     if not (root / "solutions").is_dir():
         raise CourseError(f"Answers are put to the test beside solutions/, which {root} lacks: collect in a clone.")
     return {
-        chapter: _notebook((cell.text, cell.exercise) for cell in source.cells if cell.kind == "code")
+        chapter: _notebook([(cell.text, cell.exercise) for cell in source.cells if cell.kind == "code"])
         for chapter, source in read_sources(chapters, root).items()
     }
 

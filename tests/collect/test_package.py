@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 from lmcourse.collect.collect import RECORD, check_name, package_files, write_files
 from lmcourse.collect.modules import PARTS, Collection, merged_imports
-from lmcourse.collect.saved_answers import Answer, printed_notebooks
+from lmcourse.collect.saved_answers import Answer, Notebook, printed_notebooks, read_notebook
 from lmcourse.collect.weights import package_config
 from lmcourse.course import find_chapter
 from lmcourse.errors import CourseError
@@ -138,3 +139,14 @@ def test_a_model_of_another_style_has_no_package() -> None:
     for name in ("gpt-2", "gemma-2-9b", "llama-3.1-405b"):
         with pytest.raises(ValueError, match="this model"):
             package_config(find_model(name).decoder)
+
+
+def test_the_first_of_two_copies_of_an_answer_counts(tmp_path: Path) -> None:
+    mark = {"nbgrader": {"solution": True, "grade_id": "x"}}
+    cells = [
+        nbformat.v4.new_code_cell(text, metadata=mark if "x" in text else {}) for text in ("y = 0", "x = 1", "x = 2")
+    ]
+    page = tmp_path / "page.ipynb"
+    for chosen, places in (([], {}), (cells, {"x": 1})):
+        nbformat.write(nbformat.v4.new_notebook(cells=chosen), page)
+        assert read_notebook(page) == Notebook(tuple(cell.source for cell in chosen), places)

@@ -67,7 +67,7 @@ def test_it_carries_the_notebooks_as_they_are_and_no_solution(wheel: Path) -> No
     assert wheel.stat().st_size < 10e6
 
 
-def test_in_an_empty_folder_the_course_opens_and_an_answer_passes_its_check(python: Path, tmp_path: Path) -> None:
+def test_in_an_empty_folder_the_course_opens_and_an_answer_passes(python: Path, tmp_path: Path) -> None:
     said = run([python, "-m", "lmcourse", "lab", "--version"], tmp_path)
     assert said.returncode == 0, said.stderr
     assert len([*tmp_path.glob("notebooks/*/*.ipynb")]) == 20

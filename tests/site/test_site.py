@@ -217,7 +217,6 @@ def page(tab: Page, complaints: list[str]) -> Iterator[Page]:
     tab.emulate_media(color_scheme="null", reduced_motion="null")
 
 
-@pytest.mark.browser
 def test_the_first_view_of_every_chapter_is_small(site: Path, page: Page) -> None:
     weights = {name: first_view(site, page, name) for name in (*(c.id for c in CHAPTERS), "index")}
     assert {name: weight for name, weight in weights.items() if weight >= LIMIT} == {}
@@ -238,7 +237,6 @@ def first_view(site: Path, page: Page, name: str) -> int:
     return sum(file.stat().st_size for file in files if file.suffix != ".webp")
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_opens_from_the_disk_and_asks_nobody(site: Path, page: Page, complaints: list[str], name: str) -> None:
     page.goto((site / name).as_uri())
@@ -264,7 +262,6 @@ def move(page: Page, control: Any) -> None:
         page.keyboard.press("ArrowUp" if control.input_value() == str(last) else "ArrowDown")
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("name", READ)
 def test_each_figure_answers_to_each_of_its_controls(site: Path, page: Page, complaints: list[str], name: str) -> None:
     from playwright.sync_api import expect
@@ -284,7 +281,6 @@ def test_each_figure_answers_to_each_of_its_controls(site: Path, page: Page, com
     assert complaints == []
 
 
-@pytest.mark.browser
 def test_a_control_that_moves_alone_sends_the_others_back(site: Path, page: Page) -> None:
     from playwright.sync_api import expect
 
@@ -298,7 +294,6 @@ def test_a_control_that_moves_alone_sends_the_others_back(site: Path, page: Page
     expect(first).to_have_value(start)
 
 
-@pytest.mark.browser
 def test_a_slider_tells_its_value_and_not_its_place(site: Path, page: Page) -> None:
     page.goto((site / READ[2]).as_uri())
     for slider in page.locator("figure.explorable input[type=range]").all():
@@ -308,7 +303,6 @@ def test_a_slider_tells_its_value_and_not_its_place(site: Path, page: Page) -> N
         assert slider.locator("xpath=../output").text_content() == said
 
 
-@pytest.mark.browser
 def test_icons_come_from_the_font_and_not_from_a_script(site: Path, page: Page) -> None:
     page.goto((site / "index.html").as_uri())
     assert page.evaluate("document.fonts.load('900 16px \"Font Awesome 7 Free\"').then(fonts => fonts.length)") == 1
@@ -317,7 +311,6 @@ def test_icons_come_from_the_font_and_not_from_a_script(site: Path, page: Page) 
     assert (site / "_static" / "scripts" / "fontawesome.js").stat().st_size < 200
 
 
-@pytest.mark.browser
 def test_a_prediction_answers(site: Path, page: Page) -> None:
     page.goto((site / "index.html").as_uri())
     box = page.locator(".prediction")
@@ -329,7 +322,6 @@ def test_a_prediction_answers(site: Path, page: Page) -> None:
     assert box.locator("[role=status]").inner_text().startswith("Yes.")
 
 
-@pytest.mark.browser
 def test_hints_open_one_after_the_other(site: Path, page: Page) -> None:
     page.goto((site / READ[1]).as_uri())
     card = page.locator(".exercise-body").first
@@ -339,7 +331,6 @@ def test_hints_open_one_after_the_other(site: Path, page: Page) -> None:
     assert second.is_visible()
 
 
-@pytest.mark.browser
 def test_search_finds(site: Path, page: Page, complaints: list[str]) -> None:
     page.goto((site / "search.html").as_uri() + "?q=roofline")
     found = page.locator("#search-results a", has_text="GPU timing").first
@@ -347,7 +338,6 @@ def test_search_finds(site: Path, page: Page, complaints: list[str]) -> None:
     assert complaints == []
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", [READ[0], READ[2]])
 def test_axe_finds_no_serious_fault(site: Path, page: Page, name: str, theme: Any) -> None:
@@ -370,7 +360,6 @@ def test_axe_finds_no_serious_fault(site: Path, page: Page, name: str, theme: An
     assert serious == []
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("name", READ)
 def test_a_phone_needs_no_sideways_scroll(site: Path, page: Page, name: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
