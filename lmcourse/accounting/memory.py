@@ -16,7 +16,7 @@ from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory
 from lmcourse.accounting.parameters import block_weights, count_parameters
-from lmcourse.accounting.recipes import Recipe
+from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.models.config import TransformerConfig
 
 
@@ -24,7 +24,7 @@ def training_memory(
     config: TransformerConfig,
     batch: int,
     seq_len: int,
-    recipe: Recipe,
+    recipe: PrecisionRecipe,
     *,
     activation_checkpointing: ActivationCheckpointing = "nothing",
     attention: Form = "fused",
@@ -88,7 +88,7 @@ def inference_memory(
     return Breakdown({"weights": ceil(weights), "KV cache": ceil(cache)})
 
 
-def largest_parameters(memory: int, recipe: Recipe) -> int:
+def largest_parameters(memory: int, recipe: PrecisionRecipe) -> int:
     """Return the number of parameters that fit into so many bytes, before any activation."""
     return int(memory / recipe.per_parameter)
 
@@ -96,7 +96,7 @@ def largest_parameters(memory: int, recipe: Recipe) -> int:
 def largest_batch(
     config: TransformerConfig,
     seq_len: int,
-    recipe: Recipe,
+    recipe: PrecisionRecipe,
     memory: int,
     *,
     activation_checkpointing: ActivationCheckpointing = "nothing",
@@ -121,7 +121,9 @@ def largest_inference_batch(
     )
 
 
-def _largest_block(config: TransformerConfig, batch: int, seq_len: int, recipe: Recipe, attention: Form) -> int:
+def _largest_block(
+    config: TransformerConfig, batch: int, seq_len: int, recipe: PrecisionRecipe, attention: Form
+) -> int:
     """Return the bytes that the backward pass of the largest block holds."""
     kinds = {layer: index for index, layer in enumerate(config.layers)}
     return max(

@@ -21,7 +21,7 @@ from typing import Literal
 
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
-from lmcourse.accounting.recipes import Recipe
+from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.models.config import TransformerConfig
 
 ZeroStage = Literal[0, 1, 2, 3]
@@ -84,8 +84,8 @@ def check_tensor_parallel(config: TransformerConfig, tensor: int) -> None:
                 )
 
 
-def state_memory(parameters: int, recipe: Recipe, layout: Layout, *, matrices: int = 0) -> Breakdown[int]:
-    """Weights, gradients and optimiser on each device, in bytes; `matrices` as in `Recipe.memory`.
+def state_memory(parameters: int, recipe: PrecisionRecipe, layout: Layout, *, matrices: int = 0) -> Breakdown[int]:
+    """Weights, gradients and optimiser on each device, in bytes; `matrices` as in `PrecisionRecipe.memory`.
 
     Embedding and head are taken to be divided as evenly as the layers. In a real pipeline the two ends hold more.
     """
@@ -118,7 +118,7 @@ def naive_all_reduce_bytes(size: int, devices: int) -> int:
     return 2 * (devices - 1) * size
 
 
-def data_parallel_traffic(parameters: int, recipe: Recipe, layout: Layout) -> Breakdown[float]:
+def data_parallel_traffic(parameters: int, recipe: PrecisionRecipe, layout: Layout) -> Breakdown[float]:
     """Bytes that each device sends per step: gradients are summed, divided weights are gathered.
 
     Stages 0 to 2 send 2 Ψ for Ψ parameters, stage 3 sends 3 Ψ: weights are gathered forward and again backward

@@ -16,7 +16,7 @@ from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES, Format
 
 
 @dataclass(frozen=True)
-class Recipe:
+class PrecisionRecipe:
     """A mixed-precision recipe: bytes per parameter, and the precision of matrix products.
 
     Attributes:
@@ -87,30 +87,32 @@ MOMENTS = 2 * FP32
 QUANTIZATION_BLOCK_SIZE = 2048
 """Numbers that share a scale in 8-bit Adam (Dettmers et al., 2022, §2.1)."""
 
-MOMENTS_IN_8_BITS = 2 * (BYTES_PER_NUMBER["int8"] + FP32 / QUANTIZATION_BLOCK_SIZE)
+MOMENTS_8_BIT = 2 * (BYTES_PER_NUMBER["int8"] + FP32 / QUANTIZATION_BLOCK_SIZE)
 
 _RECIPES = (
-    Recipe("fp32", "AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32"),
+    PrecisionRecipe("fp32", "AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32"),
     # Rajbhandari et al. (2020), §3.1
-    Recipe("mixed", "AdamW, bf16 with master weights", BF16, BF16, FP32, MOMENTS, "bf16", "bf16"),
-    Recipe("mixed-fp32-gradients", "the same, gradients in fp32", BF16, FP32, FP32, MOMENTS, "bf16", "bf16"),
-    Recipe("autocast", "AdamW in fp32, products in bf16", FP32, FP32, 0, MOMENTS, "fp32", "bf16"),
-    Recipe("bf16", "AdamW, all in bf16", BF16, BF16, 0, 2 * BF16, "bf16", "bf16"),
-    Recipe("sgd", "SGD in fp32", FP32, FP32, 0, 0, "fp32", "fp32"),
-    Recipe("momentum", "SGD with momentum in fp32", FP32, FP32, 0, FP32, "fp32", "fp32"),
+    PrecisionRecipe("mixed", "AdamW, bf16 with master weights", BF16, BF16, FP32, MOMENTS, "bf16", "bf16"),
+    PrecisionRecipe("mixed-fp32-gradients", "the same, gradients in fp32", BF16, FP32, FP32, MOMENTS, "bf16", "bf16"),
+    PrecisionRecipe("autocast", "AdamW in fp32, products in bf16", FP32, FP32, 0, MOMENTS, "fp32", "bf16"),
+    PrecisionRecipe("bf16", "AdamW, all in bf16", BF16, BF16, 0, 2 * BF16, "bf16", "bf16"),
+    PrecisionRecipe("sgd", "SGD in fp32", FP32, FP32, 0, 0, "fp32", "fp32"),
+    PrecisionRecipe("momentum", "SGD with momentum in fp32", FP32, FP32, 0, FP32, "fp32", "fp32"),
     # Dettmers et al. (2022)
-    Recipe("adam-8bit", "AdamW in fp32 with moments in 8 bits", FP32, FP32, 0, MOMENTS_IN_8_BITS, "fp32", "fp32"),
+    PrecisionRecipe("adam-8bit", "AdamW in fp32 with moments in 8 bits", FP32, FP32, 0, MOMENTS_8_BIT, "fp32", "fp32"),
     # Jordan et al. (2024)
-    Recipe("muon", "Muon and AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32", FP32),
-    Recipe("muon-autocast", "Muon and AdamW in fp32, products in bf16", FP32, FP32, 0, MOMENTS, "fp32", "bf16", FP32),
-    Recipe("inference", "bf16 weights only", BF16, 0, 0, 0, "bf16", "bf16"),
+    PrecisionRecipe("muon", "Muon and AdamW, all in fp32", FP32, FP32, 0, MOMENTS, "fp32", "fp32", FP32),
+    PrecisionRecipe(
+        "muon-autocast", "Muon, AdamW in fp32, products in bf16", FP32, FP32, 0, MOMENTS, "fp32", "bf16", FP32
+    ),
+    PrecisionRecipe("inference", "bf16 weights only", BF16, 0, 0, 0, "bf16", "bf16"),
 )
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}
+RECIPES: dict[str, PrecisionRecipe] = {recipe.name: recipe for recipe in _RECIPES}
 """By name. Autocast keeps bf16 copies of the matrices until the backward pass: they count as activations."""
 
 
-def find_recipe(name: str) -> Recipe:
+def find_recipe(name: str) -> PrecisionRecipe:
     """The recipe of this name.
 
     Raises:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind, break_even_batch, korthikanti
+from lmcourse.accounting.flop_rules import kaplan_parameters, six_n_d, two_n_d
 from lmcourse.accounting.kv_cache import batch_where_cache_exceeds_weights, bytes_per_token, cache_bytes
 from lmcourse.accounting.latency import Operation, compute_bound_tokens, matmul_intensity
 from lmcourse.accounting.memory import largest_parameters
@@ -18,7 +19,6 @@ from lmcourse.accounting.mfu import Cluster, throughput_mfu
 from lmcourse.accounting.parallel import Layout, state_memory
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
-from lmcourse.accounting.rules import kaplan_parameters, six_n_d, two_n_d
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 from lmcourse.units import GIB

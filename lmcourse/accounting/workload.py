@@ -17,7 +17,7 @@ from lmcourse.accounting.memory import inference_memory, largest_batch, largest_
 from lmcourse.accounting.mfu import Cluster
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout, check_tensor_parallel, tensor_parallel_traffic
 from lmcourse.accounting.parameters import count_parameters, matmul_parameters
-from lmcourse.accounting.recipes import Recipe
+from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.models.config import TransformerConfig
 
 
@@ -40,7 +40,7 @@ class Workload:
     config: TransformerConfig
     batch: int
     seq_len: int
-    recipe: Recipe
+    recipe: PrecisionRecipe
     activation_checkpointing: ActivationCheckpointing = "nothing"
     layout: Layout = ONE_DEVICE
 

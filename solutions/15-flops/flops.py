@@ -27,10 +27,10 @@ import torch
 from lmcourse.accounting import flops as count
 from lmcourse.accounting.accelerators import all_accelerators, find_accelerator
 from lmcourse.accounting.counter import count_flops, counted_flops
+from lmcourse.accounting.flop_rules import kaplan_forward, palm_training, six_n_d
 from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.mfu import Cluster, throughput_mfu
 from lmcourse.accounting.parameters import count_parameters, matmul_parameters
-from lmcourse.accounting.rules import kaplan_forward, palm_training, six_n_d
 from lmcourse.accounting.worked_examples import training_examples
 from lmcourse.chapters.flops import figures
 from lmcourse.models.config import TransformerConfig

@@ -9,8 +9,8 @@ from random import Random
 import numpy as np
 
 from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.flop_rules import six_n_d
 from lmcourse.accounting.mfu import Cluster
-from lmcourse.accounting.rules import six_n_d
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise, value_exercise

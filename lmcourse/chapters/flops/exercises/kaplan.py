@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 
-from lmcourse.accounting.rules import kaplan_forward, kaplan_parameters
+from lmcourse.accounting.flop_rules import kaplan_forward, kaplan_parameters
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.flop_rules import six_n_d
 from lmcourse.accounting.mfu import Cluster
-from lmcourse.accounting.rules import six_n_d
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 

@@ -7,9 +7,9 @@ from functools import cache
 
 from matplotlib.figure import Figure
 
+from lmcourse.accounting.flop_rules import six_n_d
 from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.parameters import block_weights, count_parameters, matmul_parameters
-from lmcourse.accounting.rules import six_n_d
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import all_models
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.activation_rules import activation_bytes_by_layer_kind, break_even_batch
-from lmcourse.accounting.rules import kaplan_parameters
+from lmcourse.accounting.flop_rules import kaplan_parameters
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure

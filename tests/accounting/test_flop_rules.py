@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from lmcourse.accounting.counter import counted_flops
-from lmcourse.accounting.flops import forward_flops, training_flops
-from lmcourse.accounting.parameters import count_parameters, matmul_parameters
-from lmcourse.accounting.rules import (
+from lmcourse.accounting.flop_rules import (
     kaplan_forward,
     kaplan_parameters,
     palm_training,
     six_n_d,
     two_n_d,
 )
+from lmcourse.accounting.flops import forward_flops, training_flops
+from lmcourse.accounting.parameters import count_parameters, matmul_parameters
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 
