@@ -39,16 +39,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lmcourse.chapters.training import figures
+from lmcourse.chapters.training.ablation import Recipe, run_recipe, time_recipe
 from lmcourse.chapters.training.figures.schedules import KINDS
 from lmcourse.chapters.training.figures.stored import CHOICES
 from lmcourse.chapters.training.figures.stored_runs import LADDER, RUNGS, TWO_TEXTS
+from lmcourse.chapters.training.small_run import SmallRun
 from lmcourse.inference.generate import generate
 from lmcourse.inference.sampling import Sampling
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.root import find_root
-from lmcourse.training.ablation import Recipe, run_recipe, time_recipe
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.command.settings import new_run
 from lmcourse.training.command.train_run import train, train_and_kill
@@ -56,7 +57,6 @@ from lmcourse.training.command.trained_model import load_trained_model
 from lmcourse.training.command.training_data import open_data
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.metrics import read_metrics
-from lmcourse.training.small_run import SmallRun
 from lmcourse.training.trainer import Trainer
 from lmcourse.widgets import LivePlot, Log
 
@@ -315,7 +315,7 @@ print(trained.tokenizer.decode([*prompt, *new]))
 predict("warm_up_of_half")
 
 # %% [markdown]
-# To find out what a choice is worth one changes *it alone*. `Recipe` (`lmcourse/training/ablation.py`) is a short run of the smallest model, 200 steps of 16 windows of 64 tokens, with a few things to choose. On the text that lies in our folder:
+# To find out what a choice is worth one changes *it alone*. `Recipe` (`lmcourse/chapters/training/ablation.py`) is a short run of the smallest model, 200 steps of 16 windows of 64 tokens, with a few things to choose. On the text that lies in our folder:
 
 # %%
 def last_loss(recipe: Recipe, seed: int = 0) -> float:
@@ -572,7 +572,7 @@ predict("forgotten_moments")
 # %% [markdown]
 # ### Exercise 9 · A snapshot  (4 points · 14 min · ●●●)
 #
-# `SmallRun` (`lmcourse/training/small_run.py`, 60 lines: read it first) is the smallest run with all the parts of a real one. `run.train(n)` makes `n` updates and returns their losses. Write a class that keeps *where a run is*: `Snapshot(run)` while the run may go on, and `kept.restore(run)`, which brings this run or a new one to that point, as often as one likes. Losses after that must equal those that the kept run would have had, **to the last bit**. The run's objects (`model`, `optimizer`, `loader`) stay the same ones; only what is in them changes. Answers may use the package here.
+# `SmallRun` (`lmcourse/chapters/training/small_run.py`, 60 lines: read it first) is the smallest run with all the parts of a real one. `run.train(n)` makes `n` updates and returns their losses. Write a class that keeps *where a run is*: `Snapshot(run)` while the run may go on, and `kept.restore(run)`, which brings this run or a new one to that point, as often as one likes. Losses after that must equal those that the kept run would have had, **to the last bit**. The run's objects (`model`, `optimizer`, `loader`) stay the same ones; only what is in them changes. Answers may use the package here.
 
 # %% exercise="Snapshot"
 class Snapshot:

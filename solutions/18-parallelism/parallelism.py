@@ -43,6 +43,9 @@ from lmcourse.accounting.parallel import (
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.parallelism import figures
+from lmcourse.chapters.parallelism.simulated import CommunicationError, simulate
+from lmcourse.chapters.parallelism.together import together
+from lmcourse.chapters.parallelism.worker import CollectiveWorker, Worker
 from lmcourse.models.initialize import initialize
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
@@ -50,9 +53,6 @@ from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.course import modern
 from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.training.config import TrainingConfig
-from lmcourse.training.parallel.simulated import CommunicationError, simulate
-from lmcourse.training.parallel.together import together
-from lmcourse.training.parallel.worker import CollectiveWorker, Worker
 from lmcourse.training.parallelism import Parallelism
 
 start("18-parallelism")

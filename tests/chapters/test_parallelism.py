@@ -17,11 +17,11 @@ from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.parallelism import exercises, figures
 from lmcourse.chapters.parallelism.exercises.layouts import LLAMA
 from lmcourse.chapters.parallelism.figures.collectives import after
+from lmcourse.chapters.parallelism.simulated import Run, simulate
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import matches
 from lmcourse.models.zoo import find_model
 from lmcourse.plots import alt_text
-from lmcourse.training.parallel.simulated import Run, simulate
 from tests.plots.figures import check_figure, said
 
 

@@ -13,15 +13,15 @@ from torch.utils.checkpoint import checkpoint
 
 from lmcourse import plots
 from lmcourse.chapters.training import exercises, figures
+from lmcourse.chapters.training.ablation import Recipe
 from lmcourse.chapters.training.figures.stored_runs import LADDER, REGULARIZED, RUNGS, SIDE_STEPS, TWO_TEXTS
+from lmcourse.chapters.training.small_run import SmallRun
 from lmcourse.data.batch import Batch
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
-from lmcourse.training.ablation import Recipe
 from lmcourse.training.command.settings import new_run
 from lmcourse.training.param_groups import parameter_groups
 from lmcourse.training.precision import MixedPrecision
-from lmcourse.training.small_run import SmallRun
 from lmcourse.training.step import training_step
 from tests.plots.figures import check_figure, said
 

@@ -5,6 +5,4 @@
   `split_linear` splits fused matrices, `tensor_parallel` shards them (tensor and sequence parallelism),
   `pipeline_parallel` gives each stage its blocks.
 - `process_group_context`: the collectives of a step, such as the norm of all gradients.
-- `worker`, `simulated`, `together`: a program that every worker runs (SPMD), in a simulation that counts bytes, or on
-  real processes. Read them beside notebook 18.
 """

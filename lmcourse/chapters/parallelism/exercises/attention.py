@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.chapters.parallelism.exercises.inputs import ask
+from lmcourse.chapters.parallelism.worker import CollectiveWorker
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal64
-from lmcourse.training.parallel.worker import CollectiveWorker
 
 
 def _heads(x: Tensor, qkv: Tensor, heads: int) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lmcourse.training.parallel.worker import CollectiveWorker
+from lmcourse.chapters.parallelism.worker import CollectiveWorker
 
 
 def three_numbers(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.parallelism.exercises.inputs import ask, whole_numbers
+from lmcourse.chapters.parallelism.worker import Worker
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.training.parallel.worker import Worker
 
 
 def _ring(worker: Worker, x: Tensor, add_to: int = -1, second_phase_adds: bool = False, to: int = 1) -> Tensor:

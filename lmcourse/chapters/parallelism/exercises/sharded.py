@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.parallelism.exercises.inputs import ask, whole_numbers
+from lmcourse.chapters.parallelism.worker import CollectiveWorker
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers
-from lmcourse.training.parallel.worker import CollectiveWorker
 
 Step = tuple[Tensor, Tensor]
 

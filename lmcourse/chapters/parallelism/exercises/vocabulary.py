@@ -10,11 +10,11 @@ from torch import Tensor
 
 from lmcourse.chapters.parallelism.exercises.inputs import ask
 from lmcourse.chapters.parallelism.exercises.right_vocabulary import RIGHT_LOSSES
+from lmcourse.chapters.parallelism.worker import CollectiveWorker
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
-from lmcourse.training.parallel.worker import CollectiveWorker
 
 BYTES_PER_TOKEN = 48
 """What a worker may send: six numbers of 64 bits."""

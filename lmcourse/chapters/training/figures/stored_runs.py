@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmcourse.training.ablation import Recipe
+from lmcourse.chapters.training.ablation import Recipe
 
 RUNGS = {
     "where we start": Recipe(),

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.training.parallel import worker as wire
-from lmcourse.training.parallel.worker import CollectiveWorker, Run
+from lmcourse.chapters.parallelism import worker as wire
+from lmcourse.chapters.parallelism.worker import CollectiveWorker, Run
 
 __all__ = ["CommunicationError", "simulate"]
 
@@ -97,7 +97,7 @@ class _Waits(BaseException):
 
 
 class SimulatedWorker:
-    """A worker of a simulation, as `lmcourse.training.parallel.worker.Worker` describes it."""
+    """A worker of a simulation, as `lmcourse.chapters.parallelism.worker.Worker` describes it."""
 
     def __init__(self, rank: int, cluster: Cluster) -> None:
         self.rank = rank

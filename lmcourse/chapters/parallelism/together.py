@@ -23,11 +23,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from lmcourse.chapters.parallelism import worker as wire
+from lmcourse.chapters.parallelism.worker import CollectiveWorker, Run
 from lmcourse.errors import CourseError
-from lmcourse.training.parallel import worker as wire
-from lmcourse.training.parallel.worker import CollectiveWorker, Run
 
-RUNNER = "lmcourse.training.parallel.together"
+RUNNER = "lmcourse.chapters.parallelism.together"
 """This module, which is the program of each process too: python -m RUNNER FOLDER RANK SIZE."""
 
 POLL_SECONDS = 0.05

@@ -17,9 +17,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from lmcourse.chapters.parallelism.simulated import simulate
+from lmcourse.chapters.parallelism.together import RUNNER, together
 from lmcourse.errors import CourseError
-from lmcourse.training.parallel.simulated import simulate
-from lmcourse.training.parallel.together import RUNNER, together
 
 pytestmark = pytest.mark.prove
 

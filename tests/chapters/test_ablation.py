@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
+from lmcourse.chapters.training.ablation import Recipe, run_recipe, time_recipe
+from lmcourse.chapters.training.small_run import VOCAB_SIZE, SmallRun
 from lmcourse.nn.norm import Norm
-from lmcourse.training.ablation import Recipe, run_recipe, time_recipe
 from lmcourse.training.config import OptimizerName
 from lmcourse.training.metrics import Record
-from lmcourse.training.small_run import VOCAB_SIZE, SmallRun
 
 
 def test_a_recipe_changes_what_it_names_and_nothing_else() -> None:

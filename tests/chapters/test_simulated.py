@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.accounting.parallel import all_gather_bytes, all_reduce_bytes, reduce_scatter_bytes
-from lmcourse.training.parallel.simulated import CommunicationError, simulate
+from lmcourse.chapters.parallelism.simulated import CommunicationError, simulate
 
 X = [torch.arange(8.0) * 10**rank for rank in range(4)]
 
