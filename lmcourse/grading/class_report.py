@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -166,15 +166,11 @@ def _status(result: SubmissionResult, exercise: str) -> str:
 
 def _table(results: Sequence[SubmissionResult]) -> str:
     exercises = list(dict.fromkeys(name for each in results for name in each.exercises))
-    return csv_text(
-        ("assignment", "student", "score", "max_score", "late", "reason", *exercises), _lines(results, exercises)
-    )
-
-
-def _lines(results: Sequence[SubmissionResult], exercises: Sequence[str]) -> Iterator[list[str | float]]:
+    rows: list[list[str | float]] = []
     for each in sorted(results, key=lambda each: (each.assignment, each.student.casefold())):
         points = [each.exercises.get(name, "") for name in exercises]
-        yield [each.assignment, each.student, each.score, each.max_score, str(each.late), each.reason, *points]
+        rows.append([each.assignment, each.student, each.score, each.max_score, str(each.late), each.reason, *points])
+    return csv_text(("assignment", "student", "score", "max_score", "late", "reason", *exercises), rows)
 
 
 def _page(results: Sequence[SubmissionResult]) -> str:

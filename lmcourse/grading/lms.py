@@ -207,7 +207,9 @@ def fill_in(sheet: Sheet, people: Sequence[Person], results: Mapping[str, Submis
     missing = [row.name or row.number for row in sheet.rows if row.number not in numbers]
     left += [f"{without_formulas(name)}: nothing was handed in; the row is unchanged." for name in missing]
     path = sheet.path.with_stem(sheet.path.stem + SUFFIX)
-    _write_csv(sheet, path)
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=sheet.delimiter, lineterminator=sheet.line_end).writerows(sheet.cells)
+    write_all({path: (_BOM if sheet.bom else "") + buffer.getvalue()}, newline="")
     return Filled(path, grades, tuple(left))
 
 
@@ -246,12 +248,6 @@ def _read_csv(path: Path) -> Sheet:
     header = [cell.strip() for cell in cells[0]]
     columns = {header[place].casefold(): place for place in reversed(range(len(header)))}
     return Sheet(path, cells, header, columns, delimiter, "\r\n" if first.endswith("\r") else "\n", bom)
-
-
-def _write_csv(sheet: Sheet, path: Path) -> None:
-    buffer = io.StringIO()
-    csv.writer(buffer, delimiter=sheet.delimiter, lineterminator=sheet.line_end).writerows(sheet.cells)
-    write_all({path: (_BOM if sheet.bom else "") + buffer.getvalue()}, newline="")
 
 
 def _find_moodle_rows(sheet: Sheet, column: str | None) -> None:

@@ -46,20 +46,23 @@ def submitted(nb: NotebookNode, source: Path) -> Submitted:
     course = _course_notebook(source, source.stat().st_mtime_ns)
     names = {exercise.name for exercise in exercises_beside(source)}
     cells = [cell for cell in nb.cells if cell.cell_type == "code"]
-    answers, graded = {}, {}
+    answers, graded, texts = {}, {}, []
     for number, cell in enumerate(cells, 1):
         marks = cell.metadata.get("nbgrader", {})
         name = marks.get("grade_id", "")
         if marks.get("solution") and name in names:
             answers[number] = name
-        elif (test := _graded_id(cell)) and test.removeprefix(CHECK_PREFIX) not in names:
+        test = _graded_id(cell)
+        is_check = test.startswith(CHECK_PREFIX) and test.removeprefix(CHECK_PREFIX) in names
+        texts.append("" if is_check else cell.source)
+        if test and test.removeprefix(CHECK_PREFIX) not in names:
             graded[number] = test
     own = [cell for cell in course.cells if cell.cell_type == "code"]
     return Submitted(
-        tuple("" if _is_check(cell, names) else cell.source for cell in cells),
+        tuple(texts),
         answers,
         graded,
-        {cell.metadata["nbgrader"]["grade_id"]: cell.source for cell in own if _is_solution(cell)},
+        {mark["grade_id"]: cell.source for cell in own if (mark := cell.metadata.get("nbgrader", {})).get("solution")},
         tuple(cell.source for cell in own if "nbgrader" not in cell.metadata),
         frozenset(cell.source.strip() for cell in own if cell.metadata.get("lmcourse", {}).get("grading") == "skip"),
         _data_beside(source),
@@ -107,15 +110,6 @@ def _graded_id(cell: NotebookNode) -> str:
     """The nbgrader id of a cell that is graded by running it; nothing for any other."""
     marks = cell.metadata.get("nbgrader", {})
     return str(marks["grade_id"]) if marks.get("grade") and not marks.get("solution") else ""
-
-
-def _is_check(cell: NotebookNode, names: set[str]) -> bool:
-    test = _graded_id(cell)
-    return test.startswith(CHECK_PREFIX) and test.removeprefix(CHECK_PREFIX) in names
-
-
-def _is_solution(cell: NotebookNode) -> bool:
-    return bool(cell.metadata.get("nbgrader", {}).get("solution"))
 
 
 def _data_beside(source: Path) -> tuple[Path, ...]:
