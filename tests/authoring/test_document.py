@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbformat import NotebookNode
 
 from lmcourse.authoring.document import SKIPPED, WITHOUT_THE_PACKAGE, document, dumps, load_notebook
