@@ -19,6 +19,7 @@ from lmcourse.accounting.parallel import ONE_DEVICE, Layout, check_tensor_parall
 from lmcourse.accounting.parameters import count_parameters, matmul_parameters
 from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.models.config import TransformerConfig
+from lmcourse.nn.checks import check_type
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Workload:
         layout: how the devices are used.
 
     Raises:
+        TypeError: the model or the recipe is something else, such as its name.
         ValueError: the model cannot be divided like that.
     """
 
@@ -45,6 +47,8 @@ class Workload:
     layout: Layout = ONE_DEVICE
 
     def __post_init__(self) -> None:
+        check_type("config", self.config, TransformerConfig, 'such as find_model("llama-3-8b").config')
+        check_type("recipe", self.recipe, PrecisionRecipe, 'such as find_recipe("mixed")')
         check_tensor_parallel(self.config, self.layout.tensor)
 
     @property
@@ -128,8 +132,10 @@ def account(workload: Workload) -> ModelCost:
     """Count what a workload costs on any hardware.
 
     Raises:
+        TypeError: no workload is given.
         ValueError: a size that cannot be.
     """
+    check_type("workload", workload, Workload, 'such as Workload(config, 1, 2048, find_recipe("mixed"))')
     config, batch, seq_len, recipe = workload.config, workload.batch, workload.seq_len, workload.recipe
     training = cache = inference = None
     if recipe.trains:

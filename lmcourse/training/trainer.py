@@ -17,6 +17,7 @@ from torch import nn
 
 from lmcourse.data.batch import Batch
 from lmcourse.data.loader import Tokens
+from lmcourse.nn.checks import check_type
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.config import TrainingConfig
@@ -54,6 +55,7 @@ class Trainer:
         model: what a step calls: the model, or what divides it.
 
     Raises:
+        TypeError: the model or the run is something else.
         ValueError: the text is too short, or the model cannot be trained or divided like this.
         CourseError: another number of processes was started than the run is for.
     """
@@ -63,12 +65,15 @@ class Trainer:
         model: nn.Module,
         config: TrainingConfig,
         tokens: Tokens,
-        folder: Path,
+        folder: str | Path,
         *,
         validation: Tokens | None = None,
         callbacks: Sequence[Callback] = (),
         meter: Meter | None = None,
     ) -> None:
+        check_type("model", model, nn.Module, "such as Transformer(config)")
+        check_type("config", config, TrainingConfig, "such as TrainingConfig(steps=100, batch=8, seq_len=64)")
+        folder = Path(folder)
         self.distributed = make_context(config.parallel, next(model.parameters()).device)
         seed_all(config.seed, self.distributed.rng_stream)
         if config.activation_checkpointing:
