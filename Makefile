@@ -57,7 +57,7 @@ test: style
 
 # The notebooks that differ from what is published, or else the first one.
 CHANGED = $(or $(shell git diff --name-only origin/main -- solutions 2>/dev/null | cut -d / -f 2 | sort -u),01-floating-point)
-PYTEST = $(PY) -m pytest -n $(JOBS) --dist loadscope
+PYTEST = $(PY) -m pytest -n $(JOBS) --dist loadscope --durations 10
 
 tests: $(TOOLS)
 ifeq ($(strip $(NOTEBOOKS)),)
