@@ -16,7 +16,7 @@ PACKAGE = REPOSITORY / "lmcourse"
 FLOORS = (
     ("lazy",),
     ("__init__", "errors", "text", "units"),
-    ("atomic", "device", "paths"),
+    ("atomic", "device"),
     ("autograd", "data", "numerics"),
     ("nn",),
     ("models",),
