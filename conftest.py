@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 collect_ignore = ["notebooks/welcome.ipynb"]  # written by `lmcourse lab`, from a learner's progress
 
 UNSOLVED = ("NotImplementedError", "AssertionError", "NameError")
-"""What the cells of an open exercise raise: the stub, its check, a name that is not defined yet."""
+"""The errors that cells of an open exercise raise: the stub, its check, a name that is not defined yet."""
 
 
 @pytest.hookimpl(tryfirst=True)

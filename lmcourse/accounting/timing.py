@@ -211,7 +211,7 @@ class SimulatedDevice:
 
     @property
     def runs(self) -> int:
-        """How many runs were launched."""
+        """The number of runs that were launched."""
         return int(self._ask("runs"))
 
     def synchronise(self) -> None:

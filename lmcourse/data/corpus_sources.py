@@ -111,7 +111,7 @@ def _source(path: Path) -> str:
 
 
 _SNIFF_BYTES = 8192
-"""How many bytes of a file are looked at to see whether it is text."""
+"""The bytes at the start of a file that decide whether it is text."""
 
 
 def read_text(path: Path) -> str:

@@ -32,7 +32,7 @@ class CommunicationError(RuntimeError):
 
 @dataclass
 class WorkerState:
-    """What is known of one worker between two attempts to run it.
+    """The state of one worker between two attempts to run it.
 
     Attributes:
         received: the messages that it has been given so far.

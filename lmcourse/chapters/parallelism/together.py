@@ -182,7 +182,7 @@ DTYPES = [
     *(torch.float32, torch.float64, torch.float16, torch.bfloat16),
     *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
 ]
-"""What can be sent; a header has the place in this list."""
+"""The data types that can be sent; a header holds the index into this list."""
 
 
 def _end_with_the_caller() -> None:

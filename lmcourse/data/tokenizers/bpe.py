@@ -27,7 +27,7 @@ MIN_PAIR_COUNT = 2
 """How often a pair must have been seen to be merged: a token for what was seen once shortens nothing but that place."""
 
 MAX_CACHED_WORDS = 100_000
-"""How many words a tokenizer keeps with their tokens."""
+"""The number of words that a tokenizer keeps with their tokens."""
 
 BORDER = -1
 """Stands before and after every word, and where a token was merged into the one before it."""
