@@ -33,6 +33,8 @@ RUNNER = "lmcourse.chapters.parallelism.together"
 POLL_SECONDS = 0.05
 LOST_CONNECTION = "by peer"
 """What gloo's error says, in small letters, when a process at the other end has ended."""
+GRACE_SECONDS = 5.0
+"""How long a process that only lost its connection waits for the one that caused it to be seen as ended."""
 
 LOOPBACK = {"linux": "lo", "darwin": "lo0"}
 """The network interface of a machine with itself, by system. Windows finds it alone."""
@@ -88,18 +90,21 @@ def _start(folder: Path, rank: int, size: int) -> subprocess.Popen[bytes]:
 
 
 def _wait(processes: list[subprocess.Popen[bytes]], folder: Path, seconds: float) -> None:
-    """Wait until every process has ended well; a CourseError for the first that has not."""
+    """Wait until every process has ended well; a CourseError for one that has not."""
     end = time.monotonic() + seconds
     while True:
         codes = [process.poll() for process in processes]
         failed = {rank: _reason(folder / f"errors-{rank}", rank, code) for rank, code in enumerate(codes) if code}
-        if failed:
-            # One that fails takes the connections of the others with it: they are not to blame.
-            rank = min(failed, key=lambda rank: LOST_CONNECTION in failed[rank].lower())
-            raise CourseError(f"worker {rank}: {failed[rank]}")
+        # One that fails takes the connections of the others with it, and they may be seen to end before it does.
+        causes = {rank: reason for rank, reason in failed.items() if LOST_CONNECTION not in reason.lower()}
+        if causes or (failed and (None not in codes or time.monotonic() > end)):
+            rank, reason = next(iter((causes or failed).items()))
+            raise CourseError(f"worker {rank}: {reason}")
         if None not in codes:
             return
-        if time.monotonic() > end:
+        if failed:
+            end = min(end, time.monotonic() + GRACE_SECONDS)
+        elif time.monotonic() > end:
             waiting = ", ".join(str(rank) for rank, code in enumerate(codes) if code is None)
             raise CourseError(
                 f"ended after {seconds:g} s, while these workers were still at work or waiting: {waiting}"
