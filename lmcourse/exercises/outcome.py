@@ -110,7 +110,7 @@ def _run(
 
 def _run_script(lines: str, answer: Callable[..., Any], name: str, inputs: dict[str, Plain]) -> list[Plain]:
     """Run a script of calls on a class; the values of its expression lines are the result."""
-    names: dict[str, Any] = {**inputs, name: answer}
+    names: dict[str, Any] = {"print": _silent, **inputs, name: answer}
     results = []
     for code, is_expression in _compiled(lines):
         value = eval(code, names)
@@ -120,6 +120,10 @@ def _run_script(lines: str, answer: Callable[..., Any], name: str, inputs: dict[
                 f"a {name}" if isinstance(answer, type) and isinstance(value, answer) else _plain_or_type(value)
             )
     return results
+
+
+def _silent(*_: object, **__: object) -> None:
+    """Replace `print` in a script of calls: a report quotes what the answer printed, and a script is no part of it."""
 
 
 @lru_cache(maxsize=1024)

@@ -146,3 +146,13 @@ def test_a_script_that_is_no_python_is_refused_at_once(lines: str) -> None:
     with pytest.raises(SyntaxError):
         script("it", lines)
     assert case("a case of a function has no lines", 1).expressions() == ()
+
+
+def test_output_of_a_script_is_not_output_of_the_answer() -> None:
+    class Talking(Reference):
+        def total(self) -> float:
+            print("from the answer")
+            return super().total()
+
+    outcome = run_case(Talking, script("prints", "print('from the script')\nWindow(1).total()"), name="Window")
+    assert outcome.printed == "from the answer\n"
