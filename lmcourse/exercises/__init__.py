@@ -4,7 +4,7 @@ Read `exercise.py` first, then follow an answer: `checking` → `outcome` (runs 
 `lmcourse.report`.
 """
 
-from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.checking import check, check_exercise, hint
 from lmcourse.exercises.compare import EXACT, Tolerance
 from lmcourse.exercises.exercise import Exercise, value_exercise
@@ -19,6 +19,7 @@ __all__ = [
     "case",
     "check",
     "check_exercise",
+    "edge",
     "hint",
     "script",
     "value_exercise",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from lmcourse.exercises.values import Plain, format_value, to_plain
@@ -20,12 +20,14 @@ class Case:
         kwargs: named inputs; in a script, the names it may use.
         script: for an answer that is a class: lines of Python, run with the class under its own name. The values of
             the lines that are expressions, in order, are the result.
+        edge: whether it is no ordinary input: known mistakes are recognised by the other cases.
     """
 
     name: str
     args: tuple[Plain, ...] = ()
     kwargs: Mapping[str, Plain] = field(default_factory=dict)
     script: str | None = None
+    edge: bool = False
 
     def __post_init__(self) -> None:
         self.expressions()  # a script that is no Python fails here, where its author sees it
@@ -62,3 +64,12 @@ def case(name: str, /, *args: Plain, **kwargs: Plain) -> Case:
 def script(name: str, lines: str, /, **inputs: Plain) -> Case:
     """A case that drives a class: `script("adds", "a = Value(2.0)\\nb = a + a\\nb.data")`."""
     return Case(name, (), inputs, lines)
+
+
+def edge(case: Case) -> Case:
+    """Mark a case as no ordinary one: `edge(case("one token", torch.tensor([3])))`.
+
+    A known mistake is recognised although an answer does something else in it. A case is an edge without this mark if
+    the reference raises, or if an input is empty, infinite or NaN.
+    """
+    return replace(case, edge=True)

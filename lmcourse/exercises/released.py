@@ -165,12 +165,12 @@ def _not_here(*inputs: object, **named: object) -> NoReturn:
 
 def _case_to_json(case: Case, tensors: dict[str, Tensor]) -> dict[str, Any]:
     inputs = to_json_tree([copy_input(case.args), copy_input(case.kwargs)], tensors)
-    return {"name": case.name, "inputs": inputs, "script": case.script}
+    return {"name": case.name, "inputs": inputs, "script": case.script, "edge": case.edge}
 
 
 def _case_from_json(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Case:
     args, kwargs = from_json_tree(data["inputs"], tensors)
-    return Case(data["name"], tuple(args), kwargs, data["script"])
+    return Case(data["name"], tuple(args), kwargs, data["script"], data.get("edge", False))
 
 
 def _outcome_to_json(outcome: Outcome, tensors: dict[str, Tensor]) -> dict[str, Any]:

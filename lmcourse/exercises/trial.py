@@ -6,15 +6,19 @@ that a constant passes are joined with another one where the constant would earn
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+from torch import Tensor
+
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import difference, equal
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.values import Plain
 
 ALWAYS_WRONG_EXCEPTIONS = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", "NotPlainError")
 """Ways to fail that answer no question, even one that asks for a RuntimeError (some of these are one)."""
@@ -34,6 +38,27 @@ class Trial:
     def wrong(self) -> str | None:
         """What is wrong with the outcome, in one line, or None."""
         return verdict(self.exercise, self.case, self.expected, self.outcome)
+
+    @cached_property
+    def edge(self) -> bool:
+        """Whether it is no ordinary case: marked so, the reference raises, or an input is empty, infinite or NaN."""
+        inputs = (*self.case.args, *self.case.kwargs.values())
+        return self.case.edge or self.expected.failure is not None or any(map(_is_empty_or_not_finite, inputs))
+
+
+def _is_empty_or_not_finite(value: Plain) -> bool:
+    empty = (
+        value.numel() == 0 if isinstance(value, Tensor) else isinstance(value, list | tuple | dict | str) and not value
+    )
+    return empty or _holds_not_finite(value)
+
+
+def _holds_not_finite(value: Plain) -> bool:
+    if isinstance(value, Tensor):
+        return not bool(value.isfinite().all())
+    if isinstance(value, list | tuple | dict):
+        return any(map(_holds_not_finite, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome) -> str | None:

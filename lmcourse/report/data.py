@@ -44,6 +44,7 @@ class ReportData:
         cases: the results, public cases first.
         diagnosis: what seems to be wrong, if the course recognises it.
         mistake: the sentence of the known mistake that gives the same results; empty if none was recognised.
+        besides: the failing cases that the known mistake does not explain, in a sentence.
         groups: the groups of cases that pass, and all.
         notes: what the code printed or warned of.
         to_come: the names of the cases that only grading runs.
@@ -59,6 +60,7 @@ class ReportData:
     cases: tuple[CaseResult, ...]
     diagnosis: str = ""
     mistake: str = ""
+    besides: str = ""
     groups: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = ()
     to_come: tuple[str, ...] = ()
@@ -110,8 +112,8 @@ class ReportData:
 
     @property
     def remarks(self) -> list[str]:
-        """The lines below the diagnosis: how points came about, whose answers stood in, and what the code printed."""
-        return [*filter(None, [self.reckoning, stand_in_sentence(self.stand_ins)]), *self.notes]
+        """The lines below the diagnosis: what else fails, how points came about, whose answers stood in, and what the code printed."""
+        return [*filter(None, [self.besides, self.reckoning, stand_in_sentence(self.stand_ins)]), *self.notes]
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data, without an empty `stand_ins` or a false `held_back`; `from_json` reads it back."""
