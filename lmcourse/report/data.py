@@ -112,7 +112,7 @@ class ReportData:
 
     @property
     def remarks(self) -> list[str]:
-        """The lines below the diagnosis: what else fails, how points came about, whose answers stood in, and what the code printed."""
+        """The lines below the diagnosis: what else fails, how points came about, whose answers stood in, the output."""
         return [*filter(None, [self.besides, self.reckoning, stand_in_sentence(self.stand_ins)]), *self.notes]
 
     def to_json(self) -> dict[str, Any]:
