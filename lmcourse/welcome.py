@@ -21,18 +21,17 @@ NAME = "welcome.ipynb"
 
 EXAMPLE = """\
 tensor_bytes   1.5 / 2 points
-✓ a (4, 8) matrix in fp32
-✓ the same in bf16
+→ A bool would fit in one bit, but torch stores it in a whole byte.
 ✗ a dropout mask
     tensor_bytes([4, 8], 'bool')
     expected 32, yours 4
-✓ one FFN matrix of GPT-2 in fp32
-✓ a scalar
-→ A bool would fit in one bit, but torch stores it in a whole byte.
+✓ passes: a (4, 8) matrix in fp32, the same in bf16, one FFN matrix of GPT-2 in
+  fp32, a scalar
+· `hint()` gives a nudge.
 · 4 of 5 groups of cases pass: 1.5 of 2 points.
-· Stuck? `hint("tensor_bytes")` gives a nudge; run it again for the next.
-Grading runs 18 more cases (every dtype, scalars and empty tensors, more than 4 GB, one axis, axes of one, other \
-shapes): `check(tensor_bytes, hidden=True)` shows them."""
+· Grading adds 18 cases (every dtype, scalars and empty tensors, more than 4 GB,
+  one axis, axes of one, other shapes): `check(tensor_bytes, hidden=True)` shows
+  them."""
 """A real report; a test keeps it what the course says."""
 
 GREETING = """\
@@ -47,17 +46,23 @@ Open a notebook below, read from the top, and run each cell with **Shift + Enter
 HOW_TO_TEXT = f"""\
 ## How a check works
 
-Under every exercise stands a cell that checks it. Write your answer, run it, run the check. Here somebody
-counted a `bool` as one bit:
+Each exercise has a cell for your answer and a check below it. Write your answer, run it, run the check. Here the
+answer counts a `bool` as one bit:
 
 ```text
 {EXAMPLE}
 ```
 
-Points are the fraction of the groups that pass, rounded down to half a point. Each case above is one group; in
-grading, the hidden cases of one name are another. When a result equals a well-known mistake, the line after the
-arrow names it. The last line counts the hidden cases, which grading adds: `check(tensor_bytes, hidden=True)` runs
-them now. To grade a whole notebook yourself, open a terminal (**File → New → Terminal**) and type
+The arrow says what is wrong, if the check can tell. Then come the first cases that fail, with the call, and the names
+of those that pass. Points are the fraction of the groups of cases that pass, rounded down to half a point. Each case
+above is one group; in grading, the hidden cases of one name are another.
+
+- The dots in an exercise's heading are its difficulty: ● a few minutes, ●● some thought, ●●● hard.
+- Leave the inputs as they are: work on a copy.
+- A number may be Python's, NumPy's or a tensor of one number without axes; a whole number must be exact; a list may be
+  a tuple; where a tensor is asked for, an array must be converted.
+
+To grade a whole notebook yourself, open a terminal (**File → New → Terminal**) and type
 `lmcourse grade 01-floating-point`.
 
 **Predictions.** Before some results you are asked what you expect. Press a button first: a wrong guess
@@ -65,7 +70,8 @@ teaches more than a right answer that you only read. Predictions earn nothing an
 
 ## Stuck?
 
-- `hint("tensor_bytes")` in a new cell gives a nudge; run it again for the next one, up to nearly the answer.
+- Open **Hint 1** in the report, or type `hint()` in a new cell: it is about the exercise you checked last. Run it
+  again for the next hint, up to nearly the answer.
 - Work the call under the first ✗ out by hand. The smallest failing case is the quickest way to the mistake.
 - Something strange? **Kernel → Restart Kernel**, then run the cells from the top.
 - An exercise can wait. Later sections, and later notebooks, do not need your answer.

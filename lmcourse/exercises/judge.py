@@ -60,7 +60,8 @@ def judge(
         diagnosis=broken or (named.sentence if named else _diagnosis(exercise, trials, failing)),
         mistake=named.sentence if named else "",
         groups=(earned.passed, earned.total),
-        notes=_notes(exercise, [trial.outcome for trial in trials], stuck=bool(failing)),
+        notes=_notes([trial.outcome for trial in trials]),
+        hints=tuple(exercise.hints) if failing or broken else (),
         to_come=() if hidden else tuple(case.name for case in exercise.hidden),
         answered=not all(_unanswered(trial.outcome, exercise) for trial in trials),
     )
@@ -156,12 +157,9 @@ def _exception(failure: Failure) -> tuple[str, str]:
     return failure.kind, message
 
 
-def _notes(exercise: Exercise, outcomes: Sequence[Outcome], *, stuck: bool) -> tuple[str, ...]:
-    """Return what the code printed and warned of, shortened, and where to find help."""
+def _notes(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """Return what the code printed and warned of, shortened."""
     printed = "".join(outcome.printed for outcome in outcomes).strip()
     warned = dict.fromkeys(text for outcome in outcomes for text in outcome.warned)
     notes = [f"It printed: {one_line(printed, 200)}"] if printed else []
-    notes += [f"It warned: {text}" for text in list(warned)[:3]]
-    if stuck and exercise.hints:
-        notes.append(f'Stuck? `hint("{exercise.name}")` gives a nudge; run it again for the next.')
-    return tuple(notes)
+    return (*notes, *(f"It warned: {text}" for text in list(warned)[:3]))

@@ -216,7 +216,7 @@ def _explanation(outputs: list[NotebookNode]) -> str:
         if report:
             if not report.answered:
                 return NOT_ANSWERED
-            return report.diagnosis or report.reckoning or f"{report.points:g} of {report.max_points} points."
+            return " ".join(report.sentences) or report.reckoning or f"{report.points:g} of {report.max_points} points."
     return ""
 
 

@@ -18,8 +18,14 @@ def check_id(exercise: str) -> str:
 REPORT_MIME = "application/vnd.lmcourse.report+json"
 """The MIME type under which a report's JSON lies in a notebook cell's output."""
 
-MAX_FAILING_SHOWN = 2
-"""Failing cases that a row shows; of the others it gives the number."""
+MAX_FAILING_SHOWN = 3
+"""Failing cases that a report shows with their calls; it counts the others."""
+
+MAX_LIST_CHARS = 160
+"""Characters of a list of names; it counts those that are left out."""
+
+OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back")
+"""The parts that the JSON of a report has only if there is something to say."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,10 @@ class ReportData:
         diagnosis: what seems to be wrong, if the course recognises it.
         mistake: the sentence of the known mistake that gives the same results; empty if none was recognised.
         besides: the failing cases that the known mistake does not explain, in a sentence.
+        notices: what to know before reading the report, such as that the last version of the answer did not run.
         groups: the groups of cases that pass, and all.
         notes: what the code printed or warned of.
+        hints: from a nudge to nearly the answer; only if the answer does not pass.
         to_come: the names of the cases that only grading runs.
         answered: False while the cell is as it was handed out.
         stand_ins: the earlier exercises whose printed solutions took the learner's place while this one was judged.
@@ -61,8 +69,10 @@ class ReportData:
     diagnosis: str = ""
     mistake: str = ""
     besides: str = ""
+    notices: tuple[str, ...] = ()
     groups: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
     to_come: tuple[str, ...] = ()
     answered: bool = True
     stand_ins: tuple[str, ...] = ()
@@ -73,21 +83,45 @@ class ReportData:
         """Whether every case passed and no rule was broken."""
         return self.points == self.max_points
 
-    def rows(self) -> list[tuple[str, bool, list[CaseResult]]]:
-        """Return the rows a reader sees: each public case, then the hidden cases by name with a count.
+    @property
+    def sentences(self) -> list[str]:
+        """Return what is wrong in words: the diagnosis, and what fails besides."""
+        return [*filter(None, [self.diagnosis, self.besides])]
 
-        There are none while the cell is as it was handed out.
+    def failing(self) -> tuple[list[tuple[str, list[CaseResult]]], str]:
+        """Return the first failing cases by row, and a line that counts and names the others.
+
+        A row is a public case, or all hidden cases of one name with a count of those that pass. There are none while
+        the cell is as it was handed out.
         """
+        shown: list[tuple[str, list[CaseResult]]] = []
+        left, more, others = MAX_FAILING_SHOWN, 0, []
+        for name, results in self._rows():
+            wrong = [result for result in results if not result.passed]
+            if wrong and left:
+                shown.append((name, wrong[:left]))
+            elif wrong:
+                others.append(name)
+            more += len(wrong[left:])
+            left -= len(wrong[:left])
+        count = f"and {more} more fail{'s' if more == 1 else ''}" if more else ""
+        return shown, f"{count}: {listed(others)}" if others else count
+
+    def passing(self) -> str:
+        """Return a line with the rows that pass, if there are several cases."""
+        names = [name for name, results in self._rows() if all(result.passed for result in results)]
+        return f"passes: {listed(names)}" if names and len(self.cases) > 1 else ""
+
+    def _rows(self) -> list[tuple[str, list[CaseResult]]]:
         if not self.answered:
             return []
-        rows = [(result.name, result.passed, [result]) for result in self.cases if not result.hidden]
+        rows = [(result.name, [result]) for result in self.cases if not result.hidden]
         by_name: dict[str, list[CaseResult]] = {}
         for result in self.cases:
             if result.hidden:
                 by_name.setdefault(result.name, []).append(result)
         for name, results in by_name.items():
-            right = sum(result.passed for result in results)
-            rows.append((f"hidden: {name} ({right} of {len(results)})", right == len(results), results))
+            rows.append((f"hidden: {name} ({sum(result.passed for result in results)} of {len(results)})", results))
         return rows
 
     @property
@@ -97,7 +131,7 @@ class ReportData:
         if self.passed or not self.answered or passed == total or total < 2:
             return ""
         public = [case.passed for case in self.cases if not case.hidden]
-        few = " and more than half of the public cases fail" if 2 * sum(public) < len(public) else ""
+        few = " and more than half of the public cases fail" if 0 < 2 * sum(public) < len(public) else ""
         return f"{passed} of {total} groups of cases pass{few}: {self.points:g} of {self.max_points} points."
 
     @property
@@ -106,20 +140,20 @@ class ReportData:
         if not self.to_come or not self.answered:
             return ""
         count, names = len(self.to_come), ", ".join(dict.fromkeys(self.to_come))
-        cases = "1 more case" if count == 1 else f"{count} more cases"
-        shown = "" if self.held_back else f": `check({self.exercise}, hidden=True)` shows them"
-        return f"Grading runs {cases} ({names}){shown}."
+        cases, them = ("1 case", "it") if count == 1 else (f"{count} cases", "them")
+        shown = "" if self.held_back else f": `check({self.exercise}, hidden=True)` shows {them}"
+        return f"Grading adds {cases} ({names}){shown}."
 
     @property
     def remarks(self) -> list[str]:
-        """The lines below the diagnosis: what else fails, how points came about, whose answers stood in, the output."""
-        return [*filter(None, [self.besides, self.reckoning, stand_in_sentence(self.stand_ins)]), *self.notes]
+        """The small print: how points came about, whose answers stood in, what the code printed, what grading adds."""
+        lines = [self.reckoning, stand_in_sentence(self.stand_ins), *self.notes, self.closing]
+        return [*filter(None, lines)]
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data, without an empty `stand_ins` or a false `held_back`; `from_json` reads it back."""
-        data = asdict(self)
-        data |= {name: list(data[name]) for name in ("cases", "groups", "notes", "to_come", "stand_ins")}
-        return {name: part for name, part in data.items() if part or name not in ("stand_ins", "held_back")}
+        """The report as plain data; `from_json` reads it back."""
+        data = {name: list(part) if isinstance(part, tuple) else part for name, part in asdict(self).items()}
+        return {name: part for name, part in data.items() if part or name not in OMITTED_IF_EMPTY}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -129,15 +163,16 @@ class ReportData:
             TypeError, KeyError: the data is something else.
         """
         cases = tuple(CaseResult(**case) for case in data["cases"])
-        lists = {name: tuple(data[name]) for name in ("groups", "notes", "to_come", "stand_ins") if name in data}
+        lists = {name: tuple(part) for name, part in data.items() if isinstance(part, list)}
         return cls(**{**data, **lists, "cases": cases})
 
 
-def failing_shown(results: Sequence[CaseResult]) -> tuple[list[CaseResult], str]:
-    """Return the failing cases of a row that a report shows, and a line that counts the others."""
-    failing = [result for result in results if not result.passed]
-    more = len(failing) - MAX_FAILING_SHOWN
-    return failing[:MAX_FAILING_SHOWN], f"and {more} more fail{'s' if more == 1 else ''}" if more > 0 else ""
+def listed(names: Sequence[str]) -> str:
+    """Return the names with commas; of a long list the beginning, and how many more there are."""
+    count = len(names)
+    while count > 1 and len(", ".join(names[:count])) > MAX_LIST_CHARS:
+        count -= 1
+    return ", ".join([*names[:count], *([f"and {len(names) - count} more"] if count < len(names) else [])])
 
 
 def stand_in_sentence(names: Sequence[str]) -> str:

@@ -7,10 +7,12 @@ fallback for pages that do not define them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from html import escape
+from textwrap import wrap
 from typing import Any
 
-from lmcourse.report.data import REPORT_MIME, CaseResult, ReportData, failing_shown
+from lmcourse.report.data import REPORT_MIME, CaseResult, ReportData
 from lmcourse.text import code_html, prose_html
 
 TEXT = "var(--jp-content-font-color1, #212121)"
@@ -18,17 +20,30 @@ FAINT = "var(--jp-content-font-color2, #616161)"
 GOOD = "var(--jp-success-color1, #2e7d32)"
 BAD = "var(--jp-error-color1, #c62828)"
 HINT = "var(--jp-brand-color1, #1565c0)"
+COLUMNS = 80
+"""The width of a report as text."""
+
 CODE = "font-family: var(--jp-code-font-family, monospace); font-size: 0.92em;"
+SMALL = f"color: {FAINT}; font-size: 0.92em;"
 
 
 def html(report: ReportData) -> str:
-    """The report as one HTML element."""
+    """The report as one HTML element: what is wrong in words, what failed, what passes, hints, small print."""
     accent = GOOD if report.passed else BAD if report.answered else FAINT
-    rows = "".join(_row(*group) for group in report.rows())
+    failing, more = report.failing()
+    parts = [
+        *(_row(HINT, "", f"<b>{with_marks(notice)}</b>") for notice in report.notices),
+        *(_row(HINT, "→", with_marks(sentence)) for sentence in report.sentences),
+        *(_row(BAD, "✗", escape(name) + "".join(map(_detail, results)), "failed") for name, results in failing),
+        *([_row(BAD, "✗", escape(more), "failed")] if more else []),
+        *([_row(GOOD, "✓", escape(report.passing()), "passed")] if report.passing() else []),
+        hints_html(report.hints),
+        *(f'<div style="{SMALL}">{with_marks(line)}</div>' for line in report.remarks),
+    ]
     return (
         f'<section role="status" aria-label="{escape(_spoken(report), quote=True)}" style="color: {TEXT}; '
         f"border-left: 4px solid {accent}; padding: 0.3em 0 0.3em 0.9em; margin: 0.3em 0; max-width: 52em; "
-        f'line-height: 1.5;">{_heading(report, accent)}{rows}{_diagnosis(report)}{_small_print(report)}</section>'
+        f'line-height: 1.5;">{_heading(report, accent)}{"".join(parts)}</section>'
     )
 
 
@@ -44,17 +59,10 @@ def _heading(report: ReportData, accent: str) -> str:
     )
 
 
-def _row(name: str, passed: bool, results: list[CaseResult]) -> str:
-    mark, colour, spoken = ("✓", GOOD, "passed") if passed else ("✗", BAD, "failed")
-    failing, more = failing_shown(results)
-    details = "".join(map(_detail, failing)) + (
-        f'<div style="text-indent: 0; color: {FAINT};">{more}</div>' if more else ""
-    )
-    return (
-        f'<div style="padding-left: 1.4em; text-indent: -1.4em;"><span role="img" aria-label="{spoken}" '
-        f'style="color: {colour}; display: inline-block; width: 1.4em; text-indent: 0;">{mark}</span>'
-        f"{escape(name)}{details}</div>"
-    )
+def _row(colour: str, mark: str, content: str, spoken: str = "") -> str:
+    label = f' role="img" aria-label="{spoken}"' if spoken else ""
+    shown = f'<b{label} style="color: {colour}; display: inline-block; width: 1.4em; text-indent: 0;">{mark}</b>'
+    return f'<div style="padding-left: 1.4em; text-indent: -1.4em;">{shown if mark else ""}{content}</div>'
 
 
 def _detail(result: CaseResult) -> str:
@@ -71,15 +79,16 @@ def _detail(result: CaseResult) -> str:
     return call + text
 
 
-def _diagnosis(report: ReportData) -> str:
-    if not report.diagnosis:
-        return ""
-    return f'<div style="margin-top: 0.4em;"><b style="color: {HINT};">→</b> {with_marks(report.diagnosis)}</div>'
-
-
-def _small_print(report: ReportData) -> str:
-    lines = [*report.remarks, *([report.closing] if report.closing else [])]
-    return "".join(f'<div style="color: {FAINT}; font-size: 0.92em;">{with_marks(line)}</div>' for line in lines)
+def hints_html(hints: Sequence[str]) -> str:
+    """Return hints to open one after the other, each inside the one before it."""
+    nested = ""
+    for number in range(len(hints), 0, -1):
+        nested = (
+            f'<details style="margin: 0.2em 0;"><summary style="color: {HINT}; cursor: pointer;">'
+            f"Hint {number} of {len(hints)}</summary>"
+            f'<div style="padding-left: 1.4em;">{with_marks(hints[number - 1])}{nested}</div></details>'
+        )
+    return nested
 
 
 def with_marks(text: str) -> str:
@@ -103,21 +112,34 @@ class Report(ReportData):
 
     def __str__(self) -> str:
         """The report as plain text."""
-        lines = [f"{self.exercise}   {self.points:g} / {self.max_points} points"]
-        for name, passed, results in self.rows():
-            lines.append(f"{'✓' if passed else '✗'} {name}")
-            failing, more = failing_shown(results)
-            texts = [text for result in failing for text in (result.call, result.message)]
-            lines += [f"    {text}" for text in [*texts, more] if text]
-        if self.diagnosis:
-            lines.append(f"→ {self.diagnosis}")
-        lines += [f"· {remark}" for remark in self.remarks]
-        if self.closing:
-            lines.append(self.closing)
-        return "\n".join(lines)
+        return "\n".join(line for text, indent in self._lines() for line in _wrapped(text, indent))
+
+    def _lines(self) -> Iterator[tuple[str, int]]:
+        """Yield each paragraph of the text, and how far its lines after the first are indented."""
+        done = " · all passed" if self.passed else ""
+        yield f"{self.exercise}   {self.points:g} / {self.max_points} points{done}", 4
+        yield from ((notice, 0) for notice in self.notices)
+        yield from ((f"→ {sentence}", 2) for sentence in self.sentences)
+        failing, more = self.failing()
+        for name, results in failing:
+            yield f"✗ {name}", 2
+            for result in results:
+                yield from ((f"    {text}", 4) for text in (result.call, result.message) if text)
+        if more:
+            yield f"✗ {more}", 2
+        if passing := self.passing():
+            yield f"✓ {passing}", 2
+        if self.hints:
+            yield "· `hint()` gives a nudge.", 2
+        yield from ((f"· {remark}", 2) for remark in self.remarks)
 
     def _repr_html_(self) -> str:
         return html(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {REPORT_MIME: self.to_json()}
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """Return a paragraph as lines of at most `COLUMNS` characters."""
+    return wrap(text, COLUMNS, subsequent_indent=" " * indent, break_on_hyphens=False, drop_whitespace=True)

@@ -128,10 +128,10 @@ def test_reckoning_says_how_many_groups_pass() -> None:
 def test_closing_counts_the_cases_that_grading_adds() -> None:
     several = asking([1, 2], {"other": [5, 6], "bad input": [ValueError]})
     assert report(several, hidden=False).closing == (
-        "Grading runs 3 more cases (other, bad input): `check(f, hidden=True)` shows them."
+        "Grading adds 3 cases (other, bad input): `check(f, hidden=True)` shows them."
     )
     one = asking([1, 2], {"other": [5]})
-    assert report(one, hidden=False).closing == "Grading runs 1 more case (other): `check(f, hidden=True)` shows them."
+    assert report(one, hidden=False).closing == "Grading adds 1 case (other): `check(f, hidden=True)` shows it."
     assert report(several).closing == ""
     assert report(asking([1, 2]), hidden=False).closing == ""
     assert check_exercise(answering(), lambda: 41).closing == ""

@@ -14,13 +14,13 @@ from torch import Tensor
 from lmcourse.errors import CourseError
 from lmcourse.exercises import Report, case, check, check_exercise, hint
 from lmcourse.report import REPORT_MIME, CaseResult
-from tests.exercises.toy import doubling
+from tests.exercises.toy import answering, doubling
 
 
 def hostile_report() -> Report:
     evil = '<script>alert("x")</script>'
     result = CaseResult(evil, False, f"{evil} `{evil}`", evil)
-    return Report(evil, 0.0, 1, False, (result,), diagnosis=evil, notes=(evil,), to_come=(evil,))
+    return Report(evil, 0.0, 1, False, (result,), diagnosis=evil, notes=(evil,), hints=(evil, evil), to_come=(evil,))
 
 
 def unchanged(x: Tensor) -> Tensor:
@@ -70,32 +70,62 @@ def test_nbgrader_reads_a_plain_number(answer: Any, hidden: bool) -> None:
     assert not repr(report).startswith("-")
 
 
-def test_the_text_says_what_differs_and_where_help_is() -> None:
-    report = check_exercise(doubling(), unchanged)
+def test_text_says_what_is_wrong_then_what_failed_then_what_passes() -> None:
+    report = check_exercise(doubling(), without_sign)
     assert str(report).splitlines() == [
         "double   0 / 2 points",
-        "✗ two numbers",
-        "    double(tensor([1., 2.]))",
-        "    largest difference 2 at [1]: expected 4, yours 2",
+        "→ You forget the sign.",
         "✗ a negative one",
         "    double(tensor([-3.]))",
-        "    largest difference 3 at [0]: expected -6, yours -3",
-        "→ Every number that differs is 0.5 times the expected one: often something is counted twice, or once where it "
-        "counts twice.",
-        '· Stuck? `hint("double")` gives a nudge; run it again for the next.',
-        "Grading runs 2 more cases (other sizes): `check(double, hidden=True)` shows them.",
+        "    largest difference 12 at [0]: expected -6, yours 6",
+        "✓ passes: two numbers",
+        "· `hint()` gives a nudge.",
+        "· Grading adds 2 cases (other sizes): `check(double, hidden=True)` shows them.",
     ]
+
+
+def test_report_of_a_right_answer_is_short() -> None:
+    assert str(check_exercise(doubling(), lambda x: 2 * x, hidden=True)).splitlines() == [
+        "double   2 / 2 points · all passed",
+        "✓ passes: two numbers, a negative one, hidden: other sizes (2 of 2)",
+    ]
+    assert str(check_exercise(answering(), lambda: 42)) == "answer   1 / 1 points · all passed"
+
+
+def test_notices_come_first_and_what_fails_besides_after_the_diagnosis() -> None:
+    result = CaseResult("one", False, "expected 1, yours 2", "f(1)")
+    report = Report("f", 0.0, 1, False, (result,), "You square.", besides="Besides, “none” fails.", notices=("Old.",))
+    assert str(report).splitlines()[1:5] == ["Old.", "→ You square.", "→ Besides, “none” fails.", "✗ one"]
+    html = report._repr_html_()
+    assert html.index("Old.") < html.index("You square.") < html.index("Besides") < html.index("f(1)")
+
+
+def test_no_line_of_the_text_is_longer_than_a_terminal() -> None:
+    cases = tuple(CaseResult(f"a case of number {number}", number > 5, "long " * 40, "f(1, 2)" * 30) for number in range(20))
+    text = str(Report("f", 0.0, 1, False, cases, diagnosis="word " * 60, notes=("noted " * 40,)))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "✓ passes: a case of number 6, " in text
+    assert "case of number 12, and 7 more" in " ".join(text.split())
+
+
+def test_hints_are_in_the_report_until_it_passes() -> None:
+    wrong, right = (check_exercise(doubling(), answer) for answer in (unchanged, lambda x: 2 * x))
+    html = wrong._repr_html_()
+    assert html.index("Hint 1 of 2") < html.index("Add it to itself.") < html.index("Hint 2 of 2") < html.index("2 * x")
+    assert wrong.to_json()["hints"] == ["Add it to itself.", "2 * x"]
+    assert "hints" not in right.to_json()
+    assert "hint" not in right._repr_html_().casefold()
 
 
 def test_nothing_a_learner_writes_becomes_html() -> None:
     html = hostile_report()._repr_html_()
     assert "<script" not in html
-    assert parsed(html).seen <= {"section", "div", "span", "b", "code"}
+    assert parsed(html).seen <= {"section", "div", "b", "code", "details", "summary"}
 
 
 def test_the_html_is_whole_and_speaks_to_screen_readers() -> None:
     tags = parsed(check_exercise(doubling(), without_sign)._repr_html_())
-    assert tags.labels == ["double: 0 of 2 points", "passed", "failed"]
+    assert tags.labels == ["double: 0 of 2 points", "failed", "passed"]
 
 
 def test_json_goes_there_and_back() -> None:
@@ -113,22 +143,32 @@ def test_a_failing_hidden_case_is_shown_like_a_public_one() -> None:
     assert report.points == 1
 
 
-@pytest.mark.parametrize(("count", "last"), [(1, ""), (2, ""), (3, "and 1 more fails"), (9, "and 7 more fail")])
-def test_a_row_shows_two_failing_cases_and_counts_the_others(count: int, last: str) -> None:
-    failing = [CaseResult("other", False, f"message {number}", f"f({number})", hidden=True) for number in range(count)]
-    right = CaseResult("other", True, hidden=True)
-    report = Report("f", 0.0, 1, True, (CaseResult("one", True), right, *failing))
-    lines = str(report).splitlines()[2:]
-    shown = [text for number in range(min(count, 2)) for text in (f"    f({number})", f"    message {number}")]
-    assert lines == [f"✗ hidden: other (1 of {count + 1})", *shown, *([f"    {last}"] if last else [])]
+@pytest.mark.parametrize(
+    ("count", "last"),
+    [
+        (1, ""),
+        (2, "✗ and 2 more fail: hidden: two (0 of 1)"),
+        (6, "✗ and 6 more fail: hidden: two (0 of 1)"),
+    ],
+)
+def test_a_report_shows_three_failing_cases_and_counts_the_others(count: int, last: str) -> None:
+    public = [CaseResult(name, False, f"message {name}", f"{name}()") for name in ("a", "b")]
+    hidden = [CaseResult("one", False, f"message {number}", f"f({number})", hidden=True) for number in range(count)]
+    right = [CaseResult("one", True, hidden=True), CaseResult("three", True, hidden=True)]
+    others = [CaseResult("two", False, hidden=True)] if count > 1 else []
+    report = Report("f", 0.0, 1, True, (*public, *hidden, *others, *right))
+    shown = [f"✗ {name}\n    {name}()\n    message {name}" for name in ("a", "b")]
+    shown.append(f"✗ hidden: one (1 of {count + 1})\n    f(0)\n    message 0")
+    passing = "✓ passes: hidden: three (1 of 1)"
+    assert str(report).split("\n", 1)[1] == "\n".join([*shown, *([last] if last else []), passing])
     html = report._repr_html_()
-    assert (last in html, "f(2)" in html) == (True, False)
+    assert (last.removeprefix("✗ ") in html, "f(1)" in html) == (True, False)
 
 
 def test_a_public_run_says_that_more_will_come() -> None:
     report = check_exercise(doubling(), right_when_short)
     assert report.passed
-    assert str(report).endswith("Grading runs 2 more cases (other sizes): `check(double, hidden=True)` shows them.")
+    assert str(report).endswith("Grading adds 2 cases (other sizes): `check(double, hidden=True)` shows them.")
     assert check_exercise(doubling(), right_when_short, hidden=True).points == 1
 
 

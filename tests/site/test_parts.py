@@ -114,7 +114,7 @@ def test_card_counts_hidden_cases_and_does_not_list_them() -> None:
     cases = (CaseResult("one", True), *[CaseResult("bad input", True, hidden=True)] * 2)
     shown = public(ReportData("f", 2.0, 2, True, cases))
     assert [case.name for case in shown.cases] == ["one"]
-    assert shown.closing == "Grading runs 2 more cases (bad input): `check(f, hidden=True)` shows them."
+    assert shown.closing == "Grading adds 2 cases (bad input): `check(f, hidden=True)` shows them."
 
 
 def test_reasons_that_speak_of_a_clock() -> None:
