@@ -101,7 +101,9 @@ def test_notices_come_first_and_what_fails_besides_after_the_diagnosis() -> None
 
 
 def test_no_line_of_the_text_is_longer_than_a_terminal() -> None:
-    cases = tuple(CaseResult(f"a case of number {number}", number > 5, "long " * 40, "f(1, 2)" * 30) for number in range(20))
+    cases = tuple(
+        CaseResult(f"a case of number {number}", number > 5, "long " * 40, "f(1, 2)" * 30) for number in range(20)
+    )
     text = str(Report("f", 0.0, 1, False, cases, diagnosis="word " * 60, notes=("noted " * 40,)))
     assert max(map(len, text.splitlines())) <= 80
     assert "✓ passes: a case of number 6, " in text
