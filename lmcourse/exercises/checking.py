@@ -88,7 +88,7 @@ def check_exercise(
     trials = try_cases(cases, trial, exercise.seconds)
     forbidden = forbidden_in_source(answer, rules)
     if released:
-        return replace(judge(exercise, trials, forbidden=forbidden, agrees=released.agrees), held_back=True)
+        return replace(judge(exercise, trials, forbidden=forbidden, given=released.given), held_back=True)
     return judge(exercise, trials, hidden=hidden, forbidden=forbidden)
 
 

@@ -295,7 +295,7 @@ class _Run:
             Trial(exercise, case, hidden, outcome, expected.expected(case))
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
-        report = judge(exercise, trials, hidden=True, forbidden=forbidden, agrees=expected.agrees)
+        report = judge(exercise, trials, hidden=True, forbidden=forbidden, given=expected.given)
         self._ask_again.discard(name)
         if is_missing(name, outcomes):
             others = [other for other in self._exercises if other != name]

@@ -8,9 +8,7 @@ from lmcourse.errors import CourseError
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import REFERENCE_SECONDS
 from lmcourse.exercises.exercise import Answer, Exercise, Misconception
-from lmcourse.exercises.judge import agree_on
 from lmcourse.exercises.outcome import Outcome, run_case
-from lmcourse.exercises.trial import Trial
 
 TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")
 """Failures that say more about the machine than about the answer: another time it may succeed."""
@@ -42,9 +40,9 @@ class Expectations:
             )
         return outcome
 
-    def agrees(self, wrong: Misconception, trial: Trial) -> bool:
-        """Return True if a known mistake gives what the learner's answer gave in a trial."""
-        return agree_on(trial, self._outcome(wrong.answer, trial.case, self.exercise.seconds))
+    def given(self, wrong: Misconception, case: Case) -> Outcome:
+        """Return what a known mistake gives in one of `cases`."""
+        return self._outcome(wrong.answer, case, self.exercise.seconds)
 
     def _outcome(self, answer: Answer, case: Case, seconds: float) -> Outcome:
         key = (id(answer), id(case))  # both live as long as this object does

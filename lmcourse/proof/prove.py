@@ -18,8 +18,9 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.checking import REFERENCE_SECONDS, try_cases
 from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
-from lmcourse.exercises.judge import agree, agree_on, judge
+from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome, run_case
+from lmcourse.exercises.recognition import agree
 from lmcourse.exercises.rules import warm_up
 from lmcourse.exercises.trial import Trial, constants_of, groups_of, score, verdict
 from lmcourse.exercises.values import Plain, copy_input, format_value, same
@@ -249,8 +250,8 @@ class _Proof:
         """
         trials = self._trials(run)
         return (
-            judge(self.exercise, trials[: len(self.exercise.cases)], forbidden=forbidden, agrees=self._agrees),
-            judge(self.exercise, trials, hidden=True, forbidden=forbidden, agrees=self._agrees),
+            judge(self.exercise, trials[: len(self.exercise.cases)], forbidden=forbidden, given=self._given),
+            judge(self.exercise, trials, hidden=True, forbidden=forbidden, given=self._given),
         )
 
     def _trials(self, run: Run, *, public: bool = False) -> list[Trial]:
@@ -265,9 +266,6 @@ class _Proof:
     def _given_by_constant(self, constant: Constant, case: Case, seconds: float) -> Outcome:
         """The outcome of a constant on a case: only what a script makes of it has to be run."""
         return constant.outcome if case.script is None else self._run(constant.answer, case, seconds)
-
-    def _agrees(self, wrong: Misconception, trial: Trial) -> bool:
-        return agree_on(trial, self._given(wrong, trial.case))
 
     def _expected(self, case: Case) -> Outcome:
         """The outcome of the reference on a case."""

@@ -1,0 +1,208 @@
+"""Recognise a known mistake in the outcomes of an answer.
+
+A mistake explains an answer if, on every ordinary case, it gives what the answer gave: the same wrong result where the
+answer fails, a right one where the answer passes. Edge cases do not decide, because two people who make the same
+mistake often treat an empty input differently.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.compare import Tolerance, equal, wrong_entries
+from lmcourse.exercises.exercise import Exercise, Misconception
+from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.outcome import Outcome
+from lmcourse.exercises.trial import Trial, verdict
+from lmcourse.exercises.values import Plain
+
+Given = Callable[[Misconception, Case], Outcome]
+"""Returns what a known mistake gives in a case."""
+
+MAX_NAMED = 2
+"""Mistakes that are named together if all of them explain an answer equally well."""
+
+RICH = 3
+"""Wrong numbers in one result that are evidence enough."""
+
+NEARLY = Tolerance(1e-4, 1e-9)
+"""For numbers of any dtype: a difference beyond it is no rounding."""
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """The known mistakes that explain an answer, and the failing cases that they do not explain.
+
+    Attributes:
+        mistakes: one, or two that explain it equally well.
+        unexplained: the names of the failing cases in which the answer gives something else.
+    """
+
+    mistakes: tuple[Misconception, ...]
+    unexplained: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The sentence of the mistake; of two: "Either: … Or: …"."""
+        first, *others = (mistake.sentence for mistake in self.mistakes)
+        return " ".join([f"Either: {first}", *(f"Or: {other}" for other in others)]) if others else first
+
+    @property
+    def besides(self) -> str:
+        """A sentence that names the failing cases which the mistake does not explain, or an empty text."""
+        if not self.unexplained:
+            return ""
+        *first, last = (f"“{name}”" for name in self.unexplained)
+        return f"Besides, {', '.join(first)} and {last} fail." if first else f"Besides, {last} fails."
+
+
+def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Recognised | None:
+    """Return the known mistake that explains an answer, two that explain it equally well, or None.
+
+    Args:
+        exercise: what was asked.
+        trials: its cases with their outcomes; at least one fails.
+        given: what a known mistake gives in a case.
+    """
+    failing = [trial for trial in trials if trial.wrong is not None]
+    ordinary = [trial for trial in trials if not trial.edge]
+    if not any(trial.wrong is not None for trial in ordinary):
+        ordinary = list(trials)  # an answer that fails edge cases only is recognised by those
+    ordinary.sort(key=lambda trial: trial.wrong is None)  # the failing ones rule out most mistakes
+    found: list[tuple[Misconception, list[Trial]]] = []
+    for wrong in exercise.misconceptions:
+        if not all(agree_on(trial, given(wrong, trial.case)) for trial in ordinary):
+            continue
+        other = [trial for trial in trials if not agree_on(trial, given(wrong, trial.case))]
+        both = [trial for trial in ordinary if trial.wrong is not None and _fails(trial, given(wrong, trial.case))]
+        if both and (not other or _telling(both)):
+            found.append((wrong, other))
+    best = [(wrong, other) for wrong, other in found if len(other) == min(len(each) for _, each in found)]
+    if not 1 <= len(best) <= MAX_NAMED:
+        return None
+    unexplained = [trial for trial in failing if all(any(trial is one for one in other) for _, other in best)]
+    return Recognised(tuple(wrong for wrong, _ in best), tuple(dict.fromkeys(one.case.name for one in unexplained)))
+
+
+def agree_on(trial: Trial, guess: Outcome) -> bool:
+    """Return True if the outcome of a known mistake in a trial's case is what the answer gave.
+
+    Where the answer is right, the mistake has to be right, too. Where it is wrong, the numbers count, whatever their
+    dtype and container; but if these are what is wrong with the mistake, they count as well.
+    """
+    if trial.wrong is None:
+        return not _fails(trial, guess)
+    if agree(trial.exercise, guess, trial.outcome):
+        return True
+    if guess.failure or trial.outcome.failure or guess.changed != trial.outcome.changed:
+        return False
+    tolerance = trial.exercise.tolerance
+    return same_numbers(guess.value, trial.outcome.value, tolerance) and (
+        not _fails(trial, guess) or not same_numbers(trial.expected.value, guess.value, tolerance)
+    )
+
+
+def agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:
+    """Return True if two outcomes are the same: the same value or exception, the same inputs changed."""
+    if outcome.failed_with("NotImplementedError") or guess.changed != outcome.changed:
+        return False
+    if guess.failure and outcome.failure:
+        return _same_exception(guess.failure, outcome.failure)
+    if guess.failure or outcome.failure:
+        return False
+    return equal(guess.value, outcome.value, exercise.tolerance)
+
+
+def _fails(trial: Trial, guess: Outcome) -> bool:
+    return verdict(trial.exercise, trial.case, trial.expected, guess) is not None
+
+
+def _same_exception(guess: Failure, failure: Failure) -> bool:
+    """Compare classes, and messages without the names in them. One raised on purpose may have any message."""
+    if guess.kind != failure.kind:
+        return False
+    on_purpose = re.match(r"(raise|assert)\b", failure.line) is not None
+    if on_purpose or failure.kind in ("TimeLimitExceeded", "RecursionError"):
+        return True
+    first, second = (re.sub(r"^[\w.<>]+\(\)", "", one.message) for one in (guess, failure))
+    return first == second
+
+
+def same_numbers(a: Plain, b: Plain, tolerance: Tolerance | None = None) -> bool:
+    """Return True if two results hold the same numbers in the same shape, whatever their dtype and container."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same_numbers(value, b[key], tolerance) for key, value in a.items())
+    first, second = _as_tensor(a), _as_tensor(b)
+    if first is not None and second is not None:
+        return first.shape == second.shape and not _differ(first, second, tolerance).any()
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same_numbers(one, other, tolerance) for one, other in zip(a, b, strict=True))
+    return equal(a, b, tolerance)
+
+
+def _as_tensor(value: Plain) -> Tensor | None:
+    """Return numbers, in nested lists or alone, as one tensor; None if the value is something else."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, bool | int | float | complex):
+        return _packed(value)
+    return _packed(value) if isinstance(value, list) and _all_numbers(value) else None
+
+
+def _packed(value: Plain) -> Tensor | None:
+    try:
+        numbers = torch.tensor(value)
+        return torch.tensor(value, dtype=torch.float64) if numbers.is_floating_point() else numbers
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # lists of different lengths, an int beyond 64 bits
+        return None
+
+
+def _all_numbers(value: Plain) -> bool:
+    return all(map(_all_numbers, value)) if isinstance(value, list) else isinstance(value, bool | int | float)
+
+
+def _differ(a: Tensor, b: Tensor, tolerance: Tolerance | None) -> Tensor:
+    """Where two tensors of one shape differ by more than the exercise, or the coarser of their dtypes, allows."""
+    if a.device != b.device or a.is_complex() != b.is_complex():
+        return torch.ones(a.shape, dtype=torch.bool)
+    coarse, other = (a, b) if _bits(a) <= _bits(b) else (b, a)
+    differ = wrong_entries(coarse, other, tolerance)
+    return differ if a.dtype == b.dtype else differ & wrong_entries(coarse, other, None)
+
+
+def _bits(tensor: Tensor) -> int:
+    return torch.finfo(tensor.dtype).bits if tensor.is_floating_point() or tensor.is_complex() else 999
+
+
+def _telling(failing: Sequence[Trial]) -> bool:
+    """Return True if results prove a mistake: two different wrong ones, or one with several wrong numbers."""
+    values = [trial.outcome.value for trial in failing if not trial.outcome.failure]
+    if any(not same_numbers(values[0], value) for value in values[1:]):
+        return True
+    return any(_wrong_numbers(trial) >= RICH for trial in failing if not trial.outcome.failure)
+
+
+def _wrong_numbers(trial: Trial) -> int:
+    """Return how many numbers of a result differ from the expected ones at the same place."""
+    expected, received = trial.expected.value, trial.outcome.value
+    if isinstance(expected, Tensor) and isinstance(received, Tensor) and expected.shape == received.shape:
+        return int(_differ(expected, received, trial.exercise.tolerance).sum())
+    pairs = zip_longest(_numbers(expected), _numbers(received))
+    return sum(not equal(a, b, trial.exercise.tolerance or NEARLY) for a, b in pairs)
+
+
+def _numbers(value: Plain) -> Iterator[Plain]:
+    """Yield the numbers and words of a result."""
+    if isinstance(value, Tensor):
+        yield from value.flatten().tolist()
+    elif isinstance(value, list | dict):
+        yield from chain.from_iterable(map(_numbers, value.values() if isinstance(value, dict) else value))
+    else:
+        yield value
