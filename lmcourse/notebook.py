@@ -7,16 +7,23 @@ start("01-floating-point")
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import torch
 from IPython.core.getipython import get_ipython
 
-from lmcourse.course import find_chapter
+from lmcourse.course import CHAPTERS, find_chapter
+from lmcourse.errors import CourseError
 from lmcourse.exercises import check, hint
+from lmcourse.exercises.notebook_state import failed_version
 from lmcourse.exercises.prediction import predict
-from lmcourse.exercises.registry import exercises_here, exercises_of
+from lmcourse.exercises.registry import exercises_here, exercises_of, find_exercise
 from lmcourse.plots.display import install
+from lmcourse.progress import saved_report
+from lmcourse.report import REPORT_MIME
 from lmcourse.widgets import explore
 
 __all__ = ["check", "explore", "hint", "predict", "start"]
@@ -37,6 +44,8 @@ def start(chapter: str) -> None:
     if shell is not None:
         install(shell)
         shell.events.register("pre_run_cell", _restore)  # a second time is harmless: it is the same function
+        explain: Any = shell.set_custom_exc  # IPython has no types
+        explain((NameError,), _explain)
 
 
 def _restore(_: object = None) -> None:
@@ -47,3 +56,29 @@ def _restore(_: object = None) -> None:
         if name in names and names[name] is not ours:
             names[name] = ours
             print(f"`{name}` belongs to the course, so the notebook put it back. Pick another name for yours.")
+
+
+def _explain(shell: Any, kind: type[NameError], error: Any, trace: Any, tb_offset: int | None = None) -> None:
+    """Show a NameError; if a check is handed an answer that is not defined, in one line, and with the saved points.
+
+    JupyterLab saves what a check shows in place of its report, so the report that was saved is shown again.
+    """
+    name, cell = error.name or "", str(shell.history_manager.input_hist_raw[-1])
+    if kind is NameError and re.search(rf"^check\((\w+\s*=\s*)?{name}\s*[,)]", cell, re.MULTILINE):
+        with suppress(CourseError):
+            exercise = find_exercise(name)
+            failed = failed_version(name, None if exercise.value else exercise.reference)
+            line = f"Run the cell with your answer first: `{name}` is not defined in this kernel yet."
+            if failed:
+                line = f"Your answer did not run ({failed}), so `{name}` is not defined in this kernel yet."
+            error._render_traceback_ = lambda: [line]
+            _show_saved(shell, name)
+    shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
+
+
+def _show_saved(shell: Any, exercise: str) -> None:
+    """Show the points of the report that the notebook was saved with."""
+    chapter = next((one for one in CHAPTERS if one.id == Path.cwd().name), None)
+    if chapter and (report := saved_report(Path.cwd() / f"{chapter.topic}.ipynb", exercise)):
+        said = f"Your saved points stay: {float(report['points']):g} of {report['max_points']}."
+        shell.display_pub.publish({REPORT_MIME: report, "text/plain": said, "text/html": f"<p>{said}</p>"})

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from lmcourse.course import CHAPTERS, Chapter
-from lmcourse.report import CHECK_PREFIX, REPORT_MIME
+from lmcourse.report import CHECK_PREFIX, REPORT_MIME, check_id
 
 State = Literal["not started", "in progress", "done"]
 
@@ -122,6 +123,21 @@ def read_notebook_progress(chapter: Chapter, path: Path) -> NotebookProgress:
     return NotebookProgress(chapter, path, tuple(exercises.values()))
 
 
+def saved_report(path: Path, exercise: str) -> dict[str, Any]:
+    """Return the report on an exercise that a notebook was saved with, as JSON; nothing if there is none."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        marks = [cell["metadata"].get("nbgrader") or {} for cell in cells]
+        found = [cell for cell, mark in zip(cells, marks, strict=True) if mark.get("grade_id") == check_id(exercise)]
+        return max(map(_report, found), key=lambda report: float(report.get("points", 0.0)), default={})
+    return {}
+
+
+def _report(cell: dict[str, Any]) -> dict[str, Any]:
+    reports = [output.get("data", {}).get(REPORT_MIME) for output in cell.get("outputs", [])]
+    return next((report for report in reversed(reports) if report), {})
+
+
 def _graded(cell: dict[str, Any]) -> Iterator[ExerciseProgress]:
     """The exercise that this cell checks, if it is a check."""
     said = cell["metadata"].get("nbgrader") or {}
@@ -129,8 +145,7 @@ def _graded(cell: dict[str, Any]) -> Iterator[ExerciseProgress]:
     if not said.get("grade") or not name.startswith(CHECK_PREFIX):
         return
     exercise, most = name.removeprefix(CHECK_PREFIX), float(said["points"])
-    reports = [output.get("data", {}).get(REPORT_MIME) for output in cell.get("outputs", [])]
-    report: dict[str, Any] = next((report for report in reversed(reports) if report), {})
+    report = _report(cell)
     points = float(report.get("points", 0.0))
     fair = min(max(points, 0.0), most) if math.isfinite(points) else 0.0
     yield ExerciseProgress(exercise, fair, most, started=bool(report.get("answered", False)))

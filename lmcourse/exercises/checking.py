@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any
 
 from lmcourse.errors import CourseError
@@ -12,17 +13,21 @@ from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import forbidden_in_source
 from lmcourse.exercises.judge import judge
+from lmcourse.exercises.notebook_state import failed_version, globals_used
 from lmcourse.exercises.outcome import REFERENCE_SECONDS as REFERENCE_SECONDS
 from lmcourse.exercises.outcome import Outcome, run_case
-from lmcourse.exercises.registry import find_exercise
+from lmcourse.exercises.registry import find_exercise, notebook_of
 from lmcourse.exercises.released import ReleasedExercise
-from lmcourse.exercises.trial import Trial
+from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.report import Report
 from lmcourse.report.report import HINT, TEXT, with_marks
 
 SECONDS_AFTER_TIMEOUT = 1.0
 """The time limit of the cases after one that ran out of time: an endless loop ends soon, and an answer that is slow on
 one case loses no other."""
+
+SECONDS_FOR_CALLS = 4.0
+"""The time for the checks of all answers that a failing answer calls."""
 
 
 def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, **values: Any) -> Report:
@@ -41,14 +46,41 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
         exercise = find_exercise(name)
         if not exercise.value:
             raise CourseError(f"`{name}` asks for a function or a class: check({name})")
-        return check_exercise(exercise, lambda: value, hidden=hidden)
-    name = getattr(answer, "__name__", "")
-    if values or not callable(answer) or not isinstance(name, str) or name in ("", "<lambda>"):
+        return _in_its_notebook(check_exercise(exercise, lambda: value, hidden=hidden), exercise)
+    name = _name_of(answer)
+    if values or not callable(answer) or name in ("", "<lambda>"):
         raise CourseError("Hand `check` the function you wrote, by its name: check(my_function).")
     exercise = find_exercise(name)
     if exercise.value:
         raise CourseError(f"`{name}` asks for a value: check({name}=...)")
-    return check_exercise(exercise, answer, hidden=hidden)
+    return _in_its_notebook(check_exercise(exercise, answer, hidden=hidden), exercise, answer)
+
+
+def _in_its_notebook(report: Report, exercise: Exercise, answer: Callable[..., Any] | None = None) -> Report:
+    """Return the report with what its notebook adds: a version that did not run, a wrong answer that this one calls."""
+    global _last_checked
+    _last_checked = exercise.name
+    failed = failed_version(exercise.name, answer)
+    notice = f"Your last version of `{exercise.name}` did not run ({failed}). This report is on the version before it."
+    calls = () if report.passed or answer is None else _wrong_calls(exercise, answer)
+    notes = [f"This calls your `{name}`, which does not pass its own check yet." for name in calls]
+    return replace(report, notices=(notice,) if failed else (), notes=(*notes, *report.notes))
+
+
+def _wrong_calls(exercise: Exercise, answer: Callable[..., Any]) -> Iterator[str]:
+    """Yield the names of the exercises of the same notebook that an answer calls and that fail one of their cases."""
+    end = monotonic() + SECONDS_FOR_CALLS
+    used = globals_used(answer)
+    for other in notebook_of(exercise):
+        function = used.get(other.name)
+        if other is exercise or not callable(function) or other.value:
+            continue
+        for case in other.cases:
+            seconds = end - monotonic()
+            outcome = run_case(function, case, name=other.name, seconds=max(seconds, 0.1))
+            if seconds > 0 and not outcome.timed_out and verdict(other, case, _expected(other, case), outcome):
+                yield other.name
+                break
 
 
 def check_exercise(
@@ -79,17 +111,19 @@ def check_exercise(
 
     def trial(case: Case, hidden: bool, seconds: float) -> Trial:
         outcome = run_case(answer, case, name=exercise.name, seconds=seconds, forbid=rules)
-        if released:
-            expected = released.expected_outcome(case)
-        else:
-            expected = run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
-        return Trial(exercise, case, hidden, outcome, expected)
+        return Trial(exercise, case, hidden, outcome, _expected(exercise, case))
 
     trials = try_cases(cases, trial, exercise.seconds)
     forbidden = forbidden_in_source(answer, rules)
     if released:
         return replace(judge(exercise, trials, forbidden=forbidden, given=released.given), held_back=True)
     return judge(exercise, trials, hidden=hidden, forbidden=forbidden)
+
+
+def _expected(exercise: Exercise, case: Case) -> Outcome:
+    if isinstance(exercise, ReleasedExercise):
+        return exercise.expected_outcome(case)
+    return run_case(exercise.reference, case, name=exercise.name, seconds=REFERENCE_SECONDS)
 
 
 def try_cases(
@@ -115,6 +149,7 @@ def seconds_after(outcome: Outcome, seconds: float) -> float:
 
 
 _shown: Counter[str] = Counter()
+_last_checked = ""
 
 
 @dataclass(frozen=True)
@@ -136,17 +171,21 @@ class Hint:
         )
 
 
-def hint(exercise: str | Callable[..., Any], /) -> Hint:
-    """The next hint for an exercise: `hint("stable_softmax")`, or `hint(stable_softmax)`. After the last, the last.
+def hint(exercise: str | Callable[..., Any] | None = None, /) -> Hint:
+    """The next hint: `hint()` for the exercise checked last, `hint("stable_softmax")` for another. The last one stays.
 
     Raises:
-        CourseError: there is no such exercise, or it has no hints.
+        CourseError: there is no such exercise, it has no hints, or nothing was checked yet.
     """
-    name = exercise if isinstance(exercise, str) else getattr(exercise, "__name__", "")
+    name = _last_checked if exercise is None else exercise if isinstance(exercise, str) else _name_of(exercise)
     if not name:
-        raise CourseError('Hand `hint` the name of an exercise, in quotes: hint("stable_softmax").')
+        raise CourseError('Run a check first, or hand `hint` the name of an exercise: hint("stable_softmax").')
     hints = find_exercise(name).hints
     if not hints:
         raise CourseError(f"`{name}` has no hints.")
     _shown[name] = min(_shown[name] + 1, len(hints))
     return Hint(hints[_shown[name] - 1], _shown[name], len(hints))
+
+
+def _name_of(answer: object) -> str:
+    return str(getattr(answer, "__name__", ""))

@@ -107,6 +107,12 @@ def all_exercises() -> dict[str, Exercise]:
     return found
 
 
+def notebook_of(exercise: Exercise) -> tuple[Exercise, ...]:
+    """Return the exercises of the notebook that an exercise is in."""
+    notebooks = (tuple(exercises_here().values()), *map(exercises_of, course.CHAPTERS))
+    return next((found for found in notebooks if exercise in found), ())
+
+
 def exercises_here() -> Mapping[str, Exercise]:
     """The exercises of a teacher's own notebook, by name, if the working folder is such a notebook's.
 

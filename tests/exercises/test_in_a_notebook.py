@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from queue import Empty
 from threading import Timer
 from typing import Any
 
 import pytest
 from jupyter_client.manager import start_new_kernel
+
+from lmcourse.course import find_chapter
+from lmcourse.progress import read_notebook_progress
+from lmcourse.report import REPORT_MIME
 
 pytestmark = pytest.mark.prove
 
@@ -53,6 +59,9 @@ class Notebook:
             elif kind == "execute_result":
                 shown["result"] = content["data"]["text/plain"]
                 shown["html"] = content["data"].get("text/html", "")
+            elif kind == "display_data":
+                shown["html"] = content["data"].get("text/html", "")
+                shown["report"] = json.dumps(content["data"].get(REPORT_MIME))
             elif kind == "error":
                 shown["error"] = "\n".join(content["traceback"])
 
@@ -212,3 +221,94 @@ def test_starting_twice_says_things_once(notebook: Notebook) -> None:
     notebook.run("hint = 3")
     assert notebook.run("1")["stdout"].count("belongs to the course") == 1
     assert notebook.run("1").get("stdout") is None
+
+
+BROKEN = "def stable_softmax(logits):\n    shifted = logits - (\n    return shifted\n"
+
+
+@pytest.mark.parametrize(
+    ("newer", "told"),
+    [
+        (BROKEN, "did not run (SyntaxError in line 2). This report"),
+        (f"%%time\n{BROKEN}", "did not run (SyntaxError in line 3). This report"),
+        (f"torch.nothing\n{NAIVE}", "did not run (AttributeError in line 1). This report"),
+        (NAIVE, ""),
+        (f"%%time\n{NAIVE}", ""),
+        (f"{NAIVE}\ntorch.nothing", ""),
+        (f"%%writefile /dev/null\n{BROKEN}", ""),
+        ("stable_softmax(", ""),
+    ],
+)
+def test_report_says_that_the_last_version_did_not_run(notebook: Notebook, newer: str, told: str) -> None:
+    notebook.run(NAIVE)
+    notebook.run(newer)
+    html = notebook.run("check(stable_softmax)")["html"]
+    assert "softmax by the book" in html
+    assert ("did not run" in html) == bool(told)
+    assert told.split("(")[-1] in html
+    notebook.run(NAIVE)
+    assert "did not run" not in notebook.run("check(stable_softmax)")["html"]
+
+
+@pytest.mark.parametrize(
+    ("newer", "told"),
+    [
+        ("e4m3_missing = 480 +", "(SyntaxError in line 1)"),
+        ("e4m3_missing: float = 1 / 0", "(ZeroDivisionError in line 1)"),
+        ("e4m3_missing = 449\n1 / 0", ""),
+    ],
+)
+def test_report_on_a_value_says_that_the_last_version_did_not_run(notebook: Notebook, newer: str, told: str) -> None:
+    notebook.run("e4m3_missing = 448")
+    notebook.run(newer)
+    html = notebook.run("check(e4m3_missing=e4m3_missing)")["html"]
+    assert (told in html, "did not run" in html) == (True, bool(told))
+
+
+def test_check_of_an_answer_that_is_not_defined_is_one_line(notebook: Notebook) -> None:
+    notebook.run(NAIVE)
+    notebook.run("del stable_softmax")
+    told = "is not defined in this kernel yet."
+    error = notebook.run("check(stable_softmax)")
+    assert error == {"error": f"Run the cell with your answer first: `stable_softmax` {told}"}
+    notebook.run(BROKEN)
+    error = notebook.run("check(stable_softmax)")
+    assert error == {"error": f"Your answer did not run (SyntaxError in line 2), so `stable_softmax` {told}"}
+    assert "Traceback" in notebook.run("print(stable_softmax)")["error"]
+
+
+def test_saved_points_stay_when_the_answer_is_not_defined(notebook: Notebook, tmp_path: Path) -> None:
+    report = {"exercise": "ulp", "points": 1.5, "max_points": 2, "answered": True}
+    cell = {
+        "metadata": {"nbgrader": {"grade": True, "grade_id": "check_ulp", "points": 2}},
+        "outputs": [{"data": {REPORT_MIME: report}}],
+    }
+    path = tmp_path / "01-floating-point" / "floating_point.ipynb"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"cells": [{"metadata": {}}, cell]}))
+    notebook.run(f"import os; before = os.getcwd(); os.chdir({str(path.parent)!r}); ulp = None; del ulp")
+    shown = notebook.run("check(ulp)")
+    notebook.run("os.chdir(before)")
+    assert shown["error"].startswith("Run the cell with your answer first")
+    assert json.loads(shown["report"]) == report
+    assert shown["html"] == "<p>Your saved points stay: 1.5 of 2.</p>"
+    cell["outputs"] = [{"data": {REPORT_MIME: json.loads(shown["report"])}}, {"output_type": "error"}]
+    path.write_text(json.dumps({"cells": [cell]}))
+    assert read_notebook_progress(find_chapter("01-floating-point"), path).points == 1.5
+
+
+def test_report_names_a_wrong_answer_that_this_one_calls(notebook: Notebook) -> None:
+    notebook.run("def max_finite(exponent_bits, mantissa_bits):\n    return 1.0\n")
+    calling = "def ulp(x, exponent_bits, mantissa_bits):\n    return min([max_finite(5, 10)])\n"
+    notebook.run(calling)
+    told = "This calls your <code"
+    assert told in notebook.run("check(ulp)")["html"]
+    notebook.run("def ulp(x, exponent_bits, mantissa_bits):\n    return x.max_finite\n")
+    assert told not in notebook.run("check(ulp)")["html"]
+
+
+def test_hint_without_a_name_is_about_the_last_check(notebook: Notebook) -> None:
+    notebook.run("check(ulp)")
+    notebook.run("check(e4m3_missing=448)")
+    notebook.run("hint()")
+    assert notebook.run("hint()")["result"] == notebook.run("hint('e4m3_missing')")["result"]

@@ -256,7 +256,7 @@ def test_a_hint_can_be_asked_by_the_function_itself() -> None:
     def round_to() -> None: ...
 
     assert repr(hint(round_to)).startswith("Hint 1 of")
-    with pytest.raises(CourseError, match="in quotes"):
+    with pytest.raises(CourseError, match="the name of an exercise"):
         hint(3)  # type: ignore[arg-type]
 
 

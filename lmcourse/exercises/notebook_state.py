@@ -1,0 +1,103 @@
+"""What the kernel knows about an answer beside its value: whether the last version of its cell ran, and what it calls.
+
+Everything is looked up in IPython's history when a check asks; nothing listens while cells run.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import linecache
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+MAGICS = ("%%time", "%%capture")
+"""Cell magics that run the rest of the cell in the notebook's namespace."""
+
+
+def failed_version(name: str, answer: object = None) -> str:
+    """Return why the last cell that defines a name did not do so, or an empty text: "SyntaxError in line 3".
+
+    Args:
+        name: of an exercise.
+        answer: its function or class, which may be from that cell after all; None for a value.
+    """
+    shell: Any = current_shell()
+    cells = [str(cell) for cell in shell.history_manager.input_hist_raw] if shell else []
+    is_value = not callable(answer)
+    start = rf"^{name}\s*(?::[^=\n]+)?=(?!=)" if is_value else rf"^(?:async\s+def|def|class)\s+{name}\b"
+    cell = next((cell for cell in reversed(cells) if _runs_here(cell) and re.search(start, cell, re.MULTILINE)), "")
+    if not cell:
+        return ""
+    magic, _, rest = cell.partition("\n") if cell.startswith("%%") else ("", "", cell)
+    try:
+        text = shell.transform_cell(rest)
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(text)
+            compile(tree, "", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError as error:
+        return f"{type(error).__name__} in line {(error.lineno or 1) + bool(magic)}"
+    if (cells.count(cell) > 1) if is_value else any(_is_text(code.co_filename, text) for code in _codes_of(answer)):
+        return ""
+    return _stopped_before(tree, name, text)
+
+
+def current_shell() -> Any:
+    """Return IPython's shell, or None outside of a notebook."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython else None
+
+
+def _runs_here(cell: str) -> bool:
+    return not cell.startswith("%%") or cell.split(maxsplit=1)[0] in MAGICS
+
+
+def _stopped_before(tree: ast.Module, name: str, text: str) -> str:
+    """Return the last exception of the notebook, if it stopped the cell with this text before it defined the name."""
+    error = getattr(sys, "last_value", None)
+    frames = traceback.walk_tb(error.__traceback__) if error else ()
+    stopped = next((line for frame, line in frames if _is_text(frame.f_code.co_filename, text)), 0)
+    ends = [node.end_lineno or 0 for node in tree.body if name in _bound(node)]
+    return f"{type(error).__name__} in line {stopped}" if ends and 0 < stopped <= ends[0] else ""
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _is_text(file: str, text: str) -> bool:
+    return "".join(linecache.getlines(file)).rstrip() == text.rstrip()
+
+
+def globals_used(answer: object) -> dict[str, Any]:
+    """Return the global names that the code of a function or class reads, with their values in its notebook."""
+    found: dict[str, Any] = {}
+    for code in _codes_of(answer):
+        for instruction in dis.get_instructions(code):
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                found[str(instruction.argval)] = None
+    functions = _functions_of(answer)
+    names = functions[0].__globals__ if functions else {}
+    return {name: names[name] for name in found if name in names}
+
+
+def _functions_of(answer: object) -> list[FunctionType]:
+    parts = vars(answer).values() if isinstance(answer, type) else [answer]
+    plain = (inspect.unwrap(part) for part in parts if callable(part))
+    return [part for part in plain if isinstance(part, FunctionType)]
+
+
+def _codes_of(answer: object) -> Iterator[CodeType]:
+    waiting = [function.__code__ for function in _functions_of(answer)]
+    while waiting:
+        yield (code := waiting.pop())
+        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
