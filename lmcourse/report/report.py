@@ -32,7 +32,7 @@ def html(report: ReportData) -> str:
     accent = GOOD if report.passed else BAD if report.answered else FAINT
     failing, more = report.failing()
     parts = [
-        *(_row(HINT, "", f"<b>{with_marks(notice)}</b>") for notice in report.notices),
+        *(_row(BAD, "!", f"<b>{with_marks(notice)}</b>") for notice in report.notices),
         *(_row(HINT, "→", with_marks(sentence)) for sentence in report.sentences),
         *(_row(BAD, "✗", escape(name) + "".join(map(_detail, results)), "failed") for name, results in failing),
         *([_row(BAD, "✗", escape(more), "failed")] if more else []),
@@ -61,8 +61,10 @@ def _heading(report: ReportData, accent: str) -> str:
 
 def _row(colour: str, mark: str, content: str, spoken: str = "") -> str:
     label = f' role="img" aria-label="{spoken}"' if spoken else ""
-    shown = f'<b{label} style="color: {colour}; display: inline-block; width: 1.4em; text-indent: 0;">{mark}</b>'
-    return f'<div style="padding-left: 1.4em; text-indent: -1.4em;">{shown if mark else ""}{content}</div>'
+    return (
+        f'<div style="padding-left: 1.4em; text-indent: -1.4em;"><b{label} style="color: {colour}; '
+        f'display: inline-block; width: 1.4em; text-indent: 0;">{mark}</b>{content}</div>'
+    )
 
 
 def _detail(result: CaseResult) -> str:
@@ -118,7 +120,7 @@ class Report(ReportData):
         """Yield each paragraph of the text, and how far its lines after the first are indented."""
         done = " · all passed" if self.passed else ""
         yield f"{self.exercise}   {self.points:g} / {self.max_points} points{done}", 4
-        yield from ((notice, 0) for notice in self.notices)
+        yield from ((f"! {notice}", 2) for notice in self.notices)
         yield from ((f"→ {sentence}", 2) for sentence in self.sentences)
         failing, more = self.failing()
         for name, results in failing:

@@ -15,8 +15,13 @@
 #
 # **You need** Python and a little PyTorch. No earlier notebook, no GPU.
 #
-# Each exercise has a cell for your answer and a check below it. The check tells you what differs, and often why. Stuck?
-# `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
+# Each exercise has a cell for your answer and a check below it. The check shows what differs, and often why. Stuck? Open
+# the hint in its report, or type `hint()` in a new cell and run it again for the next one.
+#
+# - The dots in a heading are the difficulty: ● a few minutes, ●● some thought, ●●● hard.
+# - Leave the inputs as they are: work on a copy.
+# - A number may be Python's, NumPy's or a tensor of one number without axes; a whole number must be exact; a list may be
+#   a tuple; where a tensor is asked for, an array must be converted.
 
 # %%
 import math

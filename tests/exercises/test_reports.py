@@ -95,7 +95,7 @@ def test_report_of_a_right_answer_is_short() -> None:
 def test_notices_come_first_and_what_fails_besides_after_the_diagnosis() -> None:
     result = CaseResult("one", False, "expected 1, yours 2", "f(1)")
     report = Report("f", 0.0, 1, False, (result,), "You square.", besides="Besides, “none” fails.", notices=("Old.",))
-    assert str(report).splitlines()[1:5] == ["Old.", "→ You square.", "→ Besides, “none” fails.", "✗ one"]
+    assert str(report).splitlines()[1:5] == ["! Old.", "→ You square.", "→ Besides, “none” fails.", "✗ one"]
     html = report._repr_html_()
     assert html.index("Old.") < html.index("You square.") < html.index("Besides") < html.index("f(1)")
 
