@@ -89,21 +89,27 @@ class ReportData:
         return [*filter(None, [self.diagnosis, self.besides])]
 
     def failing(self) -> tuple[list[tuple[str, list[CaseResult]]], str]:
-        """Return the first failing cases by row, and a line that counts and names the others.
+        """Return the first failing cases with different messages by row, and a line that counts and names the others.
 
         A row is a public case, or all hidden cases of one name with a count of those that pass. There are none while
         the cell is as it was handed out.
         """
         shown: list[tuple[str, list[CaseResult]]] = []
-        left, more, others = MAX_FAILING_SHOWN, 0, []
+        others: list[str] = []
+        messages: set[str] = set()
+        more = 0
         for name, results in self._rows():
             wrong = [result for result in results if not result.passed]
-            if wrong and left:
-                shown.append((name, wrong[:left]))
+            chosen = []
+            for result in wrong:
+                if len(messages) < MAX_FAILING_SHOWN and result.message not in messages:
+                    messages.add(result.message)
+                    chosen.append(result)
+            more += len(wrong) - len(chosen)
+            if chosen:
+                shown.append((name, chosen))
             elif wrong:
                 others.append(name)
-            more += len(wrong[left:])
-            left -= len(wrong[:left])
         count = f"and {more} more fail{'s' if more == 1 else ''}" if more else ""
         return shown, f"{count}: {listed(others)}" if others else count
 
@@ -128,10 +134,10 @@ class ReportData:
     def reckoning(self) -> str:
         """How the points come about, where not all are earned: "5 of 7 groups of cases pass: 2 of 3 points."."""
         passed, total = self.groups
-        if self.passed or not self.answered or passed == total or total < 2:
+        if self.passed or not self.answered or passed in (0, total):
             return ""
         public = [case.passed for case in self.cases if not case.hidden]
-        few = " and more than half of the public cases fail" if 0 < 2 * sum(public) < len(public) else ""
+        few = " and more than half of the public cases fail" if 2 * sum(public) < len(public) else ""
         return f"{passed} of {total} groups of cases pass{few}: {self.points:g} of {self.max_points} points."
 
     @property

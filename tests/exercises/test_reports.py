@@ -167,6 +167,16 @@ def test_a_report_shows_three_failing_cases_and_counts_the_others(count: int, la
     assert (last.removeprefix("✗ ") in html, "f(1)" in html) == (True, False)
 
 
+def test_a_message_is_shown_once() -> None:
+    cases = tuple(CaseResult(name, False, "IndexError: out of range", f"{name}()") for name in "abc")
+    assert str(Report("f", 0.0, 1, False, cases)).splitlines()[1:] == [
+        "✗ a",
+        "    a()",
+        "    IndexError: out of range",
+        "✗ and 2 more fail: b, c",
+    ]
+
+
 def test_a_public_run_says_that_more_will_come() -> None:
     report = check_exercise(doubling(), right_when_short)
     assert report.passed
