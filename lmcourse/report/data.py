@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -23,6 +24,9 @@ MAX_FAILING_SHOWN = 3
 
 MAX_LIST_CHARS = 160
 """Characters of a list of names; it counts those that are left out."""
+
+HIDDEN = "hidden: "
+"""What the row of hidden cases of one name starts with."""
 
 OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back")
 """The parts that the JSON of a report has only if there is something to say."""
@@ -127,7 +131,7 @@ class ReportData:
             if result.hidden:
                 by_name.setdefault(result.name, []).append(result)
         for name, results in by_name.items():
-            rows.append((f"hidden: {name} ({sum(result.passed for result in results)} of {len(results)})", results))
+            rows.append((f"{HIDDEN}{name} ({sum(result.passed for result in results)} of {len(results)})", results))
         return rows
 
     @property
@@ -173,12 +177,19 @@ class ReportData:
         return cls(**{**data, **lists, "cases": cases})
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return the names with commas; of a long list the beginning, and how many more there are."""
-    count = len(names)
-    while count > 1 and len(", ".join(names[:count])) > MAX_LIST_CHARS:
+def listed(rows: Sequence[str]) -> str:
+    """Return the names of rows in a line, hidden ones last; of many the beginning, and how many more there are."""
+    public = [row for row in rows if not row.startswith(HIDDEN)]
+    hidden = [row.removeprefix(HIDDEN) for row in rows if row.startswith(HIDDEN)]
+    return "; ".join(filter(None, [_shortened(public), f"{HIDDEN}{_shortened(hidden)}" if hidden else ""]))
+
+
+def _shortened(names: Sequence[str]) -> str:
+    quoted = [f"“{name}”" if "," in re.sub(r"\(.*?\)", "", name) else name for name in names]
+    count = len(quoted)
+    while count > 1 and len(", ".join(quoted[:count])) > MAX_LIST_CHARS:
         count -= 1
-    return ", ".join([*names[:count], *([f"and {len(names) - count} more"] if count < len(names) else [])])
+    return ", ".join([*quoted[:count], *([f"and {len(names) - count} more"] if count < len(names) else [])])
 
 
 def stand_in_sentence(names: Sequence[str]) -> str:

@@ -86,7 +86,7 @@ def hints_html(hints: Sequence[str]) -> str:
     nested = ""
     for number in range(len(hints), 0, -1):
         nested = (
-            f'<details style="margin: 0.2em 0;"><summary style="color: {HINT}; cursor: pointer;">'
+            f'<details style="margin: 0.2em 0;"><summary style="color: {HINT}; cursor: pointer; display: list-item;">'
             f"Hint {number} of {len(hints)}</summary>"
             f'<div style="padding-left: 1.4em;">{with_marks(hints[number - 1])}{nested}</div></details>'
         )

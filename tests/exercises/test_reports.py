@@ -87,7 +87,7 @@ def test_text_says_what_is_wrong_then_what_failed_then_what_passes() -> None:
 def test_report_of_a_right_answer_is_short() -> None:
     assert str(check_exercise(doubling(), lambda x: 2 * x, hidden=True)).splitlines() == [
         "double   2 / 2 points · all passed",
-        "✓ passes: two numbers, a negative one, hidden: other sizes (2 of 2)",
+        "✓ passes: two numbers, a negative one; hidden: other sizes (2 of 2)",
     ]
     assert str(check_exercise(answering(), lambda: 42)) == "answer   1 / 1 points · all passed"
 
