@@ -1,4 +1,4 @@
-"""Workers that examine submissions: processes on this machine, or those of a Dask cluster."""
+"""Workers that examine submissions: processes on this machine, or those of a Dask cluster; for one, this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -16,12 +16,16 @@ from multiprocessing import get_context
 from pathlib import Path
 from socket import gethostname
 from threading import Lock
+from typing import ParamSpec, TypeVar
 
 from lmcourse.errors import CourseError
 from lmcourse.exercises.registry import exercises_beside
 from lmcourse.grading.examine import Examination, Submitted, examine
 from lmcourse.grading.process import Settings
 from lmcourse.grading.sandbox import PACKAGE, choose_isolation
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CONNECT_SECONDS = 15
 """To wait for Dask's scheduler."""
@@ -97,10 +101,14 @@ def course_version() -> str:
 
 @contextmanager
 def open_executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
-    """Give worker processes on this machine, or those of a Dask cluster, as an executor."""
+    """Give worker processes on this machine, or those of a Dask cluster, as an executor; for one job, this process."""
     if options.scheduler:
         with _cluster(options.scheduler) as executor:
             yield executor
+        return
+    if jobs == 1:  # a process of its own would first import torch and the exercises
+        with _one_thread():
+            yield _InThisProcess()
         return
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     executor = ProcessPoolExecutor(
@@ -110,6 +118,31 @@ def open_executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
         yield executor
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+class _InThisProcess(Executor):
+    """Runs what is submitted at once."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Use one core, as a worker does: sums in another order are other sums."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _start_worker() -> None:
