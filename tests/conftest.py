@@ -30,6 +30,7 @@ WORKER_MEMORY = 3 * GIB
 """Bytes that one process of tests may need at worst, with the kernels and graders that it starts."""
 
 LONGEST_FIRST = (
+    *("tests/grading/attacks/test_attacks", "tests/grading/test_class", "tests/course/test_grading"),
     *("tests/grading", "tests/browser", "tests/course", "solutions", "notebooks", "tests/training"),
     *("tests/setup", "tests/site", "tests/collect"),
 )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from nbformat import NotebookNode
+
+from lmcourse.grading.notebooks import new_code_cell
 from tests.grading.attacks.attack import COURSE, HOME, PLAIN, TRYING, attack
 
 REACH = (
@@ -51,38 +54,35 @@ def send_all():
 )
 """Functions that try to reach what is outside."""
 
+REACHING = (
+    *("raise_marks()", "trying(remove)", "read_all()", "read_by_shell()", "write_all()", "send_all()"),
+    *("!cat ../../../notes.txt ../../../../home/secret.txt", "!echo DONE > ../../../left-behind.txt"),
+)
+
+
+def _each_in_a_cell(nb: NotebookNode) -> None:
+    """Little is kept of what one cell prints."""
+    nb.cells += [new_code_cell(line) for line in REACHING]
+
+
 FILES = [
     attack(
-        "raises_marks",
-        "an UPDATE of the gradebook, by SQL and by nbgrader's own interface",
+        "reaches_outside",
+        "raises marks; reads /etc/passwd, homes, the course, other students; writes everywhere; uses the network",
         REACH
         + f"""
+import subprocess
 def remove():
     from nbgrader.api import Gradebook
     with Gradebook("sqlite:///" + {COURSE!r} + "/gradebook.db") as book:
         for student in book.students: book.remove_student(student.id)
+def read_by_shell():
+    lines = ("id", "mount", "env", "cat /proc/1/cmdline", "ls -laR /root /home /tmp /run", "su -c id", "sudo -n id")
+    for line in lines:
+        trying(lambda: subprocess.run(line, shell=True, capture_output=True, timeout=5, text=True).stdout)
 """,
-        last="raise_marks()\ntrying(remove)",
+        edit=_each_in_a_cell,
     ),
-    attack(
-        "reads_the_machine",
-        "reads /etc/passwd, homes, the environment, the course and other students, by Python and by a shell",
-        REACH
-        + """
-import subprocess
-read_all()
-for line in ("id", "mount", "env", "cat /proc/1/cmdline", "ls -laR /root /home /tmp /run", "su -c id", "sudo -n id"):
-    trying(lambda: subprocess.run(line, shell=True, capture_output=True, timeout=5, text=True).stdout)
-""",
-        last="!cat ../../../notes.txt ../../../../home/secret.txt",
-    ),
-    attack(
-        "writes_outside",
-        "writes into the course, the home, the package, Python, /tmp and the folders above",
-        REACH,
-        last="write_all()\n!echo DONE > ../../../left-behind.txt",
-    ),
-    attack("uses_the_network", "TCP, Unix sockets by path and by abstract name, HTTP", REACH, last="send_all()"),
     attack(
         "links_beside",
         "hands in links to the gradebook, to the solutions and to a secret, and makes links of its own",
