@@ -28,7 +28,8 @@ def failed_version(name: str, answer: object = None) -> str:
         name: of an exercise.
         answer: its function or class, which may be from that cell after all; None for a value.
     """
-    shell: Any = current_shell()
+    ipython = sys.modules.get("IPython")
+    shell: Any = ipython.get_ipython() if ipython else None
     cells = [str(cell) for cell in shell.history_manager.input_hist_raw] if shell else []
     is_value = not callable(answer)
     start = rf"^{name}\s*(?::[^=\n]+)?=(?!=)" if is_value else rf"^(?:async\s+def|def|class)\s+{name}\b"
@@ -46,12 +47,6 @@ def failed_version(name: str, answer: object = None) -> str:
     if (cells.count(cell) > 1) if is_value else any(_is_text(code.co_filename, text) for code in _codes_of(answer)):
         return ""
     return _stopped_before(tree, name, text)
-
-
-def current_shell() -> Any:
-    """Return IPython's shell, or None outside of a notebook."""
-    ipython = sys.modules.get("IPython")
-    return ipython.get_ipython() if ipython else None
 
 
 def _runs_here(cell: str) -> bool:
@@ -80,14 +75,14 @@ def _is_text(file: str, text: str) -> bool:
 
 def globals_used(answer: object) -> dict[str, Any]:
     """Return the global names that the code of a function or class reads, with their values in its notebook."""
-    found: dict[str, Any] = {}
-    for code in _codes_of(answer):
-        for instruction in dis.get_instructions(code):
-            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                found[str(instruction.argval)] = None
-    functions = _functions_of(answer)
-    names = functions[0].__globals__ if functions else {}
-    return {name: names[name] for name in found if name in names}
+    names = next((function.__globals__ for function in _functions_of(answer)), {})
+    read = {
+        instruction.argval
+        for code in _codes_of(answer)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
+    return {name: names[name] for name in read & names.keys()}
 
 
 def _functions_of(answer: object) -> list[FunctionType]:

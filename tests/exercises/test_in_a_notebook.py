@@ -303,6 +303,9 @@ def test_report_names_a_wrong_answer_that_this_one_calls(notebook: Notebook) -> 
     notebook.run(calling)
     told = "This calls your <code"
     assert told in notebook.run("check(ulp)")["html"]
+    notebook.run("max_finite.__module__ = 'somewhere.else'")
+    assert told not in notebook.run("check(ulp)")["html"]
+    notebook.run("max_finite.__module__ = '__main__'")
     notebook.run("def ulp(x, exponent_bits, mantissa_bits):\n    return x.max_finite\n")
     assert told not in notebook.run("check(ulp)")["html"]
 
