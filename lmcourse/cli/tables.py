@@ -136,7 +136,9 @@ def matrix(proof: Matrix) -> RenderableType:
 def _caught(row: MisconceptionResult) -> str:
     if not row.killed:
         return "[red]✗ keeps its points[/]"
-    return "[green]✓[/]" if row.named else "[red]✗ not named[/]"
+    if not row.named:
+        return "[red]✗ not named[/]"
+    return f"[red]✗ not named: {escape(', '.join(row.unnamed))}[/]" if row.unnamed else "[green]✓[/]"
 
 
 def unexpected(proof: Matrix) -> RenderableType:
@@ -157,6 +159,8 @@ def verdict(proof: Matrix) -> str:
     lines = [
         f"{count['exercises']} exercises, {count['misconceptions']} wrong answers: "
         f"{count['killed']} lose points, {count['named']} are named.",
+        f"{count['mutilated']} mutilated forms of them: {count['mutilated_named']} are named, "
+        f"{count['mutilated_either']} together with another, {count['mutilated_thin']} have too little evidence.",
         f"{count['mutants']} mutants: {count['mutants_killed']} lose points, {count['equivalent']} are right too.",
         f"{count['variants']} right answers in other styles: {count['variants_full']} earn everything.",
         f"{count['constants']} constant answers: {len(count['guessable'])} earn points.",

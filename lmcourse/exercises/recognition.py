@@ -82,7 +82,7 @@ def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Reco
             continue
         other = [trial for trial in trials if not agree_on(trial, given(wrong, trial.case))]
         both = [trial for trial in ordinary if trial.wrong is not None and _fails(trial, given(wrong, trial.case))]
-        if both and (not other or _telling(both)):
+        if both and (not other or telling(both)) and (any_wrong_number(both) or _exactly(ordinary, wrong, given)):
             found.append((wrong, other))
     best = [(wrong, other) for wrong, other in found if len(other) == min(len(each) for _, each in found)]
     if not 1 <= len(best) <= MAX_NAMED:
@@ -95,7 +95,7 @@ def agree_on(trial: Trial, guess: Outcome) -> bool:
     """Return True if the outcome of a known mistake in a trial's case is what the answer gave.
 
     Where the answer is right, the mistake has to be right, too. Where it is wrong, the numbers count, whatever their
-    dtype and container; but if these are what is wrong with the mistake, they count as well.
+    dtype and container.
     """
     if trial.wrong is None:
         return not _fails(trial, guess)
@@ -103,10 +103,7 @@ def agree_on(trial: Trial, guess: Outcome) -> bool:
         return True
     if guess.failure or trial.outcome.failure or guess.changed != trial.outcome.changed:
         return False
-    tolerance = trial.exercise.tolerance
-    return same_numbers(guess.value, trial.outcome.value, tolerance) and (
-        not _fails(trial, guess) or not same_numbers(trial.expected.value, guess.value, tolerance)
-    )
+    return same_numbers(guess.value, trial.outcome.value, trial.exercise.tolerance)
 
 
 def agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:
@@ -120,6 +117,24 @@ def agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:
     return equal(guess.value, outcome.value, exercise.tolerance)
 
 
+def any_wrong_number(failing: Sequence[Trial]) -> bool:
+    """Return True if more than dtypes and containers is wrong in some of these trials."""
+    return any(
+        trial.outcome.failure
+        or trial.expected.failure
+        or trial.outcome.changed
+        or not same_numbers(trial.expected.value, trial.outcome.value, trial.exercise.tolerance)
+        for trial in failing
+    )
+
+
+def _exactly(trials: Sequence[Trial], wrong: Misconception, given: Given) -> bool:
+    """Return True if a mistake gives just what the answer gave, dtypes and containers included."""
+    return all(
+        agree(trial.exercise, given(wrong, trial.case), trial.outcome) for trial in trials if trial.wrong is not None
+    )
+
+
 def _fails(trial: Trial, guess: Outcome) -> bool:
     return verdict(trial.exercise, trial.case, trial.expected, guess) is not None
 
@@ -128,7 +143,7 @@ def _same_exception(guess: Failure, failure: Failure) -> bool:
     """Compare classes, and messages without the names in them. One raised on purpose may have any message."""
     if guess.kind != failure.kind:
         return False
-    on_purpose = re.match(r"(raise|assert)\b", failure.line) is not None
+    on_purpose = re.search(r"\b(raise|assert)\b", failure.line) is not None
     if on_purpose or failure.kind in ("TimeLimitExceeded", "RecursionError"):
         return True
     first, second = (re.sub(r"^[\w.<>]+\(\)", "", one.message) for one in (guess, failure))
@@ -141,6 +156,8 @@ def same_numbers(a: Plain, b: Plain, tolerance: Tolerance | None = None) -> bool
         return a.keys() == b.keys() and all(same_numbers(value, b[key], tolerance) for key, value in a.items())
     first, second = _as_tensor(a), _as_tensor(b)
     if first is not None and second is not None:
+        if type(a) is not type(b) and first.numel() == 0 == second.numel():
+            return True  # a list without items does not say which axes it has
         return first.shape == second.shape and not _differ(first, second, tolerance).any()
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(same_numbers(one, other, tolerance) for one, other in zip(a, b, strict=True))
@@ -181,12 +198,18 @@ def _bits(tensor: Tensor) -> int:
     return torch.finfo(tensor.dtype).bits if tensor.is_floating_point() or tensor.is_complex() else 999
 
 
-def _telling(failing: Sequence[Trial]) -> bool:
-    """Return True if results prove a mistake: two different wrong ones, or one with several wrong numbers."""
-    values = [trial.outcome.value for trial in failing if not trial.outcome.failure]
-    if any(not same_numbers(values[0], value) for value in values[1:]):
+def telling(failing: Sequence[Trial]) -> bool:
+    """Return True if wrong results prove a mistake: two that differ, or one with several wrong numbers."""
+    outcomes = [trial.outcome for trial in failing]
+    if any(not _same_result(outcomes[0], outcome) for outcome in outcomes[1:]):
         return True
     return any(_wrong_numbers(trial) >= RICH for trial in failing if not trial.outcome.failure)
+
+
+def _same_result(a: Outcome, b: Outcome) -> bool:
+    if a.failure or b.failure:
+        return a.failure is not None and b.failure is not None and a.failure.kind == b.failure.kind
+    return same_numbers(a.value, b.value)
 
 
 def _wrong_numbers(trial: Trial) -> int:

@@ -17,6 +17,11 @@ class MisconceptionResult:
         graded_points: what it earned in a grade, with the hidden cases.
         named_in_public: whether the report in the notebook recognised the mistake.
         named_in_grade: whether the report of the grade did.
+        mutilated: how many of its mutilated forms have wrong numbers in an ordinary case.
+        mutilated_named: how many of these are named by its own sentence in the notebook and in the grade.
+        mutilated_either: how many are named by "Either: … Or: …" with its sentence.
+        mutilated_thin: how many are not, because one small wrong result in the ordinary cases is too little evidence.
+        unnamed: the others, and where: "edges dropped (notebook)".
     """
 
     chapter: str
@@ -27,6 +32,11 @@ class MisconceptionResult:
     graded_points: float
     named_in_public: bool
     named_in_grade: bool
+    mutilated: int = 0
+    mutilated_named: int = 0
+    mutilated_either: int = 0
+    mutilated_thin: int = 0
+    unnamed: tuple[str, ...] = ()
 
     @property
     def killed(self) -> bool:
@@ -106,7 +116,7 @@ class Matrix:
     @property
     def proved(self) -> bool:
         """Whether every wrong answer loses points and is named, and every right one earns them."""
-        wrong = all(row.killed and row.named for row in self.rows)
+        wrong = all(row.killed and row.named and not row.unnamed for row in self.rows)
         right = not any(variant.lost for variant in self.variants) and not self.not_full
         others = (self.survivors, self.not_zero, self.untrue, self.confused, self.guessable)
         return wrong and right and not any(others)
@@ -118,6 +128,10 @@ class Matrix:
             "misconceptions": len(self.rows),
             "killed": sum(row.killed for row in self.rows),
             "named": sum(row.named for row in self.rows),
+            "mutilated": sum(row.mutilated for row in self.rows),
+            "mutilated_named": sum(row.mutilated_named for row in self.rows),
+            "mutilated_either": sum(row.mutilated_either for row in self.rows),
+            "mutilated_thin": sum(row.mutilated_thin for row in self.rows),
             "variants": len(self.variants),
             "variants_full": sum(not variant.lost for variant in self.variants),
             "mutants": len(self.mutants),

@@ -20,13 +20,14 @@ from lmcourse.exercises.exercise import Misconception
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source
 from lmcourse.exercises.judge import judge
 from lmcourse.exercises.outcome import Outcome, run_case
-from lmcourse.exercises.recognition import agree
+from lmcourse.exercises.recognition import agree, any_wrong_number, recognise, telling
 from lmcourse.exercises.rules import warm_up
 from lmcourse.exercises.trial import Trial, constants_of, groups_of, score, verdict
 from lmcourse.exercises.values import Plain, copy_input, format_value, same
 from lmcourse.proof.answers import AnswerCell, variant_text
 from lmcourse.proof.matrix import Matrix, MisconceptionResult, MutantResult, VariantResult
 from lmcourse.proof.mutants import Mutant, mutants
+from lmcourse.proof.mutilations import MUTILATIONS, Mutilation
 from lmcourse.report import Report
 
 USUAL: tuple[Plain, ...] = (None, True, False, 0)
@@ -88,6 +89,10 @@ def _raiser(kinds: Sequence[str]) -> Callable[..., Any]:
 
 MUTANT_SECONDS = 2.0
 """The time limit of a mutant on one case: many of them loop for ever. One declared equivalent has the exercise's."""
+
+OWN, EITHER, THIN, NONE = "own", "either", "thin", "none"
+"""How a mutilated misconception is named: by its sentence, by "Either: … Or: …" with its sentence, or not; `THIN` if
+one small wrong result is all there is."""
 
 Run = Callable[[Case, float], Outcome]
 """Runs an answer on a case within a time limit."""
@@ -217,6 +222,7 @@ class _Proof:
 
     def _misconception(self, chapter: Chapter, wrong: Misconception) -> MisconceptionResult:
         public, graded = self._reports(partial(self._given, wrong))
+        forms = [self._mutilated(wrong, mutilation) for mutilation in MUTILATIONS]
         return MisconceptionResult(
             chapter.id,
             self.exercise.name,
@@ -226,7 +232,39 @@ class _Proof:
             graded.points,
             public.mistake == wrong.sentence,
             graded.mistake == wrong.sentence,
+            sum(bool(form) for form in forms),
+            sum(set(form) == {OWN} for form in forms if form),
+            sum(EITHER in form and NONE not in form and THIN not in form for form in forms if form),
+            sum(THIN in form and NONE not in form for form in forms),
+            tuple(
+                f"{mutilation.name} ({where})"
+                for mutilation, form in zip(MUTILATIONS, forms, strict=True)
+                for where, how in zip(("grade", "notebook"), form, strict=False)
+                if how == NONE
+            ),
         )
+
+    def _mutilated(self, wrong: Misconception, mutilation: Mutilation) -> list[str]:
+        """Return how a mutilated form of a misconception is named in the grade, and in the notebook.
+
+        It has to be named where its numbers are wrong in an ordinary case, and only there.
+        """
+        trials = self._trials(partial(self._given, wrong))
+        changed = [replace(trial, outcome=mutilation.change(trial)) for trial in trials]
+        if all(one.outcome is other.outcome for one, other in zip(trials, changed, strict=True)):
+            return []
+        public = len(self.exercise.cases)
+        found = []
+        for original, mutilated in ((trials, changed), (trials[:public], changed[:public])):
+            deciding = [one for one in original if one.wrong is not None and not one.edge]
+            if not any_wrong_number(deciding):
+                break
+            named = recognise(self.exercise, mutilated, self._given)
+            if named is None or wrong not in named.mistakes:
+                found.append(NONE if telling(deciding) else THIN)
+            else:
+                found.append(OWN if len(named.mistakes) == 1 else EITHER)
+        return found
 
     def _killed(self, mutant: Mutant) -> bool:
         """Whether a mutant fails on a case."""

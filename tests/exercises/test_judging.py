@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.errors import CourseError
-from lmcourse.exercises import EXACT, Case, Exercise, Tolerance, case, check, check_exercise, hint, value_exercise
+from lmcourse.exercises import EXACT, Case, Exercise, Tolerance, case, check, check_exercise, edge, hint, value_exercise
 from lmcourse.exercises.compare import difference
 from tests.exercises.toy import answering, doubling
 
@@ -73,18 +73,61 @@ def with_two(first: Callable[[Tensor], Any], second: Callable[[Tensor], Any], **
     return exercise
 
 
-def test_of_two_misconceptions_that_fit_alike_none_is_named() -> None:
-    def squares(x: Tensor) -> Tensor:
-        return x * x
+def edge_cases() -> list[Case]:
+    return [
+        case("up", torch.tensor([3.0, 4.0, 5.0])),
+        case("down", torch.tensor([-5.0, 6.0])),
+        edge(case("one number", torch.tensor([7.0]))),
+        case("none", torch.tensor([])),
+    ]
 
-    def to_the_power(x: Tensor) -> Tensor:
-        return x**2
 
-    def cubes(x: Tensor) -> Tensor:
-        return x**3
+def squares(x: Tensor) -> Tensor:
+    return x * x
 
-    assert check_exercise(with_two(squares, to_the_power), squares).diagnosis not in ("squares", "to_the_power")
-    assert check_exercise(with_two(squares, cubes), squares).diagnosis == "squares"
+
+def cubes_of_one(x: Tensor) -> Tensor:
+    return x**3 if len(x) == 1 else x * x
+
+
+def test_a_mistake_is_recognised_although_edge_cases_differ() -> None:
+    def as_list(x: Tensor) -> list[float]:
+        if len(x) < 2:
+            raise TypeError("too short")
+        return (x.double() ** 2).tolist()
+
+    report = check_exercise(with_two(squares, lambda x: x, cases=edge_cases()), as_list)
+    assert (report.mistake, report.besides) == ("squares", "Besides, “one number” and “none” fail.")
+    assert report.besides in str(report)
+    assert report.besides in report._repr_html_()
+
+
+def test_two_mistakes_that_explain_an_answer_alike_are_both_named() -> None:
+    def answer(x: Tensor) -> Tensor:
+        return x * x if len(x) > 1 else -x
+
+    report = check_exercise(with_two(squares, cubes_of_one, cases=edge_cases()), answer)
+    assert report.mistake == "Either: squares Or: cubes_of_one"
+    assert report.besides == "Besides, “one number” fails."
+
+
+def test_one_small_wrong_result_names_no_mistake_if_an_edge_differs() -> None:
+    def answer(x: Tensor) -> Tensor:
+        return x if len(x) == 1 else 2 * x if x[0] > 0 else torch.stack([x[0], 2 * x[1]])
+
+    def first_kept(x: Tensor) -> Tensor:
+        return torch.cat([x[:1], 2 * x[1:]]) if len(x) > 1 and x[0] < 0 else 2 * x
+
+    assert not check_exercise(with_two(first_kept, squares, cases=edge_cases()), answer).mistake
+
+
+def test_a_wrong_dtype_is_only_recognised_as_itself() -> None:
+    def in_double(x: Tensor) -> Tensor:
+        return 2 * x.double()
+
+    exercise = with_two(in_double, squares, cases=edge_cases())
+    assert check_exercise(exercise, in_double).mistake == "in_double"
+    assert not check_exercise(exercise, lambda x: (2 * x).tolist()).mistake
 
 
 def refuses(message: str, error: type[Exception] = ValueError) -> Callable[[Tensor], Tensor]:

@@ -8,7 +8,7 @@ import math
 from fractions import Fraction
 from random import Random
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 First = dict[str, float]
@@ -30,6 +30,8 @@ def _by_enumeration(first: First, then: Then) -> tuple[str, float]:
 
 TOY_FIRST = {"a": 0.6, "b": 0.4}
 TOY_THEN = {"a": {"c": 0.35, "d": 0.33, "e": 0.32}, "b": {"c": 0.9, "d": 0.05, "e": 0.05}}
+OTHER_FIRST = {"p": 0.25, "q": 0.4, "r": 0.35}
+OTHER_THEN = {"p": {"x": 1.0}, "q": {"x": 0.5, "y": 0.3, "z": 0.2}, "r": {"x": 0.2, "z": 0.8}}
 
 
 def _drawn(random: Random) -> tuple[First, Then]:
@@ -47,16 +49,18 @@ def _hidden(random: Random) -> list[Case]:
     a, b = {"p": 0.5, "q": 0.25, "r": 0.25}, {"p": 1.0}
     return [
         case("greedy is right", {"x": 0.75, "y": 0.25}, {"x": {"p": 0.75, "q": 0.25}, "y": a}),
-        case("ties", {"z": 0.5, "y": 0.5}, {"y": {"q": 0.5, "p": 0.5}, "z": {"a": 0.5, "b": 0.5}}),
-        case("ties", {"y": 0.25, "x": 0.5, "w": 0.25}, {"x": a, "y": b, "w": b}),
-        case("tokens that nothing follows", {"x": 0.5, "y": 0.3, "z": 0.2}, {"x": {}, "z": a}),
-        case("tokens that nothing follows", {"x": 0.5, "y": 0.5}, {"x": {}}),
-        case("tokens that nothing follows", {}, {}),
+        edge(case("ties", {"z": 0.5, "y": 0.5}, {"y": {"q": 0.5, "p": 0.5}, "z": {"a": 0.5, "b": 0.5}})),
+        edge(case("ties", {"y": 0.25, "x": 0.5, "w": 0.25}, {"x": a, "y": b, "w": b})),
+        edge(case("tokens that nothing follows", {"x": 0.5, "y": 0.3, "z": 0.2}, {"x": {}, "z": a})),
+        edge(case("tokens that nothing follows", {"x": 0.5, "y": 0.5}, {"x": {}})),
+        edge(case("tokens that nothing follows", {}, {})),
         case("longer tokens", {"the ": 0.3, "a ": 0.7}, {"the ": {"cat": 1.0}, "a ": {"cat": 0.4, "dog": 0.41}}),
         case("longer tokens", {"a": 0.5, "ab": 0.5}, {"a": {"bc": 1.0}, "ab": {"b": 1.0}}),
-        case("an impossible beginning", {"x": 0.0, "y": 1.0}, {"x": b, "y": {"p": 0.5, "q": 0.4, "r": 0.1}}),
-        case("all impossible but one", {"x": 0.0, "w": 0.0}, {"x": b, "w": {"q": 1.0}}),
-        case("a beginning that is not listed", {"y": 0.5, "z": 0.5}, {"x": b, "y": a, "z": {"s": 0.75, "t": 0.25}}),
+        edge(case("an impossible beginning", {"x": 0.0, "y": 1.0}, {"x": b, "y": {"p": 0.5, "q": 0.4, "r": 0.1}})),
+        edge(case("all impossible but one", {"x": 0.0, "w": 0.0}, {"x": b, "w": {"q": 1.0}})),
+        edge(
+            case("a beginning that is not listed", {"y": 0.5, "z": 0.5}, {"x": b, "y": a, "z": {"s": 0.75, "t": 0.25}})
+        ),
         *(case("other tables", *_drawn(random)) for _ in range(4)),
     ]
 
@@ -69,10 +73,11 @@ best_text = Exercise(
     reference=_by_enumeration,
     cases=[
         case("the table above", TOY_FIRST, TOY_THEN),
+        case("another table", OTHER_FIRST, OTHER_THEN),
         case("a beginning that is sure", {"x": 1.0}, {"x": {"p": 0.5, "q": 0.3, "r": 0.2}}),
         case("a sure end, an unlikely beginning", {"x": 0.9, "y": 0.1}, {"x": {"p": 0.6, "q": 0.4}, "y": {"r": 1.0}}),
-        case("a tie", {"x": 0.5, "y": 0.5}, {"x": {"b": 0.5, "a": 0.5}, "y": {"q": 0.5, "p": 0.5}}),
-        case("nothing follows the likeliest", {"x": 0.8, "y": 0.2}, {"y": {"p": 0.75, "q": 0.25}}),
+        edge(case("a tie", {"x": 0.5, "y": 0.5}, {"x": {"b": 0.5, "a": 0.5}, "y": {"q": 0.5, "p": 0.5}})),
+        edge(case("nothing follows the likeliest", {"x": 0.8, "y": 0.2}, {"y": {"p": 0.75, "q": 0.25}})),
         case("no text at all", {"x": 1.0}, {}),
     ],
     hidden_cases=_hidden,

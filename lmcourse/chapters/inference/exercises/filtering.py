@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lmcourse.chapters.inference.exercises.right_filtering import RIGHT_FILTERS
 from lmcourse.chapters.inference.exercises.wrong_filtering import WRONG_FILTERS
-from lmcourse.exercises.cases import Case, case, script
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -60,28 +60,28 @@ def _hidden(random: Random) -> list[Case]:
         case("all rules", rows, 5, 0.7, 0.15),
         case("all rules", 3 * rows[:, :4], 2, 0.97, 0.05),
         case("no rule", rows, None, None, None),
-        case("top_p = 1", sure, None, 1.0, None),
-        case("top_p = 1", normal(fixed, 1, 400, scale=6.0), None, 1.0, None),
+        edge(case("top_p = 1", sure, None, 1.0, None)),
+        edge(case("top_p = 1", normal(fixed, 1, 400, scale=6.0), None, 1.0, None)),
         case("a sure token", sure, None, 0.5, None),
         case("a sure token", sure, None, None, 0.5),
-        case("shares that are met exactly", FOUR, None, 0.5, None),
-        case("shares that are met exactly", FOUR, None, 0.75, 1.0),
-        case("shares that are met exactly", torch.tensor([[0.0, 1.0, 1.0, 0.0]]), None, None, 1.0),
-        case("ties", torch.tensor([[1.0, 2.0, 1.0, 2.0, 1.0]]), 3, None, None),
-        case("ties", torch.zeros(1, 40), 7, None, None),
-        case("ties", torch.zeros(1, 64), None, 0.25, None),
-        case("tokens that are out already", missing, None, 0.6, None),
-        case("tokens that are out already", missing, 2, 1.0, 0.9),
-        case("tokens that are out already", missing, 4, 0.99, 0.01),
-        case("k above the vocabulary", rows, 50, None, None),
-        case("k above the vocabulary", rows, 9, 0.5, None),
+        edge(case("shares that are met exactly", FOUR, None, 0.5, None)),
+        edge(case("shares that are met exactly", FOUR, None, 0.75, 1.0)),
+        edge(case("shares that are met exactly", torch.tensor([[0.0, 1.0, 1.0, 0.0]]), None, None, 1.0)),
+        edge(case("ties", torch.tensor([[1.0, 2.0, 1.0, 2.0, 1.0]]), 3, None, None)),
+        edge(case("ties", torch.zeros(1, 40), 7, None, None)),
+        edge(case("ties", torch.zeros(1, 64), None, 0.25, None)),
+        edge(case("tokens that are out already", missing, None, 0.6, None)),
+        edge(case("tokens that are out already", missing, 2, 1.0, 0.9)),
+        edge(case("tokens that are out already", missing, 4, 0.99, 0.01)),
+        edge(case("k above the vocabulary", rows, 50, None, None)),
+        edge(case("k above the vocabulary", rows, 9, 0.5, None)),
         case("k = 1", rows, 1, 1.0, 1.0),
         case("one token", torch.tensor([[-3.0], [5.0]]), 1, 0.1, 1.0),
         case("half precision", rows.half(), 4, 0.8, 0.05),
         case("half precision", (9 * rows).bfloat16(), None, 0.9, None),
         case("double precision", rows.double(), 4, 0.8, 0.05),
-        case("large logits", 1e4 * rows, 3, 0.9, 0.1),
-        case("large logits", 1e4 + torch.tensor([[0.0, 2.0, 1.0, -3.0]]), None, 0.9, 0.01),
+        edge(case("large logits", 1e4 * rows, 3, 0.9, 0.1)),
+        edge(case("large logits", 1e4 + torch.tensor([[0.0, 2.0, 1.0, -3.0]]), None, 0.9, 0.01)),
         script("the input stays as it is", ALONE, x=2 * UNSORTED),
         *(
             case("bad input", FOUR, *rules)
@@ -101,11 +101,11 @@ filter_logits = Exercise(
     reference=_in_lists,
     cases=[
         case("top-k: the best two, where they stand", UNSORTED, 2, None, None),
-        case("top-k with a tie", torch.tensor([[1.0, 3.0, 3.0]]), 1, None, None),
+        edge(case("top-k with a tie", torch.tensor([[1.0, 3.0, 3.0]]), 1, None, None)),
         case("top-p 0.9 of 0.85, 0.1, 0.05", _logs(0.85, 0.1, 0.05), None, 0.9, None),
         case("top-p 0.4, unsorted", UNSORTED, None, 0.4, None),
-        case("top-p 0.5 of four equals", FOUR, None, 0.5, None),
-        case("top-p 1 behind a sure token", torch.tensor([[60.0, 0.0, 1.0]]), None, 1.0, None),
+        edge(case("top-p 0.5 of four equals", FOUR, None, 0.5, None)),
+        edge(case("top-p 1 behind a sure token", torch.tensor([[60.0, 0.0, 1.0]]), None, 1.0, None)),
         case("min-p 0.1", _logs(0.5, 0.3, 0.15, 0.04, 0.01), None, None, 0.1),
         case("min-p 0.35, two rows", torch.cat([UNSORTED, _logs(0.1, 0.3, 0.1, 0.5)]), None, None, 0.35),
         case("top-k 2, then top-p 0.6", UNSORTED, 2, 0.6, None),

@@ -172,6 +172,19 @@ def n_lost(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     return _average(_measured(X, y, rate, steps, 1.0)), bound * len(X)
 
 
+@descent_certificate.misconception("Your loss is ½‖Xw − y‖². The task divides it by n: it is a mean over the examples.")
+def loss_without_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    average, bound = _certificate(X, y, rate, steps)
+    return average, bound * len(X)
+
+
+@descent_certificate.misconception("You take ‖X‖² for L. The loss is a mean over n examples, so L is ‖X‖²/n.")
+def bound_without_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    if rate > (1 + 1e-9) * _largest_rate(X) / len(X):
+        raise ValueError("a rate above 1/‖X‖²")
+    return _certificate(X, y, rate, steps)
+
+
 @descent_certificate.misconception("A rate above 1/L gets numbers. The theorem says nothing there: raise ValueError.")
 def never_refuses(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     safe = min(rate, _largest_rate(X))

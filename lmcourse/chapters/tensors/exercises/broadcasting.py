@@ -7,7 +7,7 @@ from random import Random
 
 import torch
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -21,7 +21,7 @@ def _by_torch(*shapes: list[int]) -> list[int]:
 def _hidden(random: Random) -> list[Case]:
     a, b, c, d = random.sample(range(2, 10), 4)
     return [
-        case("none or one shape"),
+        edge(case("none or one shape")),
         case("none or one shape", [2, 1, 3]),
         case("none or one shape", [], []),
         case("equal shapes", [2, 3], [2, 3]),

@@ -7,7 +7,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -39,8 +39,8 @@ def _hidden(random: Random) -> list[Case]:
         _asked("for autograd", "x, x.detach()", "x[1:].detach(), x[:1]", "x.detach().requires_grad_(), x", x=x),
         _asked("one number", "x[0, 0], x[3, 5]", x=x),
         _asked("one number", "x.sum(), x.sum()", x=x),
-        _asked("nothing in it", "x[:0], x", "x, x[4:]", "x[:0], x[1:1]", x=x),
-        _asked("nothing in it", "x.new_empty(0), x", "x, x.new_empty(0)", x=x),
+        edge(_asked("nothing in it", "x[:0], x", "x, x[4:]", "x[:0], x[1:1]", x=x)),
+        edge(_asked("nothing in it", "x.new_empty(0), x", "x, x.new_empty(0)", x=x)),
         _asked("two alike", "x.new_zeros(3), x.new_zeros(3)", x=x),
         _asked("parts", f"x[{row}], x", f"x[:, {column}:], x[{row}]", x=drawn),
         _asked("parts", f"x[:, :{column + 1}], x[:, {column + 1}:]", x=drawn),
@@ -61,7 +61,7 @@ shares_storage = Exercise(
         _asked("other glasses", "x, x.t()", "x, x.view(x.int().dtype)", "x, x.clone().t()", x=_NUMBERS),
         _asked("copies", "x, x + 0", "x, x[[0, 1]]", "x[0], x[0].clone()", x=_NUMBERS),
         _asked("two views", "x[:2], x[1:]", "x[:1], x[2:]", "x[:, ::2], x[:, 1::2]", x=_NUMBERS),
-        _asked("two empty tensors made apart", "x.new_empty(0), x.new_empty(0)", x=_NUMBERS),
+        edge(_asked("two empty tensors made apart", "x.new_empty(0), x.new_empty(0)", x=_NUMBERS)),
     ],
     hidden_cases=_hidden,
     hints=[

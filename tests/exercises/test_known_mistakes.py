@@ -1,0 +1,83 @@
+"""Known mistakes as learners write them: edge cases differ from the registered answer, and the sentence comes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.inference.exercises import best_text, filter_logits
+from lmcourse.chapters.language_models.exercises import next_token_loss
+from lmcourse.chapters.optimization.exercises import descent_certificate
+from lmcourse.chapters.tensors.exercises import broadcast_shape, shares_storage
+from lmcourse.exercises import Exercise, check_exercise
+
+
+def filters(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    logits = logits.clone()
+    if top_k is not None:
+        logits[logits < logits.topk(min(top_k, logits.shape[-1])).values[:, -1:]] = -math.inf
+    if top_p is not None:
+        ordered, order = logits.sort(-1, descending=True)
+        ordered[ordered.softmax(-1).cumsum(-1) > top_p] = -math.inf
+        logits = torch.empty_like(logits).scatter(-1, order, ordered)
+    if min_p is not None:
+        p = logits.softmax(-1)
+        logits[p < min_p * p.amax(-1, keepdim=True)] = -math.inf
+    return logits
+
+
+def greedy(first: dict[str, float], then: dict[str, dict[str, float]]) -> tuple[str, float]:
+    start = max(first, key=lambda token: first[token])
+    end = max(then[start], key=lambda token: then[start][token])
+    return start + end, first[start] * then[start][end]
+
+
+def same_pointer(a: Tensor, b: Tensor) -> bool:
+    return a.data_ptr() == b.data_ptr()
+
+
+def not_shifted(logits: Tensor, tokens: Tensor) -> Tensor:
+    return -logits.float().log_softmax(-1).gather(-1, tokens[..., None]).mean()
+
+
+def no_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[float, Tensor]:
+    if rate * torch.linalg.matrix_norm(X, 2) ** 2 / len(X) > 1 + 1e-9:
+        raise ValueError("too fast")
+    w, squares = torch.zeros_like(X[0]), []
+    for _ in range(steps + 1):
+        gradient = X.T @ (X @ w - y) / len(X)
+        squares.append(gradient.square().sum().item())
+        w = w - rate * gradient
+    drop = (y.square().sum() - (X @ torch.linalg.pinv(X) @ y - y).square().sum()) / 2
+    return sum(squares) / (steps + 1), 2 * drop / (rate * (steps + 1))
+
+
+def from_the_left(*shapes: list[int]) -> list[int]:
+    result = []
+    for axis in range(max(map(len, shapes))):
+        sizes = {shape[axis] for shape in shapes if axis < len(shape)} - {1}
+        if len(sizes) > 1:
+            raise ValueError(f"{sizes} do not fit")
+        result.append(sizes.pop() if sizes else 1)
+    return result
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["notebook", "grade"])
+@pytest.mark.parametrize(
+    ("exercise", "answer", "said"),
+    [
+        (filter_logits, filters, "The token that *reaches* p stays"),
+        (best_text, greedy, "You took the likeliest first token"),
+        (shares_storage, same_pointer, "You compare where the tensors start."),
+        (next_token_loss, not_shifted, "You compare the logits at a token with that same token."),
+        (descent_certificate, no_mean, "Your loss is ½‖Xw − y‖²."),
+        (broadcast_shape, from_the_left, "You align the shapes at the left."),
+    ],
+)
+def test_a_likely_mistake_is_named(exercise: Exercise, answer: Callable[..., Any], said: str, hidden: bool) -> None:
+    assert said in check_exercise(exercise, answer, hidden=hidden).mistake
