@@ -59,7 +59,7 @@ def no_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[float, Tenso
 
 def from_the_left(*shapes: list[int]) -> list[int]:
     result = []
-    for axis in range(max(map(len, shapes))):
+    for axis in range(max(map(len, shapes), default=0)):
         sizes = {shape[axis] for shape in shapes if axis < len(shape)} - {1}
         if len(sizes) > 1:
             raise ValueError(f"{sizes} do not fit")
