@@ -211,6 +211,18 @@ def test_a_wrong_answer_is_explained(notebook: Notebook) -> None:
     assert "all passed" not in shown.inner_text()
 
 
+def test_hints_open_by_click_and_by_keyboard(notebook: Notebook) -> None:
+    shown = notebook.select("check_tensor_bytes").locator("section[role=status]")
+    first, second, *_ = shown.locator("details").all()
+    assert "Two factors" not in shown.inner_text()
+    first.locator("summary").first.click()
+    assert "Two factors" in shown.inner_text()
+    notebook.page.keyboard.press("Tab")
+    notebook.page.keyboard.press("Enter")
+    assert second.evaluate("element => element.open")
+    assert notebook.cell("check_tensor_bytes")["outputs"], "the notebook took the key for itself"
+
+
 def test_the_right_answer_turns_the_report_green(notebook: Notebook) -> None:
     shown = notebook.select("check_tensor_bytes").locator("section[role=status]")
     before = border(shown)
