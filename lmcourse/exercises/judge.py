@@ -63,7 +63,8 @@ def _result(exercise: Exercise, trial: Trial) -> CaseResult:
     """One case of the report."""
     wrong = trial.wrong
     call = "" if wrong is None or exercise.value else trial.case.call(exercise.name)
-    return CaseResult(trial.case.name, wrong is None, wrong or "", call, trial.hidden)
+    message = (wrong or "").removeprefix(f"`{call}`: ")  # the only line of a script is the call
+    return CaseResult(trial.case.name, wrong is None, message, call, trial.hidden)
 
 
 def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.errors import CourseError
-from lmcourse.exercises import Report, case, check, check_exercise, hint
+from lmcourse.exercises import Report, case, check, check_exercise, hint, script
 from lmcourse.report import REPORT_MIME, CaseResult
 from tests.exercises.toy import answering, doubling
 
@@ -174,6 +174,14 @@ def test_a_message_is_shown_once() -> None:
         "    a()",
         "    IndexError: out of range",
         "✗ and 2 more fail: b, c",
+    ]
+
+
+def test_script_of_one_line_is_not_repeated_in_its_message() -> None:
+    exercise = doubling(cases=[script("one", "double(2)"), script("two", "double(1)\ndouble(3)")])
+    assert [(case.call, case.message) for case in check_exercise(exercise, lambda x: 5).cases] == [
+        ("double(2)", "expected 4, yours 5"),
+        ("double(1); double(3)", "`double(1)`: expected 2, yours 5"),
     ]
 
 
