@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil
 
-from lmcourse.accounting.activations import ActivationCheckpointing, Form, predict_block_bytes, predict_saved_bytes
+from lmcourse.accounting.activations import ActivationCheckpointing, Form
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
 from lmcourse.accounting.kv_cache import cache_bytes
+from lmcourse.accounting.moments import step_moments
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory
 from lmcourse.accounting.parameters import block_weights, count_parameters
 from lmcourse.accounting.recipes import PrecisionRecipe
@@ -29,12 +30,14 @@ def training_memory(
     activation_checkpointing: ActivationCheckpointing = "nothing",
     attention: Form = "fused",
     layout: Layout = ONE_DEVICE,
+    z_loss: bool = False,
 ) -> Breakdown[int]:
     """Bytes that a training step needs on each device at its worst moment.
 
-    Gradients of all parameters are counted, as they are there from the second micro-batch on. "logits" is what the head
-    and the loss keep. They are gone when blocks are recomputed, so with checkpoints the larger of "logits" and
-    "recomputed block" counts. Step counters of the optimiser, a few hundred bytes, are left out.
+    That moment is most often the backward pass of the loss, when the logits are there up to three times: "logits" is
+    what head and loss keep, "loss backward" what comes on top. See `step_moments` for the others. Gradients of all
+    parameters are counted, as they are there from the second micro-batch on. Step counters of the optimiser, a few
+    hundred bytes, are left out.
 
     Args:
         config, batch, seq_len, activation_checkpointing, attention: as in `predict_saved_bytes`.
@@ -42,29 +45,25 @@ def training_memory(
         layout: tensor parallelism divides activations too, as it does with sequence parallelism. A pipeline does not:
             its first stage has fewer layers and as many more micro-batches under way (Narayanan et al., 2021, §2.2).
             `batch` is what each replica of the model reads at once.
+        z_loss: as in `step_moments`.
 
     Raises:
         ValueError: as in `predict_saved_bytes`, or the recipe is none to train with.
     """
     if not recipe.trains:
         raise ValueError(f"recipe {recipe.name!r} has no gradients: choose one to train with")
-    saved = predict_saved_bytes(
+    moments = step_moments(
         config,
         batch,
         seq_len,
-        dtype=recipe.dtype,
-        attention=attention,
+        recipe,
         activation_checkpointing=activation_checkpointing,
-        autocast=recipe.autocast,
+        attention=attention,
+        z_loss=z_loss,
     )
-    logits = saved["head and loss"]
-    peak = {"logits": logits}
-    if activation_checkpointing == "blocks":
-        block = _largest_block(config, batch, seq_len, recipe, attention)
-        peak = {"recomputed block": block} if block > logits else peak
+    worst = max(moments, key=lambda moment: moment.total)
     states = state_memory(count_parameters(config).total, recipe, layout, matrices=block_weights(config))
-    batch_parts = {"activations": saved.total - logits, **peak}
-    return states + Breakdown({part: ceil(size / layout.tensor) for part, size in batch_parts.items()})
+    return states + Breakdown({part: ceil(size / layout.tensor) for part, size in worst})
 
 
 def inference_memory(
@@ -118,25 +117,6 @@ def largest_inference_batch(
     """The largest batch that can be written with so many bytes per device; 0 if none fits."""
     return _largest(
         lambda batch: inference_memory(config, batch, seq_len, precision=precision, layout=layout).total, memory
-    )
-
-
-def _largest_block(
-    config: TransformerConfig, batch: int, seq_len: int, recipe: PrecisionRecipe, attention: Form
-) -> int:
-    """Return the bytes that the backward pass of the largest block holds."""
-    kinds = {layer: index for index, layer in enumerate(config.layers)}
-    return max(
-        predict_block_bytes(
-            config,
-            batch,
-            seq_len,
-            layer=index,
-            dtype=recipe.dtype,
-            attention=attention,
-            autocast=recipe.autocast,
-        ).total
-        for index in kinds.values()
     )
 
 

@@ -747,7 +747,8 @@ for recompute in ("nothing", "blocks"):
         print(f"recompute {recompute:<8} attention {attention:<9} {told}")
 
 # %% [markdown]
-# While blocks are computed anew, the logits are gone already, so the larger of the two counts.
+# The backward pass of the loss needs two more such tensors for a moment: the gradient of the log-probabilities, and that
+# of the logits. While blocks are computed anew, all three are gone already, so the larger of the two moments counts.
 #
 # When in a step is the memory fullest? Follow it: forward, backward, optimiser.
 
@@ -762,9 +763,9 @@ explore(
 )
 
 # %% [markdown]
-# At the loss, when all layers have left their activations and the logits come on top. Gradients come while activations go, so
-# their tops do not meet, unless gradients are there already, from an earlier batch of the same step: tick *accumulated*. And
-# once blocks are recomputed, hardly anything is left to go: then the top may move to the end, where the gradients are complete.
+# In the backward pass of the loss, when all layers have left their activations and the logits are there three times.
+# Gradients come while activations go, so their tops do not meet, unless gradients are there already, from an earlier batch
+# of the same step: tick *accumulated*.
 #
 # Two last ways need more cards or more time. **Copies** of a model (data parallelism) read different texts, and they need
 # not all keep the same states: **ZeRO** divides the optimiser among them (stage 1), gradients too (2), weights too (3;
@@ -797,9 +798,9 @@ explore(
 # %% [markdown]
 # <details><summary>Some answers</summary>
 #
-# Recomputing blocks fits (70 GiB a card), and so do four cards (48), H200s (96 of 141), texts of 2048 tokens (74), and
-# SGD in fp32 (77). Half the length does not: 4096 tokens still need 82. Nor does a precision with 16 bytes per parameter
-# (88). Llama 3.1 405B takes 64 B200s, with 119 of 180 GiB on each: 48 would have enough memory, but 48 does not divide its
+# Recomputing blocks fits (74 GiB a card), and so do four cards (50), H200s (100 of 141), texts of 2048 tokens (75), and
+# all in bf16 (62). Half the length does not: 4096 tokens still need 84. Nor does SGD in fp32 (81), nor a precision with
+# 16 bytes per parameter (92). Llama 3.1 405B takes 64 B200s, with 119 of 180 GiB on each: 48 would have enough memory, but 48 does not divide its
 # 128 heads.
 #
 # </details>
@@ -906,7 +907,7 @@ def on_each(model: str, devices: int, length: int = 8192, precision: str = "mixe
     return round(training_memory(config, 1, length, find_recipe(precision), layout=layout, **rest).total / GIB)
 
 
-assert on_each("llama-3-8b", 2) == 96 and on_each("llama-3-8b", 2, activation_checkpointing="blocks") == 70
-assert on_each("llama-3-8b", 4) == 48 and [on_each("llama-3-8b", 2, S) for S in (4096, 2048)] == [82, 74]
-assert [on_each("llama-3-8b", 2, precision=name) for name in ("sgd", "mixed")] == [77, 88]
+assert on_each("llama-3-8b", 2) == 100 and on_each("llama-3-8b", 2, activation_checkpointing="blocks") == 74
+assert on_each("llama-3-8b", 4) == 50 and [on_each("llama-3-8b", 2, S) for S in (4096, 2048)] == [84, 75]
+assert [on_each("llama-3-8b", 2, precision=name) for name in ("sgd", "mixed", "bf16")] == [81, 92, 62]
 assert on_each("llama-3.1-405b", 64) == 119 and on_each("llama-3.1-405b", 48) < 180 and 128 % 48

@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.flops import training_flops
-from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.data.grammar import story_grammar
@@ -77,8 +77,9 @@ class Design:
 
     @property
     def memory(self) -> int:
-        """Bytes of a training step in fp32 at its worst moment."""
-        return training_memory(self.config, BATCH, LENGTH, find_recipe("fp32")).total
+        """Bytes of weights, gradients, moments and all that autograd keeps of a batch, in fp32."""
+        kept = predict_saved_bytes(self.config, BATCH, LENGTH).total
+        return find_recipe("fp32").memory(self.parameters).total + kept
 
     def steps(self, flops: float) -> int:
         """How many steps such a budget pays for."""

@@ -150,6 +150,7 @@ def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[in
         find_recipe(RECIPES[training.optimizer, training.precision]),
         activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
         layout=_layout(training.parallel),
+        z_loss=training.z_loss > 0,
     )
 
 

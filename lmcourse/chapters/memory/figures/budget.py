@@ -19,6 +19,11 @@ COLOURS = STATE_COLOURS | {
     "activations": PALETTE["vermilion"],
     "logits": PALETTE["purple"],
     "recomputed block": PALETTE["purple"],
+    "loss backward": PALETTE["yellow"],
+    "block backward": PALETTE["yellow"],
+    "head backward": GREY,
+    "embedding backward": PALETTE["vermilion"],
+    "optimiser step": PALETTE["vermilion"],
 }
 
 PRECISIONS = {"mixed": "mixed-fp32-gradients", "mixed, 16-bit gradients": "mixed"}

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.activations import predict_block_bytes
-from lmcourse.accounting.memory import training_memory
+from lmcourse.accounting.moments import step_moments
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.chapters.memory.figures.budget import COLOURS as COLOURS_OF_THE_BUDGET
 from lmcourse.models.zoo import find_model
@@ -21,7 +22,7 @@ COLOURS = COLOURS_OF_THE_BUDGET | {"recomputed block": PALETTE["black"]}
 CONSTANT = ("weights", "master weights", "optimiser moments")
 """What is there at every moment."""
 
-CHANGING = ("gradients", "activations", "logits", "recomputed block")
+CHANGING = ("gradients", "activations", "logits", "loss backward", "recomputed block")
 """What comes and goes, in the order in which it is drawn."""
 
 PHASES = {"forward": 1.0, "at the loss": 0.35, "backward": 1.5, "optimiser": 0.45}
@@ -48,15 +49,14 @@ def memory_timeline(
 
     Raises:
         CourseError: there is no such model.
-        ValueError: as `training_memory`.
+        ValueError: as `step_moments`.
     """
     config, recipe = find_model(model).decoder, find_recipe("mixed-fp32-gradients")
-    kept = training_memory(
+    at_the_loss = step_moments(
         config, batch, length, recipe, activation_checkpointing="blocks" if recompute_blocks else "nothing"
-    )
-    whole = training_memory(config, batch, length, recipe)
-    sizes = {part: whole[part] / GIB for part in (*CONSTANT, "gradients", "logits")}
-    sizes["activations"] = kept["activations"] / GIB
+    )[0]
+    states = recipe.memory(count_parameters(config).total)
+    sizes = {part: size / GIB for part, size in (*states, *at_the_loss)}
     sizes["recomputed block"] = predict_block_bytes(config, batch, length, layer=0, dtype=recipe.dtype).total / GIB
     moments = [*_moments(len(config.layers), recompute_blocks, accumulated)]
     bands = {part: [sizes[part]] * len(moments) for part in CONSTANT}
@@ -102,14 +102,14 @@ def _mark_phases(axes: Axes) -> None:
 def _moments(layers: int, recompute: bool, accumulated: bool) -> Iterator[Moment]:
     """The moments between two layers, and of the head."""
 
-    def there(activations: float, gradients: float, logits: float = 0.0, block: float = 0.0) -> dict[str, float]:
+    def there(activations: float, gradients: float, loss: float = 0.0, block: float = 0.0) -> dict[str, float]:
         gradients = 1.0 if accumulated else gradients
-        return dict(zip(CHANGING, (gradients, activations, logits, block), strict=True))
+        return dict(zip(CHANGING, (gradients, activations, loss, loss, block), strict=True))
 
     for done in range(layers + 1):
         yield "forward", there(done / layers, 0.0)
     for _ in range(2):
-        yield "at the loss", there(1.0, 0.0, logits=1.0)
+        yield "at the loss", there(1.0, 0.0, loss=1.0)
     for left in range(layers, 0, -1):
         yield "backward", there(left / layers, 1 - left / layers, block=float(recompute))
         yield "backward", there((left - 1) / layers, 1 - (left - 1) / layers)

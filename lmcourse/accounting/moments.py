@@ -1,0 +1,139 @@
+"""Bytes that a training step needs on top of its states, at each moment that can be its worst.
+
+Autograd *keeps* tensors until a backward pass has used them; the backward pass makes gradients beside them. So the most
+that is alive at once is more than what is kept: with a large vocabulary, three times as much.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from lmcourse.accounting.activations import ActivationCheckpointing, Form, predict_block_bytes, predict_saved_bytes
+from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.layer_activations import STATISTIC
+from lmcourse.accounting.recipes import PrecisionRecipe
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.matrices import LinearShape
+from lmcourse.nn.norm import NormConfig
+
+NORM_BACKWARD = {"rms": 4, "layer": 2}
+"""Tensors as large as its input that a norm's backward pass holds: RMSNorm is a chain of products on a CPU."""
+
+
+def step_moments(
+    config: TransformerConfig,
+    batch: int,
+    seq_len: int,
+    recipe: PrecisionRecipe,
+    *,
+    activation_checkpointing: ActivationCheckpointing = "nothing",
+    attention: Form = "fused",
+    z_loss: bool = False,
+) -> list[Breakdown[int]]:
+    """Return the bytes at each moment of a step beside weights, gradients and optimiser, part by part.
+
+    The moments are, in this order: the backward pass of the loss and the head; of the last block, which is recomputed
+    first if blocks are checkpointed; of the embedding; and the step of the optimiser.
+
+    The backward pass of the loss holds the log-probabilities that `next_token_loss` kept, their gradient, and the
+    gradient of the logits, all in fp32: 3 · 4 · batch · seq_len · vocabulary bytes.
+
+    Args:
+        config, batch, seq_len, activation_checkpointing, attention: as in `predict_saved_bytes`.
+        recipe: how numbers are stored.
+        z_loss: True if the loss has that term, which needs the logits and a gradient of them once more.
+    """
+    saved = predict_saved_bytes(
+        config,
+        batch,
+        seq_len,
+        dtype=recipe.dtype,
+        attention=attention,
+        activation_checkpointing=activation_checkpointing,
+        autocast=recipe.autocast,
+    )
+    weight, product = recipe.dtype.itemsize, 2 if recipe.autocast else recipe.dtype.itemsize
+    tokens, d = batch * seq_len, config.d_model
+    numbers, stream = tokens * config.vocab_size, tokens * d * weight
+    kept = {"activations": saved.total - saved["head and loss"]}
+    copies = (2 + 2 * z_loss) * numbers * STATISTIC
+    matrix = config.vocab_size * (config.embedding.width or d)
+    head = matrix * weight
+    # The log-probabilities are gone when the head's gradient is made, to be added to the one that is there; autocast
+    # makes it in 16 bits first.
+    after_loss = numbers * (product - STATISTIC) + head + recipe.autocast * matrix * product + tokens * d * product
+    moments = [{**kept, "logits": saved["head and loss"], "loss backward": max(copies, after_loss)}]
+    waiting = head if config.head.tied else 0  # until the embedding's gradient is added to it
+    block = {"block backward": max(_norm_backward(config, tokens, weight), _block_backward(config, tokens, recipe))}
+    if activation_checkpointing == "blocks":
+        block = {
+            "recomputed block": _largest_block(config, batch, seq_len, recipe, attention),
+            "block backward": max(0, _block_backward(config, tokens, recipe) - stream),  # its input is kept already
+        }
+    moments.append({**kept, **block, "head backward": waiting})
+    # The sum of a tied matrix's two gradients is a third tensor, unless autocast has copied one of them before.
+    tables = (3 - recipe.autocast) if config.head.tied else 1
+    moments.append({"embedding backward": tables * head + stream})
+    if recipe.matrix_moments is not None:
+        moments.append({"optimiser step": muon_bytes(config)})
+    return [Breakdown({part: size for part, size in parts.items() if size}) for parts in moments]
+
+
+def muon_bytes(config: TransformerConfig) -> int:
+    """Bytes that a step of Muon allocates: for matrices of one shape together, in fp32.
+
+    For n numbers in a batch of matrices of m rows: the averages of all that are fused alike, three times n (the input
+    of Newton–Schulz, and its x before and after a product), and two Gram matrices of m × m.
+    """
+    groups: dict[tuple[int, ...] | None, Counter[tuple[int, int]]] = {}
+    for group in config.matrices.layers:
+        *qkv, out = group.attention
+        *up, down = group.feed_forward
+        for fused in (qkv, up):
+            rows = tuple(matrix.outputs for matrix in fused) if len(fused) > 1 else None
+            _count(groups.setdefault(rows, Counter()), fused, group.times)
+        _count(groups.setdefault(None, Counter()), [out, down], group.times)
+    most = 0
+    for shapes in groups.values():
+        averages = sum(times * short * long for (short, long), times in shapes.items())
+        done = 0
+        for (short, long), times in shapes.items():
+            batch = times * short * long
+            most = max(most, averages + done + 3 * batch + 2 * times * short**2)
+            done += batch
+    return most * STATISTIC
+
+
+def _count(shapes: Counter[tuple[int, int]], matrices: list[LinearShape], times: int) -> None:
+    for matrix in matrices:
+        shapes[min(matrix.inputs, matrix.outputs), max(matrix.inputs, matrix.outputs)] += times
+
+
+def _largest_block(
+    config: TransformerConfig, batch: int, seq_len: int, recipe: PrecisionRecipe, attention: Form
+) -> int:
+    """Return the bytes that autograd keeps of the largest block."""
+    kinds = {layer: index for index, layer in enumerate(config.layers)}
+    return max(
+        predict_block_bytes(
+            config, batch, seq_len, layer=index, dtype=recipe.dtype, attention=attention, autocast=recipe.autocast
+        ).total
+        for index in kinds.values()
+    )
+
+
+def _norm_backward(config: TransformerConfig, tokens: int, weight: int) -> int:
+    """Return the bytes that the backward pass of a norm allocates."""
+    norm = config.final_norm or config.block.norm
+    copies = NORM_BACKWARD[norm.kind] if isinstance(norm, NormConfig) else 1
+    return copies * tokens * config.d_model * max(weight, STATISTIC)
+
+
+def _block_backward(config: TransformerConfig, tokens: int, recipe: PrecisionRecipe) -> int:
+    """Return the bytes that the backward pass of a feed-forward layer adds to what is kept: the gradient of the
+    residual stream, and of each hidden vector that is kept, less the last norm's input, which is gone by then."""
+    product = 2 if recipe.autocast else recipe.dtype.itemsize
+    weight, d = recipe.dtype.itemsize, config.d_model
+    hidden = max((1 + layer.feed_forward.gated) * layer.feed_forward.width for layer in config.layers)
+    last = 0 if config.final_norm is None else (2 if config.final_norm.kind == "rms" else 1) * max(weight, STATISTIC)
+    return tokens * max(0, d * weight + hidden * product - last * d)

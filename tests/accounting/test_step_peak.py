@@ -1,0 +1,102 @@
+"""The peak of a training step, held to what torch's profiler sees a real step of the trainer allocate on a CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from lmcourse.accounting.memory import training_memory
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.data.batch import Batch
+from lmcourse.models.config import TransformerConfig
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.styles import gpt_like, llama_like
+from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
+from lmcourse.training.command.cost_estimate import RECIPES
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.optimizers.muon import MuonAdamW
+from lmcourse.training.parallelism import SINGLE_PROCESS
+from lmcourse.training.param_groups import make_optimizer
+from lmcourse.training.precision import MixedPrecision
+from lmcourse.training.step import training_step
+
+pytestmark = pytest.mark.prove
+
+WIDE, TINY = 8192, 256
+
+
+def llama(
+    vocabulary: int, *, tied: bool = False, layers: int = 2, d: int = 64, context: int = 256
+) -> TransformerConfig:
+    return llama_like(layers, d, 4, 2 * d, vocab_size=vocabulary, context=context, tied=tied)
+
+
+def gpt(vocabulary: int) -> TransformerConfig:
+    return gpt_like(2, 64, 4, vocab_size=vocabulary, context=256)
+
+
+def measure(config: TransformerConfig, training: TrainingConfig, micro_batches: int = 2) -> int:
+    """Bytes of weights and optimiser, and the most that the second step has allocated at once on top of them."""
+    model = Transformer(config)
+    if training.activation_checkpointing:
+        apply_activation_checkpointing(model)
+    optimizer = make_optimizer(model, training, SINGLE_PROCESS)
+    precision = MixedPrecision(training.precision, torch.device("cpu"))
+    tokens = torch.randint(config.vocab_size, (micro_batches, training.batch, training.seq_len + 1))
+    batches = [Batch(texts[:, :-1].contiguous(), texts[:, 1:].contiguous()) for texts in tokens]
+
+    def step() -> None:
+        training_step(model, batches, optimizer, precision, z_loss=training.z_loss)
+        optimizer.zero_grad(set_to_none=True)
+
+    step()
+    moments = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
+    assert isinstance(optimizer, MuonAdamW) == (training.optimizer == "muon")
+    # The profiler may lose events of a long step, which only makes the sum smaller: the larger of two runs.
+    return sum(tensor.nbytes for tensor in (*model.parameters(), *moments)) + max(most_alive(step), most_alive(step))
+
+
+def most_alive(step: object) -> int:
+    """The largest sum of all allocations and releases so far."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+        step()  # type: ignore[operator]
+    assert found.profiler is not None
+    events = [event for event in found.profiler.kineto_results.events() if event.name() == "[memory]"]
+    alive = peak = 0
+    for event in sorted(events, key=lambda event: int(event.start_ns())):
+        alive += event.nbytes()
+        peak = max(peak, alive)
+    return peak
+
+
+@pytest.mark.parametrize(
+    ("config", "changes", "worst"),
+    [
+        (llama(WIDE), {}, "loss backward"),
+        (llama(WIDE, tied=True), {"precision": "bf16", "optimizer": "muon"}, "loss backward"),
+        (llama(WIDE), {"activation_checkpointing": True}, "loss backward"),
+        (llama(WIDE), {"z_loss": 1e-4}, "loss backward"),
+        (gpt(WIDE), {"precision": "bf16", "activation_checkpointing": True}, "loss backward"),
+        (llama(TINY), {"precision": "bf16"}, "loss backward"),
+        (llama(16), {}, "block backward"),
+        (llama(TINY, tied=True), {"activation_checkpointing": True}, "recomputed block"),
+        (gpt(TINY), {"activation_checkpointing": True}, "recomputed block"),
+        (llama(1024, d=128, context=8), {"batch": 1}, "loss backward"),  # the head's gradient
+        (llama(WIDE, tied=True, context=8), {"batch": 1}, "embedding backward"),
+        (llama(TINY, layers=4, d=128, context=16), {"optimizer": "muon"}, "optimiser step"),
+    ],
+)
+def test_predicted_peak_is_the_profilers(config: TransformerConfig, changes: dict[str, object], worst: str) -> None:
+    assert config.context is not None
+    training = TrainingConfig(**{"steps": 1, "batch": 2, "seq_len": config.context, "precision": "fp32", **changes})  # type: ignore[arg-type]
+    predicted = training_memory(
+        config,
+        training.batch,
+        training.seq_len,
+        find_recipe(RECIPES[training.optimizer, training.precision]),
+        activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
+        z_loss=training.z_loss > 0,
+    )
+    assert worst in predicted.parts
+    assert predicted.total == pytest.approx(measure(config, training), rel=0.05)
