@@ -10,7 +10,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.values import Plain, distinct_digits, format_number, format_value, type_phrase
+from lmcourse.exercises.values import Plain, Special, distinct_digits, format_number, format_value, type_phrase
 
 DTYPE_TOLERANCE = {
     torch.float64: (1e-9, 1e-12),
@@ -31,8 +31,13 @@ class Tolerance:
 
 EXACT = Tolerance(0.0, 0.0)
 PYTHON_FLOAT = Tolerance(1e-9, 1e-12)
-WHOLE_NUMBER = Tolerance(1e-12)
-"""For a float where an int is expected: 3.0 counts as 3, and so does what is left of it after a division."""
+
+CONVERSIONS = {
+    (Tensor, "a NumPy array"): ": `torch.from_numpy` converts it",
+    (list, "a NumPy array"): ": `.tolist()` converts it",
+    (list, "a tensor"): ": `.tolist()` converts it",
+}
+"""What is said of a result that one call makes right, by what is asked for and what came."""
 
 
 def difference(
@@ -45,6 +50,9 @@ def difference(
 ) -> str | None:
     """Describe the first difference in one line; None if there is none.
 
+    A number may be Python's, NumPy's or a tensor of one number without axes; a whole number must be exact; a list may
+    be a tuple; where a tensor is asked for, an array must be converted.
+
     Args:
         expected: the reference's value.
         received: the learner's value.
@@ -53,9 +61,17 @@ def difference(
         labels: for lists, what to call their items.
     """
     if isinstance(expected, Tensor):
+        if expected.ndim == 0 and _is_number(received) and not expected.is_complex():
+            if isinstance(received, Tensor) and _same_kind(expected, received):
+                return _tensor_difference(expected, received, tolerance, reveal)
+            return difference(expected.item(), received, tolerance or _of_dtype(expected.dtype), reveal=reveal)
         if not isinstance(received, Tensor):
-            return f"expected {type_phrase(expected)}, yours is {type_phrase(received)}"
+            return _kinds_line(expected, received)
         return _tensor_difference(expected, received, tolerance, reveal)
+    if isinstance(expected, Special) and isinstance(received, Special) and expected.kind == received.kind:
+        return difference(expected.value, received.value, tolerance, reveal=reveal)
+    if isinstance(expected, Special) or isinstance(received, Special):
+        return _kinds_line(expected, received)
     if isinstance(expected, list):
         return _list_difference(expected, received, tolerance, reveal, labels)
     if isinstance(expected, dict):
@@ -81,10 +97,25 @@ def equal(expected: Plain, received: Plain, tolerance: Tolerance | None = None) 
         )
     if type(expected) in (int, float) and type(received) in (int, float):
         return _close(expected, received, tolerance)
-    if isinstance(expected, Tensor) and isinstance(received, Tensor):
+    if isinstance(expected, Tensor) and isinstance(received, Tensor) and expected.ndim:
         comparable = expected.shape == received.shape and expected.device == received.device
         return comparable and _same_kind(expected, received) and not wrong_entries(expected, received, tolerance).any()
     return difference(expected, received, tolerance) is None
+
+
+def _is_number(value: Plain) -> bool:
+    if isinstance(value, Tensor):
+        return value.ndim == 0 and not value.is_complex()
+    return type(value) in (bool, int, float)
+
+
+def _kinds_line(expected: Plain, received: Plain) -> str:
+    """Two values of different kinds, and the call that converts one, if there is one."""
+    wanted = f"a list of {len(expected)}" if isinstance(expected, list) else type_phrase(expected)
+    if type(expected) in (int, float):
+        wanted = "a number"
+    came = "a tensor" if isinstance(received, Tensor) and received.ndim else type_phrase(received)
+    return f"expected {wanted}, yours is {type_phrase(received)}{CONVERSIONS.get((type(expected), came), '')}"
 
 
 def _mismatch_line(expected: Plain, received: Plain, reveal: bool) -> str:
@@ -94,12 +125,12 @@ def _mismatch_line(expected: Plain, received: Plain, reveal: bool) -> str:
 
 def _number_difference(expected: float, received: Plain, tolerance: Tolerance | None, reveal: bool) -> str | None:
     if isinstance(received, Tensor) and received.ndim == 0:
-        received, tolerance = received.item(), tolerance or _of_dtype(received.dtype)
-    if isinstance(received, Tensor):
-        advice = ": `.item()` takes the number out" if received.numel() == 1 else ""
-        return f"expected a Python number, yours is {type_phrase(received)}{advice}"
-    if isinstance(received, bool) or not isinstance(received, int | float):
-        return f"expected a number, yours is {type_phrase(received)}"
+        tolerance = tolerance or (_of_dtype(received.dtype) if isinstance(expected, float) else None)
+        received = received.item()
+    if isinstance(received, Tensor) and received.numel() == 1:
+        return f"expected a number, yours is {type_phrase(received)}: `.item()` takes the number out"
+    if type(received) not in (int, float):
+        return _kinds_line(expected, received)
     return None if _close(expected, received, tolerance) else _mismatch_line(expected, received, reveal)
 
 
@@ -107,9 +138,7 @@ def _close(a: float, b: float, tolerance: Tolerance | None) -> bool:
     if a == b or (a != a and b != b):
         return tolerance != EXACT or a != 0 or math.copysign(1, a) == math.copysign(1, b)
     if isinstance(a, int) and tolerance is None:
-        if isinstance(b, int):
-            return False
-        tolerance = WHOLE_NUMBER
+        return False
     limit = tolerance or PYTHON_FLOAT
     try:
         return math.isfinite(a) and abs(a - b) <= limit.absolute + limit.relative * abs(a)
@@ -121,7 +150,7 @@ def _list_difference(
     expected: list[Plain], received: Plain, tolerance: Tolerance | None, reveal: bool, labels: Sequence[str]
 ) -> str | None:
     if not isinstance(received, list):
-        return f"expected a list of {len(expected)}, yours is {type_phrase(received)}"
+        return _kinds_line(expected, received)
     if len(expected) != len(received):
         return f"expected {len(expected)} items, yours has {len(received)}"
     for index, (a, b) in enumerate(zip(expected, received, strict=True)):
@@ -153,6 +182,8 @@ def _dict_difference(
 
 
 def _tensor_difference(expected: Tensor, received: Tensor, tolerance: Tolerance | None, reveal: bool) -> str | None:
+    if expected.ndim == 0 and received.numel() == 1 and received.ndim:
+        return f"expected {type_phrase(expected)}, yours is {type_phrase(received)}: `.squeeze()` takes the axes away"
     if expected.shape != received.shape:
         swapped = _swapped(tuple(expected.shape), tuple(received.shape))
         return f"expected shape {tuple(expected.shape)}, yours is {tuple(received.shape)}{swapped}"

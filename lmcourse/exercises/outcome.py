@@ -20,7 +20,8 @@ from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.isolated_state import isolated_state
 from lmcourse.exercises.limits import SCRIPT, TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.rules import modes_end, watched
-from lmcourse.exercises.values import NotPlainError, Plain, copy_input, same, to_plain
+from lmcourse.exercises.values import MAX_VALUE_CHARS, NotPlainError, Plain, Special, copy_input, same, to_plain
+from lmcourse.text import one_line
 
 REFERENCE_SECONDS = 60.0
 """The time limit of a reference on one case: it is ours, so only a slow machine could reach it."""
@@ -116,9 +117,8 @@ def _run_script(lines: str, answer: Callable[..., Any], name: str, inputs: dict[
         value = eval(code, names)
         if is_expression:
             # An object cannot leave this process: one of the answer's class is told by what the exercise calls it.
-            results.append(
-                f"a {name}" if isinstance(answer, type) and isinstance(value, answer) else _plain_or_type(value)
-            )
+            is_own = isinstance(answer, type) and isinstance(value, answer)
+            results.append(Special(f"a {name}") if is_own else _plain_or_type(value))
     return results
 
 
@@ -142,7 +142,7 @@ def _plain_or_type(value: object) -> Plain:
     try:
         return to_plain(value)
     except NotPlainError as error:
-        return str(error)
+        return Special(one_line(str(error), MAX_VALUE_CHARS))
 
 
 def _changed(case: Case, answer: object, args: list[Plain], kwargs: dict[str, Plain]) -> tuple[str, ...]:

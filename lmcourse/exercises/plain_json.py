@@ -8,6 +8,7 @@
 | a dict | `{"dict": [[key, value], ...]}` |
 | a tuple, which only a key of a dict can be | `{"tuple": [...]}` |
 | a tensor | `{"tensor": "t0", "order": [1, 0], "grad": false}` |
+| a `Special` | `{"special": ["a set", value]}` |
 
 `order` lists the axes of a tensor as they lie in memory, the slowest first; the tensor called "t0" is stored with its
 axes in this order, contiguous. So a transposed input arrives transposed. `grad` is whether it requires a gradient.
@@ -25,7 +26,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.values import Plain, type_phrase
+from lmcourse.exercises.values import MAX_VALUE_CHARS, Plain, Special, type_phrase
+from lmcourse.text import one_line
 
 MAX_DEPTH = 32
 """How deep lists and dicts may be nested."""
@@ -54,6 +56,8 @@ def to_json_tree(value: Plain, tensors: dict[str, Tensor], *, depth: int = 0) ->
         return {"tuple": [to_json_tree(item, tensors, depth=depth + 1) for item in value]}
     if type(value) is dict:
         return {"dict": [[to_json_tree(part, tensors, depth=depth + 1) for part in pair] for pair in value.items()]}
+    if type(value) is Special:
+        return {"special": [value.kind, to_json_tree(value.value, tensors, depth=depth + 1)]}
     raise ValueError(f"{type_phrase(value)} is not plain data")
 
 
@@ -79,6 +83,8 @@ def _from_json(tree: Any, tensors: dict[str, Tensor], depth: int) -> Plain:
         return complex(*inside)
     if kind == "tuple" and type(inside) is list:
         return tuple(_from_json(item, tensors, depth + 1) for item in inside)
+    if kind == "special" and type(inside) is list and len(inside) == 2 and _is_phrase(inside[0]):
+        return Special(inside[0], _from_json(inside[1], tensors, depth + 1))
     if kind == "dict" and type(inside) is list and all(type(pair) is list and len(pair) == 2 for pair in inside):
         pairs = [(_from_json(key, {}, depth + 1), _from_json(item, tensors, depth + 1)) for key, item in inside]
         if all(_is_key(key) for key, _ in pairs) and len(found := dict(pairs)) == len(pairs):
@@ -89,6 +95,10 @@ def _from_json(tree: Any, tensors: dict[str, Tensor], depth: int) -> Plain:
 def _check_depth(depth: int) -> None:
     if depth > MAX_DEPTH:
         raise ValueError(f"nested more than {MAX_DEPTH} deep")
+
+
+def _is_phrase(kind: object) -> bool:
+    return type(kind) is str and kind == one_line(kind, MAX_VALUE_CHARS)
 
 
 def _is_key(key: Plain) -> bool:

@@ -1,12 +1,14 @@
 """Plain values (numbers, strings, tensors, lists, dicts): copy, compare, format.
 
 Inputs and results are tensors, numbers, strings, and lists of them, never objects with code of their own. So a result
-can be copied, compared, printed and sent to another process without trusting whoever made it.
+can be copied, compared, printed and sent to another process without trusting whoever made it. A result of another kind
+(a set, a NumPy array) is a `Special`, which keeps the name of its kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -28,13 +30,27 @@ class NotPlainError(TypeError):
     """The value is an object of some class, not plain data."""
 
 
+@dataclass(frozen=True, eq=False)
+class Special:
+    """A result that is no plain data.
+
+    Attributes:
+        kind: what it is: "a set", "a NumPy array", "bytes", "a torch.dtype", "a Value".
+        value: plain data that it holds; None for an object.
+    """
+
+    kind: str
+    value: Plain = None
+
+
 def to_plain(value: object) -> Plain:
     """A copy of `value` that shares no memory with it, detached from any autograd graph.
 
-    NumPy arrays become tensors, tuples become lists, sets become sorted lists, fractions and decimals numbers.
+    Tuples become lists, numbers of NumPy become Python's or tensors of one number, fractions and decimals numbers.
+    Sets, NumPy arrays, bytes and dtypes become `Special`.
 
     Raises:
-        NotPlainError: the value holds something that is not plain data.
+        NotPlainError: the value holds an object.
     """
     return _copy(value, _detached)
 
@@ -64,19 +80,39 @@ def _copy(value: object, tensor: Callable[[Tensor], Tensor]) -> Plain:
         return int(value) if value.denominator == 1 else float(value)
     if isinstance(value, Decimal):
         return float(value)
-    if isinstance(value, np.longdouble | np.clongdouble):  # the only numbers whose item() is no Python number
-        return complex(value) if isinstance(value, np.clongdouble) else float(value)
-    if isinstance(value, np.generic):
-        return _copy(value.item(), tensor)
-    if isinstance(value, np.ndarray):
-        return _from_numpy(value)
-    if isinstance(value, torch.dtype):
-        return str(value)
-    if isinstance(value, set | frozenset):
-        return sorted((_copy(item, tensor) for item in value), key=format_value)
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        return _copy(_number(value), tensor)
+    special = _special(value, tensor)
+    if special is None and isinstance(value, Sequence) and not isinstance(value, memoryview):
         return [_copy(item, tensor) for item in value]
-    raise NotPlainError(type_phrase(value))
+    if special is None:
+        raise NotPlainError(type_phrase(value))
+    return special
+
+
+def _number(value: np.generic | np.ndarray[Any, Any]) -> object:
+    """A number of NumPy as Python's, or as a tensor where its dtype is narrower than Python's."""
+    if value.dtype in (np.float32, np.float16):
+        return torch.tensor(np.asarray(value))
+    found = value.item()
+    if isinstance(found, np.longdouble | np.clongdouble):  # the only numbers whose item() is no Python number
+        return complex(found) if isinstance(found, np.clongdouble) else float(found)
+    return found
+
+
+def _special(value: object, tensor: Callable[[Tensor], Tensor]) -> Special | None:
+    """A value that is no plain data but holds some."""
+    if isinstance(value, Special):
+        return Special(value.kind, _copy(value.value, tensor))
+    if isinstance(value, torch.dtype):
+        return Special("a torch.dtype", str(value))
+    if isinstance(value, bytes | bytearray):
+        return Special("bytes", value.decode("latin-1"))
+    if isinstance(value, set | frozenset):
+        return Special("a set", sorted((_copy(item, tensor) for item in value), key=format_value))
+    if isinstance(value, np.ndarray):
+        return Special("a NumPy array", _from_numpy(value))
+    return None
 
 
 def _from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
@@ -105,6 +141,8 @@ def same(a: Plain, b: Plain) -> bool:
         return len(a) == len(b) and all(map(same, a, b))
     if type(a) is dict:
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if type(a) is Special:
+        return a.kind == b.kind and same(a.value, b.value)
     return a is None or (type(a) in (bool, int, float, complex, str) and repr(a) == repr(b))
 
 
@@ -118,8 +156,10 @@ def type_phrase(value: object) -> str:
     """The type of a value in words: "a float", "None", "a tensor of shape (2, 3)"."""
     if value is None:
         return "None"
+    if isinstance(value, Special):
+        return value.kind
     if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
+        return f"a tensor of shape {tuple(value.shape)}" if value.ndim else "a tensor of one number"
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in set('aeiou') else 'a'} {name}"
 
@@ -128,6 +168,8 @@ def format_value(value: object) -> str:
     """A value as a reader would write it, shortened to a description where it is long."""
     if isinstance(value, Tensor):
         return _describe_tensor(value)
+    if isinstance(value, Special):
+        return value.value if value.kind == "a torch.dtype" else value.kind
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, list | tuple | dict):

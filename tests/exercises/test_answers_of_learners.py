@@ -56,7 +56,7 @@ def test_a_forgotten_return_is_named() -> None:
         (lambda x: x / 0, "expected 2, yours inf"),
         (lambda x: x * float("nan"), "expected 2, yours nan"),
         (lambda x: lambda: x, "returned a function, which is not a number"),
-        (lambda x: (2 * x).numpy(), None),
+        (lambda x: (2 * x).numpy(), "yours is a NumPy array: `torch.from_numpy` converts it"),
         (lambda x: (2 * x).expand(1, -1)[0], None),
         (lambda x: x.requires_grad_() * 2, None),
     ],

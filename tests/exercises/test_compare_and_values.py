@@ -20,6 +20,11 @@ ONE = torch.tensor([1.0])
     [
         (3.0, 3),
         (3, 3.0),
+        (3, torch.tensor(3.0)),
+        (torch.tensor(3), 3.0),
+        (torch.tensor(0.1), 0.1),
+        (torch.tensor(0.1), torch.tensor(0.1, dtype=torch.float64)),
+        (torch.tensor(True), True),
         (math.nan, math.nan),
         (math.inf, math.inf),
         ("yes", "yes"),
@@ -50,6 +55,11 @@ def test_equal_enough(expected: Any, received: Any) -> None:
         (True, 1, "expected True, yours 1"),
         (True, torch.tensor(False), "expected True, yours False"),
         (True, torch.tensor([True]), "expected True, yours tensor([True])"),
+        (3, 3 + 1e-13, "expected 3, yours 3.0000000000001"),
+        (3, torch.tensor(3.0000005), "expected 3, yours 3.000000"),
+        (torch.tensor(3), 3.5, "expected 3, yours 3.5"),
+        (torch.tensor(1), True, "expected a number, yours is a bool"),
+        (torch.tensor(3.0), ONE, "expected a tensor of one number, yours is a tensor of shape (1,): `.squeeze()`"),
         (3.0, None, "expected a number, yours is None"),
         (3.0, torch.tensor([3.0]), "`.item()` takes the number out"),
         (3.0, torch.tensor(3.1), "expected 3.0, yours 3.0999"),
@@ -58,6 +68,11 @@ def test_equal_enough(expected: Any, received: Any) -> None:
         ([1, 2], [1, 3], "item 1: expected 2, yours 3"),
         ([1, 2], [1], "expected 2 items, yours has 1"),
         ([1, 2], 1, "expected a list of 2, yours is an int"),
+        (
+            [1, 2],
+            torch.tensor([1, 2]),
+            "expected a list of 2, yours is a tensor of shape (2,): `.tolist()` converts it",
+        ),
         ({"a": 1}, {"b": 1}, "expected a dict with keys ['a']: key 'a' is missing"),
         ({"a": 1}, {"a": 2}, "'a': expected 1, yours 2"),
         ({"a": 1}, {"a": 1, "b": 2}, "there should be no key 'b'"),
@@ -102,12 +117,10 @@ def test_the_expected_value_can_be_kept_back() -> None:
 
 def test_plain_values_are_copies_without_history() -> None:
     weight = torch.ones(2, requires_grad=True)
-    copy = to_plain([weight * 2, np.float32(1.5), np.arange(2), (1, "a"), torch.float16, torch.Size([2])])
+    copy = to_plain([weight * 2, np.float64(1.5), (1, "a"), torch.Size([2])])
     assert copy[0].requires_grad is False
-    assert copy[1] == 1.5
     assert type(copy[1]) is float
-    assert copy[2].tolist() == [0, 1]
-    assert copy[3:] == [[1, "a"], "torch.float16", [2]]
+    assert copy[1:] == [1.5, [1, "a"], [2]]
     original = torch.zeros(2)
     view = to_plain(original[:1])
     original[0] = 5
@@ -118,6 +131,46 @@ def test_long_doubles_are_numbers_although_their_item_is_no_python_number() -> N
     plain = to_plain([np.longdouble(1.5), np.clongdouble(1 + 2j)])
     assert plain == [1.5, 1 + 2j]
     assert [type(value) for value in plain] == [float, complex]
+
+
+def test_numbers_of_numpy_are_compared_as_exactly_as_their_dtype_allows() -> None:
+    for near, far in ((np.float32(0.1), np.float32(0.1001)), (np.float64(0.1), np.float64(0.1 + 1e-8))):
+        assert difference(0.1, to_plain(near)) is None
+        assert difference(0.1, to_plain(far)) is not None
+    assert difference(2, to_plain(np.array(2.0))) is None
+    assert difference(2, to_plain(np.float32(2 + 1e-6))) == "expected 2, yours 2.0000009536743164"
+
+
+KINDS = [
+    ({2, 1}, "a set"),
+    (np.array([1.0]), "a NumPy array"),
+    (b"a", "bytes"),
+    (torch.float16, "a torch.dtype"),
+]
+
+
+@pytest.mark.parametrize(("value", "kind"), KINDS, ids=lambda x: str(x))
+def test_a_result_that_is_no_plain_data_keeps_its_kind(value: Any, kind: str) -> None:
+    plain = to_plain([value])[0]
+    assert type_phrase(plain) == kind
+    assert same(plain, to_plain(value))
+    for asked in (ONE, [1, 2], {"a": 1}, 1.0, "a"):
+        told = difference(asked, plain)
+        assert told is not None
+        assert f"yours is {kind}" in told
+        assert not equal([asked], [plain])
+        assert not same(asked, plain)
+    assert difference(plain, to_plain(value)) is None
+    assert difference(plain, [1, 2]) == f"expected {kind}, yours is a list"
+
+
+def test_a_special_result_of_another_value_differs() -> None:
+    assert (
+        difference(to_plain(torch.float16), to_plain(torch.float32))
+        == "expected 'torch.float16', yours 'torch.float32'"
+    )
+    assert difference(to_plain({1}), to_plain({2})) is not None
+    assert difference(to_plain(np.ones(2)), to_plain(np.zeros(2))) is not None
 
 
 def test_what_is_no_plain_value_is_refused() -> None:
@@ -142,4 +195,5 @@ def test_a_single_number_may_have_any_stride() -> None:
 
 
 def test_kinds_read_well() -> None:
-    assert [type_phrase(x) for x in (None, 1, 1.0, ONE)] == ["None", "an int", "a float", "a tensor of shape (1,)"]
+    assert [type_phrase(x) for x in (None, 1, ONE)] == ["None", "an int", "a tensor of shape (1,)"]
+    assert type_phrase(ONE.sum()) == "a tensor of one number"

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load, save
 
 from lmcourse.exercises.plain_json import MAX_DEPTH, from_json_tree, to_json_tree
-from lmcourse.exercises.values import same
+from lmcourse.exercises.values import Special, same
 
 ANY = "."
 """Whatever is said: that it is said with a ValueError counts."""
@@ -55,6 +55,7 @@ def test_tensors_of_every_dtype_and_layout(dtype: torch.dtype) -> None:
         [1, 1.0, True, None, "é\0😀", 2**200, -(10**400), complex(-0.0, math.nan)],
         {1: "a", (1, ("b", None)): {"c": [{}]}, "dict": [], "tensor": 3, 2.5: (), True is None: 0} | {"x": [[], {}]},
         torch.tensor(SPECIAL),
+        [Special("a set", [1, torch.ones(2)]), Special("a Value")],
     ],
 )
 def test_values(value: object) -> None:
@@ -87,6 +88,7 @@ HEAD = {"tensor": "t0", "order": [0, 1], "grad": False}
     "tree",
     [
         *({}, {"a": 1}, {"dict": 1}, {"dict": [[1]]}, {"dict": [[[1], 2]]}, {"dict": [[1, 2], [True, 3]]}, "\udfff"),
+        *({"special": ["a set"]}, {"special": [1, 1]}, {"special": ["two\nlines", 1]}, {"special": ["a" * 999, 1]}),
         *({"complex": [1, 2]}, {"complex": [1.0]}, {"complex": None}, {"tuple": "ab"}, {"dict": [], "tuple": []}),
         *({**HEAD, "tensor": "t9"}, {**HEAD, "tensor": ["t0"]}, {"tensor": "t0"}, {**HEAD, "order": [0]}),
         *({**HEAD, "order": [0, 0]}, {**HEAD, "order": [True, False]}, {**HEAD, "order": ["a", None]}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import numpy as np
 import torch
@@ -89,13 +88,13 @@ def examples_as_columns(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[st
 
 
 @backward_batch.variant
-def in_numpy(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, np.ndarray[Any, Any]]:
+def in_numpy(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, Tensor]:
     data, first, second, target = (tensor.numpy().astype("float64") for tensor in (x, w1, w2, y))
     z = np.reciprocal(1 + np.exp(-data @ first.T))
     delta = (z @ second.T - target) / len(data)
     slope = delta @ second * z * (1 - z)
     grads = {"y_hat": delta, "w1": np.einsum("bp,bd->pd", slope, data), "w2": np.einsum("bq,bp->qp", delta, z)}
-    return {name: grad.astype(x.numpy().dtype) for name, grad in grads.items()}
+    return {name: torch.from_numpy(grad.astype(x.numpy().dtype)) for name, grad in grads.items()}
 
 
 @backward_batch.misconception(

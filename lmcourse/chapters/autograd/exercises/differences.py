@@ -107,14 +107,14 @@ def nudged_and_put_back(f: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Te
 
 
 @numeric_gradient.variant
-def by_index_in_numpy(f: Any, x: torch.Tensor, step: float = 1e-5) -> np.ndarray[Any, Any]:
+def by_index_in_numpy(f: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tensor:
     point = x.numpy().astype(np.float64)
     slopes = np.zeros_like(point)
     for place in np.ndindex(*point.shape):
         nudge = np.zeros_like(point)
         nudge[place] = step
         slopes[place] = 0.5 / step * (float(f(torch.tensor(point + nudge))) - float(f(torch.tensor(point - nudge))))
-    return slopes.astype(x.numpy().dtype)
+    return torch.from_numpy(slopes.astype(x.numpy().dtype))
 
 
 @numeric_gradient.misconception(

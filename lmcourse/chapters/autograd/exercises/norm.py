@@ -126,7 +126,7 @@ def a_jacobian_for_each_row(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e
 
 
 @layernorm_backward.variant
-def in_double_precision(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> dict[str, np.ndarray[Any, Any]]:
+def in_double_precision(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> dict[str, Tensor]:
     rows, g, grad = (tensor.numpy().astype(np.float64) for tensor in (x, gain, dy))
     s = (rows.var(-1, keepdims=True) + eps) ** 0.5
     normed = (rows - rows.mean(-1, keepdims=True)) / s
@@ -137,7 +137,7 @@ def in_double_precision(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) 
         "gain": (grad * normed).sum(front),
         "bias": grad.sum(front),
     }
-    return {name: value.astype(x.numpy().dtype) for name, value in grads.items()}
+    return {name: torch.tensor(value.astype(x.numpy().dtype)) for name, value in grads.items()}
 
 
 def _wrong(

@@ -8,6 +8,7 @@ import numpy as np
 
 from lmcourse.chapters.memory.block_tensors import tensors_saved_by_block
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -40,6 +41,7 @@ mlp_activations = Exercise(
     minutes=6,
     difficulty=2,
     reference=_mlp,
+    tolerance=Tolerance(1e-15),  # a division in floats may leave that much
     cases=[
         case("one token, d = 1, d_ff = 4", 1, 1, 1, 4),
         case("2 texts of 3 tokens, d = 4, d_ff = 16", 2, 3, 4, 16),

@@ -156,13 +156,13 @@ def with_one_matrix(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int
 
 
 @descend.variant
-def with_numpy(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> np.ndarray:
+def with_numpy(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
     matrix, vector, x = H.numpy(), b.numpy(), start.numpy().copy()
     rows = [x.copy()]
     for _ in range(steps):
         x -= rate * (matrix.dot(x) - vector)
         rows.append(x.copy())
-    return np.array(rows)
+    return torch.from_numpy(np.array(rows))
 
 
 @descend.variant
