@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from lmcourse.exercises.evidence import Evidence, exceptions, features, kinds, names, positions, relations
+from lmcourse.exercises.evidence import MAX_NAMES, Evidence, exceptions, features, kinds, names, positions, relations
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.outcome import Outcome
@@ -22,9 +22,8 @@ NUMBERS: tuple[Detector, ...] = (
     relations.same_function_of_expected,
     relations.constant_offset,
     relations.constant_factor,
-    relations.factor_of_a_size,
+    relations.one_factor_per_case,
     positions.moved,
-    positions.same_numbers_in_other_order,
     positions.sums_along_another_axis,
     positions.not_finite,
     relations.truth_reversed,
@@ -34,33 +33,20 @@ NUMBERS: tuple[Detector, ...] = (
     positions.wrong_where_expected,
     positions.always_the_same_number,
     relations.nearly_right,
-    features.inputs_in_common,
-    features.results_in_common,
     relations.one_sided,
 )
 """For results of the right type and shape, the most telling first."""
 
 OTHERS: dict[str, tuple[Detector, ...]] = {
-    "raises": (exceptions.raises, features.inputs_in_common),
+    "raises": (exceptions.raises,),
     "is not refused": (exceptions.not_refused,),
-    "is of another type": (
-        kinds.wrong_container,
-        kinds.only_dtype,
-        kinds.truth_values_for_numbers,
-        kinds.other_type,
-        features.inputs_in_common,
-    ),
-    "is of another shape": (
-        positions.axes_permuted,
-        kinds.wrong_shape,
-        kinds.missing_or_extra,
-        features.inputs_in_common,
-    ),
+    "is of another type": (kinds.only_dtype, kinds.wrong_container),
+    "is of another shape": (positions.axes_permuted, kinds.wrong_shape, kinds.missing_or_extra),
 }
 """For whatever else may be wrong with an outcome."""
 
-OF_ALL_FAILING: tuple[Detector, ...] = (features.inputs_in_common, features.results_in_common)
-"""They tell the failing cases from all others, which is true only of those that fail in the same way as all."""
+OF_ALL: tuple[Detector, ...] = (features.same_result_for_all,)
+"""They speak of all public cases, which is true only where all that fail, fail in the same way."""
 
 
 def broken_rule(in_source: Sequence[Use], used: Sequence[Use]) -> str:
@@ -80,37 +66,50 @@ def broken_rule(in_source: Sequence[Use], used: Sequence[Use]) -> str:
     return ""
 
 
-def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
-    """A sentence on a mistake that these outcomes suggest, or an empty text.
+def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], *, others: bool = False) -> str:
+    """Return a sentence on what was observed in the cases that fail, or an empty text.
 
     Args:
         exercise: what was asked.
         trials: the public trials.
         failing: those that failed.
+        others: whether more cases fail, such as hidden ones, of which the sentence must not speak.
     """
     if not failing:
         return ""
     if exercise.value:
         return nothing_yet(failing[0]) or value_slip(failing[0])
-    return _stopped(trials, failing) or _shadowed(failing) or _by_evidence(exercise, trials, failing)
+    return (
+        _stopped(failing, others)
+        or _shadowed(failing)
+        or _by_evidence(exercise, trials, failing, others)
+        or ("" if others else _by_names(trials, failing))
+    )
 
 
-def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
+STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (
+    (lambda outcome: outcome.failed_with("NotImplementedError"), "it still raises NotImplementedError."),
+    (lambda outcome: outcome.failure is None and outcome.value is None, "your function returns None."),
+    (lambda outcome: outcome.timed_out, "your code did not come to an end in time, and the check stopped it."),
+    (
+        lambda outcome: outcome.failed_with("RecursionError"),
+        "calls are nested deeper than Python allows (about 1,000).",
+    ),
+)
+"""Ends of a case without a result, and what is said of them."""
+
+NOT_WRITTEN = "Nothing here yet: replace the line that raises NotImplementedError."
+
+
+def _stopped(failing: Sequence[Trial], others: bool) -> str:
     """For answers that are not written yet, that return nothing, or that never come to an end."""
-    everywhere = len(failing) == len(trials)
-    none_is_asked = any(trial.expected.failure is None and trial.expected.value is None for trial in trials)
-    none_in_some = NONE_FOR_A_VALUE if none_is_asked else NONE_IN_A_BRANCH
-    for holds, all_of_them, some in (
-        (_not_written, "Nothing here yet: replace the line that raises NotImplementedError.", NOT_WHOLE),
-        (_gave_none, "Your function returns None: is there a `return` at the end?", none_in_some),
-        (_late, ENDLESS, SLOW),
-        (_too_deep, ENDLESS_RECURSION, DEEP_RECURSION),
-    ):
+    for holds, sentence in STOPPED:
         found = [trial for trial in failing if holds(trial.outcome)]
-        if found and len(found) == len(failing) and everywhere:
-            return all_of_them
+        if found and len(found) == len(failing) and not others:
+            whole = NOT_WRITTEN if holds is STOPPED[0][0] else sentence
+            return f"{whole[0].upper()}{whole[1:]}"
         if found:
-            return some.format(names(found))
+            return f"In {names(found)} {sentence}"
     return ""
 
 
@@ -120,56 +119,26 @@ def _shadowed(failing: Sequence[Trial]) -> str:
     return next(filter(None, causes), "")
 
 
-NOT_WHOLE = "In {} it still raises NotImplementedError: that part is left to write."
-NONE_IN_A_BRANCH = (
-    "In {} your function returns None, in other cases it does not: often the branch taken there has no `return`."
-)
-NONE_FOR_A_VALUE = "In {} your function returns None, and None is asked in other cases only."
-ENDLESS = (
-    "No case came to an end, and the check stopped your code so that you do not have to restart the kernel. Often that "
-    "is a loop whose condition stays true."
-)
-SLOW = (
-    "{} did not come to an end in time, and other cases did. Often that is a loop that this input never leaves, or "
-    "work that doubles with each step."
-)
-ENDLESS_RECURSION = (
-    "In every case calls are nested deeper than Python allows (about 1,000). Often a function calls itself, and the "
-    "case in which it should stop is missing."
-)
-DEEP_RECURSION = (
-    "In {} calls are nested deeper than Python allows (about 1,000), in other cases they are not: a loop goes as deep "
-    "as it has to."
-)
-
-
-def _not_written(outcome: Outcome) -> bool:
-    return outcome.failed_with("NotImplementedError")
-
-
-def _gave_none(outcome: Outcome) -> bool:
-    return outcome.failure is None and outcome.value is None
-
-
-def _late(outcome: Outcome) -> bool:
-    return outcome.timed_out
-
-
-def _too_deep(outcome: Outcome) -> bool:
-    return outcome.failed_with("RecursionError")
-
-
-def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
+def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], others: bool) -> str:
     """The sentence of the first detector that explains all failing cases; or else those that fail in the same way."""
     passing = [trial for trial in trials if trial not in failing]
     for kind, detectors in [("differs", NUMBERS), *OTHERS.items()]:
         of_kind = [trial for trial in failing if _kind(trial) == kind]
-        alone = len(of_kind) == len(failing)
-        asked = [detector for detector in detectors if alone or detector not in OF_ALL_FAILING]
+        alone = len(of_kind) == len(failing) and not others
+        asked = [detector for detector in detectors if alone or detector not in OF_ALL]
         sentence = _first(asked, Evidence(exercise, of_kind, passing)) if of_kind else ""
         if sentence:
             return sentence if alone else f"In {names(of_kind)}: {sentence}"
     return ""
+
+
+def _by_names(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
+    """Return which cases fail, if they are few and others pass."""
+    if len(failing) == len(trials) or len(failing) > MAX_NAMES:
+        return ""
+    if len(failing) == 1:
+        return f"Only {names(failing)} fails."
+    return f"{names(failing)} fail; all other cases pass."
 
 
 def _first(detectors: Sequence[Detector], evidence: Evidence) -> str:
@@ -192,17 +161,17 @@ def _kind(trial: Trial) -> str:
     return "is of another type" if types_differ else "is of another shape" if shapes_differ else "differs"
 
 
-SLIPS = (
+SLIPS: tuple[tuple[Callable[[float], bool], str], ...] = (
     (lambda ratio: math.isclose(ratio, -1), "Only the sign is wrong."),
-    (lambda ratio: _is(ratio, 8), "Bits and bytes: it is off by the factor 8 between them."),
+    (lambda ratio: _is(ratio, 8), "It is off by a factor of 8."),
     (
         lambda ratio: any(_is(ratio, 1.024**power) for power in (1, 2, 3, 4)),
-        "Decimal and binary units: it is off as far as powers of 1,000 are from powers of 1,024.",
+        "It is off as far as powers of 1,000 are from powers of 1,024.",
     ),
-    (lambda ratio: _is_power_of_ten(ratio), "Only a power of ten is wrong: often a unit."),
+    (lambda ratio: _is_power_of_ten(ratio), "Only a power of ten is wrong."),
     (lambda ratio: _is(ratio, 2), "It is off by a factor of two."),
-    (lambda ratio: abs(ratio - 1) < 5e-3, "Close, within half a per cent: often something is rounded on the way."),
-)  # fmt: skip
+    (lambda ratio: abs(ratio - 1) < 5e-3, "Close: it is off by less than half a percent."),
+)
 """What the ratio of the given value to the right one may be, and what is said of it."""
 
 

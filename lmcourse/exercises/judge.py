@@ -72,7 +72,7 @@ def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tr
     public = [trial for trial in trials if not trial.hidden]
     seen = bool(exercise.view)  # then results differ for many reasons, and only one that is missing says something
     wrong = [trial for trial in failing if not trial.hidden and not (seen and trial.outcome.value is not None)]
-    return diagnose(exercise, public, wrong)
+    return diagnose(exercise, public, wrong, others=len(wrong) < len(failing))
 
 
 def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:

@@ -1,7 +1,7 @@
 """Detectors of mistakes that can happen in any exercise: what the cases that fail have in common.
 
-A detector takes `Evidence` and returns a sentence, or an empty text. Its sentence is true of every failing case that it
-was given: first what was seen, then, as a possibility, what it often comes from. `diagnosis` has their order.
+A detector takes `Evidence` and returns a sentence, or an empty text. Its sentence states what was observed in every
+failing case that it was given. It guesses at no cause and names no property of the inputs. `diagnosis` has their order.
 """
 
 from __future__ import annotations
@@ -144,13 +144,14 @@ def _numeric(value: Plain) -> bool:
 def numbers_of(part: Part, tolerance: Tolerance | None) -> Numbers | None:
     """A part of a result as numbers, if both are of the same kind and shape, and some numbers differ."""
     expected, received = as_tensor(part.expected), as_tensor(part.received)
-    if expected is None or received is None or isinstance(part.expected, Tensor) != isinstance(part.received, Tensor):
+    has_axes = [isinstance(value, Tensor) and value.ndim > 0 for value in (part.expected, part.received)]
+    if expected is None or received is None or has_axes[0] != has_axes[1]:
         return None
     whole = is_whole(expected)
     truth = expected.dtype == received.dtype == torch.bool
     if expected.shape != received.shape or (torch.bool in (expected.dtype, received.dtype) and not truth):
         return None
-    if isinstance(part.expected, Tensor):
+    if has_axes[0]:
         wrong = wrong_entries(expected, received, tolerance)
     else:
         pairs = zip(_flat(part.expected), _flat(part.received), strict=True)

@@ -12,7 +12,7 @@ from torch import Tensor
 from lmcourse.exercises.compare import Tolerance, difference, is_whole
 from lmcourse.exercises.evidence import Evidence, as_tensor, distinct
 from lmcourse.exercises.evidence.positions import AXES, axis_name
-from lmcourse.exercises.values import Plain, same, type_phrase
+from lmcourse.exercises.values import Plain, Special, same, type_phrase
 
 
 def only_dtype(evidence: Evidence) -> str:
@@ -24,18 +24,11 @@ def only_dtype(evidence: Evidence) -> str:
     expected_dtypes, received_dtypes = ({pair[side] for pair in kinds} for side in (0, 1))
     if len(received_dtypes) != 1 or received_dtypes & expected_dtypes:
         return ""
-    [received_dtype] = received_dtypes
     wanted, given = (
         " or ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes))
         for dtypes in (expected_dtypes, received_dtypes)
     )
-    if received_dtype == torch.float64:
-        often = "often a number or an array of NumPy or Python took part"
-    elif all(dtype.is_floating_point for dtype in (*expected_dtypes, received_dtype)):
-        often = "often a step that widens to compute, and does not go back with `.to(x.dtype)`"
-    else:
-        often = "often a `.to(...)` or a `dtype=` is missing"
-    return f"The numbers are right, their dtype is not: it should be {wanted}, not {given}; {often}."
+    return f"The numbers are right, their dtype is not: it should be {wanted}, not {given}."
 
 
 def _tensors(expected: Plain, received: Plain) -> tuple[Tensor, Tensor] | None:
@@ -57,27 +50,29 @@ def _same_but_dtype(expected: Tensor, received: Tensor) -> bool:
 
 
 def wrong_container(evidence: Evidence) -> str:
-    """The right numbers in a list, a tensor or a text where something else was asked."""
+    """Always the same wrong kind of result, and whether the numbers in it are right."""
     pairs = [(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
-    kinds = {(_container(expected), _container(received)) for expected, received in pairs}
-    advice = {"a tensor": ": `torch.tensor(...)`", "a list": ": `.tolist()`", "a number": ": `.item()`"}
-    if len(kinds) == 1 and all(_same_numbers(expected, received) for expected, received in pairs):
-        [(wanted, given)] = kinds
-        if wanted != given:
-            return f"The numbers are right. They come as {given} where {wanted} is asked{advice.get(wanted, '')}."
-    if all(_is_number(a) and isinstance(b, str) for a, b in pairs):
-        return "It returns text where a number is asked: the check wants the number itself."
+    kinds = {(_kind(expected), _kind(received)) for expected, received in pairs}
+    if len(kinds) != 1:
+        return ""
+    [(wanted, given)] = kinds
+    if wanted == given:
+        return ""
+    if all(_same_numbers(expected, received) for expected, received in pairs):
+        return f"The numbers are right. They come as {given} where {wanted} is asked."
     if all(_is_number(a) and isinstance(b, list) and any(not difference(a, item) for item in b) for a, b in pairs):
         return "It returns several values; the one that is asked is among them."
-    return ""
+    return f"It returns {given} where {wanted} is asked."
 
 
-def _container(value: Plain) -> str:
-    return "a tensor" if isinstance(value, Tensor) else "a list" if isinstance(value, list) else "a number"
+def _kind(value: Plain) -> str:
+    if _is_number(value):
+        return "a number"
+    return "a tensor" if isinstance(value, Tensor) else type_phrase(value)
 
 
 def _is_number(value: Plain) -> bool:
-    return type(value) in (bool, int, float)
+    return type(value) in (int, float) or (isinstance(value, Tensor) and value.ndim == 0)
 
 
 def _same_numbers(expected: Plain, received: Plain) -> bool:
@@ -86,6 +81,7 @@ def _same_numbers(expected: Plain, received: Plain) -> bool:
 
 
 def _flat(value: Plain) -> Tensor | None:
+    value = value.value if isinstance(value, Special) else value
     tensor = as_tensor(value)
     if tensor is None and isinstance(value, list):
         try:
@@ -93,49 +89,6 @@ def _flat(value: Plain) -> Tensor | None:
         except (TypeError, ValueError, RuntimeError):
             return None
     return None if tensor is None else tensor.double().flatten()
-
-
-def truth_values_for_numbers(evidence: Evidence) -> str:
-    """True and False where numbers are expected, or numbers where truth values are."""
-    pairs = [_tensors(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
-    found = {(a.dtype == torch.bool, b.dtype == torch.bool) for pair in pairs if pair for a, b in [pair]}
-    if not all(pairs):
-        return ""
-    if found == {(False, True)}:
-        return (
-            "It gives truth values where numbers are expected: often a comparison that should choose between numbers."
-        )
-    if found == {(True, False)}:
-        return (
-            "It gives numbers where truth values are expected: often a comparison or `.bool()` is missing at the end."
-        )
-    whole = {(is_whole(a), is_whole(b)) for pair in pairs if pair for a, b in [pair]}
-    if whole == {(True, False)}:
-        return (
-            "It gives fractions where whole numbers are expected: often `/` in place of `//`, or `.long()` is missing."
-        )
-    return ""
-
-
-def other_type(evidence: Evidence) -> str:
-    """Always the same wrong type."""
-    phrases = {
-        (_kind(trial.expected.value), _kind(trial.outcome.value))
-        for trial in evidence.failing
-        if trial.outcome.value is not None
-    }
-    if len(phrases) != 1:
-        return ""
-    [(wanted, given)] = phrases
-    return (
-        "" if wanted == given else f"It returns {given} where {wanted} is asked: look at what the stub says after `->`."
-    )
-
-
-def _kind(value: Plain) -> str:
-    return (
-        "a tensor" if isinstance(value, Tensor) else "a number" if type(value) in (int, float) else type_phrase(value)
-    )
 
 
 def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
@@ -149,8 +102,8 @@ def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
     if isinstance(expected, dict) and isinstance(received, dict):
         found = [what_differs(expected[key], received[key]) for key in expected if key in received]
         return expected.keys() != received.keys() or any(shape for shape, _ in found), any(kind for _, kind in found)
-    if _is_number(expected):
-        return False, not _is_number(received) and not (isinstance(received, Tensor) and received.ndim == 0)
+    if _is_number(expected) and not isinstance(received, Tensor):
+        return False, not _is_number(received)
     return False, type(expected) is not type(received)
 
 
@@ -201,19 +154,17 @@ def _tried(explains: Explains, expected: Tensor, received: Tensor) -> bool:
 
 def _explanations() -> Iterator[tuple[str, Explains]]:
     yield (
-        "The numbers are right, and in the right order; an axis of size 1 is missing or too many: `keepdim=True`, "
-        "`squeeze` and `unsqueeze` decide that.",
+        "The numbers are right, and in the right order; an axis of size 1 is missing or too many.",
         lambda a, b: _without_ones(a) == _without_ones(b) and _same(a.flatten(), b.flatten()),
     )
     yield (
-        "The numbers are right, and in the right order; only the shape is another: a `reshape` or `flatten` is "
-        "missing, or one too many.",
+        "The numbers are right, and in the right order; only the shape is another.",
         lambda a, b: _same(a.flatten(), b.flatten()),
     )
     for axis in (0, *AXES):
         place = "the first axis" if axis == 0 else axis_name(axis)
         for index, which in ((0, "first"), (-1, "last")):
-            phrase = f"What came is right for the {which} index of {place}, and the rest is not there."
+            phrase = f"What came is the {which} entry of the expected result along {place}, and nothing else."
             yield phrase, partial(_is_picked, axis, index)
         for name in ("sum", "mean"):
             yield f"What came is the {name} of the expected numbers along {place}.", partial(_is_reduced, axis, name)
@@ -266,32 +217,15 @@ def _is_longer(axis: int, begins: bool, longer: bool, a: Tensor, b: Tensor) -> b
 
 def _only_sizes() -> Iterator[tuple[str, Explains]]:
     for axis in AXES:
-        place = axis_name(axis)
         for step, much in ((1, "one too many"), (-1, "one too few")):
-            phrase = f"There is {much} along {place}: often the end of a `range`, an `arange` or a slice."
-            yield phrase, partial(_is_size, axis, 1, step)
-        yield f"There is twice as much along {place} as expected.", partial(_is_size, axis, 2, 0)
-        yield f"There is half as much along {place} as expected.", partial(_is_size, axis, 0.5, 0)
-        yield f"Only the size of {place} is wrong.", partial(_sizes_but, axis)
-    yield (
-        "The sizes are right and in another order: a transpose or a permutation is missing, or one too many.",
-        lambda a, b: sorted(a.shape) == sorted(b.shape),
-    )
-    yield (
-        "It has fewer axes than expected: often a sum, an index or a `flatten` too many.",
-        lambda a, b: a.ndim > b.ndim,
-    )
-    yield "It has more axes than expected: often a sum or an index is missing.", lambda a, b: a.ndim < b.ndim
+            yield f"There is {much} along {axis_name(axis)}.", partial(_is_size, axis, step)
+    yield "The sizes are right and in another order.", lambda a, b: sorted(a.shape) == sorted(b.shape)
 
 
-def _is_size(axis: int, factor: float, step: int, a: Tensor, b: Tensor) -> bool:
-    return _sizes_but(axis, a, b) and b.shape[axis] == factor * a.shape[axis] + step
-
-
-def _sizes_but(axis: int, a: Tensor, b: Tensor) -> bool:
-    """Whether two shapes differ in this axis only."""
+def _is_size(axis: int, step: int, a: Tensor, b: Tensor) -> bool:
+    """Whether only this axis has another size, which differs by a step."""
     sizes = [[size for other, size in enumerate(x.shape) if other != axis % x.ndim] for x in (a, b)]
-    return a.ndim == b.ndim >= -axis and sizes[0] == sizes[1]
+    return a.ndim == b.ndim >= -axis and sizes[0] == sizes[1] and b.shape[axis] == a.shape[axis] + step
 
 
 def _without_ones(x: Tensor) -> list[int]:
@@ -310,9 +244,9 @@ def missing_or_extra(evidence: Evidence) -> str:
     if not all(isinstance(a, list | dict) and isinstance(b, list | dict) and len(a) != len(b) for a, b in pairs):
         return ""
     if all(_holds_all(a, b) for a, b in pairs):
-        return "What you return is right as far as it goes: nothing in it is wrong, and something is missing."
+        return "Nothing in your result is wrong, and something is missing."
     if all(_holds_all(b, a) for a, b in pairs):
-        return "All that is expected is there, and more: something should have been left out."
+        return "All that is expected is there, and more."
     return ""
 
 
