@@ -80,7 +80,7 @@ def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tria
     if exercise.value:
         return nothing_yet(failing[0]) or value_slip(failing[0])
     return (
-        _stopped(failing, others)
+        _stopped(trials, failing)
         or _shadowed(failing)
         or _by_evidence(exercise, trials, failing, others)
         or ("" if others else _by_names(trials, failing))
@@ -101,11 +101,11 @@ STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (
 NOT_WRITTEN = "Nothing here yet: replace the line that raises NotImplementedError."
 
 
-def _stopped(failing: Sequence[Trial], others: bool) -> str:
+def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
     """For answers that are not written yet, that return nothing, or that never come to an end."""
     for holds, sentence in STOPPED:
         found = [trial for trial in failing if holds(trial.outcome)]
-        if found and len(found) == len(failing) and not others:
+        if len(found) == len(trials):
             whole = NOT_WRITTEN if holds is STOPPED[0][0] else sentence
             return f"{whole[0].upper()}{whole[1:]}"
         if found:

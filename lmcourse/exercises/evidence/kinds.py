@@ -60,19 +60,23 @@ def wrong_container(evidence: Evidence) -> str:
         return ""
     if all(_same_numbers(expected, received) for expected, received in pairs):
         return f"The numbers are right. They come as {given} where {wanted} is asked."
-    if all(_is_number(a) and isinstance(b, list) and any(not difference(a, item) for item in b) for a, b in pairs):
+    if wanted == "a number" and all(
+        isinstance(b, list) and any(not difference(a, item) for item in b) for a, b in pairs
+    ):
         return "It returns several values; the one that is asked is among them."
     return f"It returns {given} where {wanted} is asked."
 
 
 def _kind(value: Plain) -> str:
-    if _is_number(value):
+    value = _without_axes(value)
+    if type(value) in (int, float):
         return "a number"
     return "a tensor" if isinstance(value, Tensor) else type_phrase(value)
 
 
-def _is_number(value: Plain) -> bool:
-    return type(value) in (int, float) or (isinstance(value, Tensor) and value.ndim == 0)
+def _without_axes(value: Plain) -> Plain:
+    """A tensor of one number as that number."""
+    return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value
 
 
 def _same_numbers(expected: Plain, received: Plain) -> bool:
@@ -93,6 +97,7 @@ def _flat(value: Plain) -> Tensor | None:
 
 def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
     """Whether a shape or a length differs in a result, and whether a type or dtype does."""
+    expected, received = _without_axes(expected), _without_axes(received)
     if isinstance(expected, Tensor) and isinstance(received, Tensor):
         dtypes = expected.dtype != received.dtype and not (is_whole(expected) and is_whole(received))
         return expected.shape != received.shape, dtypes or expected.device != received.device
@@ -102,9 +107,7 @@ def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
     if isinstance(expected, dict) and isinstance(received, dict):
         found = [what_differs(expected[key], received[key]) for key in expected if key in received]
         return expected.keys() != received.keys() or any(shape for shape, _ in found), any(kind for _, kind in found)
-    if _is_number(expected) and not isinstance(received, Tensor):
-        return False, not _is_number(received)
-    return False, type(expected) is not type(received)
+    return False, _kind(expected) != _kind(received)
 
 
 Pair = tuple[Tensor, Tensor]

@@ -26,7 +26,7 @@ def axis_name(axis: int) -> str:
 
 
 def moved(evidence: Evidence) -> str:
-    """The expected numbers, each at another place; if there are enough of them, also the rule that the places follow."""
+    """The expected numbers at other places; where there are enough of them, also the rule that they follow."""
     found = evidence.numbers
     if not found or not all(_has_two(numbers) and _same_sorted(numbers) for numbers in found):
         return ""
