@@ -135,9 +135,8 @@ CLASS: dict[str, Expected] = {
         .scratch("while True:\n    print('x' * 1000)", "decode_bits")
         .answer("dot_product_error", "def dot_product_error(*args, **kwargs):\n    while True:\n        pass"),
         f"Code cell 3 ran longer than {SECONDS} s and was stopped. Code cell 8 ran longer than {SECONDS} s and was "
-        "stopped. 11 of 12 exercises earn all their points. dot_product_error: No case came to an end, and the check "
-        "stopped your code so that you do not have to restart the kernel. Often that is a loop whose condition stays "
-        "true.",
+        "stopped. 11 of 12 exercises earn all their points. dot_product_error: Your code did not come to an end in time, "
+        "and the check stopped it.",
         {"dot_product_error": 0.0},
     ),
     "crashes": Expected(
