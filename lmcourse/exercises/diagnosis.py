@@ -128,7 +128,7 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
         asked = [detector for detector in detectors if alone or detector not in OF_ALL]
         sentence = _first(asked, Evidence(exercise, of_kind, passing)) if of_kind else ""
         if sentence:
-            return sentence if alone else f"In {names(of_kind)}: {sentence}"
+            return sentence if alone or names(of_kind) in sentence else f"In {names(of_kind)}: {sentence}"
     return ""
 
 

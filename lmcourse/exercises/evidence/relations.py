@@ -11,19 +11,19 @@ from lmcourse.exercises.evidence import MAX_NAMES, Evidence, Numbers, distinct, 
 from lmcourse.exercises.values import format_number
 
 RELATIONS = (
-    (torch.trunc, "without its fraction"),
-    (torch.floor, "rounded down"),
-    (torch.round, "rounded to a whole number"),
-    (torch.ceil, "rounded up"),
-    (torch.square, "squared"),
-    (torch.sqrt, "under a square root"),
-    (torch.reciprocal, "upside down: 1 divided by it"),
-    (lambda x: 1 - x, "taken from 1: 1 minus it"),
-    (torch.exp, "as a power of e"),
-    (torch.log, "as its natural logarithm"),
-    (torch.log2, "as its logarithm to base 2"),
-    (torch.exp2, "as a power of 2"),
-    (torch.abs, "without its sign"),
+    (torch.trunc, "the expected one without its fraction"),
+    (torch.floor, "the expected one rounded down"),
+    (torch.round, "the expected one rounded to a whole number"),
+    (torch.ceil, "the expected one rounded up"),
+    (torch.square, "the square of the expected one"),
+    (torch.sqrt, "the square root of the expected one"),
+    (torch.reciprocal, "1 divided by the expected one"),
+    (lambda x: 1 - x, "1 minus the expected one"),
+    (torch.exp, "e to the power of the expected one"),
+    (torch.log, "the natural logarithm of the expected one"),
+    (torch.log2, "the logarithm to base 2 of the expected one"),
+    (torch.exp2, "2 to the power of the expected one"),
+    (torch.abs, "the expected one without its sign"),
 )
 """What a wrong number may be of the expected one, and how it is called."""
 
@@ -44,7 +44,7 @@ def same_function_of_expected(evidence: Evidence) -> str:
         return ""
     for function, phrase in RELATIONS:
         if all(_holds(function(numbers.expected), numbers) for numbers in evidence.numbers):
-            return f"Every number that differs is the expected one {phrase}."
+            return f"Every number that differs is {phrase}."
     return ""
 
 
