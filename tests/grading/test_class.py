@@ -135,8 +135,8 @@ CLASS: dict[str, Expected] = {
         .scratch("while True:\n    print('x' * 1000)", "decode_bits")
         .answer("dot_product_error", "def dot_product_error(*args, **kwargs):\n    while True:\n        pass"),
         f"Code cell 3 ran longer than {SECONDS} s and was stopped. Code cell 8 ran longer than {SECONDS} s and was "
-        "stopped. 11 of 12 exercises earn all their points. dot_product_error: Your code did not come to an end in time, "
-        "and the check stopped it.",
+        "stopped. 11 of 12 exercises earn all their points. dot_product_error: Your code did not come to an end in "
+        "time, and the check stopped it.",
         {"dot_product_error": 0.0},
     ),
     "crashes": Expected(
