@@ -93,6 +93,19 @@ def _wrong_grads(z: float, *, slope: float = 2.0, u: float = 1.0, w1: float) -> 
 
 
 @linear_regression_grads.misconception(
+    "These are local derivatives, each node with respect to its parent. Multiply each by the gradient that arrives."
+)
+def local_only(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
+    return {"z": 2 * (w0 + w1 * x - y), "y_hat": 1.0, "u": 1.0, "w0": 1.0, "w1": x}
+
+
+@linear_regression_grads.misconception("These are the values of the nodes. Asked are the derivatives of the loss.")
+def values_of_nodes(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
+    u = w1 * x
+    return {"z": w0 + u - y, "y_hat": w0 + u, "u": u, "w0": w0, "w1": w1}
+
+
+@linear_regression_grads.misconception(
     "The derivative of z² is 2z. You have z, which is right for half the squared error."
 )
 def without_the_two(x: float, y: float, w0: float, w1: float) -> Grads:

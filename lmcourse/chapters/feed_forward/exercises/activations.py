@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.chapters.feed_forward.exercises.inputs import FIVE_INPUTS
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -28,14 +28,14 @@ def _gelu_cases(random: Random) -> list[Case]:
     return [
         case("other shapes", torch.tensor(-0.75)),
         case("other shapes", torch.zeros(2, 0)),
-        case("the negative tail", tail.half()),
-        case("the negative tail", tail.bfloat16()),
+        edge(case("the negative tail", tail.half())),
+        edge(case("the negative tail", tail.bfloat16())),
         case("the negative tail", tail.double()),
         case("far from zero", torch.tensor([-1e30, 1e30, -1e4, 1e4])),
         case("other shapes", normal(random, 7, scale=2.0)),
         case("other shapes", normal(random, 2, 3, 5, scale=2.0)),
         case("other precisions", normal(random, 4, 6, scale=2.0).double()),
-        case("other precisions", normal(random, 40, scale=2.0).bfloat16()),
+        edge(case("other precisions", normal(random, 40, scale=2.0).bfloat16())),
     ]
 
 
@@ -50,7 +50,7 @@ gelu = Exercise(
         case("a matrix", torch.tensor([[0.5, -0.5], [2.0, -2.0]])),
         case("far from zero", torch.tensor([-40.0, 40.0])),
         case("double precision", FIVE_INPUTS.double()),
-        case("half precision", torch.tensor([-3.0, -2.5, -2.0, 1.5], dtype=torch.float16)),
+        edge(case("half precision", torch.tensor([-3.0, -2.5, -2.0, 1.5], dtype=torch.float16))),
     ],
     hidden_cases=_gelu_cases,
     hints=[
@@ -61,6 +61,11 @@ gelu = Exercise(
     ],
     forbid=[".gelu", ".ndtr", ".log_ndtr", "mpmath"],
 )
+
+
+@gelu.misconception("That is SiLU, x·σ(x). GELU multiplies x by the normal distribution Φ(x).")
+def silu_instead(x: Tensor) -> Tensor:
+    return (x.double() * x.double().sigmoid()).to(x.dtype)
 
 
 @gelu.misconception(

@@ -78,6 +78,16 @@ ffn = Exercise(
 )
 
 
+@ffn.misconception("You use GELU between the matrices. This layer has a ReLU there.")
+def gelu_for_relu(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    return F.gelu(x @ w1 + b1) @ w2 + b2
+
+
+@ffn.misconception("Your ReLU acts on the input. It belongs between the two matrices.")
+def activation_at_the_start(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    return (x.relu() @ w1 + b1) @ w2 + b2
+
+
 @ffn.misconception("There is no ReLU in yours: two matrices in a row are one matrix.")
 def no_activation(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     return (x @ w1 + b1) @ w2 + b2

@@ -65,6 +65,16 @@ silu = Exercise(
 )
 
 
+@silu.misconception("Your gate is σ(2βx). The tanh form halves what is inside: σ(z) = (1 + tanh(z/2)) / 2.")
+def tanh_not_halved(x: Tensor, beta: float = 1.0) -> Tensor:
+    return _silu(x, 2 * beta)
+
+
+@silu.misconception("The 1 is missing: tanh goes from −1 to 1, and (1 + tanh(z/2)) / 2 from 0 to 1.")
+def tanh_without_one(x: Tensor, beta: float = 1.0) -> Tensor:
+    return (x.double() * torch.tanh(beta * x.double() / 2) / 2).to(x.dtype)
+
+
 @silu.misconception("β is not used: the gate is σ(βx).")
 def beta_ignored(x: Tensor, beta: float = 1.0) -> Tensor:
     return _silu(x)

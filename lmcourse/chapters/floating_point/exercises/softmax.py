@@ -111,6 +111,12 @@ def _normalised(weights: Tensor, dim: int = -1) -> Tensor:
     return weights / weights.sum(dim=dim, keepdim=True)
 
 
+@stable_softmax.misconception("You replace −∞ by 0. A logit of −∞ gets the weight 0, and exp(−∞) is 0 by itself.")
+def masked_at_zero(logits: Tensor) -> Tensor:
+    filled = logits.masked_fill(logits == -math.inf, 0)
+    return _normalised((filled - filled.amax(dim=-1, keepdim=True)).exp())
+
+
 @stable_softmax.misconception(
     "As in softmax by the book, something overflows or ends in 0 / 0: exp(89) is too large for fp32, exp(12) for fp16. "
     "Subtract each row's maximum first."

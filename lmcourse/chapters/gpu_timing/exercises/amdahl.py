@@ -30,6 +30,9 @@ free_norms.right_value("1.34", "100 / 74.5", "1 + 0.255 / 0.745", "sum(0.255**n 
 free_norms.wrong_value(
     0.342, "That is how much is gained: 1.342 times as fast is 34 % faster. Asked is how many times."
 )
+free_norms.wrong_value(1.25, "You add the share. Time falls to 74.5 %: divide the old time by the new.")
+free_norms.wrong_value(1.3, "One decimal is too coarse: give two.")
+free_norms.wrong_value(34, "That is a percentage. Asked is how many times as fast.")
 free_norms.wrong_value(1.002, "You took the share of the FLOPs, 0.17 %. What counts is the share of the time.")
 free_norms.wrong_value(1.255, "You add the share. Time falls to 74.5 %: divide the old time by the new.")
 free_norms.wrong_value(0.745, "That is the new time as a share of the old. The speed-up is its inverse.")

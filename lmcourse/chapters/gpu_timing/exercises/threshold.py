@@ -42,6 +42,18 @@ enough_tokens.wrong_value(
 enough_tokens.wrong_value(
     162.2, "That is about where both take equally long. Tokens come in whole numbers: which is the first beyond it?"
 )
+enough_tokens.wrong_value(
+    162.18, "That is where both take equally long. Which is the first whole number of tokens beyond it?"
+)
+enough_tokens.wrong_value(
+    157, "That is the first number above the ridge. An intensity of n needs activations that move for free."
+)
+enough_tokens.wrong_value(164, "That is one too many: arithmetic limits with one token fewer already.")
+enough_tokens.wrong_value(
+    325, "That is twice as many. A weight has 2 bytes and takes 2 FLOPs a token: the two factors cancel."
+)
+enough_tokens.wrong_value(312, "That is twice the ridge. A weight has 2 bytes and takes 2 FLOPs: both 2s cancel.")
+enough_tokens.wrong_value(78, "That is half the ridge. A weight has 2 bytes and takes 2 FLOPs: both 2s cancel.")
 enough_tokens.wrong_value(162, "With 162 tokens there are 155.8 FLOPs per byte, a little less than the ridge.")
 enough_tokens.wrong_value(
     math.ceil(_equal(2 * RIDGE)),

@@ -130,6 +130,20 @@ def _without(config: Sizes, *parts: str) -> int:
 
 
 @parameter_count.misconception(
+    "12·layers·d² plus the ends is a rule of thumb. It leaves out norms and biases, and takes d_ff = 4d for granted."
+)
+def rule_of_thumb(config: Sizes) -> int:
+    ends = _parts(config)
+    layers = 12 * config["layers"] * config["d_model"] ** 2
+    return int(layers + ends["embedding"] + ends["positions"] + ends["head"])
+
+
+@parameter_count.misconception("You read `tied` the wrong way round. A tied head uses the embedding's matrix again.")
+def tied_inverted(config: Sizes) -> int:
+    return _without(config | {"tied": not config["tied"]})
+
+
+@parameter_count.misconception(
     "The norms are missing: each has a scale per feature, and a shift where there are biases."
 )
 def norms_forgotten(config: Sizes) -> int:

@@ -149,7 +149,7 @@ class InTheGradient(_DecayingRule):
         return self.adams(p, g + group["weight_decay"] * p, group)
 
 
-@AdamW.misconception("You decay by λ a step. It is ηλ: without η a schedule would not reach it.")
+@AdamW.misconception("You decay by λ a step. It is γλ: without γ a schedule would not reach it.")
 class WithoutTheRate(_DecayingRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         lost: Tensor = group["weight_decay"] * p
@@ -198,7 +198,7 @@ class NoDecay(_DecayingRule):
         return self.adams(p, g, group)
 
 
-@AdamW.misconception("Your weights grow. Decay subtracts ηλ of the weight.")
+@AdamW.misconception("Your weights grow. Decay subtracts γλ of the weight.")
 class Grows(_DecayingRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         gained: Tensor = group["lr"] * group["weight_decay"] * p

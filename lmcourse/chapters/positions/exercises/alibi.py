@@ -69,6 +69,12 @@ alibi_bias = Exercise(
 )
 
 
+@alibi_bias.misconception("You hide each token from itself. Its distance is 0, and so is its bias.")
+def itself_hidden(slopes: Tensor, queries: int, keys: int) -> Tensor:
+    bias = _bias(slopes, queries, keys)
+    return bias.masked_fill(bias == 0, -torch.inf)
+
+
 @alibi_bias.misconception("You reward distance. The bias is slope · (j − i), and for the past j − i is negative.")
 def far_is_better(slopes: Tensor, queries: int, keys: int) -> Tensor:
     return _bias(slopes, queries, keys).abs() * torch.where(_bias(slopes, queries, keys).isinf(), -1, 1)
