@@ -21,6 +21,9 @@ class Case:
         script: for an answer that is a class: lines of Python, run with the class under its own name. The values of
             the lines that are expressions, in order, are the result.
         edge: whether it is no ordinary input: known mistakes are recognised by the other cases.
+        of: for a case that was derived from another one, the name of that one (see `derived`).
+        layout: "scattered" lays out each tensor among the inputs with gaps between its numbers.
+        gradients: names of the float tensors among the inputs. With them, the result is what autograd gives for each.
     """
 
     name: str
@@ -28,6 +31,9 @@ class Case:
     kwargs: Mapping[str, Plain] = field(default_factory=dict)
     script: str | None = None
     edge: bool = False
+    of: str = ""
+    layout: str = ""
+    gradients: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.expressions()  # a script that is no Python fails here, where its author sees it

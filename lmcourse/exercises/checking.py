@@ -107,7 +107,7 @@ def check_exercise(
     if released and hidden:
         raise CourseError(f"The hidden cases of `{exercise.name}` are the teacher's: only grading runs them.")
     rules = exercise.rules if enforce else ()
-    cases = [(case, False) for case in exercise.cases]
+    cases = [(case, False) for case in exercise.public]
     cases += [(case, True) for case in exercise.hidden] if hidden else []
 
     def trial(case: Case, hidden: bool, seconds: float) -> Trial:

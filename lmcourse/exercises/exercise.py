@@ -16,6 +16,7 @@ import torch
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.derived import derived_cases
 from lmcourse.exercises.forbidden_names import ANSWER_LIBRARIES
 from lmcourse.exercises.values import Plain
 
@@ -79,6 +80,9 @@ class Exercise:
         view: where many results are right, what of a result is compared with the same of the reference's, case by
             case: a property of a design, say. It works where the judge does, never where the learner's code runs, and
             has to take whatever plain data an answer may return.
+        new: the result is new: it is no input, holds none, and shares no memory with one.
+        differentiable: the result is part of a model or a loss, and autograd must reach the float inputs from it.
+        contiguous: why its inputs are never laid out with gaps in memory; empty if they may be.
     """
 
     name: str
@@ -96,6 +100,9 @@ class Exercise:
     value: bool = False
     uses: Sequence[str] = ()
     view: Callable[[Case, Plain], Plain] | None = None
+    new: bool = False
+    differentiable: bool = False
+    contiguous: str = ""
     misconceptions: list[Misconception] = field(default_factory=list, init=False)
     variants: list[Variant] = field(default_factory=list, init=False)
     equivalent_mutants: dict[str, str] = field(default_factory=dict, init=False)
@@ -158,6 +165,11 @@ class Exercise:
     def seen(self, case: Case, value: Plain) -> Plain:
         """What of a result of a case is compared."""
         return self.view(case, value) if self.view else value
+
+    @cached_property
+    def public(self) -> tuple[Case, ...]:
+        """The public cases: those of its author, and those that come by themselves (see `derived`)."""
+        return (*self.cases, *derived_cases(self))
 
     @cached_property
     def hidden(self) -> tuple[Case, ...]:

@@ -64,7 +64,7 @@ def _result(exercise: Exercise, trial: Trial) -> CaseResult:
     wrong = trial.wrong
     call = "" if wrong is None or exercise.value else trial.case.call(exercise.name)
     message = (wrong or "").removeprefix(f"`{call}`: ")  # the only line of a script is the call
-    return CaseResult(trial.case.name, wrong is None, message, call, trial.hidden)
+    return CaseResult(trial.case.name, wrong is None, message, call, trial.hidden, trial.case.of)
 
 
 def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:

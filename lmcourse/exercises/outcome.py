@@ -6,21 +6,23 @@ up in an `Outcome`. An outcome holds plain values only, so it can come from this
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.failure import Failure, failure_of
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.isolated_state import isolated_state
-from lmcourse.exercises.limits import SCRIPT, TimeLimitExceeded, memory_limit, time_limit
+from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
 from lmcourse.exercises.rules import modes_end, watched
-from lmcourse.exercises.values import MAX_VALUE_CHARS, NotPlainError, Plain, Special, copy_input, same, to_plain
+from lmcourse.exercises.tracked import NOTE, Inputs, compiled, tensors_in
+from lmcourse.exercises.values import MAX_VALUE_CHARS, NotPlainError, Plain, Special, to_plain
 from lmcourse.text import one_line
 
 REFERENCE_SECONDS = 60.0
@@ -36,7 +38,9 @@ class Outcome:
         failure: the exception, if there was one.
         printed: what the code wrote to stdout and stderr.
         warned: the warnings it caused.
-        changed: the inputs that it changed in place, by the names that the answer gives them, or by position.
+        changed: the inputs that it changed in place, by the names that the answer gives them, or by position; in a
+            script also what its lines make.
+        shared: the inputs that the result is, holds, or shares memory with.
         forbidden: torch operators that it used and the exercise rules out.
     """
 
@@ -45,6 +49,7 @@ class Outcome:
     printed: str = ""
     warned: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     forbidden: tuple[Use, ...] = ()
 
     @property
@@ -69,7 +74,8 @@ def run_case(
         seconds: the time limit.
         forbid: the rules of the exercise (see `rules`). Of a class, only its source is read.
     """
-    args, kwargs = copy_input(case.args), copy_input(case.kwargs)
+    inputs = Inputs(case)
+    shared: tuple[str, ...] = ()
     seen: dict[str, Use] = {}
     is_watched = bool(forbid) and isinstance(answer, FunctionType)
     judged = watched(answer, forbid, seen) if is_watched else answer
@@ -79,7 +85,7 @@ def run_case(
     with modes_end() if is_watched else nullcontext(), isolated_state() as captured, memory_limit():
         try:
             with time_limit(seconds):
-                value, failure = _run(judged, case, args, kwargs, name or getattr(answer, "__name__", ""))
+                value, shared, failure = _run(judged, case, inputs, name or getattr(answer, "__name__", ""))
         except TimeLimitExceeded as error:
             line = failure_of(error)
             failure = Failure(("TimeLimitExceeded",), f"still running after {seconds:g} s", line.line, line.number)
@@ -88,53 +94,53 @@ def run_case(
         failure,
         captured.output.getvalue(),
         captured.warned,
-        _changed(case, answer, args, kwargs),
+        inputs.changed(answer),
+        shared,
         tuple(seen.values()),
     )
 
 
 def _run(
-    answer: Callable[..., Any], case: Case, args: list[Plain], kwargs: dict[str, Plain], name: str
-) -> tuple[Plain, Failure | None]:
+    answer: Callable[..., Any], case: Case, inputs: Inputs, name: str
+) -> tuple[Plain, tuple[str, ...], Failure | None]:
     """Everything that can run a learner's code: the call, copying the result, and printing an exception."""
     try:
         if case.script is not None:
-            return _run_script(case.script, answer, name, kwargs), None
-        return to_plain(answer(*args, **kwargs)), None
+            return *_run_script(case, answer, name, inputs), None
+        result = answer(*inputs.args, **inputs.kwargs)
+        value = _gradients(result, inputs.floats()) if case.gradients else to_plain(result)
+        return value, inputs.within(result, answer), None
     except (TimeLimitExceeded, KeyboardInterrupt):
         raise
     except NotPlainError as error:
-        return None, Failure(("NotPlainError",), f"returned {error}, which is not a number, a string or a tensor")
+        return None, (), Failure(("NotPlainError",), f"returned {error}, which is not a number, a string or a tensor")
     except BaseException as error:  # a learner's sys.exit() must end the case, not the kernel
-        return None, failure_of(error)
+        return None, (), failure_of(error)
 
 
-def _run_script(lines: str, answer: Callable[..., Any], name: str, inputs: dict[str, Plain]) -> list[Plain]:
-    """Run a script of calls on a class; the values of its expression lines are the result."""
-    names: dict[str, Any] = {"print": _silent, **inputs, name: answer}
-    results = []
-    for code, is_expression in _compiled(lines):
-        value = eval(code, names)
-        if is_expression:
+def _run_script(
+    case: Case, answer: Callable[..., Any], name: str, inputs: Inputs
+) -> tuple[list[Plain], tuple[str, ...]]:
+    """Run a script of calls on a class; the values of its expression lines are the result. Also the inputs in them."""
+    names: dict[str, Any] = {"print": _silent, **inputs.kwargs, name: answer, NOTE: inputs.made}
+    values: list[object] = []
+    results: list[Plain] = []
+    shared: dict[str, None] = {}
+    for line in compiled(case.script or "", name):
+        value = eval(line.code, names)
+        for made in line.makes:
+            inputs.made(made, names[made])
+        if line.is_expression:
+            values.append(value)
+            shared |= dict.fromkeys(inputs.within(value, answer) if line.of_answer else ())
             # An object cannot leave this process: one of the answer's class is told by what the exercise calls it.
             is_own = isinstance(answer, type) and isinstance(value, answer)
             results.append(Special(f"a {name}") if is_own else _plain_or_type(value))
-    return results
+    return _gradients(values, inputs.floats()) if case.gradients else results, tuple(shared)
 
 
 def _silent(*_: object, **__: object) -> None:
     """Replace `print` in a script of calls: a report quotes what the answer printed, and a script is no part of it."""
-
-
-@lru_cache(maxsize=1024)
-def _compiled(lines: str) -> tuple[tuple[CodeType, bool], ...]:
-    """The statements of a script, each with whether it is an expression."""
-    return tuple(
-        (compile(ast.Expression(statement.value), SCRIPT, "eval"), True)
-        if isinstance(statement, ast.Expr)
-        else (compile(ast.Module([statement], []), SCRIPT, "exec"), False)
-        for statement in ast.parse(lines).body
-    )
 
 
 def _plain_or_type(value: object) -> Plain:
@@ -145,13 +151,14 @@ def _plain_or_type(value: object) -> Plain:
         return Special(one_line(str(error), MAX_VALUE_CHARS))
 
 
-def _changed(case: Case, answer: object, args: list[Plain], kwargs: dict[str, Plain]) -> tuple[str, ...]:
-    """The inputs that are no longer what they were."""
-    code = answer.__code__ if isinstance(answer, FunctionType) else None
-    names = [f"input `{name}`" for name in code.co_varnames[: code.co_argcount]] if code else []
-    names += [f"input {position}" for position in range(len(names) + 1, len(args) + 1)]
-    old_args, old_kwargs = case.plain_inputs
-    inputs = zip(names, old_args, args, strict=False)
-    changed = [name for name, old, new in inputs if not same(old, new)]
-    changed += [f"input `{name}`" for name, old in old_kwargs.items() if not same(old, kwargs[name])]
-    return tuple(changed)
+def _gradients(result: object, floats: Sequence[Tensor]) -> list[Plain]:
+    """Return the gradient of a weighted sum of a result with respect to each float input; None where there is none."""
+    total = torch.zeros((), dtype=torch.float64)
+    for part in tensors_in(result):
+        if part.is_floating_point() and part.requires_grad:
+            weights = torch.arange(1, part.numel() + 1, dtype=torch.float64).cos().reshape(part.shape)
+            total = total + (torch.where(part.isfinite(), part, 0).double() * weights).sum()
+    if not total.requires_grad:
+        return [None] * len(floats)
+    found = torch.autograd.grad(total, floats, allow_unused=True)
+    return [None if gradient is None else to_plain(gradient) for gradient in found]

@@ -28,7 +28,7 @@ from lmcourse.exercises.plain_json import from_json_tree, to_json_tree
 from lmcourse.exercises.values import NotPlainError, copy_input
 
 RELEASED = "exercises.json"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(eq=False, kw_only=True)
@@ -42,6 +42,11 @@ class ReleasedExercise(Exercise):
 
     expected: Sequence[Outcome]
     given_by: Mapping[str, Sequence[Outcome]]
+
+    @property
+    def public(self) -> tuple[Case, ...]:  # type: ignore[override]
+        """The public cases; the file holds the derived ones."""
+        return tuple(self.cases)
 
     def expected_outcome(self, case: Case) -> Outcome:
         """What the reference gives in a public case."""
@@ -74,11 +79,11 @@ def write_released(exercises: Sequence[Exercise], digest: str) -> str:
 def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
     if exercise.view is not None:
         raise CourseError(f"`{exercise.name}` has a `view`: it is code, which exercises.json cannot hold")
-    parts = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "seconds")
+    parts = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "seconds", "new")
     tolerance = exercise.tolerance
 
     def given_by(answer: Answer, seconds: float) -> list[Any]:
-        ran = (run_case(answer, case, name=exercise.name, seconds=seconds) for case in exercise.cases)
+        ran = (run_case(answer, case, name=exercise.name, seconds=seconds) for case in exercise.public)
         return [_outcome_to_json(outcome, tensors) for outcome in ran]
 
     try:
@@ -86,7 +91,7 @@ def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
             **{part: getattr(exercise, part) for part in parts},
             **{part: list(getattr(exercise, part)) for part in ("forbid", "uses", "hints")},
             "tolerance": tolerance and [float(tolerance.relative), float(tolerance.absolute)],
-            "cases": [_case_to_json(case, tensors) for case in exercise.cases],
+            "cases": [_case_to_json(case, tensors) for case in exercise.public],
             "expected": given_by(exercise.reference, REFERENCE_SECONDS),
             "hidden": [case.name for case in exercise.hidden],
             "mistakes": [
@@ -140,7 +145,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
     ]
     if any(len(of_one) != len(cases) for of_one in outcomes):
         raise ValueError("outcomes of other cases")
-    as_written = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "forbid", "uses", "hints")
+    as_written = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "forbid", "uses", "hints", "new")
     exercise = ReleasedExercise(
         **{part: data[part] for part in as_written},
         reference=_not_here,
@@ -163,12 +168,14 @@ def _not_here(*inputs: object, **named: object) -> NoReturn:
 
 def _case_to_json(case: Case, tensors: dict[str, Tensor]) -> dict[str, Any]:
     inputs = to_json_tree([copy_input(case.args), copy_input(case.kwargs)], tensors)
-    return {"name": case.name, "inputs": inputs, "script": case.script, "edge": case.edge}
+    run = {"edge": case.edge, "of": case.of, "layout": case.layout, "gradients": list(case.gradients)}
+    return {"name": case.name, "inputs": inputs, "script": case.script, **run}
 
 
 def _case_from_json(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Case:
     args, kwargs = from_json_tree(data["inputs"], tensors)
-    return Case(data["name"], tuple(args), kwargs, data["script"], data.get("edge", False))
+    run = data["edge"], data["of"], data["layout"], tuple(data["gradients"])
+    return Case(data["name"], tuple(args), kwargs, data["script"], *run)
 
 
 def _outcome_to_json(outcome: Outcome, tensors: dict[str, Tensor]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """One case run on the learner's answer and on the reference, the verdict, and the points that groups of cases earn.
 
-Each public case is a group, and so are the hidden cases of one name. A group counts if all of its cases pass. Groups
+Each public case is a group with the cases that are derived from it, and so are the hidden cases of one name. A group counts if all of its cases pass. Groups
 that a constant passes are joined with another one where the constant would earn points: `return True` is no answer.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case
@@ -63,8 +64,8 @@ def _holds_not_finite(value: Plain) -> bool:
 
 def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome) -> str | None:
     """Compare an outcome of a case with the expected one: the difference in one line, or None."""
-    if outcome.changed:
-        return f"it changes {outcome.changed[0]} in place: work on a copy"
+    if changed := [name for name in outcome.changed if name not in expected.changed]:
+        return f"it changes {changed[0]} in place: work on a copy"
     if expected.failure:
         wanted = expected.failure.kind
         if outcome.failure:
@@ -73,8 +74,25 @@ def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome)
         return f"expected {wanted} to be raised, but it returns a value"
     if outcome.failure:
         return str(outcome.failure)
+    if exercise.new and (shared := [name for name in outcome.shared if name not in expected.shared]):
+        return f"the result is not new: it is {shared[0]}, or a part of it, or shares memory with it"
+    if case.gradients:
+        return _wrong_gradient(exercise, case, expected.value, outcome.value)
     right, received = exercise.seen(case, expected.value), exercise.seen(case, outcome.value)
     return difference(right, received, exercise.tolerance, reveal=not exercise.value, labels=case.expressions())
+
+
+def _wrong_gradient(exercise: Exercise, case: Case, expected: Plain, received: Plain) -> str | None:
+    """Compare gradients; one that is None equals zeros."""
+    if not isinstance(received, list) or len(received) != len(expected):
+        return "it has no gradients"
+    for name, right, got in zip(case.gradients, expected, received, strict=True):
+        if got is None and right is not None and right.any():
+            return f"autograd cannot reach `{name}` from the result"
+        right, got = (torch.zeros_like(other) if one is None else one for one, other in ((right, got), (got, right)))
+        if right is not None and (wrong := difference(right, got, exercise.tolerance)):
+            return f"the gradient at `{name}`: {wrong}"
+    return None
 
 
 Group = list[int]
@@ -112,7 +130,7 @@ def score(trials: Sequence[Trial], passed: Sequence[bool], groups: Sequence[Grou
 
     An answer that fails more than half of the public cases earns nothing.
     """
-    public = [ok for trial, ok in zip(trials, passed, strict=True) if not trial.hidden]
+    public = [ok for trial, ok in zip(trials, passed, strict=True) if not trial.hidden and not trial.case.of]
     right = sum(all(passed[place] for place in group) for group in groups)
     points = (2 * trials[0].exercise.points * right // len(groups)) / 2 if 2 * sum(public) >= len(public) else 0.0
     return Score(right, len(groups), points)
@@ -129,8 +147,10 @@ def constants_of(trials: Sequence[Trial]) -> list[Passes]:
 
 def _by_name(trials: Sequence[Trial]) -> list[Group]:
     groups: dict[str | int, Group] = {}
+    names = [trial.case.name for trial in trials]
     for place, trial in enumerate(trials):
-        groups.setdefault(trial.case.name if trial.hidden else place, []).append(place)
+        origin = names.index(trial.case.of) if trial.case.of else place
+        groups.setdefault(trial.case.name if trial.hidden else origin, []).append(place)
     return list(groups.values())
 
 

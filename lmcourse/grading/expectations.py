@@ -23,7 +23,7 @@ class Expectations:
 
     def __init__(self, exercise: Exercise) -> None:
         self.exercise = exercise
-        self.cases = [(case, False) for case in exercise.cases] + [(case, True) for case in exercise.hidden]
+        self.cases = [(case, False) for case in exercise.public] + [(case, True) for case in exercise.hidden]
         self._kept: dict[tuple[int, int], Outcome] = {}
 
     def expected(self, case: Case) -> Outcome:

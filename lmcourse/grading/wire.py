@@ -142,12 +142,14 @@ class Channel:
 
 def case_to_plain(case: Case) -> Plain:
     """Return the inputs and the script of a case. Its name is not sent."""
-    return {"args": list(case.args), "kwargs": dict(case.kwargs), "script": case.script}
+    run = {"layout": case.layout, "gradients": list(case.gradients)}
+    return {"args": list(case.args), "kwargs": dict(case.kwargs), "script": case.script, **run}
 
 
 def case_from_plain(value: Any) -> Case:
     """Return the case in what `case_to_plain` gave. The grader sent it, so it is not checked."""
-    return Case("", tuple(value["args"]), value["kwargs"], value["script"])
+    run = {"layout": value["layout"], "gradients": tuple(value["gradients"])}
+    return Case("", tuple(value["args"]), value["kwargs"], value["script"], **run)
 
 
 def outcome_to_plain(outcome: Outcome) -> Plain:
@@ -158,6 +160,7 @@ def outcome_to_plain(outcome: Outcome) -> Plain:
         "printed": replace_surrogates(outcome.printed[:MAX_PRINTED_CHARS]),
         "warned": _lines(outcome.warned),
         "changed": _lines(outcome.changed),
+        "shared": _lines(outcome.shared),
         "forbidden": [[_line(use.name), _line(use.line), use.number] for use in outcome.forbidden[:MAX_LINES]],
     }
 
@@ -178,6 +181,7 @@ def outcome_from_plain(value: Plain) -> Outcome:
         text_from(record["printed"], MAX_PRINTED_CHARS),
         _checked_lines(record["warned"]),
         _checked_lines(record["changed"]),
+        _checked_lines(record["shared"]),
         uses_from_plain(record["forbidden"]),
     )
 

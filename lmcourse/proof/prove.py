@@ -133,7 +133,7 @@ class _Proof:
         self.cell = cell
         self.exercise = cell.exercise
         self.cases = [
-            *((case, False) for case in self.exercise.cases),
+            *((case, False) for case in self.exercise.public),
             *((case, True) for case in self.exercise.hidden),
         ]
         self._outcomes: dict[tuple[str, int], Outcome] = {}
@@ -148,7 +148,7 @@ class _Proof:
             f"{self.exercise.name}: {one.name} = {other.name}"
             for one, other in combinations(self.exercise.misconceptions, 2)
             if all(
-                agree(self.exercise, self._given(one, case), self._given(other, case)) for case in self.exercise.cases
+                agree(self.exercise, self._given(one, case), self._given(other, case)) for case in self.exercise.public
             )
         ]
 
@@ -288,7 +288,7 @@ class _Proof:
         """
         trials = self._trials(run)
         return (
-            judge(self.exercise, trials[: len(self.exercise.cases)], forbidden=forbidden, given=self._given),
+            judge(self.exercise, trials[: len(self.exercise.public)], forbidden=forbidden, given=self._given),
             judge(self.exercise, trials, hidden=True, forbidden=forbidden, given=self._given),
         )
 
@@ -298,7 +298,7 @@ class _Proof:
         def trial(case: Case, hidden: bool, seconds: float) -> Trial:
             return Trial(self.exercise, case, hidden, run(case, seconds), self._expected(case))
 
-        cases = self.cases[: len(self.exercise.cases)] if public else self.cases
+        cases = self.cases[: len(self.exercise.public)] if public else self.cases
         return try_cases(cases, trial, self.exercise.seconds)
 
     def _given_by_constant(self, constant: Constant, case: Case, seconds: float) -> Outcome:

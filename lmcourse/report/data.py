@@ -34,13 +34,17 @@ OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back")
 
 @dataclass(frozen=True)
 class CaseResult:
-    """Result of one case: its name, whether it passed, what differed, the call, and whether only grading runs it."""
+    """Result of one case: its name, whether it passed, what differed, the call, and whether only grading runs it.
+
+    `of` is the name of the case that it is derived from.
+    """
 
     name: str
     passed: bool
     message: str = ""
     call: str = ""
     hidden: bool = False
+    of: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class ReportData:
         passed, total = self.groups
         if self.passed or not self.answered or passed in (0, total):
             return ""
-        public = [case.passed for case in self.cases if not case.hidden]
+        public = [case.passed for case in self.cases if not case.hidden and not case.of]
         few = " and more than half of the public cases fail" if 2 * sum(public) < len(public) else ""
         return f"{passed} of {total} groups of cases pass{few}: {self.points:g} of {self.max_points} points."
 

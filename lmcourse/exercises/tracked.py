@@ -1,0 +1,225 @@
+"""The inputs of one run of a case: laid out as the case says, and compared with their copies afterwards.
+
+In a script, what its lines make before the answer gets it is an input, too: `f([1, 2])`, `tokens = [1, 2]`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.limits import SCRIPT
+from lmcourse.exercises.values import Plain, copy_input, same, to_plain
+from lmcourse.text import one_line
+
+NOTE = "__made_by_the_script__"
+"""The name of the function that a script calls with each value that it makes."""
+
+MAX_LABEL_CHARS = 40
+
+
+class Inputs:
+    """The inputs that an answer is given: copies of a case's, and what its script makes.
+
+    Attributes:
+        args, kwargs: copies, which the answer may change.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.args: list[Plain] = copy_input(case.args)
+        self.kwargs: dict[str, Plain] = copy_input(case.kwargs)
+        if case.layout == "scattered":
+            self.args, self.kwargs = _scattered(self.args), _scattered(self.kwargs)
+        if case.gradients:
+            for tensor in self.floats():
+                tensor.requires_grad_()
+        self._case = case
+        self._made: list[tuple[str, Any, Plain]] = []
+
+    def floats(self) -> list[Tensor]:
+        """Return the float tensors, in the order of `Case.gradients`."""
+        return [leaf for leaf in tensors_in([self.args, self.kwargs]) if leaf.is_floating_point()]
+
+    def made(self, label: str, value: Any) -> Any:
+        """Keep a copy of a value that the script made, if it can be changed in place; return the value."""
+        if isinstance(value, list | tuple | dict | set | Tensor) and not any(value is one for _, one, _ in self._made):
+            try:
+                self._made.append((f"`{one_line(label, MAX_LABEL_CHARS)}`", value, to_plain(value)))
+            except Exception:  # it holds objects, and is not compared
+                return value
+        return value
+
+    def changed(self, answer: object) -> tuple[str, ...]:
+        """Return the inputs that are no longer what they were."""
+        old_args, old_kwargs = self._case.plain_inputs
+        found = [
+            name
+            for name, old, new in zip(_names(answer, len(self.args)), old_args, self.args, strict=False)
+            if not same(old, new)
+        ]
+        found += [f"input `{name}`" for name, old in old_kwargs.items() if not same(old, self.kwargs[name])]
+        found += [label for label, value, old in self._made if not _still(value, old)]
+        return tuple(found)
+
+    def within(self, result: object, answer: object) -> tuple[str, ...]:
+        """Return the inputs that a result is, holds, or shares memory with."""
+        named = [*zip(_names(answer, len(self.args)), self.args, strict=False)]
+        named += [(f"input `{name}`", value) for name, value in self.kwargs.items()]
+        named += [(label, value) for label, value, _ in self._made]
+        parts = _parts(result)
+        return tuple(name for name, value in named if parts & _parts(value))
+
+
+def _names(answer: object, count: int) -> list[str]:
+    """Return the names of positional inputs: those that the answer gives them, or their positions."""
+    code = answer.__code__ if isinstance(answer, FunctionType) else None
+    names = [f"input `{name}`" for name in code.co_varnames[: code.co_argcount]] if code else []
+    return names + [f"input {position}" for position in range(len(names) + 1, count + 1)]
+
+
+def _still(value: object, old: Plain) -> bool:
+    try:
+        return same(old, to_plain(value))
+    except Exception:  # now it holds objects
+        return False
+
+
+def _parts(value: object) -> set[tuple[str, int]]:
+    """Return what identifies the memory of a value: its lists and dicts, and the storage of its tensors."""
+    found: set[tuple[str, int]] = set()
+    for part in _walk(value):
+        if isinstance(part, Tensor):
+            with torch._C.DisableTorchFunction():
+                if part.layout == torch.strided and (address := part.untyped_storage().data_ptr()):
+                    found.add(("tensor", address))
+        else:
+            found.add(("object", id(part)))
+    return found
+
+
+def _walk(value: object) -> Iterator[object]:
+    """Yield the tensors, lists, dicts and sets in a value."""
+    if isinstance(value, list | dict | set | Tensor):
+        yield value
+    if isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _walk(item)
+
+
+def tensors_in(value: object) -> Iterator[Tensor]:
+    """Return the tensors in a value."""
+    return (part for part in _walk(value) if isinstance(part, Tensor))
+
+
+def _scattered(value: Plain) -> Plain:
+    if isinstance(value, Tensor):
+        return scatter(value)
+    if isinstance(value, list):
+        return [_scattered(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _scattered(item) for key, item in value.items()}
+    return value
+
+
+def scatter(tensor: Tensor) -> Tensor:
+    """Return the same numbers as a view of a larger buffer: with an offset, and no axis of stride 1.
+
+    The first axis has the smallest stride, so no two axes can be joined by `view`. The rest of the buffer is NaN, or a
+    large odd number. A tensor of one number only gets the offset.
+    """
+    strides, step = [], 2
+    for length in tensor.shape:
+        strides.append(step)
+        step = step * max(length, 1) + 1
+    buffer = torch.empty(step + 3, dtype=tensor.dtype, device=tensor.device)
+    with torch.no_grad():
+        buffer.view(torch.uint8).fill_(0x7F) if _is_narrow(tensor.dtype) else buffer.fill_(_poison(tensor.dtype))
+        view = buffer.as_strided(tensor.shape, strides, 3)
+        view.copy_(tensor)
+    return view.detach().requires_grad_(tensor.requires_grad)
+
+
+def _is_narrow(dtype: torch.dtype) -> bool:
+    """Return True for the formats of one byte, some of which torch cannot fill with a number."""
+    return dtype.itemsize == 1 and dtype != torch.bool
+
+
+def _poison(dtype: torch.dtype) -> float:
+    if dtype == torch.bool:
+        return True
+    return float("nan") if dtype.is_floating_point or dtype.is_complex else torch.iinfo(dtype).max
+
+
+@dataclass(frozen=True)
+class Line:
+    """A statement of a script, compiled.
+
+    Attributes:
+        is_expression: whether its value is a result.
+        of_answer: whether the answer has a part in it.
+        makes: the names that it gives to inputs.
+    """
+
+    code: CodeType
+    is_expression: bool
+    of_answer: bool
+    makes: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def compiled(lines: str, answer: str) -> tuple[Line, ...]:
+    """Return the statements of a script; each passes the inputs that it makes to `NOTE`.
+
+    Only statements at the top level do so. A value that the answer had a part in is no input.
+    """
+    ours = {answer}
+    found = []
+    for statement in ast.parse(lines).body:
+        makes: tuple[str, ...] = ()
+        of_answer = _uses(statement, ours)
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr | ast.AugAssign):
+            if of_answer:
+                _Noting(ours).visit(statement)
+            else:
+                makes = tuple(_stored(statement))
+        if of_answer:
+            ours |= {*_stored(statement), *filter(None, [getattr(statement, "name", None)])}
+        ast.fix_missing_locations(statement)
+        if isinstance(statement, ast.Expr):
+            code = compile(ast.Expression(statement.value), SCRIPT, "eval")
+        else:
+            code = compile(ast.Module([statement], []), SCRIPT, "exec")
+        found.append(Line(code, isinstance(statement, ast.Expr), of_answer, makes))
+    return tuple(found)
+
+
+def _uses(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
+
+
+def _stored(node: ast.AST) -> list[str]:
+    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+
+
+class _Noting(ast.NodeTransformer):
+    """Hands each value that an expression makes without the answer to `NOTE`, with its text."""
+
+    def __init__(self, ours: set[str]) -> None:
+        self._ours = ours
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.JoinedStr):
+            return node  # its parts run several times, or later
+        if isinstance(node, ast.List | ast.Dict | ast.Set | ast.Call) and not _uses(node, self._ours):
+            if isinstance(getattr(node, "ctx", None), ast.Store):
+                return node
+            return ast.Call(ast.Name(NOTE, ast.Load()), [ast.Constant(ast.unparse(node)), node], [])
+        return self.generic_visit(node)
