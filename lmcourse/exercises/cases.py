@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+
+from torch import Tensor
 
 from lmcourse.exercises.values import Plain, format_value, to_plain
 
@@ -51,9 +54,29 @@ class Case:
         """Its inputs as plain data, which no answer is given: with it, inputs that an answer has changed are found."""
         return to_plain(self.args), to_plain(self.kwargs)
 
+    @cached_property
+    def special(self) -> bool:
+        """Whether it is marked as an edge, or an input is empty, infinite or NaN."""
+        return self.edge or any(map(_is_empty_or_not_finite, (*self.args, *self.kwargs.values())))
+
     def expressions(self) -> tuple[str, ...]:
         """The lines of a script whose values are the result."""
         return _expressions(self.script or "")
+
+
+def _is_empty_or_not_finite(value: Plain) -> bool:
+    empty = (
+        value.numel() == 0 if isinstance(value, Tensor) else isinstance(value, list | tuple | dict | str) and not value
+    )
+    return empty or _holds_not_finite(value)
+
+
+def _holds_not_finite(value: Plain) -> bool:
+    if isinstance(value, Tensor):
+        return not bool(value.isfinite().all())
+    if isinstance(value, list | tuple | dict):
+        return any(map(_holds_not_finite, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 @lru_cache(maxsize=1024)

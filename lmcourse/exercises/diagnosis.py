@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from lmcourse.exercises.derived import only_derived
 from lmcourse.exercises.evidence import MAX_NAMES, Evidence, exceptions, features, kinds, names, positions, relations
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import Use
@@ -79,6 +80,9 @@ def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tria
         return ""
     if exercise.value:
         return nothing_yet(failing[0]) or value_slip(failing[0])
+    if sentence := only_derived(failing):
+        return sentence
+    trials, failing = ([trial for trial in part if not trial.case.gradients] for part in (trials, failing))
     return (
         _stopped(trials, failing)
         or _shadowed(failing)

@@ -80,7 +80,7 @@ class Exercise:
         view: where many results are right, what of a result is compared with the same of the reference's, case by
             case: a property of a design, say. It works where the judge does, never where the learner's code runs, and
             has to take whatever plain data an answer may return.
-        new: the result is new: it is no input, holds none, and shares no memory with one.
+        new: the result is new: it is no input, and shares no memory with one.
         differentiable: the result is part of a model or a loss, and autograd must reach the float inputs from it.
         contiguous: why its inputs are never laid out with gaps in memory; empty if they may be.
     """

@@ -40,7 +40,7 @@ class Outcome:
         warned: the warnings it caused.
         changed: the inputs that it changed in place, by the names that the answer gives them, or by position; in a
             script also what its lines make.
-        shared: the inputs that the result is, holds, or shares memory with.
+        shared: the inputs that the result is, is a part of, or shares memory with.
         forbidden: torch operators that it used and the exercise rules out.
     """
 

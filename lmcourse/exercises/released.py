@@ -145,7 +145,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
     ]
     if any(len(of_one) != len(cases) for of_one in outcomes):
         raise ValueError("outcomes of other cases")
-    as_written = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "forbid", "uses", "hints", "new")
+    as_written = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "forbid", "uses", "hints")
     exercise = ReleasedExercise(
         **{part: data[part] for part in as_written},
         reference=_not_here,
@@ -153,6 +153,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
         hidden_cases=(lambda random: hidden) if hidden else None,
         tolerance=data["tolerance"] and Tolerance(*data["tolerance"]),
         seconds=float(data["seconds"]),
+        new=data["new"],
         expected=outcomes[0],
         given_by={str(place): given for place, given in enumerate(outcomes[1:])},
     )

@@ -70,12 +70,12 @@ class Inputs:
         return tuple(found)
 
     def within(self, result: object, answer: object) -> tuple[str, ...]:
-        """Return the inputs that a result is, holds, or shares memory with."""
+        """Return the inputs that a result is, or shares memory with."""
         named = [*zip(_names(answer, len(self.args)), self.args, strict=False)]
         named += [(f"input `{name}`", value) for name, value in self.kwargs.items()]
         named += [(label, value) for label, value, _ in self._made]
-        parts = _parts(result)
-        return tuple(name for name, value in named if parts & _parts(value))
+        own = _memory(result)
+        return tuple(name for name, value in named if own and own in {*map(_memory, _walk(value))})
 
 
 def _names(answer: object, count: int) -> list[str]:
@@ -92,17 +92,12 @@ def _still(value: object, old: Plain) -> bool:
         return False
 
 
-def _parts(value: object) -> set[tuple[str, int]]:
-    """Return what identifies the memory of a value: its lists and dicts, and the storage of its tensors."""
-    found: set[tuple[str, int]] = set()
-    for part in _walk(value):
-        if isinstance(part, Tensor):
-            with torch._C.DisableTorchFunction():
-                if part.layout == torch.strided and (address := part.untyped_storage().data_ptr()):
-                    found.add(("tensor", address))
-        else:
-            found.add(("object", id(part)))
-    return found
+def _memory(value: object) -> int:
+    """Return what identifies the memory of a list, dict or set, or the storage of a tensor; 0 for anything else."""
+    if isinstance(value, Tensor):
+        with torch._C.DisableTorchFunction():
+            return value.untyped_storage().data_ptr() if value.layout == torch.strided else 0
+    return id(value) if isinstance(value, list | dict | set) else 0
 
 
 def _walk(value: object) -> Iterator[object]:

@@ -1,18 +1,17 @@
 """One case run on the learner's answer and on the reference, the verdict, and the points that groups of cases earn.
 
-Each public case is a group with the cases that are derived from it, and so are the hidden cases of one name. A group counts if all of its cases pass. Groups
-that a constant passes are joined with another one where the constant would earn points: `return True` is no answer.
+Each public case is a group with the cases that are derived from it, and so are the hidden cases of one name. A group
+counts if all of its cases pass. Groups that a constant passes are joined with another one where the constant would earn
+points: `return True` is no answer.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-import torch
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case
@@ -42,24 +41,8 @@ class Trial:
 
     @cached_property
     def edge(self) -> bool:
-        """Whether it is no ordinary case: marked so, the reference raises, or an input is empty, infinite or NaN."""
-        inputs = (*self.case.args, *self.case.kwargs.values())
-        return self.case.edge or self.expected.failure is not None or any(map(_is_empty_or_not_finite, inputs))
-
-
-def _is_empty_or_not_finite(value: Plain) -> bool:
-    empty = (
-        value.numel() == 0 if isinstance(value, Tensor) else isinstance(value, list | tuple | dict | str) and not value
-    )
-    return empty or _holds_not_finite(value)
-
-
-def _holds_not_finite(value: Plain) -> bool:
-    if isinstance(value, Tensor):
-        return not bool(value.isfinite().all())
-    if isinstance(value, list | tuple | dict):
-        return any(map(_holds_not_finite, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, float) and not math.isfinite(value)
+        """Whether it is no ordinary case: its inputs are not, the reference raises, or it is a derived case."""
+        return self.case.special or bool(self.case.of) or self.expected.failure is not None
 
 
 def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome) -> str | None:
@@ -75,7 +58,7 @@ def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome)
     if outcome.failure:
         return str(outcome.failure)
     if exercise.new and (shared := [name for name in outcome.shared if name not in expected.shared]):
-        return f"the result is not new: it is {shared[0]}, or a part of it, or shares memory with it"
+        return f"the result is not new: it is {shared[0]} or a part of it, or shares its memory"
     if case.gradients:
         return _wrong_gradient(exercise, case, expected.value, outcome.value)
     right, received = exercise.seen(case, expected.value), exercise.seen(case, outcome.value)
@@ -87,10 +70,12 @@ def _wrong_gradient(exercise: Exercise, case: Case, expected: Plain, received: P
     if not isinstance(received, list) or len(received) != len(expected):
         return "it has no gradients"
     for name, right, got in zip(case.gradients, expected, received, strict=True):
-        if got is None and right is not None and right.any():
-            return f"autograd cannot reach `{name}` from the result"
-        right, got = (torch.zeros_like(other) if one is None else one for one, other in ((right, got), (got, right)))
-        if right is not None and (wrong := difference(right, got, exercise.tolerance)):
+        if right is None or got is None:
+            given = got if right is None else right
+            if isinstance(given, Tensor) and given.any():
+                missing = f"autograd cannot reach `{name}` from the result"
+                return missing if got is None else f"the gradient at `{name}`: expected zeros, yours are not"
+        elif wrong := difference(right, got, exercise.tolerance):
             return f"the gradient at `{name}`: {wrong}"
     return None
 

@@ -72,6 +72,7 @@ attend_with_cache = Exercise(
     minutes=10,
     difficulty=3,
     reference=_full_pass,
+    differentiable=True,
     cases=[
         case("the first token, nothing in the cache", *_step(_FIXED, 1, 1, 0, 1, 4)),
         case("one new token, three in the cache", *_step(_FIXED, 1, 2, 3, 1, 4)),

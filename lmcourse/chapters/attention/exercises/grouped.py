@@ -65,6 +65,7 @@ grouped_query_attention = Exercise(
     minutes=8,
     difficulty=2,
     reference=_by_torch,
+    differentiable=True,
     cases=[
         case("six heads, two key heads", *_heads(_FIXED, 1, 6, 2, 3, 3, 4)),
         case("four heads, one key head", *_heads(_FIXED, 2, 4, 1, 3, 3, 4)),

@@ -92,6 +92,7 @@ multi_head = Exercise(
     minutes=10,
     difficulty=2,
     reference=_by_torch,
+    differentiable=True,
     cases=[
         case("two heads, three tokens", *_layer(_FIXED, 1, 3, 0, 2, 4), 2),
         case("a batch of two, four heads", *_layer(_FIXED, 2, 5, 0, 4, 2), 4),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -61,6 +60,7 @@ attention_weights = Exercise(
     minutes=6,
     difficulty=2,
     reference=_weights,
+    differentiable=True,
     cases=[
         case("one query, two keys", torch.tensor([[[[2.0, 0, 0, 0]]]]), torch.eye(2, 4).reshape(1, 1, 2, 4)),
         case("four tokens, two heads", *_pair(_FIXED, 1, 2, 4, 4, 8)),
@@ -147,19 +147,6 @@ def always_float32(q: Tensor, k: Tensor) -> Tensor:
 
 
 @attention_weights.variant
-def number_by_number(q: Tensor, k: Tensor) -> Tensor:
-    result = torch.zeros(*q.shape[:3], k.shape[2], dtype=q.dtype)
-    for b in range(q.shape[0]):
-        for h in range(q.shape[1]):
-            for i in range(q.shape[2]):
-                query = q[b, h, i].tolist()
-                scores = [sum(x * y for x, y in zip(query, key, strict=True)) for key in k[b, h].tolist()]
-                raised = [math.exp((score - max(scores)) / math.sqrt(len(query))) for score in scores]
-                result[b, h, i] = torch.tensor(raised, dtype=torch.float64) / sum(raised)
-    return result
-
-
-@attention_weights.variant
 def softmax_by_hand_in_its_own_dtype(q: Tensor, k: Tensor) -> Tensor:
     scores = torch.matmul(q, k.transpose(2, 3)).div(math.sqrt(q.size(3)))
     raised = torch.exp(scores - scores.max(dim=3, keepdim=True).values)
@@ -173,10 +160,3 @@ def scaled_before_the_product(q: Tensor, k: Tensor) -> Tensor:
     if q.dtype == torch.float64:
         scores = torch.einsum("bhid,bhjd->bhij", q, k) / fourth_root**2
     return torch.exp(scores - scores.logsumexp(-1, keepdim=True)).to(q.dtype)
-
-
-@attention_weights.variant
-def by_numpy(q: Tensor, k: Tensor) -> Tensor:
-    scores = q.double().numpy() @ np.swapaxes(k.double().numpy(), -1, -2) * q.shape[-1] ** -0.5
-    raised = np.exp(scores - scores.max(-1, keepdims=True))
-    return torch.from_numpy(raised / raised.sum(-1, keepdims=True)).to(q.dtype)

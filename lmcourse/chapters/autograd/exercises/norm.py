@@ -83,7 +83,7 @@ layernorm_backward = Exercise(
 @layernorm_backward.variant
 def row_by_row(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> dict[str, Tensor]:
     d = x.shape[-1]
-    dx, d_gain, d_bias = torch.empty_like(x), torch.zeros_like(gain), torch.zeros_like(gain)
+    dx, d_gain, d_bias = torch.empty(x.shape, dtype=x.dtype), torch.zeros_like(gain), torch.zeros_like(gain)
     for row, grad, out in zip(x.reshape(-1, d), dy.reshape(-1, d), dx.view(-1, d), strict=True):
         mean = sum(row) / d
         s = math.sqrt(sum((row - mean) ** 2) / d + eps)

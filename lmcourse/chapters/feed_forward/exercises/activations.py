@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from random import Random
 from typing import Any
 
@@ -45,6 +44,7 @@ gelu = Exercise(
     minutes=8,
     difficulty=2,
     reference=_gelu,
+    differentiable=True,
     cases=[
         case("five numbers", FIVE_INPUTS),
         case("a matrix", torch.tensor([[0.5, -0.5], [2.0, -2.0]])),
@@ -137,16 +137,6 @@ def gelu_by_a_normal_distribution(x: Tensor) -> Tensor:
     return torch.mul(x, gate).type(x.dtype)
 
 
-@gelu.variant
-def gelu_number_by_number(x: Tensor) -> Tensor:
-    bell = statistics.NormalDist()
-    values = [number * bell.cdf(number) for number in x.flatten().tolist()]
-    return torch.tensor(values, dtype=x.dtype).reshape(x.shape)
-
-
-# squared_relu ----------------------------------------------------------------------------------------------------
-
-
 def _squared_relu_cases(random: Random) -> list[Case]:
     return [
         case("other shapes", torch.tensor(1.5)),
@@ -166,6 +156,7 @@ squared_relu = Exercise(
     minutes=3,
     difficulty=1,
     reference=lambda x: F.relu(x.double()).square().to(x.dtype),
+    differentiable=True,
     cases=[
         case("five numbers", FIVE_INPUTS),
         case("a matrix", torch.tensor([[0.5, -0.5], [2.0, -2.0]])),
@@ -220,12 +211,6 @@ def masked_before_squaring(x: Tensor) -> Tensor:
     kept = x.clone()
     kept[x < 0] = 0
     return kept * kept
-
-
-@squared_relu.variant
-def number_by_number(x: Tensor) -> Tensor:
-    values = [max(0.0, number) ** 2 for number in x.flatten().tolist()]
-    return torch.tensor(values, dtype=x.dtype).view(x.shape)
 
 
 @squared_relu.variant

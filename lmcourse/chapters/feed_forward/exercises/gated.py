@@ -69,6 +69,7 @@ glu_ffn = Exercise(
     minutes=9,
     difficulty=2,
     reference=_glu_ffn,
+    differentiable=True,
     cases=[
         case("ReGLU by hand", torch.tensor([[1.0, 2.0], [-1.0, 1.0]]), *_HAND, "reglu"),
         *(_ask(kind, Random(11), 3, 4, n=6, kind=kind) for kind in GATES),

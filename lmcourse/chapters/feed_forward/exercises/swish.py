@@ -46,6 +46,7 @@ silu = Exercise(
     minutes=8,
     difficulty=2,
     reference=_silu,
+    differentiable=True,
     cases=[
         case("five numbers", FIVE_INPUTS),
         case("β = 2", FIVE_INPUTS, beta=2.0),

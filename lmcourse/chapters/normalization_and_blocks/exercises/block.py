@@ -92,6 +92,7 @@ block = Exercise(
     minutes=8,
     difficulty=2,
     reference=_by_equations,
+    differentiable=True,
     cases=[
         _ask("serial", False, x=X),
         _ask("parallel", True, x=X),

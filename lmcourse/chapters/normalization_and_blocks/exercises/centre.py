@@ -88,6 +88,7 @@ centre_writers = Exercise(
     minutes=10,
     difficulty=3,
     reference=_projected,
+    new=True,
     cases=[
         case("two by two", {"out.0": torch.tensor([[1.0, 2.0], [3.0, 4.0]])}),
         case("an embedding", {"embedding": torch.tensor([[1.0, 2.0], [0.0, 4.0], [-3.0, 0.0]])}),

@@ -106,6 +106,7 @@ residual = Exercise(
     minutes=10,
     difficulty=2,
     reference=_by_the_package,
+    differentiable=True,
     cases=[
         *(_ask(f'"{placement}"', placement, x=X) for placement in PLACEMENTS),
         _ask('"pre" needs no norm after', "pre", after="None", x=2 * X),

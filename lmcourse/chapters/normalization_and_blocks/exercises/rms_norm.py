@@ -6,7 +6,6 @@ import math
 from random import Random
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -61,6 +60,7 @@ rms_norm = Exercise(
     minutes=6,
     difficulty=1,
     reference=_by_torch,
+    differentiable=True,
     cases=[
         case("the vector from above", NOTES, ONE),
         case("with a scale", NOTES, torch.tensor([1.0, 2.0, 3.0, 0.5])),
@@ -107,26 +107,6 @@ def with_the_length(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     wide = x.to(torch.float64)
     length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
     return (wide * scale / torch.hypot(length / math.sqrt(x.size(-1)), torch.tensor(eps).double().sqrt())).to(x.dtype)
-
-
-@rms_norm.variant
-def token_by_token(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    d = x.shape[-1]
-    rows = [
-        [
-            number / math.sqrt(sum(other**2 for other in row) / d + eps) * factor
-            for number, factor in zip(row, scale.tolist(), strict=True)
-        ]
-        for row in x.reshape(-1, d).tolist()
-    ]
-    return torch.tensor(rows, dtype=torch.float64).reshape(x.shape).to(x.dtype)
-
-
-@rms_norm.variant
-def with_numpy(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    rows = x.double().numpy()
-    y = rows / np.sqrt(np.square(rows).mean(-1, keepdims=True) + eps) * scale.numpy()
-    return torch.from_numpy(np.asarray(y)).to(x.dtype)
 
 
 def _wrong(

@@ -78,6 +78,7 @@ rope = Exercise(
     minutes=9,
     difficulty=2,
     reference=turned_pairs,
+    differentiable=True,
     tolerance=TOLERANCE,
     cases=[
         case("nothing turns at position 0", _SOME[:1], torch.tensor([0])),

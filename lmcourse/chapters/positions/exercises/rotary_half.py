@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -55,6 +54,7 @@ rope_half = Exercise(
     minutes=8,
     difficulty=2,
     reference=_rope_half,
+    differentiable=True,
     tolerance=TOLERANCE,
     cases=[
         case("only the order, at position 0", _COUNT, torch.tensor([0]), interleaved=True),
@@ -163,14 +163,3 @@ def feature_by_feature(x: Tensor, positions: Tensor, interleaved: bool = False) 
         result[..., i] = (a * angle.cos() - b * angle.sin()).to(x.dtype)
         result[..., i + d // 2] = (b * angle.cos() + a * angle.sin()).to(x.dtype)
     return result
-
-
-@rope_half.variant
-def by_way_of_numpy(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
-    array = x.double().numpy()
-    if interleaved:
-        array = np.concatenate([array[..., 0::2], array[..., 1::2]], axis=-1)
-    a, b = np.split(array, 2, axis=-1)
-    angle = np.outer(positions, 10_000.0 ** (-np.arange(a.shape[-1]) / a.shape[-1]))
-    size, phase = np.hypot(a, b), np.arctan2(b, a) + angle
-    return torch.tensor(np.concatenate([size * np.cos(phase), size * np.sin(phase)], axis=-1)).to(x.dtype)

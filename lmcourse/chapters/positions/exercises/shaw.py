@@ -77,6 +77,7 @@ shaw_scores = Exercise(
     minutes=9,
     difficulty=3,
     reference=_shaw,
+    differentiable=True,
     cases=[
         case("queries of 1, keys of 0: only a shows", *_ONES),
         case("two heads, clipped at 2", *_shaw_inputs(Random(9), 2, 6, 4, 2)),

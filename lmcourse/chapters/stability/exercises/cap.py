@@ -147,7 +147,7 @@ def with_a_sigmoid(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
 def with_loops(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
     if cap <= 0:
         raise ValueError("no cap")
-    values, slopes = torch.empty_like(logits), torch.empty_like(logits)
+    values, slopes = torch.empty(2, *logits.shape, dtype=logits.dtype)
     for place, z in enumerate(logits.flatten().tolist()):
         values.view(-1)[place] = cap * math.tanh(z / cap)
         slopes.view(-1)[place] = 1 / math.cosh(min(abs(z / cap), 300)) ** 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from random import Random
 
@@ -66,6 +65,7 @@ qk_norm = Exercise(
     minutes=8,
     difficulty=2,
     reference=_by_torch,
+    differentiable=True,
     cases=[
         case("a query and its double against one key", *_PAIR, torch.ones(2), torch.ones(2)),
         case("with scales", *_PAIR, torch.tensor([2.0, 0.5]), torch.tensor([1.0, 3.0])),
@@ -189,15 +189,3 @@ def in_half_precision_after_scaling(
         return gamma * small / ((small * small).mean(-1, keepdim=True) + eps / largest / largest).sqrt()
 
     return norm(q, gamma_q) @ norm(k, gamma_k).mT / math.sqrt(q.shape[-1])
-
-
-@qk_norm.variant
-def with_loops_in_double_precision(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
-    b, h, s, d = q.shape
-    scores = torch.empty(b, h, s, k.shape[2], dtype=q.dtype)
-    for batch, head, row, column in itertools.product(range(b), range(h), range(s), range(k.shape[2])):
-        one, other = q[batch, head, row].tolist(), k[batch, head, column].tolist()
-        product = sum(x * y * g * f for x, y, g, f in zip(one, other, gamma_q.tolist(), gamma_k.tolist(), strict=True))
-        squares = [sum(x * x for x in vector) / d + eps for vector in (one, other)]
-        scores[batch, head, row, column] = product / math.sqrt(squares[0] * squares[1] * d)
-    return scores

@@ -48,6 +48,7 @@ merge = Exercise(
     minutes=5,
     difficulty=1,
     reference=merged,
+    new=True,
     cases=[
         call("once", "merge", [5, 1, 2, 6], (1, 2), 256),
         call("twice", "merge", [1, 2, 1, 2, 3, 1, 2], (1, 2), 256),

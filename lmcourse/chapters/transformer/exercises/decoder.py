@@ -73,6 +73,7 @@ decoder = Exercise(
     minutes=20,
     difficulty=3,
     reference=_by_layers,
+    differentiable=True,
     cases=[
         ask("no blocks: in, norm, out", Random(1), blocks=0, d=2, v=3, text=(2, 2)),
         ask("one block", Random(2)),

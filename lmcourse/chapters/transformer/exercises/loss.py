@@ -82,6 +82,7 @@ causal_lm_loss = Exercise(
     minutes=10,
     difficulty=2,
     reference=_by_torch,
+    differentiable=True,
     cases=[
         case("by hand", TEXT, torch.tensor([[1, 2, 0]])),
         case("five tokens, and two with padding", normal(Random(1), 2, 5, 3), UNEVEN),

@@ -95,6 +95,7 @@ self_attention = Exercise(
     minutes=15,
     difficulty=3,
     reference=_head_by_head,
+    differentiable=True,
     cases=[
         _ask("one head of two features", 1, 1, 4.0, SUM, x=X, qkv=ROWS, out=torch.eye(2, dtype=torch.float64)[:1]),
         _drawn("two heads", Random(1), 1, 3, 4, 2, 2, 2, how=SUM),
