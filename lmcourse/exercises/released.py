@@ -44,7 +44,7 @@ class ReleasedExercise(Exercise):
     given_by: Mapping[str, Sequence[Outcome]]
 
     @property
-    def public(self) -> tuple[Case, ...]:  # type: ignore[override]
+    def public(self) -> tuple[Case, ...]:
         """The public cases; the file holds the derived ones."""
         return tuple(self.cases)
 

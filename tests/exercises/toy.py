@@ -26,6 +26,7 @@ def doubling(**changes: Any) -> Exercise:
         "cases": [case("two numbers", torch.tensor([1.0, 2.0])), case("a negative one", torch.tensor([-3.0]))],
         "hidden_cases": _hidden,
         "hints": ["Add it to itself.", "2 * x"],
+        "contiguous": "tests count its cases",
     }
     exercise = Exercise("double", **(settings | changes))
 
