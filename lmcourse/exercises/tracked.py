@@ -201,7 +201,12 @@ def _uses(node: ast.AST, names: set[str]) -> bool:
 
 
 def _stored(node: ast.AST) -> list[str]:
-    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    """Return the names that a statement assigns to, without those of comprehensions in it."""
+    if isinstance(node, ast.expr) and not isinstance(node, ast.Name | ast.Tuple | ast.List | ast.Starred):
+        return []
+    if isinstance(node, ast.Name):
+        return [node.id] if isinstance(node.ctx, ast.Store) else []
+    return [name for part in ast.iter_child_nodes(node) for name in _stored(part)]
 
 
 class _Noting(ast.NodeTransformer):
