@@ -49,8 +49,8 @@ class Outcome:
     printed: str = ""
     warned: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
     forbidden: tuple[Use, ...] = ()
+    shared: tuple[str, ...] = ()
 
     @property
     def timed_out(self) -> bool:
@@ -95,8 +95,8 @@ def run_case(
         captured.output.getvalue(),
         captured.warned,
         inputs.changed(answer),
-        shared,
         tuple(seen.values()),
+        shared,
     )
 
 

@@ -181,8 +181,8 @@ def outcome_from_plain(value: Plain) -> Outcome:
         text_from(record["printed"], MAX_PRINTED_CHARS),
         _checked_lines(record["warned"]),
         _checked_lines(record["changed"]),
-        _checked_lines(record["shared"]),
         uses_from_plain(record["forbidden"]),
+        _checked_lines(record["shared"]),
     )
 
 

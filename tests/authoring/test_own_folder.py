@@ -347,8 +347,8 @@ def test_cases_and_outcomes_come_back_as_they_were(built: Path) -> None:
     for mine, theirs in zip(released, exercises_beside(built / "solutions/w1-warmup"), strict=False):
         for part in ("name", "points", "minutes", "difficulty", "value", "rules", "seconds", "tolerance", "summary"):
             assert getattr(mine, part) == getattr(theirs, part)
-        for got, case in zip(mine.cases, theirs.cases, strict=True):
-            assert (got.name, got.script) == (case.name, case.script)
+        for got, case in zip(mine.public, theirs.public, strict=True):
+            assert (got.name, got.script, got.of, got.layout) == (case.name, case.script, case.of, case.layout)
             assert same([*got.args, dict(got.kwargs)], [*case.args, dict(case.kwargs)])
         assert [wrong.sentence for wrong in mine.misconceptions] == [one.sentence for one in theirs.misconceptions]
     assert str(released[0].expected[2].failure) == "ValueError: by nothing"
