@@ -178,7 +178,7 @@ class Adder:
 
 right = check(stable_softmax)
 assert right.points == 4 and right.groups == (3, 3), right
-assert "Grading runs 2 more cases (SECRET names, bad input)." in str(right), right
+assert "Grading adds 2 cases (SECRET names, bad input)." in str(right), right
 assert "hidden=True" not in str(right)
 assert check(Adder).passed and check(days=3.0).passed
 wrong = check(days=4)
