@@ -257,7 +257,8 @@ class _Proof:
         found = []
         for original, mutilated in ((trials, changed), (trials[:public], changed[:public])):
             deciding = [one for one in original if one.wrong is not None and not one.edge]
-            if not any_wrong_number(deciding):
+            still = [one for one in mutilated if one.wrong is not None and not one.edge]
+            if not (any_wrong_number(deciding) and any_wrong_number(still)):
                 break
             named = recognise(self.exercise, mutilated, self._given)
             if named is None or wrong not in named.mistakes:

@@ -82,6 +82,19 @@ def _scores(q: Tensor, k: Tensor, scale: float = 1.0) -> Tensor:
     return scale * q @ k.mT
 
 
+@attention_weights.misconception("You multiply the scores by √d. Divide by it: their spread is √d already.")
+def times_root_d(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(q, k, q.shape[-1] ** 0.5).softmax(dim=-1)
+
+
+@attention_weights.misconception(
+    "`reshape` reads the keys' numbers in the same order. The last two axes of k have to be swapped: `k.mT`."
+)
+def keys_reshaped(q: Tensor, k: Tensor) -> Tensor:
+    b, h, t, d = k.shape
+    return _scores(q, k.reshape(b, h, d, t).mT, q.shape[-1] ** -0.5).softmax(dim=-1)
+
+
 @attention_weights.misconception(
     "The scores are not scaled: the wider the head, the more one key takes everything. Their spread is √d; bring it "
     "back to 1."

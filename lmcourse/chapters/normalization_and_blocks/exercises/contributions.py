@@ -129,6 +129,23 @@ def _root(stream: Tensor, eps: float) -> Tensor:
 
 
 @contributions.misconception(
+    "You leave a part out and normalise again. All parts are divided by one length, that of the whole stream."
+)
+def left_out(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    whole, without = parts.sum(0), parts.sum(0) - parts
+    return (whole / _root(whole, eps) - without / _root(without, eps)) @ (scale * row)
+
+
+@contributions.misconception(
+    "You add part after part and normalise each time. All parts are divided by one length, that of the whole stream."
+)
+def added_in_turn(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    streams = parts.cumsum(0)
+    logits = streams / _root(streams, eps) @ (scale * row)
+    return torch.cat([logits[:1], logits[1:] - logits[:-1]])
+
+
+@contributions.misconception(
     "You normalise every part by itself. The norm sees only the sum, and divides all parts by the length of that."
 )
 def each_by_itself(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:

@@ -135,6 +135,11 @@ def _wrong(
     return ((wide - mean) / root * scale.to(wide.dtype) + shift.to(wide.dtype)).to(x.dtype)
 
 
+@layer_norm.misconception("Your shift multiplies, as in x̂·(scale + shift). It is added after the scale.")
+def shift_multiplies(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale + shift, torch.zeros_like(shift), eps)
+
+
 @layer_norm.misconception(
     "You normalise over the tokens of a text: every position now depends on later ones, and the future leaks in."
 )

@@ -100,6 +100,11 @@ rope = Exercise(
 )
 
 
+@rope.misconception("You swapped cosine and sine. At position 0 the angle is 0, and nothing may change.")
+def cosine_for_sine(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    return turned(x, math.pi / 2 - angles(positions, x.shape[-1], base))
+
+
 @rope.misconception("You turn the other way: (a, b) becomes (a cos − b sin, a sin + b cos).")
 def clockwise(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned_pairs(x, -positions, base)

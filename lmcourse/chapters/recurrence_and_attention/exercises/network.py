@@ -102,6 +102,26 @@ def _predict(states: Tensor, U: Tensor, b2: Tensor) -> Tensor:
     return (states @ U.T + b2).softmax(dim=-1)
 
 
+@rnn_probabilities.misconception("You add b1 after the tanh. It is added before, so that states stay between −1 and 1.")
+def b1_outside(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    states = [h0]
+    for token in tokens.tolist():
+        states.append(torch.tanh(W_h @ states[-1] + W_e @ E[:, token]) + b1)
+    return _predict(torch.stack(states[1:]), U, b2)
+
+
+@rnn_probabilities.misconception("Your states pass through a sigmoid, which is never negative. Here it is tanh.")
+def sigmoid_for_tanh(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    states = [h0]
+    for token in tokens.tolist():
+        states.append(torch.sigmoid(W_h @ states[-1] + W_e @ E[:, token] + b1))
+    return _predict(torch.stack(states[1:]), U, b2)
+
+
 @rnn_probabilities.misconception("Every step starts from h0: your network forgets all but the newest word.")
 def always_from_h0(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor

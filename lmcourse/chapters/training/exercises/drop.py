@@ -78,6 +78,12 @@ dropout = Exercise(
 )
 
 
+@dropout.misconception("You divide by the fraction that was kept. Divide by 1 − p, what is kept on average.")
+def divided_by_the_kept(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
+    right = _reference(x, keep, p, training)
+    return right * (1 - p) / keep.double().mean() if training and 0 < p < 1 and keep.any() else right
+
+
 @dropout.misconception("On average the layer is 1 − p too small: divide what is kept by 1 − p.")
 def not_rescaled(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
     return _reference(x, keep, p, training) * (1 - p if training else 1)
