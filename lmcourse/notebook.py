@@ -8,9 +8,10 @@ start("01-floating-point")
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from IPython.core.getipython import get_ipython
@@ -21,12 +22,29 @@ from lmcourse.exercises import check, hint
 from lmcourse.exercises.notebook_state import failed_version
 from lmcourse.exercises.prediction import predict
 from lmcourse.exercises.registry import exercises_here, exercises_of, find_exercise
-from lmcourse.plots.display import install
 from lmcourse.progress import saved_report
 from lmcourse.report import REPORT_MIME
-from lmcourse.widgets import explore
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from lmcourse.widgets import Control, Explorer
 
 __all__ = ["check", "explore", "hint", "predict", "start"]
+
+
+def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
+    """Return a figure whose arguments the reader can change; see `lmcourse.widgets.controls` for the abbreviations.
+
+    A control starts at the default of the function's parameter where that is possible.
+
+    Raises:
+        TypeError: a control is not a parameter of `draw`.
+    """
+    from lmcourse.widgets import explorer  # not above: a grade draws nothing, and does without Matplotlib
+
+    return explorer.explore(draw, **controls)
+
 
 NOTEBOOK_FUNCTIONS = {"check": check, "explore": explore, "hint": hint, "predict": predict}
 
@@ -42,6 +60,8 @@ def start(chapter: str) -> None:
     torch.manual_seed(0)
     shell = get_ipython()
     if shell is not None:
+        from lmcourse.plots.display import install
+
         install(shell)
         shell.events.register("pre_run_cell", _restore)  # a second time is harmless: it is the same function
         explain: Any = shell.set_custom_exc  # IPython has no types
