@@ -62,6 +62,8 @@ broadcast_shape = Exercise(
         case("one number", [], [5]),
         case("nothing, stretched", [0], [1]),
         case("three shapes", [2, 1], [3], [4, 1, 1]),
+        case("2 and 3 beside a 1", [1], [2], [3]),
+        edge(case("no shapes")),
         case("3 and 2", [2, 3], [2]),
         case("4 and 2", [4], [2]),
     ],
@@ -83,7 +85,9 @@ def _column(sizes: tuple[int, ...]) -> int:
     return stretched.pop() if stretched else 1
 
 
-@broadcast_shape.misconception("You align the shapes at the left. Broadcasting starts from the last axis.")
+@broadcast_shape.misconception(
+    "You align the shapes at the left. Broadcasting aligns them at the right and starts from the last axis."
+)
 def from_the_left(*shapes: list[int]) -> list[int]:
     return [_column(sizes) for sizes in zip_longest(*shapes, fillvalue=1)]
 
@@ -129,6 +133,27 @@ def one_way(*shapes: list[int]) -> list[int]:
     if common not in shapes:
         raise ValueError("no shape that the others fit into")
     return common
+
+
+@broadcast_shape.misconception(
+    "You refuse no shapes at all. They are no error: the result is [], the shape of one number."
+)
+def no_shapes_refused(*shapes: list[int]) -> list[int]:
+    if not shapes:
+        raise ValueError("no shapes")
+    return _by_torch(*shapes)
+
+
+@broadcast_shape.misconception(
+    "You compare each shape with the first one only. Two later shapes may not fit together although both fit the first."
+)
+def only_with_the_first(*shapes: list[int]) -> list[int]:
+    result = []
+    for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1):
+        if sizes[0] != 1 and any(n not in (1, sizes[0]) for n in sizes):
+            raise ValueError("the shapes do not fit together")
+        result.append(next((n for n in sizes[::-1] if n != 1), 1))
+    return result[::-1]
 
 
 @broadcast_shape.variant

@@ -53,8 +53,11 @@ peak_bytes = Exercise(
         case("x*y + (y*z + (z*w + w*x))", _RIGHT, 8),
         case("(x*y + y*z) + (z*w + w*x)", ["add", ["add", *_PRODUCTS[:2]], ["add", *_PRODUCTS[2:]]], 8),
         case("exp of a view of a view", ["exp", ["view", ["view", "x"]]], 8),
+        case("exp of a view of a product", ["exp", ["view", _PRODUCTS[0]]], 8),
+        case("an input added in place to a product", ["add_", _PRODUCTS[0], "z"], 8),
         case("x itself", "x", 8),
         case("relu_ of an input", ["relu_", "x"], 8),
+        case("relu_ of a view of an input", ["relu_", ["view", "x"]], 8),
     ],
     hidden_cases=hidden_cases,
     hints=[
@@ -62,8 +65,8 @@ peak_bytes = Exercise(
         "many are left when it is done (0 for an input, 1 for a result).",
         "Before the second argument begins, the first one's result is already waiting. So the most is the maximum, "
         "over the arguments, of what waits then plus what this argument needs.",
-        "Then the operation itself: a new result comes on top of all that waits, and only then the arguments die. "
-        "In place and views bring nothing new, and what they hand on is the first argument's buffer.",
+        "Then the operation itself: its result is added to all that waits, and only then are the arguments freed. "
+        "In-place operations and views add nothing; their result is the first argument's buffer.",
     ],
 )
 
@@ -151,7 +154,7 @@ def right_first(expression: Expression, size: int) -> int:
 
 
 @peak_bytes.misconception(
-    "You compute the hungrier side first to save memory. Nobody does that for you: a line runs as it is written."
+    "You compute the side that needs more first, to save memory. Python does not: it computes the left argument first."
 )
 def best_order(expression: Expression, size: int) -> int:
     _checked(expression)
@@ -168,6 +171,59 @@ def best_order(expression: Expression, size: int) -> int:
         return max(most, waiting + 1), 1
 
     return size * run(expression)[0]
+
+
+@peak_bytes.misconception(
+    "You free the memory of a view's argument. The view is in that memory, so it stays until the view has been used."
+)
+def freed_by_a_view(expression: Expression, size: int) -> int:
+    _checked(expression)
+
+    def run(node: Expression) -> tuple[int, int]:
+        if isinstance(node, str):
+            return 0, 0
+        most = waiting = 0
+        for part in node[1:]:
+            inside, left = run(part)
+            most, waiting = max(most, waiting + inside), waiting + left
+        if node[0] == "view":
+            return most, 0
+        return (most, 1) if node[0].endswith("_") else (max(most, waiting + 1), 1)
+
+    return size * run(expression)[0]
+
+
+@peak_bytes.misconception(
+    "You refuse every in-place operation that reads an input. Only its *first* argument is written into."
+)
+def any_input_refused(expression: Expression, size: int) -> int:
+    def refuse(node: Expression) -> None:
+        if not isinstance(node, str):
+            if node[0].endswith("_") and any(isinstance(part, str) for part in node[1:]):
+                raise ValueError("an input in place")
+            for part in node[1:]:
+                refuse(part)
+
+    refuse(expression)
+    return _stack_machine(expression, size)
+
+
+@peak_bytes.misconception("A view of an input is in the input's memory. Writing into it changes the input: ValueError.")
+def views_of_inputs_overwritten(expression: Expression, size: int) -> int:
+    def spared(node: Expression) -> Expression:
+        """Hide each view of an input behind the memory that it shows."""
+        if isinstance(node, str):
+            return node
+        name, *parts = node
+        if name.endswith("_") and isinstance(parts[0], str):
+            raise ValueError("into an input")
+        first = parts[0]
+        while isinstance(first, list) and first[0] == "view":
+            first = first[1]
+        written = name.endswith("_") and isinstance(first, str)
+        return ["view", first] if written else [name, *map(spared, parts)]
+
+    return _stack_machine(spared(expression), size)
 
 
 @peak_bytes.misconception("You count buffers. Bytes are asked for: each buffer has `size` of them.")

@@ -4,28 +4,28 @@ from lmcourse.exercises.prediction import Prediction
 
 PREDICTIONS = (
     Prediction(
-        "sixth_or_seventh",
-        "The elements of x = torch.arange(12).view(3, 4) lie in memory one after the other. Counted as people count "
+        "place_in_the_row",
+        "The elements of x = torch.arange(12).view(3, 4) are stored one after the other. Counted as people count "
         "(first, second, …), which of them is x[1, 2]?",
-        options=("the 5th", "the 6th", "the 7th"),
+        options=("the 6th", "the 7th", "the 8th"),
         answer="the 7th",
         because="One row of four and two more: index 6. Indices start at 0, so index 6 is the seventh element.",
     ),
     Prediction(
         "which_view_fails",
-        "x = torch.arange(6).view(2, 3).t() is 3 × 2 and not contiguous. Which of these raises an error?",
-        options=("x[1:]", "x.t()", "x.view(3, 1, 2)", "x.view(6)"),
+        "x = torch.arange(6).view(2, 3).t() has shape (3, 2) and is a transpose. Which of these raises an error?",
+        options=("x.view(6)", "x[1:]", "x.t()", "x.view(3, 1, 2)"),
         answer="x.view(6)",
-        because="Slices, a second transpose and one more axis need new notes only. Six in a row would have to jump "
-        "back and forth, 0, 3, 1, 4, 2, 5, and no single stride does that.",
+        because="Slices, a second transpose and one more axis only need other notes. For all six in one axis the steps "
+        "would have to go back and forth, 0, 3, 1, 4, 2, 5, and no single stride does that.",
     ),
     Prediction(
-        "flat_without_a_copy",
-        "y = torch.arange(24).view(3, 8)[:, ::2] has gaps everywhere and is not contiguous. What is y.view(12)?",
-        options=("an error", "a copy", "a view"),
+        "flat_every_other",
+        "y = torch.arange(24).view(3, 8)[:, ::2] leaves out every other number. What is y.view(12)?",
+        options=("a copy", "a view", "an error"),
         answer="a view",
-        because="Its strides are (8, 2), and its rows have 4 columns: one row is exactly four steps of 2 further. So "
-        "twelve steps of 2 read it all.",
+        because="Its strides are (8, 2), and its rows have 4 columns: the next row begins exactly four steps of 2 "
+        "further. So twelve steps of 2 read it all.",
     ),
     Prediction(
         "every_eighth",
@@ -34,29 +34,37 @@ PREDICTIONS = (
         options=("an eighth of the time", "half the time", "about the same time", "eight times as long"),
         answer="about the same time",
         because="Memory comes in lines of 64 bytes, 16 floats. Every eighth float still touches every line, and "
-        "fetching the lines is what takes the time.",
+        "fetching the lines takes the time.",
     ),
     Prediction(
-        "learns_the_mean",
+        "first_loss",
         "Predictions have the shape (64,), targets (64, 1), and the loss is ((p − y)**2).mean(). At the start all "
-        "predictions are equal. Compared with targets of the right shape, the first loss is …",
-        options=("an error", "NaN", "larger", "exactly as large"),
+        "predictions are equal. Compared with targets of shape (64,), the first loss is …",
+        options=("64 times as large", "exactly as large", "larger, but less than twice", "smaller"),
         answer="exactly as large",
-        because="(64,) − (64, 1) is (64, 64): every prediction against every target. While all predictions are equal "
-        "the average over all pairs is the same number. That is why nobody notices.",
+        because="(64,) − (64, 1) is (64, 64): every prediction against every target. While all predictions are equal, "
+        "the average over all pairs is the same number. So the first loss does not show the mistake.",
     ),
     Prediction(
         "a_wrong_annotation",
         'A function is annotated -> Float[Tensor, "b d"] and returns a tensor of shape (d, b). You call it. What '
         "happens?",
-        options=("a TypeError", "a warning", "nothing"),
+        options=("nothing", "a TypeError", "a warning"),
         answer="nothing",
         because="Python does not look at annotations when a function is called. They are documentation until something "
         "checks them.",
     ),
     Prediction(
-        "five_buffers",
-        "x, y, z and w are tensors of one size. How many more of that size must fit into memory for "
+        "added_twice",
+        "out = torch.zeros(3), then out[torch.tensor([0, 0, 2])] += 1. What is out?",
+        options=("[1, 0, 1]", "[2, 0, 1]", "an error"),
+        answer="[1, 0, 1]",
+        because="The line reads out[[0, 0, 2]], a copy of three zeros, adds 1 to each, and writes the three ones back. "
+        "Place 0 is written twice, both times with 1.",
+    ),
+    Prediction(
+        "buffers_of_a_line",
+        "x, y, z and w are tensors of one size. How many more tensors of that size must fit into memory for "
         "x*y + (y*z + (z*w + w*x))?",
         options=("2", "3", "5", "7"),
         answer="5",

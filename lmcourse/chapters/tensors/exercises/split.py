@@ -63,12 +63,13 @@ split_heads = Exercise(
         case("one head", counting(1, 2, 3), 1),
         case("four heads for six features", counting(1, 2, 6), 4),
         script("writing into the result", _WRITTEN.format("", 2), x=counting(1, 2, 6)),
+        script("writing into that of a slice", _WRITTEN.format("[:, :, ::2]", 2), x=counting(1, 2, 12)),
     ],
     hidden_cases=_split_cases,
     hints=[
-        "Two steps: the last axis becomes two, (h d), and then two axes change places.",
+        "Two steps: split the last axis in two, then swap two axes.",
         'rearrange(x, "b s (h d) -> b h s d", h=heads) does both and copies nothing.',
-        "einops raises an error of its own for uneven heads. Check x.shape[-1] % heads first and raise ValueError.",
+        "einops raises its own error for uneven heads. Check x.shape[-1] % heads first and raise ValueError.",
     ],
 )
 
@@ -90,7 +91,7 @@ def interleaved(x: Tensor, heads: int) -> Tensor:
     return rearrange(x, "b s (d h) -> b h s d", h=heads)
 
 
-@split_heads.misconception("The last axis is split as it should be, but the heads still stand behind the tokens.")
+@split_heads.misconception("The last axis is split as it should be, but the heads still come after the tokens.")
 def not_swapped(x: Tensor, heads: int) -> Tensor:
     _even(x, heads)
     return rearrange(x, "b s (h d) -> b s h d", h=heads)
@@ -99,6 +100,13 @@ def not_swapped(x: Tensor, heads: int) -> Tensor:
 @split_heads.misconception("The numbers are right, but you copied them. A split needs new strides only.")
 def copied(x: Tensor, heads: int) -> Tensor:
     return _blocks(x, heads).contiguous()
+
+
+@split_heads.misconception(
+    "You make x contiguous first. That copies a slice, and what is written into your result does not reach x."
+)
+def contiguous_first(x: Tensor, heads: int) -> Tensor:
+    return _blocks(x.contiguous(), heads)
 
 
 @split_heads.misconception(

@@ -58,16 +58,16 @@ shares_storage = Exercise(
     reference=_overlapping_memories,
     cases=[
         _asked("parts of it", "x, x", "x, x[0]", "x, x[1:]", "x[1:], x", x=_NUMBERS),
-        _asked("other glasses", "x, x.t()", "x, x.view(x.int().dtype)", "x, x.clone().t()", x=_NUMBERS),
+        _asked("other views", "x, x.t()", "x, x.view(x.int().dtype)", "x, x.clone().t()", x=_NUMBERS),
         _asked("copies", "x, x + 0", "x, x[[0, 1]]", "x[0], x[0].clone()", x=_NUMBERS),
         _asked("two views", "x[:2], x[1:]", "x[:1], x[2:]", "x[:, ::2], x[:, 1::2]", x=_NUMBERS),
         edge(_asked("two empty tensors made apart", "x.new_empty(0), x.new_empty(0)", x=_NUMBERS)),
     ],
     hidden_cases=_hidden,
     hints=[
-        "Where does a tensor start? x.data_ptr(). Where does its memory start? x.untyped_storage() knows.",
+        "x.data_ptr() is where a tensor starts. Where does its memory start? Ask x.untyped_storage().",
         "Compare the addresses of the two memories, not those of the tensors.",
-        "An empty memory has no address: data_ptr() says 0. Two zeros say nothing.",
+        "An empty memory has no address: its data_ptr() is 0. So two zeros prove nothing.",
     ],
     forbid=["numpy", "torch._C"],
 )
@@ -87,25 +87,24 @@ def _places_of(x: Tensor) -> set[int]:
     return {x.data_ptr() + place * x.element_size() for place in places.flatten().tolist()}
 
 
-@shares_storage.misconception(
-    "You compare where the tensors start. `x[1:]` starts later and lies in the same memory all the same."
-)
+@shares_storage.misconception("You compare where the tensors start. `x[1:]` starts later and is in the same memory.")
 def same_start(a: Tensor, b: Tensor) -> bool:
     return a.data_ptr() == b.data_ptr() != 0
 
 
-@shares_storage.misconception("You compare numbers. Equal numbers may lie in two places.")
+@shares_storage.misconception("You compare numbers. Equal numbers may be stored in two places.")
 def same_numbers(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and bool((a == b).all())
 
 
-@shares_storage.misconception("You ask for the same Python object. Every view is an object of its own.")
+@shares_storage.misconception("You ask for the same Python object. Every view is a separate object.")
 def same_object(a: Tensor, b: Tensor) -> bool:
     return a is b
 
 
 @shares_storage.misconception(
-    "You compare what `storage()` returns with `is`. Each call wraps the memory anew: compare addresses."
+    "You compare what `storage()` returns with `is`. Each call makes a new object for the same memory: compare "
+    "addresses."
 )
 def storage_objects(a: Tensor, b: Tensor) -> bool:
     return a.storage() is b.storage()  # type: ignore[no-untyped-call]
@@ -127,8 +126,8 @@ def common_elements(a: Tensor, b: Tensor) -> bool:
 
 
 @shares_storage.misconception(
-    "You compare the stretches of memory from the first element shown to the last. Two views may lie one after the "
-    "other in the same memory."
+    "You compare the parts of memory from the first element shown to the last. Two views of the same memory may follow "
+    "one another."
 )
 def stretches_overlap(a: Tensor, b: Tensor) -> bool:
     one, other = _bytes_of(a), _bytes_of(b)

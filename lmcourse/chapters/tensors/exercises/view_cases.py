@@ -53,7 +53,7 @@ def hidden_cases(random: Random) -> list[Case]:
         case("no axes", [], [], [1, 1]),
         case("no axes", [1, 1], [5, 5], []),
         case("no axes", [], [], []),
-        case("repeated elements", [3, 4], [0, 0], [12]),
+        case("repeated elements", [2, 5], [0, 0], [10]),
         case("repeated elements", [3, 4], [0, 1], [12]),
         case("repeated elements", [2, 3, 4], [0, 4, 1], [2, 12]),
         case("repeated elements", [4, 6], [1, 0], [4, 2, 3]),

@@ -39,6 +39,7 @@ view_strides = Exercise(
         case("a swap kept, an axis split", [2, 4, 3], [12, 1, 4], [2, 2, 2, 3]),
         case("a swap kept, two axes merged", [2, 4, 3], [12, 1, 4], [8, 3]),
         case("one column for all, flat", [3, 4], [1, 0], [12]),
+        case("one number everywhere, flat", [3, 4], [0, 0], [12]),
         case("an axis of size 1 in the way", [2, 1, 3], [3, 50, 1], [6]),
         case("another number of elements", [2, 3], [3, 1], [5]),
     ],
@@ -101,14 +102,15 @@ def merged_across_a_gap(shape: list[int], strides: list[int], new_shape: list[in
 
 @view_strides.misconception(
     "Where a view is possible you return the strides of a fresh tensor. In `x[:, ::2]` neighbours lie two apart, and a "
-    "view keeps that."
+    "view keeps that distance."
 )
 def unit_stride(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     return None if _by_torch(shape, strides, new_shape) is None else _fresh(new_shape)
 
 
 @view_strides.misconception(
-    "Nobody ever steps along an axis of size 1. Its stride must not stop its neighbours from being merged."
+    "An axis of size 1 has no second element, so its stride is never used. It must not keep its neighbours from "
+    "merging."
 )
 def stopped_by_an_axis_of_one(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     blocked = any(
@@ -128,7 +130,8 @@ def order_of_memory(shape: list[int], strides: list[int], new_shape: list[int]) 
 
 
 @view_strides.misconception(
-    "You never merge. Two axes of which the left one steps exactly over the right one can be read as one."
+    "You never merge. Two axes can be read as one if a step along the left one leads past all elements of the right "
+    "one."
 )
 def only_split(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     _counted(shape, new_shape)
@@ -146,10 +149,42 @@ def only_split(shape: list[int], strides: list[int], new_shape: list[int]) -> St
 
 
 @view_strides.misconception(
-    "A view has as many elements as before. Another number is a mistake, a ValueError, and not a case for a copy."
+    "A view has as many elements as before. Another number is a mistake of the caller, a ValueError; a copy would not "
+    "help."
 )
 def no_count_check(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     return _by_torch(shape, strides, new_shape) if math.prod(shape) == math.prod(new_shape) else None
+
+
+@view_strides.misconception(
+    "You never merge axes with stride 0. The rule holds there, too: 0 is 0 times any size, and the merged axis has "
+    "stride 0."
+)
+def expanded_never_merged(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    right = _by_torch(shape, strides, new_shape)
+    merged = [n for n in new_shape if n > 1] != [n for n in shape if n > 1] and math.prod(new_shape) > 1
+    repeated = [n for n, stride in zip(shape, strides, strict=True) if stride == 0 and n > 1]
+    return None if merged and len(repeated) > 1 else right
+
+
+@view_strides.misconception("The stride of an axis of size 1 is never used. The exercise asks for 0 there.")
+def strides_for_axes_of_one(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    right = _by_torch(shape, strides, new_shape)
+    if right is None:
+        return None
+    for axis in reversed(range(len(new_shape))):
+        if new_shape[axis] == 1:
+            last = axis == len(new_shape) - 1
+            right[axis] = 1 if last else right[axis + 1] * new_shape[axis + 1]
+    return right
+
+
+@view_strides.misconception(
+    "Your axes of size 1 have stride 1. That stride is never used; the exercise asks for 0 there."
+)
+def one_for_axes_of_one(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    right = _by_torch(shape, strides, new_shape)
+    return right and [1 if n == 1 else stride for n, stride in zip(new_shape, right, strict=True)]
 
 
 @view_strides.variant

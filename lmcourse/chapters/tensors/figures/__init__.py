@@ -8,11 +8,13 @@ from lmcourse.chapters.tensors.figures.axes import (
     formula_to_code,
     head_blocks,
 )
-from lmcourse.chapters.tensors.figures.memory import memory_timeline, moving_time, truncated_normal
+from lmcourse.chapters.tensors.figures.memory import memory_timeline, moving_time
+from lmcourse.chapters.tensors.figures.picks import PICKS, picked_cells
 from lmcourse.chapters.tensors.figures.strides import lines_touched, sharing_table, stride_map
 
 __all__ = [
     "FORMULAS",
+    "PICKS",
     "against_the_allocator",
     "annotated_code",
     "broadcast_shapes",
@@ -21,7 +23,7 @@ __all__ = [
     "lines_touched",
     "memory_timeline",
     "moving_time",
+    "picked_cells",
     "sharing_table",
     "stride_map",
-    "truncated_normal",
 ]

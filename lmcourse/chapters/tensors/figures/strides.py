@@ -27,7 +27,10 @@ VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
     "x.t().reshape(2, 6)": lambda x: x.t().reshape(2, 6),
     "x[:, ::2].view(1, 6)": lambda x: x[:, ::2].view(1, 6),
 }
-"""Views, and what is none, of x = torch.arange(12).view(3, 4)."""
+"""Views, and one that is impossible, of x = torch.arange(12).view(3, 4)."""
+
+PLAIN_VIEWS, RESHAPED = tuple(VIEWS)[:5], tuple(VIEWS)[5:]
+"""Those shown before the reader knows when a view is possible, and those shown after."""
 
 _SEVERAL = "#D5D8DC"
 _CELLS = 12
@@ -72,8 +75,8 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
         _draw_cell(axes, cell, 0, 1.0, number, colour, picked=cell == place)
         axes.text(cell + 0.5, -0.25, str(cell), ha="center", va="top", fontsize=8, color=GREY)
     way = f"{start} + {row}·{row_stride} + {column}·{column_stride} = {place}"
-    lies = f"{missing}[{row}, {column}] lies at {way}"
-    axes.text(0, -0.95, lies, fontsize=10, va="center", color=PALETTE["vermilion"])
+    found = f"{missing}[{row}, {column}] is at {way}"
+    axes.text(0, -0.95, found, fontsize=10, va="center", color=PALETTE["vermilion"])
     axes.text(12, -0.95, "a new memory: a copy" if copied else "the memory of x", fontsize=10, va="center", ha="right")
     axes.add_artist(
         ConnectionPatch(
@@ -87,8 +90,9 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
         )
     )
     caption = (
-        "Above the view, below the row of memory, numbered from 0. Colours are rows of the view; a white cell is not "
-        "read, a grey one by several rows. Change the view: the notes change; the memory does not, unless it says so."
+        "Above the view, below the row of memory, numbered from 0. Colours are rows of the view; the view does not "
+        "read the white cells, and several of its rows read a grey one. Change the view: only the notes change, not "
+        "the memory, unless the figure says so."
     )
     where = "in a copy" if copied else "in the memory of x"
     alt = f"{view}: {notes}; {missing}element [{row}, {column}] is at {way}, {where}"
@@ -120,7 +124,7 @@ def _draw_cell(
 
 
 def _refused(figure: Figure, view: str, x: Tensor) -> Figure:
-    """The order in which the elements would have to be read, where no strides lead along it."""
+    """Draw the order in which the elements would have to be read, where no strides do that."""
     axes = new_drawing_axes(figure, f"{view}: no view")
     axes.set(xlim=(-0.2, 12.2), ylim=(-1.6, 5.4))
     order = x.t().flatten().tolist()
@@ -135,7 +139,7 @@ def _refused(figure: Figure, view: str, x: Tensor) -> Figure:
     axes.text(0, -0.95, "steps of 4 forward (blue) and of 7 back (red): no single stride does both", fontsize=10)
     caption = (
         "The row of memory, and the order in which the view would have to read it. RuntimeError: view size is not "
-        "compatible with input tensor's size and stride. `reshape` copies here, and says nothing."
+        "compatible with input tensor's size and stride. `reshape` copies here without a word."
     )
     alt = f"{view} is refused: it would have to read the memory in the order {', '.join(map(str, order))}"
     return describe(figure, caption=caption, alt=alt)
@@ -159,7 +163,7 @@ OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "x.diagonal()": lambda x: x.diagonal(),
     "x.unfold(1, 2, 1)": lambda x: x.unfold(1, 2, 1),
     "x.flip(0)": lambda x: x.flip(0),
-    "x.roll(1)": lambda x: x.roll(1),
+    "x.gather(1, i)": lambda x: x.gather(1, torch.zeros(3, 1, dtype=torch.int64)),
     "x.triu()": lambda x: x.triu(),
     "x + 0": lambda x: x + 0,
     "x.add_(0)": lambda x: x.add_(0),
@@ -171,7 +175,7 @@ OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def shares_with_x(operation: str) -> bool:
-    """Whether the result lies in the memory of x: it is run, and the addresses are compared."""
+    """Return True if the result is in the memory of x: run it, and compare the addresses."""
     x = torch.arange(12.0).view(3, 4)
     return OPERATIONS[operation](x).untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
 
@@ -190,8 +194,8 @@ def sharing_table() -> Figure:
         word = "shares" if shared else "copies"
         axes.text(column + 0.96, line + 0.52, word, va="center", ha="right", fontsize=8, color=GREY)
     caption = (
-        "Blue: a view, so writing into it changes x. Yellow: a copy. The same name can do both: reshape, flatten, "
-        "contiguous and float copy only if they have to."
+        "Blue: a view, so writing into it changes x. Yellow: a copy. Lists, masks and gather always copy; reshape, "
+        "flatten, contiguous and float copy only if they have to."
     )
     groups = {
         word: ", ".join(operation for operation, shared in found.items() if shared == flag)
@@ -217,8 +221,8 @@ def lines_touched(step: int = 8) -> Figure:
         colour = PALETTE["blue"] if place in read else ROW_COLOURS[0] if line in lines else "white"
         axes.add_patch(Rectangle((cell, line), 0.96, 0.9, facecolor=colour, edgecolor=GREY, linewidth=0.4))
     caption = (
-        "Each row is a cache line of 64 bytes: 16 floats of four bytes. Dark: read. Light: fetched along with them. "
-        "Up to a step of 16 every line has to come."
+        "Each row is a cache line of 64 bytes: 16 floats of four bytes. Dark: read. Light: fetched with them. Up to a "
+        "step of 16 every line has to come."
     )
     return describe(
         figure, caption=caption, alt=f"Step {step}: {len(read)} of 128 floats are read, {len(lines)} of 8 lines"

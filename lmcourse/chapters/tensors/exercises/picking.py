@@ -1,0 +1,327 @@
+"""The exercise on picking numbers by index and putting them back."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, edge, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers, normal
+
+Pictures = dict[str, Tensor]
+
+
+def _by_masks(
+    scores: Tensor, tokens: Tensor, states: Tensor, lengths: Tensor, rows: Tensor, owner: Tensor, count: int, k: int
+) -> Pictures:
+    """Compare with all candidates, and keep those that are meant."""
+    said = torch.arange(scores.shape[-1]) == tokens[..., None]
+    ends = torch.arange(states.shape[1]) == lengths[:, None] - 1
+    owns = torch.arange(count)[:, None] == owner
+    return {
+        "said": torch.where(said, scores, 0).sum(-1),
+        "last": torch.where(ends[..., None], states, 0).sum(1),
+        "sums": owns.to(rows.dtype) @ rows,
+        "best": scores.argsort(-1, descending=True).argsort(-1) < k,
+    }
+
+
+def _inputs(
+    random: Random, b: int, s: int, v: int, d: int, n: int, count: int, k: int, dtype: torch.dtype = torch.float32
+) -> dict[str, Any]:
+    """Inputs of these sizes. Where there is a choice, an owner stays without rows and no text is full."""
+    return {
+        "scores": normal(random, b, s, v, dtype=dtype),
+        "tokens": torch.tensor([[random.randrange(v) for _ in range(s)] for _ in range(b)]),
+        "states": normal(random, b, s, d, dtype=dtype),
+        "lengths": torch.tensor([random.randint(1, max(s - 1, 1)) for _ in range(b)]),
+        "rows": integers(random, n, d, low=-9, high=9, dtype=dtype),
+        "owner": torch.tensor([random.randrange(max(count - 1, 1)) for _ in range(n)], dtype=torch.int64),
+        "count": count,
+        "k": k,
+    }
+
+
+_CALL = "picked(scores, tokens, states, lengths, rows, owner, count, k)"
+_BY_SIZE = "r = picked(scores, tokens, states, lengths, rows, owner, count, k)['best']"
+PICTURES = ("said", "last", "sums", "best")
+
+
+def _each(inputs: dict[str, Any], name: str = "") -> list[Case]:
+    """A case for each result, so that one mistake does not take the points of all."""
+    return [script(name or picture, f'{_CALL}["{picture}"]', **inputs) for picture in PICTURES]
+
+
+def _turned(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The same numbers, with the first two axes swapped in memory."""
+    return {
+        name: value.transpose(0, 1).contiguous().transpose(0, 1)
+        if isinstance(value, Tensor) and value.ndim > 1
+        else value
+        for name, value in inputs.items()
+    }
+
+
+def _ties(inputs: dict[str, Any], name: str = "equal scores") -> Case:
+    """Ask how many are chosen at each place, and if none left out has a larger score than one that is chosen."""
+    lines = (
+        f"{_BY_SIZE}\nr.dtype\nr.sum(-1)\n"
+        "scores.masked_fill(~r, 99.0).amin(-1) - scores.masked_fill(r, -99.0).amax(-1) >= 0"
+    )
+    tied = inputs["scores"].sign()
+    tied[0, 0] = 0.5
+    return script(name, lines.replace("r.dtype", "str(r.dtype)"), **inputs | {"scores": tied})
+
+
+def _gradient(inputs: dict[str, Any]) -> list[Case]:
+    lines = "x = {0}.clone().requires_grad_()\n(picked({1})['{2}'] * {3}).sum().backward()\nx.grad"
+    call = "scores, tokens, states, lengths, rows, owner, count, k"
+    weights = normal(Random(5), *inputs["tokens"].shape), normal(Random(6), inputs["count"], inputs["rows"].shape[1])
+    return [
+        script(
+            "the gradient", lines.format("scores", call.replace("scores", "x"), "said", "g"), g=weights[0], **inputs
+        ),
+        script("the gradient", lines.format("rows", call.replace("rows", "x"), "sums", "g"), g=weights[1], **inputs),
+    ]
+
+
+_OPERATORS = f"""
+from lmcourse.chapters.tensors.operators import operators
+small = operators(picked, scores, tokens, states, lengths, rows, owner, count, k, views=True)
+large = operators(picked, more, their_tokens, their_states, their_lengths, their_rows, their_owner, 9, k, views=True)
+len(small) == len(large)
+{_CALL}["last"]
+"""
+
+
+def _no_loop() -> Case:
+    small, large = _inputs(Random(1), 2, 3, 4, 2, 5, 3, 2), _inputs(Random(2), 7, 8, 4, 2, 20, 9, 2)
+    more = {f"their_{name}": value for name, value in large.items() if name not in ("count", "k")}
+    more["more"] = more.pop("their_scores")
+    return script("as many operators for 7 texts as for 2", _OPERATORS, **small, **more)
+
+
+def _hidden(random: Random) -> list[Case]:
+    seen = Random(7)
+    b, s, v, d, n, count = random.sample(range(3, 9), 6)
+    usual = _inputs(seen, 3, 4, 6, 2, 9, 5, 2)
+    full = usual | {"lengths": torch.tensor([4, 1, 4])}
+    few = usual | {"rows": usual["rows"][:0], "owner": usual["owner"][:0]}
+    many = usual | {
+        "rows": integers(seen, 200_000, 1),
+        "owner": torch.tensor(random.choices(range(5), k=200_000)),
+    }
+    return [
+        *_each(_inputs(seen, 3, 5, 4, 6, 11, 7, 3), name="other sizes"),
+        *_each(_inputs(seen, 4, 4, 4, 4, 4, 4, 2), name="all sizes equal"),
+        *_each(_inputs(random, b, s, v, d, n, count, 2), name="other sizes"),
+        *map(edge, _each(_inputs(seen, 1, 1, 3, 2, 1, 1, 1), name="one text of one token")),
+        *_each(_inputs(seen, 2, 3, 4, 2, 5, 3, 2, torch.float64), name="other precisions"),
+        *_each(_inputs(seen, 2, 3, 4, 2, 5, 3, 2, torch.float16), name="other precisions"),
+        *_each(_turned(usual), name="not contiguous"),
+        script("texts without padding", f'{_CALL}["last"]', **full),
+        script("no rows at all", f'{_CALL}["sums"]', **few),
+        script("200,000 rows", f'{_CALL}["sums"]', **many),
+        edge(script("all or one chosen", f'{_CALL}["best"]', **usual | {"k": 6})),
+        edge(script("all or one chosen", f'{_CALL}["best"]', **usual | {"k": 1})),
+        _ties(usual),
+        edge(script("tokens of 32 bits", f'{_CALL}["said"]', **usual | {"tokens": usual["tokens"].int()})),
+        *map(edge, _gradient(usual)),
+    ]
+
+
+_FIXED = _inputs(Random(3), 2, 3, 4, 5, 6, 4, 2)
+
+picked = Exercise(
+    "picked",
+    points=4,
+    minutes=14,
+    difficulty=3,
+    reference=_by_masks,
+    cases=[*_each(_FIXED), _ties(_FIXED), _no_loop()],
+    hidden_cases=_hidden,
+    hints=[
+        "Take the four one by one. Write down the shape of the result and, for one of its elements, which element of "
+        "the input it is. Then: is one number picked at each place (a gather), a whole row of each text (two lists "
+        "that pair), or is something added up (a way back)?",
+        "`said`: the picks need as many axes as `scores`, and one axis too many goes afterwards. `last`: one list "
+        "numbers the texts, the other one the tokens.",
+        "`sums`: of the ways back only the adding ones survive an owner that comes twice. `best`: `topk` returns "
+        "places beside scores; put True there.",
+    ],
+    forbid=[".tolist", ".item", ".numpy", "numpy", "torch.vmap", "torch.func", "functorch", "builtins.map"],
+)
+
+
+def _with(inputs: tuple[Any, ...], **changed: Tensor) -> Pictures:
+    """The right results, some of them replaced."""
+    return _by_masks(*inputs) | changed
+
+
+@picked.misconception(
+    "`sums` keeps one row of each owner: a plain `scatter` overwrites, and `out[owner] += rows` reads all, adds, and "
+    "writes each owner once. Rows of one owner have to be added."
+)
+def written_once(*inputs: Any) -> Pictures:
+    rows, owner, count = inputs[4:7]
+    out = rows.new_zeros(count, rows.shape[1])
+    out[owner] += rows
+    return _with(inputs, sums=out)
+
+
+@picked.misconception(
+    "`last` has the states of all texts at all lengths, (b, b, d): your index stands in one axis only. Pair it with "
+    "the number of the text."
+)
+def all_texts_at_all_lengths(*inputs: Any) -> Pictures:
+    return _with(inputs, last=inputs[2][:, inputs[3] - 1])
+
+
+@picked.misconception(
+    "`said` has the shape (b, s, b, s): each place gets the scores of the tokens of all places. Each place needs the "
+    "score of its own token only."
+)
+def all_tokens_everywhere(*inputs: Any) -> Pictures:
+    return _with(inputs, said=inputs[0][:, :, inputs[1]])
+
+
+@picked.misconception(
+    "Only the first column of `sums` is filled: `scatter` puts one number for each number of its index, and yours has "
+    "one column."
+)
+def first_column_only(*inputs: Any) -> Pictures:
+    right = _by_masks(*inputs)["sums"].clone()
+    right[:, 1:] = 0
+    return _with(inputs, sums=right)
+
+
+@picked.misconception(
+    "`best` has all scores from the k-th best on: with equal scores that is more than k. Choose places, not a "
+    "threshold."
+)
+def a_threshold(*inputs: Any) -> Pictures:
+    scores, k = inputs[0], inputs[7]
+    return _with(inputs, best=scores >= scores.topk(k).values[..., -1:])
+
+
+@picked.misconception("`last` is one token too late: a text of length n ends at place n − 1.")
+def one_too_late(*inputs: Any) -> Pictures:
+    states, lengths = inputs[2:4]
+    return _with(inputs, last=states[torch.arange(len(states)), lengths])
+
+
+@picked.misconception(
+    "`last` takes the last place of each text, which may be padding. `lengths` says where a text ends."
+)
+def padding_taken(*inputs: Any) -> Pictures:
+    return _with(inputs, last=inputs[2][:, -1])
+
+
+@picked.misconception(
+    "`said` is the largest score at each place. The score of the token that stands there is asked for."
+)
+def largest_score(*inputs: Any) -> Pictures:
+    return _with(inputs, said=inputs[0].amax(-1))
+
+
+@picked.misconception(
+    "`said` keeps an axis of size 1 at the end: gather returns as many axes as it is given. One number a place is "
+    "asked for."
+)
+def an_axis_too_many(*inputs: Any) -> Pictures:
+    return _with(inputs, said=inputs[0].gather(-1, inputs[1][..., None].long()))
+
+
+@picked.misconception(
+    "`best` holds the places as numbers. A mask with the shape of `scores` is asked for: True or False."
+)
+def places_for_a_mask(*inputs: Any) -> Pictures:
+    return _with(inputs, best=inputs[0].topk(inputs[7]).indices)
+
+
+@picked.misconception("`best` chooses k scores of each whole text. k at each place are asked for.")
+def best_of_the_text(*inputs: Any) -> Pictures:
+    scores, k = inputs[0], inputs[7]
+    flat = scores.flatten(1)
+    return _with(inputs, best=torch.zeros_like(flat).bool().scatter(1, flat.topk(k).indices, True).view_as(scores))
+
+
+@picked.misconception(
+    "`sums` has a row for each owner that comes up. An owner without rows has a row too, of zeros: there are `count`."
+)
+def as_many_as_come_up(*inputs: Any) -> Pictures:
+    owner = inputs[5]
+    highest = int(owner.max()) + 1 if len(owner) else 0
+    return _with(inputs, sums=_by_masks(*inputs)["sums"][:highest])
+
+
+@picked.misconception(
+    "Your numbers are right, but a loop in Python picks them: the number of operators grows with the texts."
+)
+def looped(*inputs: Any) -> Pictures:
+    states, lengths = inputs[2:4]
+    return _with(inputs, last=torch.stack([state[n - 1] for state, n in zip(states, lengths.tolist(), strict=True)]))
+
+
+@picked.variant
+def gathered_paired_added(
+    scores: Tensor, tokens: Tensor, states: Tensor, lengths: Tensor, rows: Tensor, owner: Tensor, count: int, k: int
+) -> dict[str, Tensor]:
+    texts = torch.arange(states.shape[0])
+    return {
+        "said": scores.gather(2, tokens.unsqueeze(2)).squeeze(2),
+        "last": states[texts, lengths - 1],
+        "sums": torch.zeros(count, rows.shape[1], dtype=rows.dtype).index_add(0, owner, rows),
+        "best": torch.zeros_like(scores, dtype=torch.bool).scatter(-1, scores.topk(k, -1)[1], True),
+    }
+
+
+@picked.variant
+def one_hot(
+    scores: Tensor, tokens: Tensor, states: Tensor, lengths: Tensor, rows: Tensor, owner: Tensor, count: int, k: int
+) -> dict[str, Tensor]:
+    ends = torch.arange(states.shape[1]) == lengths[:, None] - 1
+    best = torch.zeros_like(scores).bool()
+    best.scatter_(-1, scores.argsort(-1)[..., scores.shape[-1] - k :], True)
+    return {
+        "said": (scores * F.one_hot(tokens.long(), scores.shape[-1])).sum(-1),
+        "last": states[ends],
+        "sums": F.one_hot(owner, count).T.to(rows.dtype) @ rows,
+        "best": best,
+    }
+
+
+@picked.variant
+def all_by_index(
+    scores: Tensor, tokens: Tensor, states: Tensor, lengths: Tensor, rows: Tensor, owner: Tensor, count: int, k: int
+) -> dict[str, Tensor]:
+    b, s, _ = scores.shape
+    i, j = torch.arange(b)[:, None], torch.arange(s)
+    best = torch.zeros(scores.shape, dtype=torch.bool)
+    best[i[:, :, None], j[:, None], scores.sort(descending=True, stable=True).indices[..., :k]] = True
+    sums = torch.zeros(count, rows.shape[1], dtype=rows.dtype)
+    return {
+        "said": scores[i, j, tokens],
+        "last": states.flatten(0, 1)[i[:, 0] * s + lengths - 1],
+        "sums": sums.index_put((owner,), rows, accumulate=True),
+        "best": best,
+    }
+
+
+@picked.variant
+def along_an_axis(
+    scores: Tensor, tokens: Tensor, states: Tensor, lengths: Tensor, rows: Tensor, owner: Tensor, count: int, k: int
+) -> dict[str, Tensor]:
+    ends = (lengths - 1)[:, None, None].expand(-1, -1, states.shape[-1])
+    chosen = F.one_hot(scores.topk(k).indices, scores.shape[-1]).sum(-2)
+    return {
+        "said": torch.take_along_dim(scores, tokens.long()[..., None], dim=-1)[..., 0],
+        "last": states.gather(1, ends)[:, 0],
+        "sums": rows.new_zeros(count, rows.shape[1]).scatter_add(0, owner[:, None].expand_as(rows), rows),
+        "best": chosen == 1,
+    }

@@ -1,0 +1,207 @@
+"""The exercise on finding the index of an element from its place in memory."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from random import Random
+
+import torch
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+Index = list[int] | None
+
+
+def _looked_up(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    """Write its own place into every element of the memory, lay the view over it, and look for the number."""
+    end = offset + sum(max(n - 1, 0) * stride for n, stride in zip(shape, strides, strict=True))
+    found = (torch.arange(end + 1).as_strided(shape, strides, offset) == place).nonzero()
+    return found[0].tolist() if len(found) else None
+
+
+def _other_view(random: Random, rank: int) -> Case:
+    """A view in which each place is hit once, its axes in any order in memory."""
+    shape = random.sample(range(2, 7), rank)
+    strides, step = [0] * rank, random.randint(1, 3)
+    for axis in random.sample(range(rank), rank):
+        strides[axis], step = step, step * shape[axis] + random.randint(0, 2)
+    offset = random.randint(1, 50)
+    index = [random.randrange(1, n) for n in shape]
+    place = offset + sum(i * stride for i, stride in zip(index, strides, strict=True))
+    return case("other views", place, shape, strides, offset)
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        case("no axes", 5, [], [], 5),
+        case("no axes", 6, [], [], 5),
+        case("one axis", 20, [7], [3], 2),
+        case("one axis", 0, [7], [3]),
+        case("more axes", 23, [2, 3, 4], [12, 4, 1]),
+        case("more axes", 90, [3, 2, 4, 5], [1, 60, 3, 12], 9),
+        case("a transpose of a part", 21, [3, 2], [2, 8], 5),
+        case("repeated elements", 3, [5, 6], [0, 0], 3),
+        case("repeated elements", 7, [5, 2], [0, 7]),
+        case("overlapping windows", 5, [3, 4], [1, 1], 1),
+        case("overlapping windows", 7, [4, 5], [2, 1]),
+        case("overlapping windows", 9, [3, 3], [2, 3]),
+        case("axes of size 1", 3, [1, 3, 1], [50, 2, 50], 1),
+        case("not shown", 3, [3, 2], [1, 4]),
+        case("not shown", 11, [4, 2], [4, 1]),
+        case("not shown", 2, [4, 3], [1, 4], 3),
+        case("not shown", 0, [2, 0], [1, 1]),
+        case("not shown", 7, [2, 2], [3, 3]),
+        case("not shown", 13, [3, 4], [4, 1], 1),
+    ]
+    return [*cases, *(_other_view(random, rank) for rank in (1, 2, 3, 4))]
+
+
+index_at = Exercise(
+    "index_at",
+    points=2,
+    minutes=8,
+    difficulty=2,
+    reference=_looked_up,
+    cases=[
+        case("a fresh 3 × 4 tensor", 6, [3, 4], [4, 1]),
+        case("its transpose", 6, [4, 3], [1, 4]),
+        case("a slice: x[1:, ::2]", 10, [2, 2], [4, 2], 4),
+        case("a place between two of its elements", 5, [2, 2], [4, 2], 4),
+        case("a place before the slice", 2, [2, 2], [4, 2], 4),
+        case("one row for all", 2, [3, 4], [0, 1]),
+        case("overlapping windows", 3, [3, 3], [1, 1]),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "The formula gives the place of one index. How many indices does a view have, and who stops you from trying "
+        "them all?",
+        "Division by the strides is shorter, but it assumes that the strides fit inside each other. Draw the view with "
+        "shape (3, 3) and strides (1, 1) first.",
+        "itertools.product(*map(range, shape)) gives all indices in reading order, the last axis fastest.",
+    ],
+    forbid=["torch", "numpy"],
+)
+
+
+def _divided(rest: int, shape: list[int], strides: list[int], axes: list[int], exact: bool = True) -> Index:
+    """Divide by the strides of these axes, one after the other; None if an index is too large or something is left."""
+    index = [0] * len(shape)
+    for axis in axes:
+        if strides[axis]:
+            index[axis], rest = divmod(rest, strides[axis])
+    fits = all(0 <= i < n for i, n in zip(index, shape, strict=True))
+    return index if fits and (not exact or rest == 0) else None
+
+
+def _all_hits(place: int, shape: list[int], strides: list[int], offset: int) -> list[list[int]]:
+    """Return every index whose element lies at this place."""
+    indices = itertools.product(*map(range, shape))
+    return [list(i) for i in indices if offset + sum(map(math.prod, zip(i, strides, strict=True))) == place]
+
+
+def _large_first(strides: list[int]) -> list[int]:
+    return sorted(range(len(strides)), key=lambda axis: -strides[axis])
+
+
+@index_at.misconception("You count from one. Place 0 is the first: place 6 is the seventh number of the memory.")
+def counted_from_one(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    return _looked_up(place - 1, shape, strides, offset)
+
+
+@index_at.misconception("You leave out `offset`. The view begins there, not at the start of the memory.")
+def offset_left_out(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    return _looked_up(place, shape, strides)
+
+
+@index_at.misconception(
+    "You derive the strides from the shape. That holds for a fresh tensor only; here they are given."
+)
+def strides_from_the_shape(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    fresh = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return _looked_up(place, shape, fresh, offset)
+
+
+@index_at.misconception(
+    "You divide by the strides from left to right. In a transpose the left stride is the small one, and the quotient "
+    "is too large for its axis."
+)
+def from_left_to_right(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    return _divided(place - offset, shape, strides, [*range(len(shape))])
+
+
+@index_at.misconception(
+    "You divide by the largest stride first. Where windows overlap the quotient can be too large for its axis, "
+    "although another index hits the place."
+)
+def largest_stride_first(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    return _divided(place - offset, shape, strides, _large_first(strides))
+
+
+@index_at.misconception(
+    "Several indices hit the place, and you return the last. The first in reading order is asked for."
+)
+def the_last_of_several(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    hits = _all_hits(place, shape, strides, offset)
+    return hits[-1] if hits else None
+
+
+@index_at.misconception(
+    "You return an index for a place that the view steps over. Put it into the formula: it gives another place."
+)
+def rounded_down(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    right = _looked_up(place, shape, strides, offset)
+    return right or _divided(place - offset, shape, strides, _large_first(strides), exact=False)
+
+
+@index_at.misconception("You raise an error for a place that the view does not show. The exercise asks for None.")
+def raises_for_none(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    found = _looked_up(place, shape, strides, offset)
+    if found is None:
+        raise IndexError(place)
+    return found
+
+
+@index_at.variant
+def one_axis_after_the_other(place: int, shape: list[int], strides: list[int], offset: int = 0) -> list[int] | None:
+    if not shape:
+        return [] if place == offset else None
+    for i in range(shape[0]):
+        below = one_axis_after_the_other(place, shape[1:], strides[1:], offset + i * strides[0])
+        if below is not None:
+            return [i, *below]
+    return None
+
+
+@index_at.variant
+def a_table_of_places(place: int, shape: list[int], strides: list[int], offset: int = 0) -> list[int] | None:
+    table = {(): offset}
+    for n, stride in zip(shape, strides, strict=True):
+        table = {(*index, i): at + i * stride for index, at in table.items() for i in range(n)}
+    return next((list(index) for index, at in table.items() if at == place), None)
+
+
+@index_at.variant
+def counted_through(place: int, shape: list[int], strides: list[int], offset: int = 0) -> tuple[int, ...] | None:
+    for number in range(math.prod(shape)):
+        index, rest = [], number
+        for n in reversed(shape):
+            rest, i = divmod(rest, n)
+            index.append(i)
+        index.reverse()
+        at = offset
+        for axis in range(len(shape)):
+            at += index[axis] * strides[axis]
+        if at == place:
+            return tuple(index)
+    return None
+
+
+_LINE = "if offset + sum((i * stride for i, stride in zip({}))) == place:"
+for _change, _reason in (
+    ("index, strides", "index and strides have an entry for each axis, both"),
+    ("index, strides, strict=False", "index and strides have an entry for each axis, both"),
+    ("strides, index, strict=True", "a product is the same in either order"),
+):
+    index_at.equivalent_mutant(f"{_LINE.format('index, strides, strict=True')} → {_LINE.format(_change)}", _reason)
