@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 02 · Tensors
 #
-# **105 min · 10 exercises · 28 points**
+# **110 min · 10 exercises · 28 points**
 #
 # Transposing a matrix takes a microsecond, however large it is. Adding 1 to a large one takes thousands of times as
 # long. The transpose moved nothing: it changed two notes on how the numbers are to be read. Nearly every surprise of
@@ -73,7 +73,7 @@ print("shape", tuple(x.shape), "  strides", x.stride(), "  offset", x.storage_of
 #
 # $$\text{place}(i_1, \dots, i_K) = \text{offset} + \sum_{k=1}^{K} i_k\, s_k, \qquad 0 \le i_k < n_k$$
 #
-# The formula does not ask that the strides fit the shape. The next two sections live on that. Choose a view of the same
+# The formula does not ask that the strides fit the shape. The next two sections use that freedom. Choose a view of the same
 # twelve numbers, pick an element, and follow the arrow. Which view reads one number three times?
 
 # %%
@@ -105,6 +105,9 @@ check(index_at, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# A tensor can have notes before it has numbers: `torch.empty(4, 8)` takes a piece of memory, and the numbers are whatever
+# was there. How weights get their first numbers is in notebook 13.
+#
 # ## 2 · Views: the same numbers, other notes
 #
 # You write into `y = x[0]`. Does `x` change?
@@ -544,7 +547,7 @@ for pattern, factors in {
     "b s e, e -> b s e": (x, w),
     "b s e -> b": (x,),
 }.items():
-    print(f"{pattern:28}", *operators(lambda: einsum(*factors, pattern)))
+    print(f"{pattern:28}", *operators(einsum, *factors, pattern))
 
 # %% [markdown]
 # Wherever two factors share a summed index there is the same batched matrix product as under `@`, `bmm`: axes are moved

@@ -14,25 +14,59 @@ from lmcourse import plots
 from lmcourse.chapters.tensors import figures
 from lmcourse.chapters.tensors.exercises import (
     broadcast_shape,
-    element_offset,
+    came_from,
+    index_at,
     index_notation,
     peak_bytes,
+    picked,
     view_strides,
 )
 from lmcourse.chapters.tensors.figures.allocator import measured_buffers
 from lmcourse.chapters.tensors.figures.axes import SHAPES
 from lmcourse.chapters.tensors.figures.memory import EXPRESSIONS, lifetimes
 from lmcourse.chapters.tensors.figures.strides import OPERATIONS, VIEWS, shares_with_x
+from lmcourse.chapters.tensors.operators import operators
 from tests.plots.figures import check_figure, said
 
 
-def test_every_element_of_a_view_lies_where_its_address_says() -> None:
+def test_the_index_at_a_place_is_the_first_with_its_address() -> None:
     x = torch.arange(120).view(4, 5, 6)
-    for view in (x, x.permute(2, 0, 1), x[1:, ::2, 3], x[:, :1].expand(4, 7, 6), x[3, 4, 5]):
-        shape, strides = list(view.shape), list(view.stride())
-        for index in itertools.product(*map(range, shape)):
-            address = (view[index].data_ptr() - x.data_ptr()) // 8
-            assert element_offset.reference(list(index), shape, strides, view.storage_offset()) == address
+    for view in (x, x.permute(2, 0, 1), x[1:, ::2, 3], x[:, :1].expand(4, 7, 6), x[3, 4, 5], x.unfold(2, 3, 1)):
+        notes = list(view.shape), list(view.stride()), view.storage_offset()
+        found: dict[int, list[int]] = {}
+        for index in itertools.product(*map(range, view.shape)):
+            found.setdefault((view[index].data_ptr() - x.data_ptr()) // 8, list(index))
+        for place in range(-2, 122):
+            assert index_at.reference(place, *notes) == found.get(place)
+
+
+def test_a_merge_without_the_swap_mixes_what_was_said() -> None:
+    h, s, d = 3, 4, 2
+    x = torch.stack([torch.full((s, d), 100.0 * head) + torch.arange(s)[:, None] for head in range(h)])
+    token, head = came_from.reference(h, s, d)
+    assert torch.equal(x.reshape(s, h * d), 100.0 * head + token)
+
+
+def test_picking_by_masks_is_picking_in_loops() -> None:
+    scores, states, rows = torch.rand(2, 3, 5), torch.rand(2, 3, 4), torch.rand(6, 4)
+    tokens, lengths, owner = torch.randint(0, 5, (2, 3)), torch.tensor([3, 1]), torch.tensor([0, 3, 0, 1, 3, 3])
+    results = picked.reference(scores, tokens, states, lengths, rows, owner, 5, 2)
+    for i, j in itertools.product(range(2), range(3)):
+        assert results["said"][i, j] == scores[i, j, tokens[i, j]]
+        largest = sorted(scores[i, j].tolist())[-2:]
+        assert results["best"][i, j].tolist() == [score in largest for score in scores[i, j].tolist()]
+    for i in range(2):
+        assert torch.equal(results["last"][i], states[i, lengths[i] - 1])
+    sums = torch.zeros(5, 4)
+    for row, one in zip(rows, owner.tolist(), strict=True):
+        sums[one] += row
+    torch.testing.assert_close(results["sums"], sums)
+
+
+def test_operators_are_listed_with_or_without_views() -> None:
+    x = torch.ones(2, 3)
+    assert operators(lambda: x.t() @ x) == ["mm"]
+    assert operators(lambda: x.t() @ x, views=True) == ["t", "mm"]
 
 
 def _places(shape: list[int], strides: list[int]) -> list[int]:
@@ -122,6 +156,14 @@ def test_the_arrow_ends_where_the_element_lies() -> None:
         assert f"= {place}, in {'a copy' if 'reshape' in view else 'the memory of x'}" in alt
 
 
+def test_a_line_reads_what_the_figure_says() -> None:
+    for line in figures.PICKS:
+        x, i = torch.arange(12).view(3, 4), torch.tensor([[0, 3], [1, 1], [2, 0]])
+        result = eval(line, {"x": x, "i": i})
+        alt = plots.alt_text(figures.picked_cells(line))
+        assert alt == f"{line} reads {result.flatten().tolist()} and returns them in the shape {tuple(result.shape)}"
+
+
 def test_only_the_view_that_is_none_is_refused() -> None:
     refused = [view for view in VIEWS if "refused" in plots.alt_text(figures.stride_map(view))]
     assert refused == ["x.t().view(2, 6)"]
@@ -145,14 +187,6 @@ def test_shapes_become_what_torch_says(a: str, b: str) -> None:
     except RuntimeError:
         expected = "an error"
     assert plots.alt_text(figures.broadcast_shapes(a, b)) == f"Broadcasting {a} with {b} gives {expected}"
-
-
-def test_the_spread_of_the_cut_normal_is_that_of_its_density() -> None:
-    limit = 2.0
-    x = torch.linspace(-limit, limit, 200_001, dtype=torch.float64)
-    density = torch.exp(-(x**2) / 2)
-    spread = ((x**2 * density).sum() / density.sum()).sqrt().item()
-    assert f"is {spread:.3f} instead" in plots.alt_text(figures.truncated_normal(limit))
 
 
 def test_the_timeline_is_what_the_allocator_did() -> None:

@@ -26,6 +26,14 @@ from lmcourse.training.step import training_step
 from tests.plots.figures import check_figure, said
 
 
+def test_the_spread_of_the_cut_normal_is_that_of_its_density() -> None:
+    limit = 2.0
+    x = torch.linspace(-limit, limit, 200_001, dtype=torch.float64)
+    density = torch.exp(-(x**2) / 2)
+    spread = ((x**2 * density).sum() / density.sum()).sqrt().item()
+    assert f"is {spread:.3f} instead" in plots.alt_text(figures.truncated_normal(limit))
+
+
 def test_deviations_are_those_of_torchs_initialisers() -> None:
     torch.manual_seed(0)
     rules = {

@@ -176,7 +176,7 @@ def one_axis_after_the_other(place: int, shape: list[int], strides: list[int], o
 
 @index_at.variant
 def a_table_of_places(place: int, shape: list[int], strides: list[int], offset: int = 0) -> list[int] | None:
-    table = {(): offset}
+    table: dict[tuple[int, ...], int] = {(): offset}
     for n, stride in zip(shape, strides, strict=True):
         table = {(*index, i): at + i * stride for index, at in table.items() for i in range(n)}
     return next((list(index) for index, at in table.items() if at == place), None)

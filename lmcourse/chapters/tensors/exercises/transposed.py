@@ -72,9 +72,9 @@ as_transposed = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Which of the notes change? x.shape and x.stride() tell them; both have an entry for each axis.",
-        "Make lists of them, swap two entries in each, and hand both to torch.as_strided.",
-        "x.as_strided(sizes, strides) starts where x starts, unless you tell it another place.",
+        "Which of the notes change? x.shape and x.stride() both have an entry for each axis.",
+        "Make lists of both, swap two entries in each, and pass them to torch.as_strided.",
+        "x.as_strided(sizes, strides) starts where x starts, unless you pass another offset.",
     ],
     forbid=[
         *(".transpose", ".permute", ".swapaxes", ".swapdims", ".movedim", ".moveaxis", ".adjoint", ".t", ".T", ".mT"),
@@ -90,15 +90,13 @@ def _swapped(entries: tuple[int, ...], i: int, j: int) -> list[int]:
     return swapped
 
 
-@as_transposed.misconception(
-    "You swap the sizes and keep the strides. Now the two no longer fit: each axis steps as the other one should."
-)
+@as_transposed.misconception("You swap the sizes and keep the strides. Each axis now has the stride of the other one.")
 def only_the_shape(x: Tensor, i: int, j: int) -> Tensor:
     return x.as_strided(_swapped(x.shape, i, j), x.stride())
 
 
 @as_transposed.misconception(
-    "You swap the strides and keep the sizes: each axis steps as the other one, but as often as before."
+    "You swap the strides and keep the sizes. Size and stride of an axis belong together: swap both."
 )
 def only_the_strides(x: Tensor, i: int, j: int) -> Tensor:
     return x.as_strided(x.shape, _swapped(x.stride(), i, j))
@@ -110,20 +108,20 @@ def from_the_beginning(x: Tensor, i: int, j: int) -> Tensor:
 
 
 @as_transposed.misconception(
-    "Your strides are those of a fresh tensor of the old shape, swapped. Ask x for its own: it may be a part of "
-    "something larger."
+    "Your strides are those of a fresh tensor of the old shape, swapped. Use x.stride(): x may be a part of something "
+    "larger."
 )
 def strides_of_a_fresh_one(x: Tensor, i: int, j: int) -> Tensor:
     fresh = torch.empty(x.shape).stride()
     return x.as_strided(_swapped(x.shape, i, j), _swapped(fresh, i, j))
 
 
-@as_transposed.misconception("You turn all axes round. Only two were asked for.")
+@as_transposed.misconception("You reverse all axes. Only two were asked for.")
 def all_reversed(x: Tensor, i: int, j: int) -> Tensor:
     return x.permute(*reversed(range(x.ndim)))
 
 
-@as_transposed.misconception("You move one axis and let those in between close up. A swap leaves them where they are.")
+@as_transposed.misconception("You move one axis, and the axes in between shift. A swap leaves them where they are.")
 def moved(x: Tensor, i: int, j: int) -> Tensor:
     return x.movedim(i, j)
 
@@ -141,7 +139,7 @@ def contiguous_first(x: Tensor, i: int, j: int) -> Tensor:
 
 
 @as_transposed.misconception(
-    "You reshape. That deals the same row of numbers into other boxes; it does not turn anything."
+    "You reshape. That cuts the same row of numbers into rows of another length; it does not swap anything."
 )
 def reshaped(x: Tensor, i: int, j: int) -> Tensor:
     return x.reshape(_swapped(x.shape, i, j))

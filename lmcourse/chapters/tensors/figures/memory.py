@@ -1,12 +1,9 @@
-"""Figures on what tensors hold and cost: a cut normal distribution, buffers of a line, the way over a bus."""
+"""Figures on what a line of code costs: its buffers, and the way over a bus."""
 
 from __future__ import annotations
 
-import math
-from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import PCIE_3, PCIE_4, PCIE_5
@@ -14,32 +11,6 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 Expression = Any
 """A name, or a list: the operation and its arguments."""
-
-
-def truncated_normal(limit: float = 2.0) -> Figure:
-    """The density of a standard normal that is cut at ±limit, beside the whole one. ValueError unless limit > 0."""
-    if limit <= 0:
-        raise ValueError("the limit is above 0")
-    normal = NormalDist()
-    lost = 2 * normal.cdf(-limit)
-    spread = math.sqrt(1 - 2 * limit * normal.pdf(limit) / (1 - lost))
-    x = np.linspace(-4, 4, 801)
-    whole = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
-    cut = np.where(abs(x) <= limit, whole / (1 - lost), 0.0)
-    figure = new_figure(8.0, 3.2)
-    axes = new_axes(figure, f"Cut at ±{limit:.3g}: spread {spread:.3f}, {100 * lost:.2g} % cut off", "value", "density")
-    axes.plot(x, whole, color=GREY, linestyle="--", label="normal, spread 1")
-    axes.fill_between(x, cut, color=PALETTE["blue"], alpha=0.35, linewidth=0)
-    axes.plot(x, cut, color=PALETTE["blue"], label=f"cut, spread {spread:.3f}")
-    axes.axvspan(-spread, spread, ymax=0.03, color=PALETTE["vermilion"])
-    axes.set_ylim(0)
-    axes.legend(frameon=False, fontsize=9)
-    caption = (
-        "What is cut off is drawn again, so the middle grows. The red bar is one spread to each side: the formula that "
-        "chose a spread of 1 gets less."
-    )
-    alt = f"Normal density cut at ±{limit:.3g}: its spread is {spread:.3f} instead of 1"
-    return describe(figure, caption=caption, alt=alt)
 
 
 _XY, _YZ, _ZW, _WX = (["mul", *pair] for pair in ("xy", "yz", "zw", "wx"))

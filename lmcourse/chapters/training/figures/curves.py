@@ -1,10 +1,12 @@
-"""Figures of what a cell has measured: spread by layer, a run beside its yardsticks, a race, runs that were resumed."""
+"""Figures of first weights and of what a cell has measured: a run beside its yardsticks, a race, resumed runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -29,6 +31,32 @@ def spread_by_layer(spreads: Mapping[str, Sequence[float]]) -> Figure:
     axes.legend(frameon=False, fontsize=10)
     caption = "A straight line on this axis is a factor at every layer. Layer 0 is what goes in."
     return describe(figure, caption=caption, alt=f"Spread after the last layer: {'; '.join(told)}")
+
+
+def truncated_normal(limit: float = 2.0) -> Figure:
+    """The density of a standard normal that is cut at ±limit, beside the whole one. ValueError unless limit > 0."""
+    if limit <= 0:
+        raise ValueError("the limit is above 0")
+    normal = NormalDist()
+    lost = 2 * normal.cdf(-limit)
+    spread = math.sqrt(1 - 2 * limit * normal.pdf(limit) / (1 - lost))
+    x = np.linspace(-4, 4, 801)
+    whole = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+    cut = np.where(abs(x) <= limit, whole / (1 - lost), 0.0)
+    figure = new_figure(8.0, 3.2)
+    axes = new_axes(figure, f"Cut at ±{limit:.3g}: spread {spread:.3f}, {100 * lost:.2g} % cut off", "value", "density")
+    axes.plot(x, whole, color=GREY, linestyle="--", label="normal, spread 1")
+    axes.fill_between(x, cut, color=PALETTE["blue"], alpha=0.35, linewidth=0)
+    axes.plot(x, cut, color=PALETTE["blue"], label=f"cut, spread {spread:.3f}")
+    axes.axvspan(-spread, spread, ymax=0.03, color=PALETTE["vermilion"])
+    axes.set_ylim(0)
+    axes.legend(frameon=False, fontsize=9)
+    caption = (
+        "Numbers that are cut off are drawn again, so the middle grows. The red bar is one spread to each side: you "
+        "asked for 1 and get less."
+    )
+    alt = f"Normal density cut at ±{limit:.3g}: its spread is {spread:.3f} instead of 1"
+    return describe(figure, caption=caption, alt=alt)
 
 
 def run_with_yardsticks(records: Sequence[Record], yardsticks: Mapping[str, float], window: int = 10) -> Figure:
