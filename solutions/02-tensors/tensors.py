@@ -233,6 +233,14 @@ for name, attempt in tries.items():
         print(f"{name:18} RuntimeError: {str(refusal)[:45]} ...")
 
 # %% [markdown]
+# > **Spot the slip.** A colleague writes: "After a transpose a tensor is not contiguous, and you cannot do further view
+# > operations on it." Four of the six lines above are views of such a tensor. What should the sentence say? The figure
+# > shows two views and one that is impossible: what do the two have that the third one lacks?
+
+# %%
+explore(figures.stride_map, view=list(RESHAPED), row=(0, 1), column=(0, 5))
+
+# %% [markdown]
 # A tensor is **contiguous** if its strides are those of a fresh one, axes of size 1 aside: the last is 1, each other one
 # the product of the sizes after it. That is enough for any `view`, but it is not needed. What is needed is local. Two
 # neighbouring axes $k$ and $k+1$ can be read as *one* if a step along the left one leads exactly as far as all steps of
@@ -243,12 +251,8 @@ for name, attempt in tries.items():
 # By hand, the slice `arange(24).view(3, 8)[:, ::2]` has shape (3, 4) and strides (8, 2), and $8 = 2 \cdot 4$: three
 # rows of four steps of 2 are twelve steps of 2. The transpose above, with shape (3, 2) and strides (1, 3), would need
 # $1 = 3 \cdot 2$. *Splitting* an axis, on the other hand, always works: the six steps of an axis are two times three
-# steps, whatever the stride. The picture shows what a refused view would have to do:
-
-# %%
-explore(figures.stride_map, view=list(RESHAPED), row=(0, 1), column=(0, 5))
-
-# %% [markdown]
+# steps, whatever the stride. So the sentence should be: "you cannot *merge* axes whose strides do not fit".
+#
 # ### Exercise 4 · When a view is possible  (4 points · 12 min · ●●●)
 #
 # Given the shape and strides of a tensor, return the strides that `x.view(new_shape)` has, or `None` if only a copy can
@@ -905,9 +909,7 @@ explore(figures.moving_time, link=["PCIe 3.0", "PCIe 4.0", "PCIe 5.0"])
 # 1. A tensor has shape (5, 7) and strides (7, 1). What are the shape, strides and offset of `x[2:, ::3]`? And of its
 #    transpose?
 # 2. `y = x[:10]`, and `x` is never used again. How much memory can be freed? What would you write instead?
-# 3. A colleague writes: "After a transpose a tensor is not contiguous, and you cannot do further view operations on it."
-#    Which of these can be a view of a tensor of shape (4, 6) and strides (1, 4): (24,), (2, 2, 6), (4, 3, 2), (8, 3)?
-#    What should the sentence say?
+# 3. Which of these can be a view of a tensor of shape (4, 6) and strides (1, 4): (24,), (2, 2, 6), (4, 3, 2), (8, 3)?
 # 4. A mask of shape (b, t) has to hide keys in scores of shape (b, h, s, t). What happens if you add it as it is, with b
 #    = 2, s = 2? What with b = 2, s = 5?
 # 5. Write a matrix product of two transposed matrices, $C = A^\top B^\top$, as an `einsum`.
@@ -922,7 +924,7 @@ explore(figures.moving_time, link=["PCIe 3.0", "PCIe 4.0", "PCIe 5.0"])
 # 1. Shape (3, 3), strides (7, 3), offset 14. Transposed: (3, 3), (3, 7), 14.
 # 2. None: the view keeps all of it alive. `x[:10].clone()`.
 # 3. (2, 2, 6) and (4, 3, 2): they only split. (24,) and (8, 3) would have to merge 4 with (a part of) 6, and $1 \ne 4
-#    \cdot 6$. So: "you cannot *merge* axes whose strides do not fit".
+#    \cdot 6$.
 # 4. With s = 2 no error, and a mask that belongs to the texts is applied to the queries: (2, t) is read as (s, t). With
 #    s = 5 an error, fortunately. Write `mask[:, None, None, :]`.
 # 5. `einsum(a, b, "k i, j k -> i j")`.
