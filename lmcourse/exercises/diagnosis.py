@@ -11,7 +11,7 @@ from lmcourse.exercises.evidence import MAX_NAMES, Evidence, exceptions, feature
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.outcome import Outcome
-from lmcourse.exercises.trial import Trial
+from lmcourse.exercises.trial import Trial, misused
 
 Detector = Callable[[Evidence], str]
 
@@ -39,6 +39,7 @@ NUMBERS: tuple[Detector, ...] = (
 """For results of the right type and shape, the most telling first."""
 
 OTHERS: dict[str, tuple[Detector, ...]] = {
+    "misuses an input": (features.input_misused,),
     "raises": (exceptions.raises,),
     "is not refused": (exceptions.not_refused,),
     "is of another type": (kinds.only_dtype, kinds.wrong_container),
@@ -155,8 +156,8 @@ def _first(detectors: Sequence[Detector], evidence: Evidence) -> str:
 
 def _kind(trial: Trial) -> str:
     """In which way a case fails."""
-    if trial.outcome.changed:
-        return "changes its input"
+    if misused(trial.exercise, trial.expected, trial.outcome):
+        return "misuses an input"
     if trial.expected.failure:
         return "is not refused"
     if trial.outcome.failure:

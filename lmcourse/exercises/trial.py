@@ -47,8 +47,8 @@ class Trial:
 
 def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome) -> str | None:
     """Compare an outcome of a case with the expected one: the difference in one line, or None."""
-    if changed := [name for name in outcome.changed if name not in expected.changed]:
-        return f"it changes {changed[0]} in place: work on a copy"
+    if misuse := misused(exercise, expected, outcome):
+        return misuse
     if expected.failure:
         wanted = expected.failure.kind
         if outcome.failure:
@@ -57,12 +57,20 @@ def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome)
         return f"expected {wanted} to be raised, but it returns a value"
     if outcome.failure:
         return str(outcome.failure)
-    if exercise.new and (shared := [name for name in outcome.shared if name not in expected.shared]):
-        return f"the result is not new: it is {shared[0]} or a part of it, or shares its memory"
     if case.gradients:
         return _wrong_gradient(exercise, case, expected.value, outcome.value)
     right, received = exercise.seen(case, expected.value), exercise.seen(case, outcome.value)
     return difference(right, received, exercise.tolerance, reveal=not exercise.value, labels=case.expressions())
+
+
+def misused(exercise: Exercise, expected: Outcome, outcome: Outcome) -> str:
+    """Return in a few words which input an answer changed, or gave back where a new result is asked for."""
+    if changed := [name for name in outcome.changed if name not in expected.changed]:
+        return f"it changes {changed[0]} in place: work on a copy"
+    gave = exercise.new and not expected.failure and not outcome.failure
+    if gave and (shared := [name for name in outcome.shared if name not in expected.shared]):
+        return f"the result is not new: it is {shared[0]} or a part of it, or shares its memory"
+    return ""
 
 
 def _wrong_gradient(exercise: Exercise, case: Case, expected: Plain, received: Plain) -> str | None:

@@ -30,6 +30,11 @@ def trial(expected: Any, received: Any, *args: Any, **kwargs: Any) -> Trial:
     return Trial(doubling(), case("a case", *args, **kwargs), False, *outcomes)
 
 
+def misusing(*changed: str) -> Trial:
+    """A public case in which these inputs were changed."""
+    return Trial(doubling(), case("a case", 1.0), False, Outcome(2.0, changed=changed), Outcome(2.0))
+
+
 def evidence(*failing: Trial, passing: tuple[Trial, ...] = ()) -> Evidence:
     return Evidence(doubling(), failing, passing)
 
@@ -206,6 +211,12 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         "It gives 3 in each of the 3 public cases.",
     ),
     (features.same_result_for_all, evidence(trial(1, 3), trial(2, 4), passing=(trial(3, 3),)), ""),
+    (
+        features.input_misused,
+        evidence(misusing("input `x`"), misusing("input `x`", "`w`")),
+        "It changes input `x` in place: work on a copy.",
+    ),
+    (features.input_misused, evidence(misusing("input `x`"), misusing("`w`")), ""),
     (
         features.one_part_wrong,
         numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS})),

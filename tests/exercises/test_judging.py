@@ -184,7 +184,7 @@ def test_a_change_in_place_is_not_taken_for_a_misconception() -> None:
     def squares_in_place(x: Tensor) -> Tensor:
         return x.mul_(x)
 
-    assert check_exercise(doubling(), squares_in_place).diagnosis == ""
+    assert check_exercise(doubling(), squares_in_place).diagnosis == "It changes input `x` in place: work on a copy."
 
 
 def test_one_failing_case_gives_no_factor_away() -> None:

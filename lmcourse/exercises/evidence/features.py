@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from lmcourse.exercises.evidence import Evidence
+from lmcourse.exercises.trial import misused
 from lmcourse.exercises.values import Plain, format_value, same, to_plain
 
 
@@ -25,6 +26,12 @@ def input_returned(evidence: Evidence) -> str:
 def _many(values: list[tuple[list[Plain], Plain]]) -> bool:
     """Whether the results are more than one small number, which may be an input's by chance."""
     return len(values) > 2 or any(isinstance(value, Tensor) and value.numel() > 2 for _, value in values)
+
+
+def input_misused(evidence: Evidence) -> str:
+    """An input is changed in place, or given back where a new result is asked for."""
+    [said, *others] = {misused(trial.exercise, trial.expected, trial.outcome) for trial in evidence.failing}
+    return "" if others else f"{said[0].upper()}{said[1:]}."
 
 
 def same_result_for_all(evidence: Evidence) -> str:
