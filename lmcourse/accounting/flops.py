@@ -168,7 +168,25 @@ def count_pairs(pattern: AttentionPattern, seq_len: int, past: int = 0, pairs: P
     """
     if pairs == "all":
         return seq_len * num_key_slots(pattern, seq_len, past)
-    return sum(_visible_keys(pattern, query, past + seq_len) for query in range(past, past + seq_len))
+    if pattern.size is None:
+        return _causal_pairs(past + seq_len) - _causal_pairs(past) if pattern.causal else seq_len * (past + seq_len)
+    size, end = pattern.size, past + seq_len
+    if seq_len <= 4 * size:
+        return sum(_visible_keys(pattern, query, end) for query in range(past, end))
+    # Beyond its ends a text repeats with the pattern's period, but for terms that grow evenly from one to the next.
+    first = -(-past // size) * size + size
+    rounds = (end - first) // size - 2
+    edges = (*range(past, first), *range(first + rounds * size, end))
+    total = sum(_visible_keys(pattern, query, end) for query in edges)
+    for query in range(first, first + size):
+        begin = _visible_keys(pattern, query, end)
+        last = _visible_keys(pattern, query + (rounds - 1) * size, end)
+        total += rounds * (begin + last) // 2
+    return total
+
+
+def _causal_pairs(seq_len: int) -> int:
+    return seq_len * (seq_len + 1) // 2
 
 
 def num_key_slots(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:

@@ -6,7 +6,7 @@ import random
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -110,7 +110,7 @@ def _write(options: Namespace) -> GeneratedText:
     say(prompt)
     written: list[int] = []
     text, start = "", time.perf_counter()
-    for piece in as_text(writer.tokenizer, _listed(tokens, written)):
+    for piece in as_text(writer.tokenizer, _listed(tokens, written), before=writer.tokenizer.encode(prompt)):
         say(piece)
         text += piece
     seconds = time.perf_counter() - start
@@ -156,22 +156,26 @@ def _max_tokens(writer: Writer, prompt: int, wanted: int | None) -> int:
     return context - prompt if writer.step is not None else min(PUBLISHED_TOKENS, context - prompt)
 
 
-def as_text(tokenizer: Tokenizer, tokens: Iterable[int]) -> Iterator[str]:
-    """Decode tokens incrementally, as soon as their characters are complete; all pieces together are `decode(tokens)`.
+def as_text(tokenizer: Tokenizer, tokens: Iterable[int], before: Sequence[int] = ()) -> Iterator[str]:
+    """Decode tokens incrementally, as soon as their characters are complete.
 
     A character may have several tokens. Until its last one is there, it decodes to U+FFFD, and is held back. Tokens are
-    decoded behind those of the piece before them: some published tokenizers leave out a space where a text begins.
+    decoded after those of the piece before them: some published tokenizers leave out a space where a text begins.
+
+    Args:
+        tokenizer, tokens: what to decode.
+        before: the tokens of the text that they continue.
     """
-    before: list[int] = []
+    last = [*before]
     waiting: list[int] = []
     for token in tokens:
         waiting.append(token)
-        text = _continuation(tokenizer, before, waiting)
+        text = _continuation(tokenizer, last, waiting)
         if not text.endswith(UNKNOWN):
             yield text
-            before, waiting = waiting, []
+            last, waiting = waiting, []
     if waiting:
-        yield _continuation(tokenizer, before, waiting)
+        yield _continuation(tokenizer, last, waiting)
 
 
 def _continuation(tokenizer: Tokenizer, before: list[int], waiting: list[int]) -> str:

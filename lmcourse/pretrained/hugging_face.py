@@ -8,6 +8,7 @@ tokenizer_config.json            which class of `transformers` reads that, so th
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -17,8 +18,9 @@ from typing import Any
 
 import torch
 
-from lmcourse.data.tokenizers import LibraryTokenizer, Tokenizer, open_tokenizer, save_tokenizer
+from lmcourse.data.tokenizers import Tokenizer, open_any_tokenizer, save_tokenizer
 from lmcourse.errors import CourseError
+from lmcourse.json_file import read_json
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.interop import from_hugging_face, to_hugging_face
 from lmcourse.models.interop.convert import family_for
@@ -27,7 +29,10 @@ from lmcourse.training.checkpoint_format import make_staging_folder
 from lmcourse.training.command.run_config import UNCHANGED, ModelChanges, RunConfig
 from lmcourse.training.command.trained_model import TrainedModel
 
-CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"
+CONFIG, GENERATION_CONFIG = "config.json", "generation_config.json"
+TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -114,21 +119,29 @@ def load_published_model(folder: Path, *, device: torch.device | None = None) ->
     path = folder / TOKENIZER
     if not path.is_file():
         raise CourseError(f"{folder} has no {TOKENIZER}: download it too, or save it by tokenizer.save_pretrained")
-    return PublishedModel(model.to(device), _open(path), _stop(folder / CONFIG))
+    tokenizer, vocab_size = open_any_tokenizer(path), model.config.vocab_size
+    return PublishedModel(model.to(device), tokenizer, _stop(folder, vocab_size))
 
 
-def _open(path: Path) -> Tokenizer:
-    """The course's own tokenizer where the file is one of them; else that of the library."""
-    try:
-        return open_tokenizer(path)
-    except CourseError:
-        return LibraryTokenizer(path)
+def _stop(folder: Path, vocab_size: int) -> tuple[int, ...]:
+    """The tokens that end a text, by generation_config.json and config.json: none, one or several.
 
+    One beyond the vocabulary can never be drawn: a line on stderr says so, as transformers does.
 
-def _stop(config: Path) -> tuple[int, ...]:
-    """The tokens that end a text: none, one or several."""
-    told = json.loads(config.read_text(encoding="utf-8")).get("eos_token_id")
-    return tuple(told) if isinstance(told, list) else () if told is None else (int(told),)
+    Raises:
+        CourseError: a file is damaged, or says something that is no token.
+    """
+    ends: dict[int, None] = {}
+    for path in (folder / GENERATION_CONFIG, folder / CONFIG):
+        told = read_json(path).get("eos_token_id") if path.is_file() else None
+        for token in told if isinstance(told, list) else [] if told is None else [told]:
+            if type(token) is not int:
+                raise CourseError(f"{path}: eos_token_id must be a whole number or a list of them, not {told!r}")
+            ends[token] = None
+    for token in ends:
+        if not 0 <= token < vocab_size:
+            log.warning("%s: eos_token_id %d is no token of %d, so it ends no text", folder, token, vocab_size)
+    return tuple(token for token in ends if 0 <= token < vocab_size)
 
 
 def how_to_train_for_export(run: RunConfig, vocab_size: int) -> str:

@@ -30,6 +30,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from lmcourse.errors import CourseError
+from lmcourse.json_file import read_json
 from lmcourse.training.optimizers.muon import MuonAdamW
 from lmcourse.training.parallel.split_linear import SplitLayers, find_split
 from lmcourse.training.parallelism import SINGLE_PROCESS, DistributedContext
@@ -150,7 +151,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         DamagedCheckpointError: a file is missing, or is not what was written.
         CourseError: the checkpoint has another format than this code's.
     """
-    manifest = _read_json(path / MANIFEST)
+    manifest = read_json(path / MANIFEST, error=DamagedCheckpointError)
     if manifest.get("version") != VERSION:
         raise CourseError(
             f"{path} has format {manifest.get('version')}, this code reads format {VERSION}: go on with the version of "
@@ -182,7 +183,7 @@ def _is_whole(manifest: Mapping[str, Any]) -> bool:
 
 def load_state(path: Path) -> dict[str, Any]:
     """Return the plain values that were given to `write_checkpoint` as `state`."""
-    return _read_json(path / STATE)
+    return read_json(path / STATE, error=DamagedCheckpointError)
 
 
 def load_weights(path: Path, model: nn.Module, distributed: DistributedContext = SINGLE_PROCESS) -> None:
@@ -369,19 +370,6 @@ def _with_digest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     others = {name: value for name, value in dict(manifest.get("sha256") or {}).items() if name != MANIFEST}
     plain = json.dumps({**manifest, "sha256": others}, sort_keys=True, allow_nan=False)
     return {**manifest, "sha256": {**others, MANIFEST: hashlib.sha256(plain.encode()).hexdigest()}}
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a file."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DamagedCheckpointError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict):
-        raise DamagedCheckpointError(f"{path} is damaged: it is not what was written")
-    return values
 
 
 def _sync(path: Path) -> None:

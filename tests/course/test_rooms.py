@@ -16,7 +16,7 @@ PACKAGE = REPOSITORY / "lmcourse"
 FLOORS = (
     ("lazy",),
     ("__init__", "errors", "text", "units"),
-    ("atomic", "device"),
+    ("atomic", "device", "json_file"),
     ("autograd", "data", "numerics"),
     ("nn",),
     ("models",),

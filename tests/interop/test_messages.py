@@ -44,7 +44,7 @@ def refusal(call, *args, **kwargs) -> str:
         ({"hidden_act": "mish"}, ["hidden_act='mish'", "'silu'"]),
         ({"rope_scaling": {"rope_type": "dynamic", "factor": 4}}, ["rope_type='dynamic'", "'linear'", "'yarn'"]),
         ({"rope_scaling": {"rope_type": "yarn", "factor": 4}}, ["'original_max_position_embeddings'"]),
-        ({"quantization_config": {"bits": 4}}, ["quantization_config", "hidden_size"]),
+        ({"quantization_config": {"bits": 4}}, ["quantization_config", "quantised"]),
         ({"hidden_size": None}, ["'hidden_size'"]),
         ({"num_attention_heads": 8}, ["layer 0", "pairs"]),
         ({"num_key_value_heads": 3}, ["2 query heads", "3 key heads"]),
@@ -54,6 +54,33 @@ def refusal(call, *args, **kwargs) -> str:
 def test_a_setting(changes, told) -> None:
     line = refusal(FAMILIES["llama"].read, {**LLAMA, **changes})
     assert all(part in line for part in ["llama", *told]), line
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sliding_window": 4096},
+        {"attn_logit_softcapping": 30.0},
+        {"residual_multiplier": 0.5},
+        {"position_embedding_type": "alibi"},
+        {"rope_interleaved": True},
+        {"vocab_size": "ten"},
+        {"rope_scaling": [1]},
+        {"rms_norm_eps": {}},
+    ],
+    ids=str,
+)
+def test_setting_that_may_change_the_numbers_is_refused(changes) -> None:
+    (name,) = changes
+    line = refusal(FAMILIES["llama"].read, {**LLAMA, **changes})
+    assert line.startswith("llama: ")
+    assert len(line) < 250
+    assert name in line or "config.json has a setting that cannot be read" in line
+
+
+def test_two_spellings_must_agree() -> None:
+    sizes = {"vocab_size": 10, "n_embed": 8, "hidden_size": 16, "n_layer": 1, "n_head": 2}
+    assert "n_embed=8 and hidden_size=16" in refusal(FAMILIES["bloom"].read, sizes)
 
 
 def test_one_base_for_two_kinds_of_layers() -> None:

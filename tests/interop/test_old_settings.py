@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
+from torch.testing import assert_close
 
 from lmcourse.errors import CourseError
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
-from lmcourse.models.interop import FAMILIES
+from lmcourse.models.interop import FAMILIES, from_hugging_face
 from lmcourse.models.interop.family import Family
 from lmcourse.models.interop.flat_config import ModelConfig, flatten
 from lmcourse.models.transformer import Transformer
@@ -355,6 +358,65 @@ PUBLISHED = {
         },
     ),
 }
+
+
+TOOLS = {
+    "unsloth_fixed": True,
+    "transformers.js_config": {"dtype": "q4"},
+    "_num_labels": 1,
+    "is_llama_config": True,
+    "rope_interleaved": False,
+    "max_sequence_length": 4096,
+    "auto_map": {"AutoModelForCausalLM": "modeling.Model"},
+    "residual_multiplier": 1.0,
+    "num_experts": 0,
+}
+"""Keys that change nothing: of tools, switched off, or factors of 1."""
+
+TINY_LLAMA = {
+    **{"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2},
+    **{"max_position_embeddings": 32, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2},
+}
+TINY = {
+    "LlamaForCausalLM": ("llama", {**TINY_LLAMA, **TOOLS}),
+    "LLaMAForCausalLM": ("llama", TINY_LLAMA),
+    "BloomForCausalLM": (
+        "bloom",
+        {"vocab_size": 50, "n_embed": 16, "n_layer": 2, "num_attention_heads": 2, "n_inner": None, **TOOLS},
+    ),
+    "MPTForCausalLM": (
+        "mpt",
+        {
+            **{"vocab_size": 50, "d_model": 16, "n_layers": 2, "n_heads": 2, "max_seq_len": 32},
+            **{"init_config": {"name": "kaiming_normal_"}, "tokenizer_name": "gpt-neox-20b", "no_bias": True},
+            "attn_config": {"alibi": True, "alibi_bias_max": 8, "attn_impl": "torch", "qk_ln": False},
+        },
+    ),
+    "GPT2LMHeadModel": (
+        "gpt2",
+        {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "n_positions": 32},
+    ),
+    "GPTJForCausalLM": (
+        "gptj",
+        {
+            **{"vocab_size": 50, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32, "rotary_dim": 4},
+            **{"rotary": True, "scale_attn_weights": True, "tie_word_embeddings": False},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("architecture", TINY)
+def test_folder_with_odd_keys_computes_what_transformers_does(architecture, tmp_path) -> None:
+    model_type, settings = TINY[architecture]
+    torch.manual_seed(0)
+    transformers = import_transformers()
+    theirs = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(model_type, **settings))
+    theirs.eval().save_pretrained(tmp_path)
+    file = {"model_type": model_type, "architectures": [architecture], **settings}
+    (tmp_path / "config.json").write_text(json.dumps(file))
+    tokens = torch.randint(50, (2, 9))
+    assert_close(from_hugging_face(tmp_path)(tokens), theirs(tokens).logits, rtol=0, atol=2e-6)
 
 
 def as_written_today(model_type, settings=None) -> dict:

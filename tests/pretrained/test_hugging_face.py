@@ -268,6 +268,8 @@ def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
     tokenizer = published(transformers, tmp_path) and LibraryTokenizer(tmp_path / "tokenizer.json")
     tokens = tokenizer.encode("the owl sleeps")
     assert "".join(as_text(tokenizer, tokens)) == "the owl sleeps"
+    begin = tokenizer.decode(tokens[:2])
+    assert begin + "".join(as_text(tokenizer, tokens[2:], tokens[:2])) == "the owl sleeps"
 
 
 @pytest.mark.parametrize(
@@ -275,8 +277,25 @@ def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
     [
         (lambda folder: (folder / "tokenizer.json").unlink(), "has no tokenizer.json: download it too"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
-        (lambda folder: (folder / "config.json").write_text("[1]"), "config.json holds no JSON object but a list"),
-        (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
+        (
+            lambda folder: (folder / "config.json").write_text("[1]"),
+            "config.json is damaged: it holds no JSON object but a list",
+        ),
+        (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors: download it too"),
+        (
+            lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"),
+            "only pytorch_model.bin; a pickle can run code",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1"),
+            "run `git lfs pull`",
+        ),
+        (lambda folder: (folder / "config.json").write_text("[" * 100_000), "nested too deeply"),
+        (lambda folder: (folder / "config.json").write_text('{"model_type": NaN}'), "NaN is no number"),
+        (
+            lambda folder: (folder / "generation_config.json").write_text('{"eos_token_id": "</s>"}'),
+            "eos_token_id must be a whole number",
+        ),
     ],
 )
 def test_a_spoilt_folder_is_told_in_one_line(
@@ -288,6 +307,15 @@ def test_a_spoilt_folder_is_told_in_one_line(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert line in err
+
+
+def test_ends_of_text_of_both_files_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    export_model(load_pretrained(), tmp_path / "out")
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    (tmp_path / "out" / "config.json").write_text(json.dumps({**config, "eos_token_id": 50_256}))
+    (tmp_path / "out" / "generation_config.json").write_text('{"eos_token_id": [7, 9]}')
+    assert load_published_model(tmp_path / "out").stop == (7, 9)
+    assert "eos_token_id 50256 is no token" in caplog.text
 
 
 @pytest.mark.prove

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from lmcourse.data.tokenizers.bpe import BPETokenizer
 from lmcourse.data.tokenizers.tokenizer import ByteTokenizer, CharacterTokenizer, Tokenizer
-from lmcourse.data.tokenizers.tokenizer_json import LibraryTokenizer, load_tokenizer, open_tokenizer, save_tokenizer
+from lmcourse.data.tokenizers.tokenizer_json import (
+    LibraryTokenizer,
+    load_tokenizer,
+    open_any_tokenizer,
+    open_tokenizer,
+    save_tokenizer,
+)
 
 __all__ = [
     "BPETokenizer",
@@ -13,6 +19,7 @@ __all__ = [
     "LibraryTokenizer",
     "Tokenizer",
     "load_tokenizer",
+    "open_any_tokenizer",
     "open_tokenizer",
     "save_tokenizer",
 ]

@@ -23,6 +23,7 @@ from lmcourse.data.tokenizers.bpe import BPETokenizer
 from lmcourse.data.tokenizers.pre_tokenizer import PATTERN
 from lmcourse.data.tokenizers.tokenizer import BYTES, ByteTokenizer, CharacterTokenizer, Tokenizer
 from lmcourse.errors import CourseError
+from lmcourse.json_file import read_json
 
 _VISIBLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
 _HIDDEN = [byte for byte in range(256) if byte not in _VISIBLE]
@@ -54,6 +55,8 @@ def load_tokenizer(saved: Mapping[str, Any]) -> Tokenizer:
                 return CharacterTokenizer(saved["characters"])
             case "bpe":
                 return BPETokenizer(saved["merges"])
+            case "library":
+                return LibraryTokenizer(saved["tokenizer"])
             case other:
                 raise CourseError(f"There is no tokenizer of the kind {other!r}, only bytes, characters and bpe.")
     except _DAMAGED as error:
@@ -75,16 +78,29 @@ def open_tokenizer(path: Path) -> Tokenizer:
     Raises:
         CourseError: it cannot be read, or is neither.
     """
-    try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CourseError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        saved = None
-    if not isinstance(saved, dict):
-        raise CourseError(f"{path} holds no tokenizer: it is no JSON object")
+    saved = read_json(path)
     try:
         return from_hugging_face(saved) if "model" in saved else load_tokenizer(saved)
+    except CourseError as error:
+        raise CourseError(f"{path}: {error}") from None
+
+
+def open_any_tokenizer(path: Path) -> Tokenizer:
+    """The course's own tokenizer where a file is one of them; else that of the library.
+
+    Raises:
+        CourseError: the file cannot be read, or neither can read it.
+    """
+    saved = read_json(path)
+    if not {"model", "kind"} & saved.keys():
+        raise CourseError(f"{path} cannot be read: it holds no tokenizer")
+    try:
+        return open_tokenizer(path)
+    except CourseError:
+        if "model" not in saved:
+            raise
+    try:
+        return LibraryTokenizer(saved)
     except CourseError as error:
         raise CourseError(f"{path}: {error}") from None
 
@@ -95,6 +111,8 @@ def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
     Raises:
         CourseError: the format has no such tokenizers.
     """
+    if isinstance(tokenizer, LibraryTokenizer):
+        return tokenizer.content
     if isinstance(tokenizer, CharacterTokenizer):
         vocab = {character: token for token, character in enumerate(tokenizer.characters)}
         model: dict[str, Any] = {"type": "WordLevel", "vocab": vocab, "unk_token": _UNKNOWN}
@@ -181,23 +199,31 @@ class LibraryTokenizer:
     says so, and left out of what is decoded. So models that others published can write, too.
 
     Args:
-        path: the file.
+        source: the file, or its content.
 
     Attributes:
-        vocab_size: how many tokens there are, special ones included.
+        content: of the tokenizer.json.
+        vocab_size: one more than the largest token, special ones included.
 
     Raises:
-        CourseError: the library cannot read the file.
+        CourseError: the library cannot read it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, source: Path | dict[str, Any]) -> None:
         from tokenizers import Tokenizer as Library
 
+        self.content = read_json(source) if isinstance(source, Path) else source
         try:
-            self._tokenizer = Library.from_file(str(path))
+            self._tokenizer = Library.from_str(json.dumps(self.content))
         except Exception as error:  # it has no other
-            raise CourseError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
-        self.path, self.vocab_size = path, int(self._tokenizer.get_vocab_size())
+            reason = f"this tokenizer.json cannot be read: {str(error).splitlines()[0]}"
+            raise CourseError(f"{source}: {reason}" if isinstance(source, Path) else reason) from None
+        # It may cut or fill texts for the model that it was made for.
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self.vocab_size = max(self._tokenizer.get_vocab().values(), default=-1) + 1
+        if not self.vocab_size:
+            raise CourseError("this tokenizer.json has no tokens")
 
     def encode(self, text: str) -> list[int]:
         """The text's tokens.
@@ -208,12 +234,12 @@ class LibraryTokenizer:
         try:
             return list(self._tokenizer.encode(text).ids)
         except Exception as error:  # it has no other
-            raise ValueError(f"{self.path} cannot cut this text into tokens: {error}") from None
+            raise ValueError(f"tokenizer.json cannot cut this text into tokens: {error}") from None
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text that these tokens stand for."""
         return str(self._tokenizer.decode(list(tokens)))
 
     def to_json(self) -> dict[str, Any]:
-        """Where it was read from."""
-        return {"kind": "library", "path": str(self.path)}
+        """The whole content of the file, so that a run keeps its tokenizer."""
+        return {"kind": "library", "tokenizer": self.content}

@@ -1,13 +1,16 @@
 """Translate between a Hugging Face config.json and a `FlatConfig`, in both directions.
 
 A family is described by a list of entries. Each reads some keys into fields of a `FlatConfig` and writes the same keys
-from them. A key without an entry, and not known to be harmless, is an error: it might change what the model computes.
+from them. A key without an entry is an error, because it might change what the model computes, unless it is known to be
+harmless, is one of a tool's, or is switched off.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 from lmcourse.errors import CourseError
@@ -26,13 +29,44 @@ IGNORABLE_KEYS = frozenset(
     return_dict output_attentions output_hidden_states id2label label2id problem_type chunk_size_feed_forward
     is_encoder_decoder is_decoder pretraining_tp task_specific_params tokenizer_class auto_map torchscript
     _attn_implementation _attn_implementation_autoset use_bfloat16 cache_implementation init_device
-    summary_type summary_use_proj summary_activation summary_proj_to_labels summary_first_dropout classifier_dropout
+    summary_type summary_use_proj summary_activation summary_proj_to_labels
     n_ctx output_past unk_index offset_alibi skip_bias_add skip_bias_add_qkv
-    attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion slow_but_exact prefix activation_dropout
-    _sliding_window_pattern max_window_layers no_rope_layer_interval reorder_and_upcast_attn
+    attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion slow_but_exact prefix
+    max_window_layers no_rope_layer_interval reorder_and_upcast_attn
+    init_config init_method tokenizer_name tokenizer_type model_max_length max_sequence_length
+    attn_implementation attention_implementation flash_attn flash_rotary fused_dense use_flash_attn
+    use_flash_attention use_flash_attention_2 use_sdpa gradient_checkpointing license license_name license_link
+    num_labels finetuning_task return_dict_in_generate output_scores max_length min_length max_new_tokens
+    do_sample num_beams num_beam_groups temperature top_k top_p typical_p repetition_penalty length_penalty
+    diversity_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size num_return_sequences early_stopping
+    bad_words_ids suppress_tokens begin_suppress_tokens
     """.split()  # noqa: SIM905 - a list of fifty lines says less
 )
-"""Keys that do not change a model's logits; those that end in _token_id do not either."""
+"""Keys that do not change a model's logits."""
+
+TOOL_KEYS = re.compile(
+    # Special tokens, dropout (only training sees it), private notes of transformers, and what other tools note.
+    r"(bos|eos|pad|unk|sep|cls|mask|special|additional_special|decoder_start)_tokens?|.*_token_ids?|.*_?(dropout|pdrop|drop_rate)(_p|_prob|_rate)?|_.*|is_.*_config"
+    r"|unsloth_.*|transformers\.js.*|trl_.*|peft_.*|axolotl_.*|mlx_.*|neuron_.*"
+)
+"""Keys of tools, by their names. A private key that matters to a family has an entry there."""
+
+FACTOR = re.compile(r".*(multiplier|multipliers|scale|scaling|factor|fraction|alpha)")
+"""Keys of factors: 1 changes nothing."""
+
+
+HARMLESS_VALUES = {"position_embedding_type": ("rope", "rotary"), "is_causal": (True,), "causal": (True,)}
+"""Values that say what a model of a supported family does anyway."""
+
+
+def changes_nothing(key: str, value: object) -> bool:
+    """Return True if an unknown setting is switched off: null, false, 0, 1.0 as a factor, or empty."""
+    if key in HARMLESS_VALUES:
+        return value in HARMLESS_VALUES[key]
+    if isinstance(value, (bool, int, float)):
+        one = value is not True and value == 1
+        return not value or (one and (isinstance(value, float) or bool(FACTOR.fullmatch(key))))
+    return value is None or value in ("", [], {})
 
 
 def _write_nothing(flat: FlatConfig) -> dict[str, Any]:
@@ -123,8 +157,12 @@ def read_config(entries: Sequence[ConfigEntry], constants: Mapping[str, Any], se
     """
     named = {key for entry in entries for key in entry.keys}
     for key, value in settings.items():
-        if key not in named | IGNORABLE_KEYS and value is not None and not key.endswith("_token_id"):
-            raise CourseError(f"{key}={value!r} is not a setting we know; supported: {', '.join(sorted(named))}")
+        if key in named | IGNORABLE_KEYS or TOOL_KEYS.fullmatch(key) or changes_nothing(key, value):
+            continue
+        told = f"{key}={shorten(repr(value), 80)}"
+        if key in ("quantization_config", "compression_config"):
+            raise CourseError(f"{told}: its weights are quantised, which is not supported; take the model they are of")
+        raise CourseError(f"{told} is not a setting we know, and may change what the model computes")
     known = dict(constants)
     for entry in entries:
         entry.read(settings, known)

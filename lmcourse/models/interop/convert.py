@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from lmcourse.errors import CourseError
+from lmcourse.json_file import check_content, read_json
 from lmcourse.models.config import EncoderDecoderConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
 from lmcourse.models.interop.families import FAMILIES
@@ -96,7 +97,8 @@ def family_of(settings: Mapping[str, Any]) -> Family:
     family = FAMILIES.get(str(name))
     if family is None:
         raise CourseError(f"model_type={name!r} is not supported; supported: {', '.join(FAMILIES)}")
-    if architectures and architectures[0] != family.architecture:
+    # MPT's own files, and old ones of Llama, spell the class in other letters.
+    if architectures and str(architectures[0]).lower() != family.architecture.lower():
         raise CourseError(f"{name}: {architectures[0]} is not supported; supported: {family.architecture}")
     return family
 
@@ -166,11 +168,12 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise CourseError(
             f"{folder} is no folder with a config.json: download a model first (hf download NAME --local-dir)"
         )
-    settings = _read_json(folder / "config.json")
+    settings = read_json(folder / "config.json")
     weights: dict[str, Tensor] = {}
     for name in _files(folder):
         if not (folder / name).is_file():
-            raise CourseError(f"{folder} has no {name}")
+            raise CourseError(f"{folder} has no {name}{_other_weights(folder)}")
+        check_content(folder / name)
         try:
             weights.update(load_file(folder / name))
         except Exception as error:  # it has an error of its own, and OSError for others
@@ -178,11 +181,21 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return settings, weights
 
 
+def _other_weights(folder: Path) -> str:
+    """The end of a line: weights in a format that is not read, and how to get them in the one that is."""
+    others = sorted(path.name for ending in ("bin", "pt", "pth", "gguf", "h5") for path in folder.glob(f"*.{ending}"))
+    if not others:
+        return ": download it too"
+    again = "AutoModelForCausalLM.from_pretrained(…).save_pretrained(…) of transformers writes one"
+    why = "a pickle can run code, so it is not read" if not others[0].endswith(("gguf", "h5")) else "that is not read"
+    return f", only {others[0]}; {why}: take a copy with safetensors, or make it: {again}"
+
+
 def _files(folder: Path) -> list[str]:
     index = folder / INDEX
     if (folder / SINGLE).is_file() or not index.is_file():
         return [SINGLE]
-    places = _read_json(index).get("weight_map")
+    places = read_json(index).get("weight_map")
     if not isinstance(places, dict):
         raise CourseError(f"{index} does not say which file holds which weight: download the model again")
     names = sorted(set(map(str, places.values())))
@@ -233,18 +246,6 @@ def _shards(weights: Mapping[str, Tensor], limit: int) -> Iterator[dict[str, Ten
         shard[name] = weight
         size += weight.nbytes
     yield shard
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CourseError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise CourseError(f"{path} is no JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise CourseError(f"{path} holds no JSON object but a {type(value).__name__}: download the model again")
-    return value
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:

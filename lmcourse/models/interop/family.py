@@ -65,6 +65,7 @@ class Family:
         base_model_prefix: what files of the model without its head leave out of every name.
         tied_copies: names under which files repeat a tied weight, and what they repeat.
         old_names: names of today for those of old files.
+        old_settings: names of today for settings of old files, and for those that all families understand.
         dropped_pattern: a pattern of names in old files that hold no parameters: masks and tables of angles.
     """
 
@@ -77,6 +78,7 @@ class Family:
     base_model_prefix: str = "model."
     tied_copies: Mapping[str, str] = field(default_factory=lambda: TIED_HEAD)
     old_names: Mapping[str, str] = field(default_factory=dict)
+    old_settings: Mapping[str, str] = field(default_factory=dict)
     dropped_pattern: str = r".*\.rotary_emb\.inv_freq"
 
     def read(self, settings: Mapping[str, Any]) -> ModelConfig:
@@ -86,9 +88,24 @@ class Family:
             CourseError: something in it is missing or not supported.
         """
         try:
-            return unflatten(read_config(self.entries, self.constants, settings))
-        except (CourseError, ValueError) as error:
+            return unflatten(read_config(self.entries, self.constants, self._respelled(settings)))
+        except CourseError as error:
             raise CourseError(f"{self.name}: {error}") from None
+        except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, OverflowError) as error:
+            # The file is somebody else's: any value may be of another type than the entries expect.
+            raise CourseError(f"{self.name}: config.json has a setting that cannot be read: {error}") from None
+
+    def _respelled(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings under their names of today.
+
+        Raises:
+            CourseError: two names have different values.
+        """
+        named = {key: value for key, value in settings.items() if key not in self.old_settings}
+        for old, new in self.old_settings.items():
+            if old in settings and named.setdefault(new, settings[old]) != settings[old]:
+                raise CourseError(f"config.json has {old}={settings[old]!r} and {new}={named[new]!r}")
+        return named
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
         """A config.json for our configuration. Dropout that the family has no setting for is left out: only training

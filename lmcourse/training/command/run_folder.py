@@ -19,6 +19,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from lmcourse.errors import CourseError
+from lmcourse.json_file import read_json
 from lmcourse.training.command.run_config import RunConfig
 from lmcourse.training.command.settings import make_run, read_settings_file, settings_of
 from lmcourse.training.metrics import read_metrics
@@ -108,23 +109,6 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return an object.
-
-    Raises:
-        CourseError: there is no such file, or it is damaged.
-    """
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CourseError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict):
-        raise CourseError(f"{path} is damaged: it holds no JSON object")
-    return values
 
 
 @contextmanager

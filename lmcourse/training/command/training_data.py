@@ -25,11 +25,12 @@ from lmcourse.data.tokenizers import (
     CharacterTokenizer,
     Tokenizer,
     load_tokenizer,
+    open_any_tokenizer,
 )
-from lmcourse.data.tokenizers import open_tokenizer as read_tokenizer
 from lmcourse.errors import CourseError
+from lmcourse.json_file import read_json
 from lmcourse.training.command.run_config import NUM_BYTE_TOKENS, RunConfig
-from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION, read_json, write_json
+from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION, write_json
 
 STAGING = ".text-"
 """Prefix of the folder in which the files are written before they get their names."""
@@ -104,7 +105,7 @@ def _make_tokenizer(run: RunConfig, corpus: Corpus) -> Tokenizer:
     if run.tokenizer == "bytes":
         return ByteTokenizer()
     if run.tokenizer.endswith(".json"):
-        return read_tokenizer(Path(run.tokenizer).expanduser())
+        return open_any_tokenizer(Path(run.tokenizer).expanduser())
     if run.tokenizer == "characters":
         return CharacterTokenizer.train(_documents(corpus))
     return BPETokenizer.train(_documents(corpus), run.vocab_size, report_merges(run.vocab_size))

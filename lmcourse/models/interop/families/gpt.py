@@ -56,6 +56,14 @@ GPT_SETTINGS = (
 )
 BIASED = {"norm": "layer", "norm_bias": True, "gated": False, "ff_bias": True}
 
+GPT_NAMES = {
+    "hidden_size": "n_embd",
+    "max_position_embeddings": "n_positions",
+    "num_attention_heads": "n_head",
+    "num_hidden_layers": "n_layer",
+}
+"""`attribute_map` of transformers: what other families call these settings."""
+
 GPT2 = Family(
     "gpt2",
     "GPT2LMHeadModel",
@@ -81,6 +89,7 @@ GPT2 = Family(
     },
     base_model_prefix="transformer.",
     tied_copies={"lm_head.weight": "transformer.wte.weight"},
+    old_settings=GPT_NAMES,
     dropped_pattern=r".*\.attn\.(masked_)?bias",
     constants={**BIASED, "bias": True, "out_bias": True},
 )
@@ -98,6 +107,8 @@ GPTJ = Family(
             lambda rotary, flat: rotary and rotary.width(flat.d_head),
         ),
         tied(False),
+        fixed_key("rotary", True),
+        ignored_keys("scale_attn_weights"),
     ),
     {
         "embedding.tokens": "transformer.wte",
@@ -110,6 +121,7 @@ GPTJ = Family(
         "head.linear": "lm_head",
     },
     base_model_prefix="transformer.",
+    old_settings=GPT_NAMES,
     dropped_pattern=r".*\.attn\.(bias|masked_bias|embed_positions)",
     constants={**BIASED, "branches": "parallel", "head_bias": True},
 )
@@ -249,6 +261,7 @@ BLOOM = Family(
     {**BLOOM_WEIGHTS, "embedding.norm": "transformer.word_embeddings_layernorm"},
     base_model_prefix="transformer.",
     tied_copies=BLOOM_COPIES,
+    old_settings={"n_embed": "hidden_size", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
     constants={
         "norm": "layer",
         "norm_bias": True,
@@ -309,6 +322,7 @@ MPT = Family(
     },
     base_model_prefix="transformer.",
     tied_copies={"lm_head.weight": "transformer.wte.weight"},
+    old_settings={"hidden_size": "d_model", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers"},
     constants={"norm": "layer", "position_bias": AlibiConfig(), "activation": "gelu", "gated": False},
 )
 

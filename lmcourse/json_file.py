@@ -1,0 +1,60 @@
+"""Read a JSON object from a file that somebody else may have written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lmcourse.errors import CourseError
+
+LFS_POINTER = b"version https://git-lfs"
+
+
+def read_json(path: Path, needed: Sequence[str] = (), *, error: type[CourseError] = CourseError) -> dict[str, Any]:
+    """Return the object of a JSON file.
+
+    Args:
+        path: the file.
+        needed: keys that it must have.
+        error: the class of what is raised.
+
+    Raises:
+        CourseError: the file cannot be read, is no JSON (NaN and Infinity are none), holds no object or lacks a key.
+    """
+    check_content(path, error=error)
+    try:
+        value = json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_refuse)
+    except OSError as problem:
+        raise error(f"{path} cannot be read: {problem.strerror}") from None
+    except RecursionError:
+        raise error(f"{path} is damaged: its JSON is nested too deeply") from None
+    except ValueError as problem:
+        raise error(f"{path} is damaged: it is no JSON ({problem})") from None
+    if not isinstance(value, dict):
+        raise error(f"{path} is damaged: it holds no JSON object but a {type(value).__name__}")
+    if missing := [key for key in needed if key not in value]:
+        raise error(f"{path} is damaged: it has no {', '.join(map(repr, missing))}")
+    return value
+
+
+def check_content(path: Path, *, error: type[CourseError] = CourseError) -> None:
+    """Check that a file can be read and has its content, not the pointer that `git clone` without Git LFS leaves.
+
+    Raises:
+        CourseError: the line says what to do.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise error(f"{path} is a {'folder' if path.is_dir() else 'device or pipe'}, no file")
+        with path.open("rb") as file:
+            start = file.read(len(LFS_POINTER))
+    except OSError as problem:
+        raise error(f"{path} cannot be read: {problem.strerror}") from None
+    if start == LFS_POINTER:
+        raise error(f"{path} is a pointer of Git LFS, not the file itself: run `git lfs pull` in {path.parent}")
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
