@@ -107,7 +107,7 @@ def test_a_tokenizer_that_a_run_saved_and_what_is_none(tmp_path: Path) -> None:
     assert isinstance(open_tokenizer(path), ByteTokenizer)
     for content in ("[]", "{", "3"):
         path.write_text(content, encoding="utf-8")
-        with pytest.raises(CourseError, match="run.json is damaged"):
+        with pytest.raises(CourseError, match=r"run\.json is damaged"):
             open_tokenizer(path)
     with pytest.raises(CourseError, match="cannot be read"):
         open_tokenizer(tmp_path / "missing.json")
