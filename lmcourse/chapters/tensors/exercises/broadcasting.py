@@ -61,7 +61,9 @@ broadcast_shape = Exercise(
         case("a row for every row", [2, 3], [3]),
         case("one number", [], [5]),
         case("nothing, stretched", [0], [1]),
-        case("three shapes", [2, 1], [3], [4, 1, 1]),
+        case("a column and a row of one length", [3, 1], [3]),
+        case("three shapes", [2, 1], [2], [4, 1, 1]),
+        case("a number for every block", [2, 1, 1], [2]),
         case("2 and 3 beside a 1", [1], [2], [3]),
         edge(case("no shapes")),
         case("3 and 2", [2, 3], [2]),
@@ -154,6 +156,11 @@ def only_with_the_first(*shapes: list[int]) -> list[int]:
             raise ValueError("the shapes do not fit together")
         result.append(next((n for n in sizes[::-1] if n != 1), 1))
     return result[::-1]
+
+
+@broadcast_shape.misconception("Your sizes are in the order from the last axis to the first. Reverse them at the end.")
+def last_axis_first(*shapes: list[int]) -> list[int]:
+    return _by_torch(*shapes)[::-1]
 
 
 @broadcast_shape.variant

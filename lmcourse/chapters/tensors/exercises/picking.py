@@ -78,16 +78,16 @@ def _ties(inputs: dict[str, Any], name: str = "equal scores") -> Case:
     return script(name, lines.replace("r.dtype", "str(r.dtype)"), **inputs | {"scores": tied})
 
 
-def _gradient(inputs: dict[str, Any]) -> list[Case]:
-    lines = "x = {0}.clone().requires_grad_()\n(picked({1})['{2}'] * {3}).sum().backward()\nx.grad"
-    call = "scores, tokens, states, lengths, rows, owner, count, k"
-    weights = normal(Random(5), *inputs["tokens"].shape), normal(Random(6), inputs["count"], inputs["rows"].shape[1])
-    return [
-        script(
-            "the gradient", lines.format("scores", call.replace("scores", "x"), "said", "g"), g=weights[0], **inputs
-        ),
-        script("the gradient", lines.format("rows", call.replace("rows", "x"), "sums", "g"), g=weights[1], **inputs),
-    ]
+def _gradient(inputs: dict[str, Any], name: str) -> Case:
+    """The gradients of `said` with respect to the scores and of `sums` with respect to the rows."""
+    call = "picked(y, tokens, states, lengths, z, owner, count, k)"
+    lines = (
+        f"y = scores.clone().requires_grad_()\nz = rows.clone().requires_grad_()\nr = {call}\n"
+        "((r['said'] * g).sum() + (r['sums'] * h).sum()).backward()\ny.grad\nz.grad"
+    )
+    g = normal(Random(5), *inputs["tokens"].shape)
+    h = normal(Random(6), inputs["count"], inputs["rows"].shape[1])
+    return edge(script(name, lines, g=g, h=h, **inputs))
 
 
 _OPERATORS = f"""
@@ -131,7 +131,7 @@ def _hidden(random: Random) -> list[Case]:
         edge(script("all or one chosen", f'{_CALL}["best"]', **usual | {"k": 1})),
         _ties(usual),
         edge(script("tokens of 32 bits", f'{_CALL}["said"]', **usual | {"tokens": usual["tokens"].int()})),
-        *map(edge, _gradient(usual)),
+        _gradient(usual, "the gradients"),
     ]
 
 
@@ -143,7 +143,7 @@ picked = Exercise(
     minutes=14,
     difficulty=3,
     reference=_by_masks,
-    cases=[*_each(_FIXED), _ties(_FIXED), _no_loop()],
+    cases=[*_each(_FIXED), _ties(_FIXED), _gradient(_FIXED, "the gradients of said and sums"), _no_loop()],
     hidden_cases=_hidden,
     hints=[
         "Take the four one by one. Write down the shape of the result and, for one of its elements, which element of "
@@ -201,12 +201,39 @@ def first_column_only(*inputs: Any) -> Pictures:
 
 
 @picked.misconception(
+    "Only the first column of `sums` is filled, with one row of each owner: `scatter` overwrites, and puts one number "
+    "for each number of its index."
+)
+def one_number_kept(*inputs: Any) -> Pictures:
+    rows, owner, count = inputs[4:7]
+    out = rows.new_zeros(count, rows.shape[1])
+    out[owner, 0] = rows[:, 0]
+    return _with(inputs, sums=out)
+
+
+@picked.misconception("`sums` has means. The sum of an owner's rows is asked for.")
+def means_for_sums(*inputs: Any) -> Pictures:
+    owner, count = inputs[5], inputs[6]
+    sums = _by_masks(*inputs)["sums"]
+    return _with(inputs, sums=sums / torch.bincount(owner, minlength=count).clamp(min=1)[:, None].to(sums.dtype))
+
+
+@picked.misconception(
     "`best` has all scores from the k-th best on: with equal scores that is more than k. Choose places, not a "
     "threshold."
 )
 def a_threshold(*inputs: Any) -> Pictures:
     scores, k = inputs[0], inputs[7]
     return _with(inputs, best=scores >= scores.topk(k).values[..., -1:])
+
+
+@picked.misconception(
+    "`said` has the shape (b, b, s): each text is asked for the tokens of all texts. Pair each token with its text, "
+    "too."
+)
+def tokens_of_all_texts(*inputs: Any) -> Pictures:
+    scores, tokens = inputs[:2]
+    return _with(inputs, said=scores[:, torch.arange(scores.shape[1]), tokens])
 
 
 @picked.misconception("`last` is one token too late: a text of length n ends at place n − 1.")
@@ -242,6 +269,14 @@ def an_axis_too_many(*inputs: Any) -> Pictures:
 )
 def places_for_a_mask(*inputs: Any) -> Pictures:
     return _with(inputs, best=inputs[0].topk(inputs[7]).indices)
+
+
+@picked.misconception(
+    "`best` compares the result of argsort with k. argsort says which place comes first, second, …; the rank of a "
+    "place is the other way round."
+)
+def order_for_rank(*inputs: Any) -> Pictures:
+    return _with(inputs, best=inputs[0].argsort(-1, descending=True) < inputs[7])
 
 
 @picked.misconception("`best` chooses k scores of each whole text. k at each place are asked for.")

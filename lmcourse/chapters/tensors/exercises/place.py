@@ -148,6 +148,32 @@ def the_last_of_several(place: int, shape: list[int], strides: list[int], offset
 
 
 @index_at.misconception(
+    "You divide by the strides from left to right, and trust the quotients. A stride may be 0, a quotient may be too "
+    "large for its axis, and a remainder may be left."
+)
+def quotients_unchecked(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    place -= offset
+    index = []
+    for stride in strides:
+        index.append(place // stride)
+        place %= stride
+    return index
+
+
+@index_at.misconception(
+    "You take as many steps as fit, the largest stride first. Where windows overlap, several indices hit a place, and "
+    "yours is not always the first in reading order."
+)
+def as_many_as_fit(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
+    rest, index = place - offset, [0] * len(shape)
+    for axis in _large_first(strides):
+        if strides[axis]:
+            index[axis] = max(0, min(rest // strides[axis], shape[axis] - 1))
+        rest -= index[axis] * strides[axis]
+    return None if rest else index
+
+
+@index_at.misconception(
     "You return an index for a place that the view steps over. Put it into the formula: it gives another place."
 )
 def rounded_down(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -108,6 +109,18 @@ def same_object(a: Tensor, b: Tensor) -> bool:
 )
 def storage_objects(a: Tensor, b: Tensor) -> bool:
     return a.storage() is b.storage()  # type: ignore[no-untyped-call]
+
+
+@shares_storage.misconception("Return True or False. 1 and 0 are numbers.")
+def a_number(a: Tensor, b: Tensor) -> Any:
+    return int(_overlapping_memories(a, b))
+
+
+@shares_storage.misconception(
+    "You ask whether one is the other's base. Both may be views of a third tensor, and a tensor is not its own base."
+)
+def other_base(a: Tensor, b: Tensor) -> bool:
+    return a._base is b or b._base is a
 
 
 @shares_storage.misconception(

@@ -82,6 +82,16 @@ def contiguous_only(shape: list[int], strides: list[int], new_shape: list[int]) 
 
 
 @view_strides.misconception(
+    "You give up on everything that does not have the strides of a fresh tensor. Splitting an axis always works, and "
+    "some axes merge all the same."
+)
+def fresh_strides_only(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    _counted(shape, new_shape)
+    fresh = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return _fresh(new_shape) if strides == fresh else None
+
+
+@view_strides.misconception(
     "You return the strides of a fresh tensor. That would need a copy where the axes do not follow each other in "
     "memory."
 )
