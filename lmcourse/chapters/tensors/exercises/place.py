@@ -8,7 +8,7 @@ from random import Random
 
 import torch
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 
 Index = list[int] | None
@@ -69,9 +69,10 @@ index_at = Exercise(
         case("its transpose", 6, [4, 3], [1, 4]),
         case("a slice: x[1:, ::2]", 10, [2, 2], [4, 2], 4),
         case("a place between two of its elements", 5, [2, 2], [4, 2], 4),
-        case("a place before the slice", 2, [2, 2], [4, 2], 4),
+        edge(case("a place before the slice", 2, [2, 2], [4, 2], 4)),
         case("one row for all", 2, [3, 4], [0, 1]),
         case("overlapping windows", 3, [3, 3], [1, 1]),
+        case("overlapping windows, another place", 4, [3, 4], [1, 1]),
     ],
     hidden_cases=_hidden,
     hints=[
