@@ -110,6 +110,10 @@ class Performance:
     decode: RooflineTiming | None
 
 
+LARGEST_FLOPS = 10**40
+"""Far beyond all that can be built, and far below what a float cannot hold."""
+
+
 @dataclass(frozen=True)
 class TrainingRun:
     """Tokens, FLOPs, time and energy of a training run.
@@ -213,5 +217,7 @@ def estimate_training_run(workload: Workload, accelerator: Accelerator, tokens: 
     cluster = Cluster(accelerator, workload.layout.devices, mfu, workload.recipe.matmul_precision)
     per_text = training_flops(workload.config, 1, workload.seq_len).model.total
     flops = per_text * tokens // workload.seq_len
+    if flops > LARGEST_FLOPS:
+        raise ValueError(f"{tokens:.3g} tokens are more than can be read: {LARGEST_FLOPS:.0g} FLOPs are the limit here")
     energy = None if accelerator.power is None else cluster.energy(flops)
     return TrainingRun(tokens, flops, cluster.days(flops), cluster.device_hours(flops), energy)

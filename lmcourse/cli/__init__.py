@@ -12,7 +12,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 
 from lmcourse.cli.parser import parse
 from lmcourse.errors import CourseError
@@ -20,10 +22,12 @@ from lmcourse.errors import CourseError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; `arguments` are those of the process by default. Returns the exit status."""
+    _check_surroundings()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # an old Windows console has no ✓
     try:
+        _check_folder()
         options = parse(sys.argv[1:] if arguments is None else arguments)
         status: int = options.run(options)
         sys.stdout.flush()
@@ -33,6 +37,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # `lmcourse list | head`: the reader has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 1
+    except OSError as error:  # a full disk, a file that cannot be read, …
+        _drop_output()
+        place = "the output cannot be written" if error.filename is None else error.filename
+        print(f"lmcourse: {place}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    except RecursionError:
+        print("lmcourse: something that was given is nested too deeply", file=sys.stderr)
+        return 2
     return status
+
+
+def _check_surroundings() -> None:
+    """Give a process that was started with closed streams (`>&-`) some that go nowhere; without stdout, stop."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
+    if sys.stdout is None:
+        print("lmcourse: stdout is closed, so nothing can be printed", file=sys.stderr)
+        sys.exit(2)
+
+
+def _check_folder() -> None:
+    """Check that the current folder is there.
+
+    Raises:
+        CourseError: it was deleted.
+    """
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise CourseError("the folder that you are in was deleted: go to another one") from None
+
+
+def _drop_output() -> None:
+    """Send what is still to be printed nowhere, or Python would fail again at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from lmcourse import __version__
 from lmcourse.cli import course_commands as course
@@ -18,12 +19,20 @@ DESCRIPTION = "A hands-on course about transformer language models: predict, imp
 EPILOG = "Start with `lmcourse lab`. Each command explains itself: lmcourse COMMAND --help."
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as those of all commands are."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise CourseError."""
+        raise CourseError(f"{' '.join(message.split())} ({self.prog} --help)")
+
+
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of a command line, with the command as `run`.
 
     Raises:
-        CourseError: an option that the command does not know, or a --course that is not there.
-        SystemExit: help was asked for, or something is missing; it is printed.
+        CourseError: an option is missing or unknown or has a wrong value, or there is no such --course.
+        SystemExit: help was asked for; it is printed.
     """
     parser = make_parser()
     options, rest = parser.parse_known_args(arguments)
@@ -40,7 +49,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
-    parser = argparse.ArgumentParser(prog="lmcourse", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
+    parser = OneLineParser(prog="lmcourse", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     _add_course(parser, None)
     parser.add_argument("--version", action="version", version=f"lmcourse {__version__}")
     group = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)

@@ -104,6 +104,8 @@ def find_corpus(spec: str) -> Corpus:
         return CORPORA[spec]
     path = Path(spec).expanduser()
     if spec and path.exists():
+        if not path.is_file() and not path.is_dir():
+            raise CourseError(f"{spec} is a device or a pipe. Give the path of a text file or folder.")
         files, skipped = find_texts(path)
         what = f"{len(files):,} text files" if path.is_dir() else "a text file"
         return Corpus(spec, what, "its owner's", str(path), lambda: map(read_text, files), tuple(skipped))

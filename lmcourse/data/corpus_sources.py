@@ -110,6 +110,8 @@ def _source(path: Path) -> str:
         return file.read()
 
 
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
 _SNIFF_BYTES = 8192
 """The bytes at the start of a file that decide whether it is text."""
 
@@ -147,6 +149,8 @@ def find_texts(path: Path) -> tuple[list[Path], list[Path]]:
         beginning = _beginning(file)
         if beginning:
             (binary if b"\0" in beginning else texts).append(file)
+    if not texts and any(_beginning(file).startswith(UTF_16_MARKS) for file in binary):
+        raise CourseError(f"{path} is UTF-16, as PowerShell's > writes it. Save it as UTF-8.")
     if not texts:
         raise CourseError(f"{path} has no text: {len(binary)} of its {len(files)} files are binary, the rest empty.")
     return texts, binary

@@ -99,7 +99,7 @@ def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:
 
 def _parse(start: bytes, path: Path) -> Header:
     if not start.startswith(MAGIC):
-        raise CourseError(f"{path} is no token file: `write_tokens` makes one")
+        raise CourseError(f"{path} is no token file: something else was written there")
     if len(start) < HEADER_STRUCT.size:
         raise CourseError(f"{path} ends in its header: it was cut off, make it again")
     _, version, *numbers = HEADER_STRUCT.unpack(start)

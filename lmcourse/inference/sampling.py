@@ -19,6 +19,9 @@ from torch import Tensor
 Sampler = Callable[[Float[Tensor, "b v"], torch.Generator | None], Int[Tensor, " b"]]
 """Picks one token per row of logits; the generator is the source of its chance."""
 
+SMALLEST_TEMPERATURE = 1e-20
+"""Below this, logits in fp32 could become infinite."""
+
 EXCLUDED = -math.inf
 """The logit of a token that cannot be sampled."""
 
@@ -31,7 +34,11 @@ def temperature(logits: Float[Tensor, "*batch v"], value: float) -> Float[Tensor
     """
     if not 0 < value < math.inf:  # NaN is neither
         raise ValueError(f"a temperature must be positive and finite, not {value:g}")
-    return logits / value
+    scaled = logits / value
+    if value < SMALLEST_TEMPERATURE:  # the quotient may be infinite: the same softmax, of differences to the largest
+        above = logits.double() - logits.double().amax(dim=-1, keepdim=True)
+        scaled = (above / value).to(logits.dtype)
+    return scaled
 
 
 def top_k(logits: Float[Tensor, "*batch v"], k: int) -> Float[Tensor, "*batch v"]:

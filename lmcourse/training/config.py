@@ -11,6 +11,9 @@ from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import Precision
 from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStableDecay
 
+MOST_TOKENS_PER_STEP = 2**28
+"""Several times the largest step of published runs; a step's batches are in memory together."""
+
 OptimizerName = Literal["adamw", "muon"]
 ScheduleName = Literal["constant", "cosine", "wsd"]
 
@@ -117,6 +120,11 @@ class TrainingConfig:
             raise ValueError(f"only 'wsd' has a number of steps to decay, not {self.schedule!r}")
         if self.max_tokens is not None and self.max_tokens < self.tokens_per_step:
             raise ValueError(f"max_tokens {self.max_tokens} is less than the {self.tokens_per_step} tokens of one step")
+        if self.tokens_per_step > MOST_TOKENS_PER_STEP:
+            raise ValueError(
+                f"a step of {self.tokens_per_step:,} tokens (batch · seq_len · grad_accum_steps) is more than the "
+                f"{MOST_TOKENS_PER_STEP:,} that are possible here"
+            )
         if self.batch % self.parallel.dp_size:
             raise ValueError(f"a batch of {self.batch} does not divide among {self.parallel.dp_size} processes")
         self.make_schedule()

@@ -87,10 +87,60 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("words", [[], ["fly"], ["grade"]])
 def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(words)
-    assert stop.value.code == 2
-    assert re.search(r"^lmcourse( grade)?: error: ", capsys.readouterr().err, re.M)
+    assert main(words) == 2
+    assert re.fullmatch(r"lmcourse: .*\(lmcourse( grade)? --help\)\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"),
+    [
+        ("list > /dev/full", "the output cannot be written: No space left on device"),
+        ("list --json > /dev/full", "the output cannot be written: No space left on device"),
+        ("list >&-", "stdout is closed, so nothing can be printed"),
+        ("list", "the folder that you are in was deleted: go to another one"),
+    ],
+)
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+def test_surroundings_that_fail_are_told_in_one_line(shell: str, line: str, tmp_path: Path) -> None:
+    command = f"{sys.executable} -P -m lmcourse {shell}"
+    gone = f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; " if shell == "list" else ""
+    found = subprocess.run(["sh", "-c", gone + command], capture_output=True, text=True, timeout=60, check=False)
+    assert (found.returncode, found.stderr) == (2, f"lmcourse: {line}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["account", "--model", "gpt-2", "--batch", "x"], "argument --batch: invalid int value: 'x'"),
+        (["account", "--model", "gpt-2", "--gpu", "h100", "--tokens", "1e300"], "1e+300 tokens are more than"),
+        (["train", "--corpus", "/dev/null", "--dry-run"], "/dev/null is a device or a pipe"),
+        (["train", "--corpus", "ONE", "--dry-run"], "the part to train on has no text"),
+        (["train", "--corpus", "SHORT", "--dry-run"], "take a longer text or shorter windows"),
+        (["train", "--corpus", "UTF16", "--dry-run"], "is UTF-16"),
+        (["train", "--config", "UTF16", "--dry-run"], "is not UTF-8"),
+        (["train", "--batch", "1e14", "--dry-run"], "is more than the 268,435,456 that are possible here"),
+        (["train", "--layers", "1e6", "--dry-run"], "layers must be at most 10,000"),
+    ],
+)
+def test_odd_input_is_told_in_one_line(
+    words: list[str], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, content in {"ONE": b"x", "SHORT": b"some words " * 3, "UTF16": b"\xff\xfeh\x00i\x00"}.items():
+        (tmp_path / name).write_bytes(content)
+    assert main([str(tmp_path / word) if word.isupper() else word for word in words]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert line in err
+
+
+@pytest.mark.parametrize("temperature", ["1e-40", "1e-310"])
+def test_tiny_temperature_writes_what_0_writes(temperature: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["generate", "--checkpoint", "micro-python-docs", "--prompt", "a", "--tokens", "4", "--json"]
+    texts = []
+    for value in (temperature, "0"):
+        assert main([*words, "--temperature", value]) == 0
+        texts.append(json.loads(capsys.readouterr().out)["text"])
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from lmcourse.device import best_device, device_memory
 from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.command.run_config import RunConfig
-from lmcourse.training.command.training_data import tokenize_corpus
+from lmcourse.training.command.training_data import check_lengths, tokenize_corpus
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.mfu_meter import Peak, find_peak
 from lmcourse.training.parallelism import Parallelism
@@ -100,6 +100,8 @@ def estimate_cost(run: RunConfig) -> CostEstimate:
         CourseError: there is no such corpus, or the accounting does not know a run like this.
     """
     parts, training = tokenize_corpus(run), run.training
+    corpus_tokens = parts.training.count()
+    check_lengths(run, corpus_tokens, None if parts.validation is None else parts.validation.count())
     config = run.model_config(parts.tokenizer.vocab_size)
     steps = training.steps
     if training.max_tokens is not None:
@@ -113,7 +115,7 @@ def estimate_cost(run: RunConfig) -> CostEstimate:
         raise CourseError(str(error)) from None
     return CostEstimate(
         vocab_size=parts.tokenizer.vocab_size,
-        corpus_tokens=parts.training.count(),
+        corpus_tokens=corpus_tokens,
         steps=steps,
         tokens=steps * training.tokens_per_step,
         parameters=count_parameters(config),

@@ -23,6 +23,10 @@ NUM_BYTE_TOKENS = 256
 FeedForwardKind = Literal["swiglu", "gelu", "relu2"]
 
 
+MOST = {"layers": 10_000, "d_model": 2**20}
+"""Far beyond every model there is; a longer list of layers would take hours to write down."""
+
+
 @dataclass(frozen=True)
 class ModelChanges:
     """Differences between a run's model and its preset; by default there is none.
@@ -66,6 +70,8 @@ class ModelChanges:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, not {value}")
+            if value is not None and value > MOST[name]:
+                raise ValueError(f"{name} must be at most {MOST[name]:,}, not {value}")
 
     def apply(self, config: TransformerConfig) -> TransformerConfig:
         """Return a preset with these changes.

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 SETTINGS_FILE, METRICS, CHECKPOINTS = "run.json", "metrics.jsonl", "checkpoints"
 TOKENIZER, TRAINING, VALIDATION = "tokenizer.json", "train.tokens", "validation.tokens"
 
+DIGESTS = "sha256"
+
 VERSION = 1
 """Format of `run.json`."""
 
@@ -77,9 +79,18 @@ def check_checkpoints(folder: Path) -> None:
     shutil.copyfile(metrics, metrics.with_name(f"{METRICS}.old"))
 
 
-def save_run(run: RunConfig, folder: Path) -> None:
-    """Write a run's settings."""
-    write_json(folder / SETTINGS_FILE, {"version": VERSION, **settings_of(run)})
+def save_run(run: RunConfig, folder: Path, digests: Mapping[str, str] | None = None) -> None:
+    """Write a run's settings, with the SHA-256 of the files of its text; by default those that it had."""
+    if digests is None:
+        digests = read_digests(folder)
+    write_json(folder / SETTINGS_FILE, {"version": VERSION, DIGESTS: dict(digests), **settings_of(run)})
+
+
+def read_digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of the files of a run's text; none of a run that was begun before they were kept."""
+    path = folder / SETTINGS_FILE
+    found = read_json(path).get(DIGESTS) if path.exists() else None
+    return found if isinstance(found, dict) else {}
 
 
 def load_run(folder: Path) -> RunConfig:

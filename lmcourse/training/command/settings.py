@@ -178,13 +178,16 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
         if not isinstance(content, dict):
             raise ValueError("it holds no JSON object")
-        content.pop("version", None)  # of run.json
+        for key in ("version", "sha256"):  # of run.json
+            content.pop(key, None)
         for table in TABLES:
             if isinstance(content.get(table), dict):
                 content |= content.pop(table)
         return check_settings({name.replace("-", "_"): value for name, value in content.items()})
     except OSError as error:
         raise CourseError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CourseError(f"{path} is not UTF-8: save it as UTF-8 (PowerShell's > writes UTF-16)") from None
     except RecursionError:
         raise CourseError(f"{path} is nested too deeply") from None
     except ValueError as error:  # of TOML, of JSON, of UTF-8, or of a setting

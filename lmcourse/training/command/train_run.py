@@ -131,8 +131,7 @@ def train(
             else:
                 check_unused(folder)
                 stack.enter_context(removed_unless_begun(folder))
-                prepare_data(run, folder)
-                save_run(run, folder)
+                save_run(run, folder, prepare_data(run, folder))
         if dist.is_initialized():
             dist.barrier()  # the others wait for the files
         trainer = make_trainer(run, folder, [*callbacks, interrupt_handler], process.device)

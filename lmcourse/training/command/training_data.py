@@ -27,10 +27,12 @@ from lmcourse.data.tokenizers import (
     load_tokenizer,
     open_any_tokenizer,
 )
+from lmcourse.data.window_order import WindowOrder
 from lmcourse.errors import CourseError
 from lmcourse.json_file import read_json
+from lmcourse.training.checkpoint_format import digest
 from lmcourse.training.command.run_config import NUM_BYTE_TOKENS, RunConfig
-from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION, write_json
+from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION, read_digests, write_json
 
 STAGING = ".text-"
 """Prefix of the folder in which the files are written before they get their names."""
@@ -130,8 +132,8 @@ def _documents(corpus: Corpus) -> Iterator[str]:
     return (text + DOCUMENT_END for text in texts if text)
 
 
-def prepare_data(run: RunConfig, folder: Path) -> None:
-    """Write the files of a run's text into its folder; they appear there when all are whole.
+def prepare_data(run: RunConfig, folder: Path) -> dict[str, str]:
+    """Write the files of a run's text into its folder; they appear there when all are whole. Return their digests.
 
     Raises:
         CourseError: the corpus cannot be found or is too short.
@@ -144,24 +146,55 @@ def prepare_data(run: RunConfig, folder: Path) -> None:
     with TemporaryDirectory(prefix=STAGING, dir=folder) as temporary:
         staging = Path(temporary)
         write_json(staging / TOKENIZER, saved)
+        counts: dict[str, int] = {}
         for name, part in ((TRAINING, parts.training), (VALIDATION, parts.validation)):
             if part is not None:
                 try:
-                    write_tokens(staging / name, part, vocab_size, saved)
-                except ValueError as error:
-                    raise CourseError(f"{run.corpus}, held out {run.held_out:g}, {name}: {error}") from None
+                    counts[name] = write_tokens(staging / name, part, vocab_size, saved)
+                except ValueError:
+                    if sum(map(len, part)):
+                        raise
+                    counts[name] = 0
+        check_lengths(run, counts[TRAINING], counts.get(VALIDATION))
+        digests = {path.name: digest(path) for path in staging.iterdir()}
         for path in staging.iterdir():
             path.replace(folder / path.name)
+    return digests
 
 
 def open_data(run: RunConfig, folder: Path) -> TrainingData:
     """Open the data that `prepare_data` wrote.
 
     Raises:
-        CourseError: a file is missing or damaged.
+        CourseError: a file is missing, damaged, or not what was written.
     """
+    for name, written in read_digests(folder).items():
+        if name in (TOKENIZER, TRAINING, VALIDATION) and _digest(folder / name) != written:
+            raise CourseError(f"{folder / name} is damaged or was changed: restore it, or train in another --out")
     validation = TokenFile(folder / VALIDATION) if run.held_out else None
     return TrainingData(open_tokenizer(folder), TokenFile(folder / TRAINING), validation)
+
+
+def _digest(path: Path) -> str:
+    try:
+        return digest(path)
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def check_lengths(run: RunConfig, training: int, validation: int | None) -> None:
+    """Check that a text has as many tokens as a run needs.
+
+    Raises:
+        CourseError: it is too short.
+    """
+    if not training or validation == 0:
+        part = "to train on" if not training else "to validate on"
+        raise CourseError(f"{run.corpus}, held_out {run.held_out:g}: the part {part} has no text; take a longer text")
+    try:
+        WindowOrder(training, run.training.seq_len, run.training.seed)
+    except ValueError as error:
+        raise CourseError(f"{run.corpus}: {error}") from None
 
 
 def open_tokenizer(folder: Path) -> Tokenizer:

@@ -128,9 +128,21 @@ def test_byte_pairs_are_learned_from_the_text_to_train_on(tmp_path: Path) -> Non
 
 def test_a_text_that_is_too_short(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a")
-    with pytest.raises(CourseError, match=r"train\.tokens: there are no tokens to write"):
+    with pytest.raises(CourseError, match="the part to train on has no text"):
         train(run(tmp_path / "text.txt"), tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
+
+
+@pytest.mark.parametrize("name", ["train.tokens", "validation.tokens", "tokenizer.json"])
+def test_text_that_was_changed_is_noticed(name: str, corpus: Path, tmp_path: Path) -> None:
+    """Two blocks are swapped: all tokens are still tokens of the vocabulary."""
+    chosen = run(corpus)
+    save_run(chosen, tmp_path, prepare_data(chosen, tmp_path))
+    open_data(chosen, tmp_path)
+    data = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(data[:-200] + data[-100:] + data[-200:-100])
+    with pytest.raises(CourseError, match="is damaged or was changed"):
+        open_data(chosen, tmp_path)
 
 
 # The folder
