@@ -109,7 +109,7 @@ def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], quick: bool = False) ->
     proofs = [(chapter, _Proof(cell)) for chapter, found in cells.items() for cell in found]
     first = Matrix(
         exercises=len(proofs),
-        rows=tuple(row for chapter, proof in proofs for row in proof.misconceptions(chapter)),
+        rows=tuple(row for chapter, proof in proofs for row in proof.misconceptions(chapter, mutilate=not quick)),
         not_full=tuple(proof.exercise.name for _, proof in proofs if proof.lost(proof.cell.solution)),
         not_zero=tuple(proof.exercise.name for _, proof in proofs if proof.stub_earns()),
     )
@@ -138,9 +138,9 @@ class _Proof:
         ]
         self._outcomes: dict[tuple[str, int], Outcome] = {}
 
-    def misconceptions(self, chapter: Chapter) -> list[MisconceptionResult]:
+    def misconceptions(self, chapter: Chapter, *, mutilate: bool) -> list[MisconceptionResult]:
         """What became of the known wrong answers."""
-        return [self._misconception(chapter, wrong) for wrong in self.exercise.misconceptions]
+        return [self._misconception(chapter, wrong, mutilate=mutilate) for wrong in self.exercise.misconceptions]
 
     def confused(self) -> list[str]:
         """The pairs of known wrong answers that no public case tells apart."""
@@ -220,9 +220,9 @@ class _Proof:
                 return report.diagnosis or _failing(report)
         return ""
 
-    def _misconception(self, chapter: Chapter, wrong: Misconception) -> MisconceptionResult:
+    def _misconception(self, chapter: Chapter, wrong: Misconception, *, mutilate: bool) -> MisconceptionResult:
         public, graded = self._reports(partial(self._given, wrong))
-        forms = [self._mutilated(wrong, mutilation) for mutilation in MUTILATIONS]
+        forms = [self._mutilated(wrong, mutilation) for mutilation in MUTILATIONS if mutilate]
         return MisconceptionResult(
             chapter.id,
             self.exercise.name,
@@ -238,7 +238,7 @@ class _Proof:
             sum(THIN in form and NONE not in form for form in forms),
             tuple(
                 f"{mutilation.name} ({where})"
-                for mutilation, form in zip(MUTILATIONS, forms, strict=True)
+                for mutilation, form in zip(MUTILATIONS, forms, strict=False)
                 for where, how in zip(("grade", "notebook"), form, strict=False)
                 if how == NONE
             ),
