@@ -116,7 +116,7 @@ class Matrix:
     @property
     def proved(self) -> bool:
         """Whether every wrong answer loses points and is named, and every right one earns them."""
-        wrong = all(row.killed and row.named for row in self.rows)
+        wrong = all(row.killed and row.named and not row.unnamed for row in self.rows)
         right = not any(variant.lost for variant in self.variants) and not self.not_full
         others = (self.survivors, self.not_zero, self.untrue, self.confused, self.guessable)
         return wrong and right and not any(others)
