@@ -23,6 +23,9 @@ MAX_FRAMES = 16
 MAX_FEW = 24
 """Settings of a figure whose controls have so few values that all are drawn, without leaving any out."""
 
+TOGETHER = frozenset({"stride_map"})
+"""Figures whose controls make sense only together: all their settings are drawn, however many."""
+
 MAX_STOPS = 11
 """Stops of a slider."""
 
@@ -72,8 +75,9 @@ def stops_of(function: str, controls: dict[str, ipywidgets.Widget]) -> tuple[lis
     left = MAX_FRAMES // prod(map(len, choices.values()))
     all_values = prod(map(len, choices.values())) * prod(_positions(controls[name]) for name in sliders)
     each = next((n for n in range(MAX_STOPS, 3, -1) if n ** len(sliders) <= left), 0)
-    together = all_values <= MAX_FEW or (bool(sliders) and each > 0)
-    if all_values <= MAX_FEW:
+    few = all_values <= MAX_FEW or function in TOGETHER
+    together = few or (bool(sliders) and each > 0)
+    if few:
         each = MAX_FEW
     elif not together:
         each = max(4, min(9, (MAX_FRAMES - sum(map(len, choices.values()))) // max(1, len(sliders))))

@@ -25,6 +25,7 @@
 import itertools
 import math
 import time
+import warnings
 from contextlib import suppress
 from itertools import zip_longest
 
@@ -217,7 +218,7 @@ predict("which_view_fails")
 predict("flat_every_other")
 
 # %%
-x = torch.arange(6).view(2, 3).t()
+x, y = torch.arange(6).view(2, 3).t(), torch.arange(24).view(3, 8)[:, ::2]
 tries = {
     "x[1:]": lambda: x[1:],
     "x.t()": lambda: x.t(),
@@ -225,6 +226,7 @@ tries = {
     "x.unfold(0, 2, 1)": lambda: x.unfold(0, 2, 1),
     "x.view(2, 3)": lambda: x.view(2, 3),
     "x.view(6)": lambda: x.view(6),
+    "y.view(12)": lambda: y.view(12),
 }
 for name, attempt in tries.items():
     try:
@@ -234,8 +236,9 @@ for name, attempt in tries.items():
 
 # %% [markdown]
 # > **Spot the slip.** A colleague writes: "After a transpose a tensor is not contiguous, and you cannot do further view
-# > operations on it." Four of the six lines above are views of such a tensor. What should the sentence say? The figure
-# > shows two views and one that is impossible: what do the two have that the third one lacks?
+# > operations on it." Five of the seven lines above are views of a tensor that is not contiguous. What should the
+# > sentence say? The figure shows two views, one that is impossible, and a copy: what do the two have that the third one
+# > lacks?
 
 # %%
 explore(figures.stride_map, view=list(RESHAPED), row=(0, 1), column=(0, 5))
@@ -646,8 +649,8 @@ with suppress(NotImplementedError):  # until Exercise 8 is solved
         print(f"{heads} heads, {tokens} tokens: {100 * own:.0f} % of the numbers are in the row of their token")
 
 # %% [markdown]
-# So the first tokens get the numbers of head 0 alone, the last ones those of the last head, and the model trains on. It
-# only learns worse. The right merge is the pattern of the split read backwards, `"b h s d -> b s (h d)"`. Does it copy? In
+# So the rows of the first tokens hold numbers of head 0 alone, those of the last tokens only the last head, and nothing
+# raises an error. The right merge is the pattern of the split read backwards, `"b h s d -> b s (h d)"`. Does it copy? In
 # the result of a split the heads are side by side in memory already, so merging is only a matter of notes. But attention
 # written out makes a *new* tensor (b, h, s, d), and merging has to copy it. Fused kernels avoid this by writing their
 # result in the layout of the queries:
@@ -684,12 +687,12 @@ x = torch.arange(12).view(3, 4)
 i = torch.tensor([[0, 3], [1, 1], [2, 0]])
 for name, pick in figures.PICKS.items():
     shares = pick(x, i).untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
-    print(f"{name:18} shape {tuple(pick(x, i).shape)!s:10} {'shares' if shares else 'copies'}  {pick(x, i).tolist()}")
+    print(f"{name:18} shape {tuple(pick(x, i).shape)!s:10} {'shares' if shares else 'copies'}  {pick(x, i).flatten().tolist()}")
 
 # %% [markdown]
-# Five rules, one a line:
+# The first line is a slice, a view. For the others there are five rules:
 #
-# - A **mask** of truth values picks where it is True, and returns them in a row: the shape is gone.
+# - A **mask** of truth values picks the numbers where it is True, and returns them in a row: the shape is gone.
 # - Two **lists pair up**: `x[[0, 1], [2, 3]]` is `x[0, 2]` and `x[1, 3]`, two numbers and not four. (Lists of different
 #   shapes are broadcast against each other first.)
 # - Beside a `:` a list picks columns of every row.
@@ -697,7 +700,7 @@ for name, pick in figures.PICKS.items():
 # - `gather` picks along one axis, and differently in each row: row 0 takes columns 0 and 3, row 1 column 1 twice. Its
 #   index has as many axes as `x`, and the result has the shape of the index.
 #
-# Every one of them copies: no stride leads through places that follow no rule. Choose a line and see what it reads:
+# All five copy: no stride leads through places that follow no rule. Choose a line and see what it reads:
 
 # %%
 explore(figures.picked_cells, line=list(figures.PICKS))
@@ -720,8 +723,8 @@ print("index_add, all are added:", torch.zeros(3).index_add(0, places, torch.ten
 
 # %% [markdown]
 # `scatter` is `gather` backwards: each number of the index says where one number goes. Which of two equal places wins is
-# not promised. The family that *adds*, `index_add` for whole rows and `scatter_add` for single numbers, has no such
-# question.
+# not promised. Where every number has to count, use the family that *adds*: `index_add` for whole rows, `scatter_add` for
+# single numbers.
 #
 # ### Exercise 9 · Four pictures without a loop  (4 points · 14 min · ●●●)
 #
@@ -770,9 +773,9 @@ check(picked, hidden=True)
 
 # %% [markdown]
 # **In real models.** The first is half of every language model's loss (notebook 05), the second how a classifier reads
-# padded texts, the third what the backward pass of an embedding does, and the fourth chooses the experts of a mixture
-# (notebook 11). On a GPU the adding kinds are fast and not repeatable to the last bit: threads add in whatever order they
-# arrive (notebook 01).
+# padded texts, the third what the backward pass of an embedding does, and the fourth top-k sampling (17) and the choice of
+# experts in a mixture. On a GPU the adding kinds are fast but do not repeat to the last bit: the threads add in the order
+# in which they arrive, and sums of floats depend on it (01).
 
 # %% [markdown]
 # ## 9 · What a line costs
@@ -975,6 +978,10 @@ for seed in range(6):
     assert math.isclose(first, first_column, rel_tol=1e-12) and last < 0.1 < last_column
     assert w.abs().max() < 1e-6 and math.isclose(b, targets.mean(), rel_tol=1e-9)
     assert math.isclose(last_column, targets.var(correction=0), rel_tol=1e-9)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    F.mse_loss(torch.ones(4), torch.ones(4, 1))
+    assert "broadcasting" in str(caught[0].message)
 p, y = torch.arange(5.0), torch.tensor([2.0, -1.0, 7.0, 3.0, 3.0])
 pairs = ((p[:, None] - y) ** 2).mean()
 assert torch.isclose(pairs, (p.mean() - y.mean()) ** 2 + p.var(correction=0) + y.var(correction=0))

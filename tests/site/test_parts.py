@@ -58,6 +58,14 @@ def test_few_values_are_all_drawn() -> None:
     assert len(set(settings)) == 20 <= MAX_FEW
 
 
+def test_an_element_is_chosen_in_every_view() -> None:
+    figures_of_02 = "from lmcourse.chapters.tensors import figures"
+    call = find_figure('explore(figures.stride_map, view=["x", "x.t()"], row=(0, 3), column=(0, 3))', figures_of_02)
+    assert call is not None
+    controls, together = stops_of("stride_map", call.controls)
+    assert len(set(combinations(controls, together))) == 2 * 4 * 4 > MAX_FEW
+
+
 def test_of_many_controls_one_moves_at_a_time() -> None:
     values, settings, together = stops(
         'explore(figures.softmax_overflow, format=["fp16", "bf16"], logit=(-30.0, 120.0, 1.0), count=Log(1, 131072))'
