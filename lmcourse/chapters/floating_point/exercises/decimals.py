@@ -51,8 +51,7 @@ decimal_error = Exercise(
 
 
 @decimal_error.misconception(
-    "That is a whole step of the last digit, as in the notes. A number rounded to the nearest is off by half a step "
-    "at most."
+    "That is a whole step of the last digit. A number rounded to the nearest is off by half a step at most."
 )
 def whole_step(digits: int, exponent: int) -> float:
     return 10.0 ** (exponent - digits + 1)
@@ -64,10 +63,17 @@ def without_exponent(digits: int, exponent: int) -> float:
 
 
 @decimal_error.misconception(
-    "You scaled by 10 ** exponent twice: an ε that is measured in the number's own unit already contains it."
+    "You scaled by 10 ** exponent twice: the step of the last digit already contains it."
 )
 def scaled_twice(digits: int, exponent: int) -> float:
     return 0.5 * 10.0 ** (1 - digits) * 10.0**exponent * 10.0**exponent
+
+
+@decimal_error.misconception(
+    "You scaled by 10 ** exponent twice: the step of the last digit already contains it. And the error is half of that step."
+)
+def whole_step_scaled_twice(digits: int, exponent: int) -> float:
+    return 10.0 ** (1 - digits) * 10.0**exponent * 10.0**exponent
 
 
 @decimal_error.misconception(

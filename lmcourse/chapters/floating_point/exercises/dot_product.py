@@ -152,6 +152,15 @@ def relative_error(a: Tensor, b: Tensor, accumulator: str) -> float:
     return _dot_error(a, b, accumulator) / exact if exact else math.inf
 
 
+@dot_product_error.misconception(
+    "You subtract in the accumulator's dtype, so the exact result is rounded to it first. Take the difference in float64."
+)
+def difference_rounded(a: Tensor, b: Tensor, accumulator: str) -> float:
+    dtype = getattr(torch, accumulator)
+    exact = torch.tensor(float(_exact(a, b)), dtype=torch.float64).to(dtype)
+    return (torch.tensor(_dot(a, b, dtype, dtype), dtype=dtype) - exact).abs().item()
+
+
 @dot_product_error.variant
 def with_numpy(a: Tensor, b: Tensor, accumulator: str) -> Any:
     products = a.numpy().astype(accumulator) * b.numpy().astype(accumulator)

@@ -1,4 +1,4 @@
-"""Exercises on the largest number of a format."""
+"""The exercise on the largest number of a format."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any
 from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.compare import EXACT
-from lmcourse.exercises.exercise import Exercise, value_exercise
-from lmcourse.numerics import E4M3, FORMATS
-
-# max_finite ------------------------------------------------------------------------------------------------------
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.numerics import FORMATS
 
 
 def _max_case(name: str, format: str) -> Case:
@@ -121,25 +119,3 @@ def read_from_its_pattern(exponent_bits: int, mantissa_bits: int, has_infinity: 
     pattern = 2 ** (exponent_bits + mantissa_bits) - (2**mantissa_bits if has_infinity else 1) - 1
     field, mantissa = pattern >> mantissa_bits, pattern & ~(-1 << mantissa_bits)
     return math.ldexp(1 + mantissa * 2.0**-mantissa_bits, field + 1 - 2 ** (exponent_bits - 1))
-
-
-# e4m3_missing ----------------------------------------------------------------------------------------------------
-
-e4m3_missing = value_exercise(
-    "e4m3_missing",
-    points=1,
-    minutes=2,
-    difficulty=1,
-    reference=lambda: E4M3.max_finite + 2.0 ** (E4M3.max_exponent - E4M3.mantissa_bits),
-    tolerance=EXACT,
-    hints=[
-        "The pattern S.1111.111 would continue the row …, 384, 416, 448 if it were not NaN.",
-        "(1 + 7/8) · 2^8, with the brackets.",
-    ],
-)
-e4m3_missing.wrong_value(225.0, "1 + 7/8 × 2^8 as printed, without the brackets, is 225. The power multiplies 1 + 7/8.")
-e4m3_missing.wrong_value(240.0, "That is (1 + 7/8) · 2^7: the exponent field 1111 means 15 − 7 = 8.")
-e4m3_missing.wrong_value(448.0, "That is (1 + 6/8) · 2^8, the largest number that exists. The next one is missing.")
-e4m3_missing.wrong_value(512.0, "The row goes on in steps of 32, so the next after 448 comes before 512.")
-e4m3_missing.wrong_value(-480.0, "The size is right. The first bit, 0, is the sign, and means plus.")
-e4m3_missing.right_value("480", "1.875 * 256", "448.0 + 32", "torch.tensor(480)", "math.ldexp(15, 5)")

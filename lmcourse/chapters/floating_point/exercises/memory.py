@@ -1,4 +1,4 @@
-"""Exercises on how many bytes a tensor takes."""
+"""The exercise on how many bytes a tensor takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from lmcourse.exercises.cases import Case, case
-from lmcourse.exercises.exercise import Exercise, value_exercise
+from lmcourse.exercises.exercise import Exercise
 
 BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "int64": 8, "bool": 1}
 
@@ -31,6 +31,8 @@ def _byte_cases(random: Random) -> list[Case]:
         case("one axis", [7], "float16"),
         case("one axis", [7], "bool"),
         case("axes of one", [1, 6, 1], "float64"),
+        case("sizes whose product float32 rounds", [4097, 4099, 5], "bool"),
+        case("sizes whose product float32 rounds", [3, 7919, 7927], "float32"),
         *(case("other shapes", shape, dtype) for dtype in ("float64", "bfloat16", "bool")),
     ]
 
@@ -47,6 +49,7 @@ tensor_bytes = Exercise(
         case("a dropout mask", [4, 8], "bool"),
         case("one FFN matrix of GPT-2 in fp32", [768, 3072], "float32"),
         case("a scalar", [], "float32"),
+        case("axes of odd sizes", [4097, 4099, 3], "bfloat16"),
     ],
     hidden_cases=_byte_cases,
     hints=[
@@ -82,6 +85,13 @@ def scalar_is_empty(shape: list[int], dtype: str) -> int:
     return _bytes(shape, dtype) if shape else 0
 
 
+@tensor_bytes.misconception(
+    "Your product is a float32, which has 24 bits: a large whole number is rounded. Multiply Python's integers."
+)
+def product_in_float32(shape: list[int], dtype: str) -> int:
+    return int(torch.tensor(shape, dtype=torch.float32).prod()) * BYTES[dtype]
+
+
 @tensor_bytes.variant
 def asked_of_torch(shape: list[int], dtype: str) -> int:
     return torch.empty(shape, dtype=getattr(torch, dtype), device="meta").nbytes
@@ -111,26 +121,3 @@ def with_numpy(shape: list[int], dtype: str) -> np.int64:
             return np.prod(shape, dtype=np.int64) * 8
     each = {"float32": 4, "float16": 2, "bfloat16": 2}.get(dtype, 1)
     return np.prod(shape, dtype=np.int64) * each
-
-
-gpt3_matrix_mib = value_exercise(
-    "gpt3_matrix_mib",
-    points=1,
-    minutes=2,
-    difficulty=1,
-    reference=lambda: 12288 * 4 * 12288 * 4 // 2**20,
-    hints=["12,288 × 49,152 numbers of 4 bytes.", "One MiB is 2^20 = 1,048,576 bytes."],
-)
-gpt3_matrix_mib.wrong_value(
-    2306, "That is the figure the notes print. Multiply it out: 12,288 · 49,152 · 4 bytes is less."
-)
-gpt3_matrix_mib.wrong_value(2415.919104, "Those are MB, millions of bytes. A MiB is 2^20 bytes, 4.9 % more.")
-gpt3_matrix_mib.wrong_value(1152, "Those are 2 bytes a number. In fp32 each takes 4.")
-gpt3_matrix_mib.wrong_value(576, "That is a (12288, 12288) matrix. The feed-forward layer is four times wider.")
-gpt3_matrix_mib.wrong_value(2.25, "Those are GiB. How many MiB are in one?")
-gpt3_matrix_mib.wrong_value(2415919104, "Those are bytes. Divide by the bytes in one MiB.")
-gpt3_matrix_mib.wrong_value(2359.296, "You divided by 1024 once and by 1000 once. A MiB is 1024 · 1024 bytes.")
-gpt3_matrix_mib.wrong_value(18432, "Those are mebibits: four bytes a number, not 32.")
-gpt3_matrix_mib.right_value(
-    "2304", "12288 * 49152 * 4 / 1024**2", "2.25 * 1024", "12288 * 49152 >> 18", "torch.tensor(9) * 256"
-)

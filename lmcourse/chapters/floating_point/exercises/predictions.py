@@ -6,14 +6,14 @@ PREDICTIONS = (
     Prediction(
         "sum_of_hundredths",
         "Start at 0 and add 0.01 a thousand times in bf16. Where do you end?",
-        options=("exactly 10", "close to 10", "9.953", "4.0"),
+        options=("exactly 10", "4.0", "9.953", "10.04"),
         answer="4.0",
         because="From 4 on, half the gap between two bf16 numbers is larger than 0.01, and every addition rounds "
         "back to 4.",
     ),
     Prediction(
         "numbers_per_binade",
-        "bf16 has 128 numbers from 1 up to (not including) 2. How many has it from 2 up to 4?",
+        "bf16 has 128 numbers from 1 up to (not including) 2. How many does it have from 2 up to (not including) 4?",
         options=("64", "128", "256", "512"),
         answer="128",
         because="Each power of two gets the same 2^7 codes, so the same number of values is spread over twice the "
@@ -22,23 +22,40 @@ PREDICTIONS = (
     Prediction(
         "tiny_gradient",
         "A gradient of 1e-8 is stored in fp16, and another in bf16. What is left of them?",
-        options=("0 and 0", "0 and about 1e-8", "about 1e-8 and 0", "about 1e-8, both"),
+        options=("about 1e-8 and 0", "0 and 0", "about 1e-8, both", "0 and about 1e-8"),
         answer="0 and about 1e-8",
         because="fp16's smallest positive number is 5.96e-8. bf16 has the exponents of fp32 and reaches down to "
         "9.2e-41.",
     ),
     Prediction(
+        "fp16_unscaled",
+        "The same run in fp16. Over the 100 steps, its loss …",
+        options=("falls as in fp32", "rises", "stays where it is", "falls, but more slowly"),
+        answer="rises",
+        because="Most gradients round to 0, but not those of the right bytes' logits. These logits are pushed up in "
+        "every step, and nothing pushes any logit down.",
+    ),
+    Prediction(
+        "one_outlier",
+        "One of the 49,152 numbers becomes 100 times as large as the largest. With one scale for all, which format's "
+        "error grows much?",
+        options=("both", "that of E4M3", "that of E2M1", "neither"),
+        answer="that of E2M1",
+        because="The scale makes all other numbers 100 times smaller. E4M3 has exponents of its own to follow; in E2M1 "
+        "everything below 0.25 is 0.",
+    ),
+    Prediction(
         "fp8_hardware",
         "Which NVIDIA GPUs have tensor cores for fp8?",
-        options=("A100 and all later ones", "H100 and its successors only", "H100, its successors and the Ada cards"),
+        options=("A100 and all later ones", "H100, its successors and the Ada cards", "H100 and its successors only"),
         answer="H100, its successors and the Ada cards",
-        because="Ada (L4, L40S, RTX 40) has compute capability 8.9, just below Hopper's 9.0, and fp8 tensor cores too "
+        because="Ada (L4, L40S, RTX 40) has compute capability 8.9, just below Hopper's 9.0, and fp8 tensor cores as well "
         "(support matrix of NVIDIA's Transformer Engine).",
     ),
     Prediction(
         "softmax_overflow",
         "How large may a logit be before exp overflows in fp16?",
-        options=("about 11", "about 89", "about 709", "65,504"),
+        options=("about 89", "65,504", "about 11", "about 709"),
         answer="about 11",
         because="exp(x) passes 65,504 at x = ln 65,504 ≈ 11.09. In fp32 and bf16 that happens at 88.7, in fp64 at "
         "709.8.",

@@ -129,7 +129,7 @@ def flushed_to_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return math.copysign(0.0, x) if small else numerics.round_to(x, ieee(exponent_bits, mantissa_bits))
 
 
-@round_to.misconception("A negative number that rounds to zero becomes -0.0: also zero keeps its sign.")
+@round_to.misconception("A negative number that rounds to zero becomes -0.0: zero keeps its sign, too.")
 def zero_without_sign(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return numerics.round_to(x, ieee(exponent_bits, mantissa_bits)) or 0
 
@@ -151,6 +151,18 @@ def tie_at_the_end_comes_down(x: float, exponent_bits: int, mantissa_bits: int) 
     format = ieee(exponent_bits, mantissa_bits)
     tie = format.max_finite + numerics.ulp(format.max_finite, format) / 2
     return math.copysign(format.max_finite, x) if abs(x) == tie else numerics.round_to(x, format)
+
+
+@round_to.misconception(
+    "You measure x in steps of the gap at the rounded number, or at |x| rounded up. Just below a power of two the gap "
+    "is still the smaller one: take it at x itself."
+)
+def gap_of_the_power_above(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    format = ieee(exponent_bits, mantissa_bits)
+    if x == 0 or abs(x) > format.max_finite:
+        return numerics.round_to(x, format)
+    step = 2.0 ** (max(math.ceil(math.log2(abs(x))), format.min_exponent) - mantissa_bits)
+    return math.copysign(round(abs(x) / step) * step, x)
 
 
 @round_to.variant

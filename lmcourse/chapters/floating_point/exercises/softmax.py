@@ -94,6 +94,7 @@ stable_softmax = Exercise(
         case("one far above the others", torch.tensor([0.0, 1.0, 200.0])),
         case("logits of minus a thousand", torch.tensor([-1000.0, -1005.0])),
         case("rows of very different size", torch.tensor([[0.0, 1.0], [1000.0, 1005.0]])),
+        case("a masked logit", torch.tensor([0.5, -torch.inf, -1.0])),
         case("half precision", torch.tensor([12.0, 10.0, 7.0], dtype=torch.float16)),
     ],
     hidden_cases=_softmax_cases,
@@ -181,6 +182,14 @@ def divided_by_maximum(logits: Tensor) -> Tensor:
 )
 def always_float32(logits: Tensor) -> Tensor:
     return torch.nn.functional.softmax(logits.float(), dim=-1)
+
+
+@stable_softmax.misconception(
+    "A logit of −∞ gets a weight above 0: you replace it by 0 before the exponential, and e^0 is 1. exp(−∞) is 0 by itself."
+)
+def masked_as_zero(logits: Tensor) -> Tensor:
+    kept = logits.masked_fill(logits == -torch.inf, 0.0)
+    return _normalised((kept - kept.amax(dim=-1, keepdim=True)).exp())
 
 
 @stable_softmax.variant

@@ -2,7 +2,6 @@
 
 from lmcourse.chapters.floating_point.figures.bit_explorer import BitExplorer
 from lmcourse.chapters.floating_point.figures.bits import bit_pattern, code_grid
-from lmcourse.chapters.floating_point.figures.memory import dtype_bytes
 from lmcourse.chapters.floating_point.figures.precision import gradient_histogram, quantisation_error, running_sums
 from lmcourse.chapters.floating_point.figures.ranges import (
     number_line,
@@ -16,7 +15,6 @@ __all__ = [
     "BitExplorer",
     "bit_pattern",
     "code_grid",
-    "dtype_bytes",
     "gradient_histogram",
     "naive_softmax_outcome",
     "number_line",

@@ -1,10 +1,10 @@
-"""What low precision does to sums, to small gradients and to quantised activations."""
+"""What low precision does to sums, to small gradients and to quantised numbers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -15,8 +15,6 @@ from torch import Tensor
 from lmcourse.chapters.floating_point.figures.ranges import FORMAT_COLOURS
 from lmcourse.numerics import BF16, FP16, FP32, FloatFormat, find_format, running_sum
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-
-_NUM_SAMPLES = 100_000
 
 
 def running_sums(increment: float = 0.01, count: int = 1000) -> Figure:
@@ -38,56 +36,71 @@ def running_sums(increment: float = 0.01, count: int = 1000) -> Figure:
         ends.append(end)
     axes.legend(frameon=False, fontsize=10, loc="upper left")
     caption = (
-        "A sum stands still once the increment is at most half the gap between neighbouring values. "
+        "A sum stops once the increment is at most half the gap between neighbouring values. "
         "That is why products are taken in 16 bits and added up in 32."
     )
     alt = f"Running sum of {count} times {increment:g}, exactly {increment * count:g}; {', '.join(ends)}"
     return describe(figure, caption=caption, alt=alt)
 
 
-def gradient_histogram(scale: float = 1.0, format: FloatFormat | str = "fp16") -> Figure:
-    """Synthetic gradients times a loss scale: which of them the format loses, and which it keeps.
+def gradient_histogram(
+    gradients: Sequence[Tensor],
+    scales: Sequence[float] | None = None,
+    scale: float = 1.0,
+    format: FloatFormat | str = "fp16",
+) -> Figure:
+    """Histogram of nonzero gradients times a loss scale: which of them the format loses, and which it keeps.
 
-    The magnitudes are log-normal, centred at 1e-7 with a spread of 1.5 decades, from a fixed seed: the shape,
-    not the numbers, of Micikevicius et al. 2018, "Mixed precision training", figure 3. ValueError unless
-    scale > 0.
+    `scales`, the smallest and the largest that work in fp16, are drawn as two lines that move with the gradients: at
+    the smallest scale the first lies on the lower edge of fp16, at the largest the second on the upper edge.
+    ValueError unless scale > 0.
     """
     if not scale > 0:
         raise ValueError(f"the loss scale is a positive number, not {scale:g}")
     chosen = find_format(format)
-    magnitudes = scale * 10 ** np.random.default_rng(0).normal(-7, 1.5, _NUM_SAMPLES)
+    sizes = torch.cat([gradient.flatten() for gradient in gradients]).double().abs()
+    sizes = sizes[sizes > 0] * scale
     zones = _zones(chosen)
     figure = new_figure(8.0, 4.0)
-    axes = new_axes(
-        figure,
-        f"Gradients × {scale:g} in {chosen.name}",
-        "magnitude of gradient × loss scale",
-        "share per bin (%)",
-    )
-    groups = [magnitudes[(magnitudes > zone.low) & (magnitudes <= zone.high)] for zone in zones]
-    shares = [
-        f"{zone.name}: {100 * group.size / _NUM_SAMPLES:.1f} %" for zone, group in zip(zones, groups, strict=True)
-    ]
+    title = f"Gradients × 2^{math.log2(scale):.3g} in {chosen.name}"
+    axes = new_axes(figure, title, "magnitude of gradient × loss scale", "share per bin (%)")
+    groups = [sizes[(sizes > zone.low) & (sizes <= zone.high)].numpy() for zone in zones]
+    shares = [f"{zone.name}: {100 * group.size / len(sizes):.1f} %" for zone, group in zip(zones, groups, strict=True)]
     axes.hist(
         groups,
-        bins=np.logspace(-16, 8, 121).tolist(),
-        weights=[np.full(group.size, 100 / _NUM_SAMPLES) for group in groups],
+        bins=np.logspace(-16, 10, 131).tolist(),
+        weights=[np.full(group.size, 100 / len(sizes)) for group in groups],
         color=[zone.colour for zone in zones],
         label=shares,
         stacked=True,
     )
     axes.set_xscale("log")
-    axes.set_xlim(1e-16, 1e8)
-    if chosen.min_subnormal > axes.get_xlim()[0]:
-        _mark(axes, chosen.min_subnormal, f"smallest {chosen.name}\nsubnormal {chosen.min_subnormal:.3g}")
-    axes.set_ylim(0, 7)
-    axes.legend(frameon=False, fontsize=9, loc="upper right")
+    axes.set_xlim(1e-16, 1e10)
+    axes.set_ylim(0, 12)
+    lower, upper = chosen.min_subnormal / 2, chosen.max_finite
+    if lower > axes.get_xlim()[0]:
+        _mark(axes, lower, "smaller: 0", "right")
+    if upper < axes.get_xlim()[1]:
+        _mark(axes, upper, "larger: infinite", "left")
+    if scales:
+        _draw_own_scales(axes, scale, scales)
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
     caption = (
-        f"{_NUM_SAMPLES:,} synthetic gradients. What is at most half the smallest subnormal becomes zero and is "
-        "lost; a loss scale moves the whole heap to the right before that can happen."
+        f"{len(sizes):,} nonzero gradients of the first step. Solid lines: the edges of {chosen.name}. A loss scale moves all "
+        "gradients to the right, and the dashed lines, which are your two scales, with them."
     )
-    alt = f"Histogram of synthetic gradients times {scale:g} in {chosen.name}; {', '.join(shares)}"
+    own = "" if not scales else f"; your scales for fp16: 2^{math.log2(scales[0]):g} to 2^{math.log2(scales[1]):g}"
+    alt = f"Histogram of {title}; {', '.join(shares)}{own}"
     return describe(figure, caption=caption, alt=alt)
+
+
+def _draw_own_scales(axes: Axes, scale: float, scales: Sequence[float]) -> None:
+    smallest, largest = scales
+    places = (FP16.min_subnormal / 2 * scale / smallest, FP16.max_finite * scale / largest)
+    for place, name in zip(places, ("your smallest", "your largest"), strict=True):
+        if axes.get_xlim()[0] < place < axes.get_xlim()[1]:
+            axes.axvline(place, color=GREY, linewidth=1.4, linestyle="--")
+            axes.text(place, 8.2, f" {name}", fontsize=9, color=GREY, rotation=90, ha="right", va="center")
 
 
 def quantisation_error(formats: Sequence[str] = ("e4m3", "e5m2"), scale: float = 1.0) -> Figure:
@@ -119,8 +132,8 @@ def quantisation_error(formats: Sequence[str] = ("e4m3", "e5m2"), scale: float =
     axes.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
     axes.legend(frameon=False, fontsize=10, loc="lower left", title=f"at scale {scale:g}: {', '.join(here)}")
     caption = (
-        "The floor is set by the fraction bits, its width by the exponent bits. Too small a scale and the "
-        "samples vanish, too large and they are clipped: e4m3 has the lower floor, e5m2 the wider one."
+        "The fraction bits set the lowest error, the exponent bits the range of scales that reach it. With too small "
+        "a scale the samples become 0, with too large a scale they are clipped."
     )
     alt = f"Relative error of casting normal samples against their scale; at scale {scale:g}: {', '.join(here)}"
     return describe(figure, caption=caption, alt=alt)
@@ -145,15 +158,16 @@ def _zones(format: FloatFormat) -> list[_Zone]:
     ]
 
 
-def _mark(axes: Axes, position: float, label: str) -> None:
-    axes.axvline(position, color="black", linewidth=1.2, linestyle="--")
+def _mark(axes: Axes, position: float, label: str, side: Literal["left", "right"]) -> None:
+    """Draw an edge, its label on this side of it (as an alignment: "right" ends at the edge)."""
+    axes.axvline(position, color="black", linewidth=1.6)
     axes.annotate(
         label,
         (position, 1),
         xycoords=("data", "axes fraction"),
-        xytext=(-5, -4),
+        xytext=(-5 if side == "right" else 5, -4),
         textcoords="offset points",
-        ha="right",
+        ha=side,
         va="top",
         fontsize=9,
     )

@@ -22,6 +22,7 @@ FORMAT_COLOURS: dict[str, str] = {
 }
 
 _MAX_TICKS = 2000
+_MAGNITUDES = (1e-10, 1e6)
 
 
 def number_line(format: FloatFormat | str = "e4m3", low: float = 0.0, high: float = 8.0) -> Figure:
@@ -35,22 +36,23 @@ def number_line(format: FloatFormat | str = "e4m3", low: float = 0.0, high: floa
     figure = new_figure(8.0, 2.2)
     count = count_between(low, high, chosen)
     if count > _MAX_TICKS:
-        axes = new_axes(figure, f"{chosen.name}: about {count:,} values from {low:g} to {high:g}", "value")
+        axes = new_axes(figure, f"{chosen.name}: about {count:,} values from {low:.3g} to {high:.3g}", "value")
         axes.axvspan(low, high, color=FORMAT_COLOURS["fp32"])
         caption = "Too many values to draw apart: the line looks continuous. Zoom in, or take fewer bits."
     else:
         values = values_between(low, high, chosen)
         count = len(values)
-        axes = new_axes(figure, f"{chosen.name}: {count} values from {low:g} to {high:g}", "value")
+        axes = new_axes(figure, f"{chosen.name}: {count} values from {low:.3g} to {high:.3g}", "value")
         _draw_ticks(axes, values, chosen)
         caption = (
-            "One tick per value; the colour changes at every power of two, where the gap doubles. "
-            "Around zero, in purple, the subnormals keep the gap of the smallest normal numbers."
+            "One tick per value. The colour changes at every power of two, where the gap doubles. "
+            "The purple ticks next to zero are subnormals: they keep the gap of the smallest normal numbers. "
+            "Move the right end down to see them."
         )
     margin = (high - low) / 200
     axes.set_xlim(low - margin, high + margin)
     _hide_heights(axes)
-    alt = f"Number line of {chosen.name} from {low:g} to {high:g} with {count} values"
+    alt = f"Number line of {chosen.name} from {low:.3g} to {high:.3g} with {count} values"
     return describe(figure, caption=caption, alt=alt)
 
 
@@ -67,18 +69,34 @@ def spacing(formats: Sequence[str] = ("fp32", "fp16", "bf16", "e4m3", "e5m2")) -
         gaps = [ulp(magnitude, format) for magnitude in magnitudes]
         magnitudes.append(format.max_finite)
         gaps.append(gaps[-1])
-        axes.step(magnitudes, gaps, where="post", label=name, color=FORMAT_COLOURS[format.name], linewidth=1.8)
+        axes.step(magnitudes, gaps, where="post", color=FORMAT_COLOURS[format.name], linewidth=1.8)
+        _label_end(axes, format)
     axes.set_xscale("log", base=10)
     axes.set_yscale("log", base=10)
-    axes.set_xlim(1e-10, 1e6)
-    axes.set_ylim(1e-12, 1e5)
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    axes.set_xlim(*_MAGNITUDES)
+    axes.set_ylim(1e-12, 1e6)
     caption = (
         "Each stair is one power of two; the slope is the same for all formats, the height is their "
-        "precision. A flat start is the subnormal range; a line that reaches the frame goes on beyond it."
+        "precision. A flat start is the subnormal range; a line that reaches the frame continues beyond it."
     )
     alt = f"Gap between neighbouring values against magnitude, both logarithmic, for {', '.join(formats)}"
     return describe(figure, caption=caption, alt=alt)
+
+
+def _label_end(axes: Axes, format: FloatFormat) -> None:
+    """Write the name of a format where its stairs end, at its largest value or at the frame."""
+    end = min(format.max_finite, _MAGNITUDES[1])
+    axes.annotate(
+        format.name,
+        (end, ulp(end, format)),
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=9.5,
+        fontweight="bold",
+        color=FORMAT_COLOURS[format.name],
+        annotation_clip=False,
+    )
 
 
 def range_precision_map(highlight: str | None = None) -> Figure:

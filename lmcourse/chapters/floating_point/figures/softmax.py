@@ -48,7 +48,8 @@ def softmax_overflow(format: FloatFormat | str = "fp16", logit: float = 12.0, co
     outcome = naive_softmax_outcome(logit, count, chosen)
     underflow, exp_overflow = _exp_limits(chosen)
     figure = new_figure(8.0, 4.4)
-    title = f"Naive softmax in {chosen.name}: {count:,} logits of {logit:g} → {outcome}"
+    logits = "1 logit" if count == 1 else f"{count:,} logits"
+    title = f"Naive softmax in {chosen.name}: {logits} of {logit:g} → {outcome}"
     axes = new_axes(figure, title, "size of the logits (all equal)", "number of logits")
     counts = np.logspace(0, 5.5, 200)
     sum_overflow = exp_overflow - np.log(counts)
@@ -66,7 +67,7 @@ def softmax_overflow(format: FloatFormat | str = "fp16", logit: float = 12.0, co
         f"In {chosen.name} exp(x) is 0 up to x = {underflow:.2f} and infinite from {exp_overflow:.2f} on. "
         "Subtracting the largest logit first moves every case to x = 0, where each exp is at most 1."
     )
-    alt = f"Region map of the naive softmax in {chosen.name}: {count} logits of {logit:g}: {outcome}"
+    alt = f"Region map of the naive softmax in {chosen.name}: {logits} of {logit:g}: {outcome}"
     return describe(figure, caption=caption, alt=alt)
 
 

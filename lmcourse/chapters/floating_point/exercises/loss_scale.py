@@ -1,0 +1,328 @@
+"""The exercise on the loss scales that save the gradients of an fp16 run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from lmcourse.chapters.floating_point.exercises.formats import ieee, widths
+from lmcourse.data.grammar import story_grammar
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import EXACT
+from lmcourse.exercises.exercise import Exercise
+
+POWERS = [2.0**power for power in range(-200, 201)]
+
+Judge = Callable[[Tensor], bool]
+"""Whether a scale is right, given all nonzero gradients times that scale, as float64."""
+
+
+def rounded(values: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
+    """Round float64 values to an IEEE format, element by element."""
+    format = ieee(exponent_bits, mantissa_bits)
+    exponents = torch.frexp(values).exponent.double() - 1
+    steps = 2.0 ** (exponents.clamp(min=format.min_exponent) - mantissa_bits)
+    result = (values / steps).round() * steps
+    return result.masked_fill(result.abs() > format.max_finite, math.inf)
+
+
+def nonzero(gradients: list[Tensor]) -> Tensor:
+    """All gradients but the zeros, in one row, as float64."""
+    values = torch.cat([gradient.flatten().double() for gradient in gradients])
+    return values[values != 0]
+
+
+def _scales(gradients: list[Tensor], enough: Judge, fits: Judge) -> list[float]:
+    """Return the smallest scale that is `enough` and the largest that `fits`."""
+    values = nonzero(gradients)
+    smallest = next(scale for scale in POWERS if enough(values * scale))
+    largest = next(scale for scale in reversed(POWERS) if fits(values * scale))
+    return [smallest, largest]
+
+
+def _judges(exponent_bits: int, mantissa_bits: int) -> tuple[Judge, Judge]:
+    def enough(values: Tensor) -> bool:
+        return 100 * int((rounded(values, exponent_bits, mantissa_bits) == 0).sum()) <= len(values)
+
+    def fits(values: Tensor) -> bool:
+        return bool(rounded(values, exponent_bits, mantissa_bits).isfinite().all())
+
+    return enough, fits
+
+
+def _in_order(scales: list[float]) -> list[float]:
+    if scales[0] > scales[1]:
+        raise ValueError("no scale does both")
+    return scales
+
+
+def _loss_scales(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    return _in_order(_scales(gradients, *_judges(exponent_bits, mantissa_bits)))
+
+
+def _drawn(random: Random, centre: float, sizes: tuple[int, ...], spread: float = 1.2) -> list[Tensor]:
+    """Gradients of both signs with log-normal magnitudes, an eighth of them zero."""
+    drawn = []
+    for size in sizes:
+        values = [random.choice((1, -1)) * 10 ** random.gauss(centre, spread) for _ in range(size)]
+        drawn.append(torch.tensor([value if random.random() > 0.125 else 0.0 for value in values]))
+    return drawn
+
+
+def first_gradients(seed: int = 0) -> list[Tensor]:
+    """The gradients of the first step of the notebook's run, in fp32."""
+    source, stories = Random(0), story_grammar()
+    text = torch.tensor(list("".join(stories.generate(source) for _ in range(10)).encode()))
+    draw = torch.Generator().manual_seed(seed)
+    embedding, hidden, head = (torch.randn(128, width, generator=draw) for width in (16, 64, 128))
+    hidden, head = hidden / 128**0.5, 0.1 * head[:64] / 64**0.5
+    weights = [weight.requires_grad_() for weight in (embedding, hidden, head)]
+    windows = text[torch.randint(len(text) - 8, (256, 1), generator=draw) + torch.arange(9)]
+    logits = (embedding[windows[:, :8]].flatten(1) @ hidden).relu() @ head
+    loss = cross_entropy(logits, windows[:, 8]) / 16_384
+    return [*torch.autograd.grad(loss, weights)]
+
+
+def _scale_cases(random: Random) -> list[Case]:
+    run = [gradient[::4] for gradient in first_gradients()]
+    huge = [run[0], torch.tensor([-3e5]), run[1]]
+    other = _drawn(random, -6.0, (90, 230, 61))
+    ties = [torch.tensor([2.0**-20, -(2.0**-30)]), torch.tensor(2.0**-10)]
+    return [
+        case("a run's first gradients", run, *widths("fp16")),
+        case("a run's first gradients", run, *widths("bf16")),
+        case("a single huge gradient", huge, *widths("fp16")),
+        case("a single huge gradient", huge, *widths("bf16")),
+        case("a single huge gradient", [torch.tensor([-4e4, 0.0, 3e-3])], *widths("fp16")),
+        case("other gradients", other, *widths("fp16")),
+        case("other gradients", other, *widths("e5m2")),
+        case("other gradients", _drawn(random, -3.0, (400,), 0.4), 4, 3),
+        case("other gradients", _drawn(random, 3.0, (40, 71), 0.5), 6, 5),
+        case("other precisions", [value.half() for value in _drawn(random, -3.0, (33, 50), 0.6)], *widths("fp16")),
+        case("other precisions", [value.bfloat16() for value in other], *widths("fp16")),
+        case("other precisions", [value.double() for value in other], *widths("e5m2")),
+        case("ties", ties, *widths("fp16")),
+        case("ties", ties, *widths("bf16")),
+        case("at the upper edge", [torch.tensor([65519.0, -0.5])], *widths("fp16")),
+        case("at the upper edge", [torch.tensor([-65520.0, 0.5])], *widths("fp16")),
+        case("exactly 1 %", [torch.tensor([1e-9] * 3 + [2e-4] * 297)], *widths("fp16")),
+        case("too wide for the format", other, 3, 4),
+        case("too wide for the format", [torch.tensor([1e-12, 1.0])], *widths("fp16")),
+        case("one gradient", [torch.tensor([[3e-7]])], *widths("fp16")),
+        case("one gradient", [torch.tensor([]), torch.tensor([0.0]), torch.tensor(-5.0)], *widths("fp16")),
+    ]
+
+
+_TWO = _drawn(Random(1), -6.5, (150, 96))
+
+loss_scales = Exercise(
+    "loss_scales",
+    points=3,
+    minutes=10,
+    difficulty=3,
+    reference=_loss_scales,
+    tolerance=EXACT,
+    seconds=30.0,  # the learner's own round_to may round each gradient
+    cases=[
+        case("four gradients", [torch.tensor([1e-3, -2e-6]), torch.tensor([7e-8, 0.0])], *widths("fp16")),
+        case("two tensors in fp16", _TWO, *widths("fp16")),
+        case("the same in bf16", _TWO, *widths("bf16")),
+        case("the same in E5M2", _TWO, *widths("e5m2")),
+        case("the largest is negative", [torch.tensor([-30.0, 1e-4, 2.0])], *widths("fp16")),
+        case("a tie at the lower edge", [torch.tensor([2.0**-8, -(2.0**-20)])], *widths("fp16")),
+        case("just below the upper edge", [torch.tensor([1.8, 0.01])], *widths("e5m2")),
+        case("exactly 1 % far below the others", [torch.tensor([1e-9, -1e-10] + [1e-3] * 198)], *widths("fp16")),
+        case("too wide for E5M2", [torch.tensor([1e-6, 1e5])], *widths("e5m2")),
+    ],
+    hidden_cases=_scale_cases,
+    hints=[
+        "Two questions that have nothing to do with each other. Which gradients decide the smallest scale, and which "
+        "one decides the largest?",
+        "Put all nonzero sizes into one tensor: torch.cat([g.flatten() for g in gradients]).double().abs(). A size "
+        "becomes 0 if it is at most half the smallest subnormal, and infinite from half a step above the largest "
+        "number on.",
+        "Try all powers of two: [2.0**k for k in range(-200, 201)]. The smallest with at most 1 % lost, the largest "
+        "without an infinity; compare the two, and raise if the first is larger.",
+    ],
+)
+
+
+@loss_scales.misconception("You let no gradient at all become 0. One in a hundred may.")
+def nothing_lost(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    _, fits = _judges(exponent_bits, mantissa_bits)
+    return _in_order(
+        _scales(gradients, lambda values: bool((rounded(values, exponent_bits, mantissa_bits) != 0).all()), fits)
+    )
+
+
+@loss_scales.misconception(
+    "You count the gradients that were 0 from the start: they are no part of the 1 %, neither among the lost nor "
+    "among all."
+)
+def zeros_counted(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    count = sum(gradient.numel() for gradient in gradients)
+    _, fits = _judges(exponent_bits, mantissa_bits)
+
+    def enough(values: Tensor) -> bool:
+        return 100 * int((rounded(values, exponent_bits, mantissa_bits) == 0).sum()) <= count
+
+    return _in_order(_scales(gradients, enough, fits))
+
+
+@loss_scales.misconception(
+    "You want at most 1 % lost in each tensor. It is 1 % of all gradients together, whatever tensor they are in."
+)
+def tensor_by_tensor(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    each = [_scales([gradient], *_judges(exponent_bits, mantissa_bits)) for gradient in gradients if gradient.any()]
+    return _in_order([max(smallest for smallest, _ in each), min(largest for _, largest in each)])
+
+
+@loss_scales.misconception(
+    "You count everything below the smallest normal number as lost. Subnormals are coarse but not zero."
+)
+def below_normal(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    normal = ieee(exponent_bits, mantissa_bits).min_normal
+    _, fits = _judges(exponent_bits, mantissa_bits)
+    return _in_order(
+        _scales(gradients, lambda values: 100 * int((values.abs() < normal).sum()) <= len(values), fits)
+    )
+
+
+@loss_scales.misconception(
+    "You count what lies between half the smallest subnormal and the whole of it as lost. It is rounded up."
+)
+def below_subnormal(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    smallest = ieee(exponent_bits, mantissa_bits).min_subnormal
+    _, fits = _judges(exponent_bits, mantissa_bits)
+    return _in_order(
+        _scales(gradients, lambda values: 100 * int((values.abs() < smallest).sum()) <= len(values), fits)
+    )
+
+
+@loss_scales.misconception(
+    "You keep what is exactly half the smallest subnormal. That is a tie, and zero is the even one of the two."
+)
+def ties_kept(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    half = ieee(exponent_bits, mantissa_bits).min_subnormal / 2
+    _, fits = _judges(exponent_bits, mantissa_bits)
+    return _in_order(_scales(gradients, lambda values: 100 * int((values.abs() < half).sum()) <= len(values), fits))
+
+
+@loss_scales.misconception(
+    "Your smallest scale loses less than 1 %, but exactly 1 % is allowed. Count, and compare 100 · lost with the "
+    "number of gradients: 1 − 0.99 is more than 0.01 in floating point."
+)
+def less_than_one_percent(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    _, fits = _judges(exponent_bits, mantissa_bits)
+
+    def enough(values: Tensor) -> bool:
+        return 100 * int((rounded(values, exponent_bits, mantissa_bits) == 0).sum()) < len(values)
+
+    return _in_order(_scales(gradients, enough, fits))
+
+
+@loss_scales.misconception(
+    "You call everything infinite that is larger than the largest finite number. What is less than half a step above "
+    "it is rounded down, and stays finite."
+)
+def overflow_before_rounding(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    limit = ieee(exponent_bits, mantissa_bits).max_finite
+    enough, _ = _judges(exponent_bits, mantissa_bits)
+    return _in_order(_scales(gradients, enough, lambda values: bool((values.abs() <= limit).all())))
+
+
+@loss_scales.misconception("You look at the largest positive gradient. A large negative one overflows just as well.")
+def sign_forgotten(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    enough, fits = _judges(exponent_bits, mantissa_bits)
+    return _in_order(_scales(gradients, enough, lambda values: fits(values.clamp(min=0))))
+
+
+@loss_scales.misconception(
+    "Your smallest scale is larger than your largest: no scale does both. Raise ValueError then."
+)
+def no_error(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    return _scales(gradients, *_judges(exponent_bits, mantissa_bits))
+
+
+@loss_scales.misconception("You return the exponents. The powers of two themselves are asked for: 2.0 ** k.")
+def exponents(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    return [math.log2(scale) for scale in _loss_scales(gradients, exponent_bits, mantissa_bits)]
+
+
+@loss_scales.misconception(
+    "You try no scale below 1. Where even tiny gradients survive unscaled, the smallest scale is a fraction."
+)
+def never_below_one(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    smallest, largest = _scales(gradients, *_judges(exponent_bits, mantissa_bits))
+    return _in_order([max(smallest, 1.0), largest])
+
+
+@loss_scales.variant
+def solved_for(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> Any:
+    sizes, _ = torch.cat([gradient.reshape(-1).to(torch.float64) for gradient in gradients]).abs().sort()
+    sizes = sizes[sizes > 0]
+    bias = 2 ** (exponent_bits - 1) - 1
+    half = 2.0 ** (-bias - mantissa_bits)
+    overflow = (2 - 2.0 ** -(mantissa_bits + 1)) * 2.0**bias
+    survivor = sizes[len(sizes) // 100]  # the smallest that has to survive
+    smallest = 2.0 ** (math.floor(math.log2(half / survivor)) + 1)
+    largest = 2.0 ** (math.ceil(math.log2(overflow / sizes[-1])) - 1)
+    if smallest > largest:
+        raise ValueError(f"{smallest} is too large")
+    return smallest, largest
+
+
+@loss_scales.variant
+def with_numpy(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> Any:
+    sizes = np.abs(np.concatenate([gradient.double().numpy().ravel() for gradient in gradients]))
+    sizes = sizes[sizes != 0]
+    bias = 2 ** (exponent_bits - 1) - 1
+    step = 2.0 ** (1 - bias - mantissa_bits)
+    scales = 2.0 ** np.arange(-200, 201)
+    enough = [scale for scale in scales if np.mean(np.rint(sizes * (scale / step)) == 0) <= 0.01]
+    finite = [s for s in scales if sizes.max() * s < 2.0 ** (bias + 1) - 2.0 ** (bias - mantissa_bits - 1)]
+    if enough[0] > finite[-1]:
+        raise ValueError
+    return np.array([enough[0], finite[-1]]).tolist()
+
+
+@loss_scales.variant
+def step_by_step(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    values = sorted(abs(value) for gradient in gradients for value in gradient.flatten().tolist() if value)
+    allowed = len(values) // 100
+    half = 2.0 ** (1 - 2 ** (exponent_bits - 1) - mantissa_bits)
+    smallest = 2.0**-200
+    while values[allowed] * smallest <= half:
+        smallest *= 2
+    limit = 2.0 ** (2 ** (exponent_bits - 1) - 1) * (2 - 0.5 ** (mantissa_bits + 1))
+    largest = 2.0**200
+    while values[-1] * largest >= limit:
+        largest /= 2
+    if largest < smallest:
+        raise ValueError("too wide")
+    return [smallest, largest]
+
+
+@loss_scales.variant
+def in_float32(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
+    bias = (1 << exponent_bits - 1) - 1
+    values = torch.cat([gradient.float().flatten() for gradient in gradients]).abs()
+    values = values[values > 0]
+    smallest = largest = None
+    for power in range(-140, 127):
+        scaled = values * 2.0**power
+        lost = torch.count_nonzero(scaled <= 2.0 ** (-bias - mantissa_bits)).item()
+        if smallest is None and lost * 100 <= values.numel():
+            smallest = 2.0**power
+        if scaled.max().item() < 2.0**bias * (2 - 2.0 ** (-mantissa_bits - 1)):
+            largest = 2.0**power
+    if smallest is None or largest is None or smallest > largest:
+        raise ValueError
+    return [smallest, largest]
