@@ -420,7 +420,7 @@ def tiny_run(dtype, scale=1.0, pieces=16_384, seed=0, halve=False):
 
 for dtype in (torch.float32, torch.bfloat16):
     ends = [tiny_run(dtype, seed=seed)[0] for seed in range(3)]
-    print(f"{dtype!s:15}  end of the loss, three seeds: ", "  ".join(f"{end:5.2f}" for end in ends))
+    print(f"{dtype!s:15}  end of the loss, three seeds:", "  ".join(f"{end:5.2f}" for end in ends))
     assert max(ends) < 0.8
 
 # %%
@@ -428,7 +428,7 @@ predict("fp16_unscaled")
 
 # %% tags=["nbval-ignore-output", "because this run blows up every rounding"]
 ends = [tiny_run(torch.float16, seed=seed)[0] for seed in range(3)]
-print("torch.float16    end of the loss, three seeds: ", "  ".join(f"{end:5.2f}" for end in ends))
+print("torch.float16    end of the loss, three seeds:", "  ".join(f"{end:5.2f}" for end in ends))
 assert min(ends) > 6
 
 # %% [markdown]
@@ -437,8 +437,8 @@ assert min(ends) > 6
 # %%
 gradients = tiny_run(torch.float32)[1]
 for dtype in (torch.float32, torch.float16):
-    zeros = [f"{100 * (gradient.to(dtype) == 0).float().mean():3.0f} %" for gradient in tiny_run(dtype)[1]]
-    print(f"{dtype!s:15}  zeros in the gradient of", ", ".join(map(" ".join, zip(("embedding", "hidden", "head"), zeros, strict=True))))
+    embedding, hidden, head = (f"{100 * (gradient == 0).float().mean():3.0f} %" for gradient in tiny_run(dtype)[1])
+    print(f"{dtype!s:15}  gradients that are 0: embedding {embedding}, hidden layer {hidden}, head {head}")
 
 # %% [markdown]
 # (In fp32 the zeros of the embedding are bytes that do not occur in the batch.) In fp16 only the head still learns, and it learns one-sidedly. Of a token's 128 logits, the right one gets the
@@ -449,7 +449,7 @@ for dtype in (torch.float32, torch.float16):
 # grow by it. Divide them by it, in fp32, before the update (Micikevicius et al., 2018). How large should it be?
 
 # %% tags=["nbval-ignore-output", "because rounding in 16 bits may grow into the last digit shown"]
-for power, more in ((4, {}), (8, {}), (16, {}), (32, {}), (32, {"halve": True})):
+for power, more in ((4, {}), (8, {}), (16, {}), (34, {}), (34, {"halve": True})):
     end, _, skipped = tiny_run(torch.float16, scale=2.0**power, **more)
     note = ", halved after each overflow" if more else ""
     print(f"scale 2^{power:<2}  end of the loss {end:.2f}, {skipped:2} of 100 steps skipped{note}")
@@ -458,7 +458,7 @@ print(f"no scale, but 1024 pieces instead of 16,384: {end:.2f}")
 
 # %% [markdown]
 # - A wide range of scales works, and the run ends as in fp32.
-# - At $2^{32}$ the other edge bites: gradients become infinite, and the step must be skipped. In practice one starts high and halves the scale after each
+# - At $2^{34}$ the other edge bites: gradients become infinite, and the step must be skipped. In practice one starts high and halves the scale after each
 #   overflow; then a few skipped steps at the start are the only cost. (PyTorch's `GradScaler` does so, and doubles it again after 2,000 good steps.)
 # - Without a scale, this model gets through with 1024 pieces: the gradients are 16 times as large, and enough of them survive. So it is large batches, among others, that need a scale.
 #
@@ -478,13 +478,13 @@ def loss_scales(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int)
     """The smallest and the largest loss scale: [0.5, 2.0**25] for [1e-3, -2e-6, 7e-8] in fp16 (5, 10)."""
     ### BEGIN SOLUTION
     sizes = torch.cat([gradient.flatten().double().abs() for gradient in gradients])
-    sizes = sizes[sizes > 0]
+    sizes = sizes[sizes > 0].sort().values
     bias = 2 ** (exponent_bits - 1) - 1
-    half_smallest = 2.0 ** (-bias - mantissa_bits)
-    overflow = (2 - 2.0 ** (-mantissa_bits - 1)) * 2.0**bias
-    scales = [2.0**power for power in range(-200, 201)]
-    smallest = min(scale for scale in scales if 100 * (sizes * scale <= half_smallest).sum() <= len(sizes))
-    largest = max(scale for scale in scales if sizes.max() * scale < overflow)
+    half_smallest = 2.0 ** (-bias - mantissa_bits)  # and all below: rounds to 0
+    overflow = (2 - 2.0 ** (-mantissa_bits - 1)) * 2.0**bias  # and all above: rounds to infinity
+    survivor = sizes[len(sizes) // 100]  # the smallest that must not be lost
+    smallest = 2.0 ** (math.floor(math.log2(half_smallest / survivor)) + 1)
+    largest = 2.0 ** (math.ceil(math.log2(overflow / sizes[-1])) - 1)
     if smallest > largest:
         raise ValueError("no scale saves the small gradients and keeps the large ones finite")
     return [smallest, largest]

@@ -12,9 +12,10 @@ from matplotlib.patches import Rectangle
 
 from lmcourse import plots
 from lmcourse.chapters.floating_point import figures
+from lmcourse.chapters.floating_point.exercises import loss_scale
 from lmcourse.chapters.floating_point.figures import BitExplorer
 from lmcourse.chapters.floating_point.figures.bit_explorer import readout_html
-from lmcourse.numerics import BF16, FORMATS, FP16, FP32, FloatFormat, decode, encode
+from lmcourse.numerics import BF16, FORMATS, FP16, FP32, FloatFormat, decode, encode, round_to
 from tests.plots.figures import check_figure
 
 
@@ -52,10 +53,33 @@ def test_running_sums_end_where_they_should() -> None:
 
 def test_the_lost_share_is_what_torchs_cast_loses() -> None:
     scale = 2.0**10
-    gradients = torch.from_numpy(10 ** np.random.default_rng(0).normal(-7, 1.5, 100_000)) * scale
-    half = gradients.half()
-    lost = (half == 0).double().mean().item()
-    assert f"lost: {100 * lost:.1f} %" in plots.alt_text(figures.gradient_histogram(scale))
+    gradients = torch.from_numpy(10 ** np.random.default_rng(0).normal(-9, 1.5, 10_000))
+    lost = ((gradients * scale).half() == 0).double().mean().item()
+    figure = figures.gradient_histogram([gradients, torch.zeros(2, 3)], [4.0, 2.0**20], scale)
+    check_figure(figure)
+    assert f"lost: {100 * lost:.1f} %" in plots.alt_text(figure)
+    assert "your scales for fp16: 2^2 to 2^20" in plots.alt_text(figure)
+
+
+def test_scales_of_the_reference_are_the_last_ones_that_torchs_cast_accepts() -> None:
+    gradients = loss_scale.first_gradients()
+    smallest, largest = loss_scale.loss_scales.reference(gradients, 5, 10)
+    values = loss_scale.nonzero(gradients)
+
+    def lost(scale: float) -> float:
+        return ((values * scale).half() == 0).double().mean().item()
+
+    assert lost(smallest) <= 0.01 < lost(smallest / 2)
+    assert (values * largest).half().isfinite().all()
+    assert not (values * 2 * largest).half().isfinite().all()
+
+
+def test_rounding_of_tensors_is_the_rounding_of_numbers() -> None:
+    format = FORMATS["e5m2"]
+    values = torch.randn(300, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values = values * 2.0 ** torch.linspace(-20, 20, 300, dtype=torch.float64)
+    expected = [abs(round_to(value, format)) for value in values.tolist()]
+    assert loss_scale.rounded(values, 5, 2).abs().tolist() == expected
 
 
 def test_quantisation_errors_match_a_direct_cast() -> None:
@@ -83,14 +107,6 @@ def test_softmax_bars_are_torchs_softmax() -> None:
     assert [bar.get_height() for bar in bars] == pytest.approx(expected, abs=1e-12)
 
 
-def test_bytes_of_a_gpt3_matrix() -> None:
-    alt = plots.alt_text(figures.dtype_bytes())
-    assert "fp32 2,415,919,104 B = 2.25 GiB" in alt
-    assert "bool 603,979,776 B = 576 MiB" in alt
-    assert "ideal) 75,497,472 B = 72 MiB" in alt
-    assert "fp32 128 B," in plots.alt_text(figures.dtype_bytes((4, 8)))
-
-
 @pytest.mark.parametrize("bit", [0, 10, 15])
 def test_toggling_a_bit_of_fp16_flips_it_in_the_code(bit: int) -> None:
     explorer = BitExplorer("fp16", 1.0)
@@ -99,7 +115,7 @@ def test_toggling_a_bit_of_fp16_flips_it_in_the_code(bit: int) -> None:
     assert explorer.code == expected
     assert explorer.value == decode(expected, FP16) or math.isnan(explorer.value)
     assert explorer.readout.value == readout_html(expected, FP16)
-    assert explorer.bits[bit].description == str(int(explorer.bits[bit].value))
+    assert explorer.bits[bit].description == f"{explorer.bits[bit].tooltip}: {int(explorer.bits[bit].value)}"
     explorer.bits[bit].value = not explorer.bits[bit].value
     assert explorer.code == 0x3C00
 

@@ -6,8 +6,8 @@ from lmcourse.report import REPORT_MIME
 from tests.grading.attacks.attack import COURSE, HOME, attack
 
 POINTS = """
-POINTS = dict(decimal_error=1, decode_bits=4, max_finite=2, e4m3_missing=1, ulp=3, round_to=3, lost_to_underflow=2,
-              stall_point=3, dot_product_error=3, tensor_bytes=2, gpt3_matrix_mib=1, stable_softmax=3)
+POINTS = dict(decimal_error=1, decode_bits=4, max_finite=2, ulp=3, round_to=3, loss_scales=3, stall_point=3,
+              dot_product_error=3, tensor_bytes=2, stable_softmax=3)
 """
 
 FORGED_REPORT = f"""{POINTS}

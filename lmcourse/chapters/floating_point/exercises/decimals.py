@@ -62,15 +62,14 @@ def without_exponent(digits: int, exponent: int) -> float:
     return 0.5 * 10.0 ** (1 - digits)
 
 
-@decimal_error.misconception(
-    "You scaled by 10 ** exponent twice: the step of the last digit already contains it."
-)
+@decimal_error.misconception("You scaled by 10 ** exponent twice: the step of the last digit already contains it.")
 def scaled_twice(digits: int, exponent: int) -> float:
     return 0.5 * 10.0 ** (1 - digits) * 10.0**exponent * 10.0**exponent
 
 
 @decimal_error.misconception(
-    "You scaled by 10 ** exponent twice: the step of the last digit already contains it. And the error is half of that step."
+    "You scaled by 10 ** exponent twice: the step of the last digit already contains it. And the error is "
+    "half of that step."
 )
 def whole_step_scaled_twice(digits: int, exponent: int) -> float:
     return 10.0 ** (1 - digits) * 10.0**exponent * 10.0**exponent

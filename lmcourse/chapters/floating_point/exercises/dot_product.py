@@ -153,7 +153,8 @@ def relative_error(a: Tensor, b: Tensor, accumulator: str) -> float:
 
 
 @dot_product_error.misconception(
-    "You subtract in the accumulator's dtype, so the exact result is rounded to it first. Take the difference in float64."
+    "You subtract in the accumulator's dtype, so the exact result is rounded to it first. Take the difference "
+    "in float64."
 )
 def difference_rounded(a: Tensor, b: Tensor, accumulator: str) -> float:
     dtype = getattr(torch, accumulator)

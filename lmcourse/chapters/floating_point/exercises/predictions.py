@@ -49,7 +49,7 @@ PREDICTIONS = (
         "Which NVIDIA GPUs have tensor cores for fp8?",
         options=("A100 and all later ones", "H100, its successors and the Ada cards", "H100 and its successors only"),
         answer="H100, its successors and the Ada cards",
-        because="Ada (L4, L40S, RTX 40) has compute capability 8.9, just below Hopper's 9.0, and fp8 tensor cores as well "
+        because="Ada (L4, L40S, RTX 40) has compute capability 8.9, just below Hopper's 9.0, and fp8 tensor cores "
         "(support matrix of NVIDIA's Transformer Engine).",
     ),
     Prediction(

@@ -185,7 +185,8 @@ def always_float32(logits: Tensor) -> Tensor:
 
 
 @stable_softmax.misconception(
-    "A logit of −∞ gets a weight above 0: you replace it by 0 before the exponential, and e^0 is 1. exp(−∞) is 0 by itself."
+    "A logit of −∞ gets a weight above 0: you replace it by 0 before the exponential, and e^0 is 1. exp(−∞) is 0 "
+    "by itself."
 )
 def masked_as_zero(logits: Tensor) -> Tensor:
     kept = logits.masked_fill(logits == -torch.inf, 0.0)

@@ -62,7 +62,7 @@ class BitExplorer(LiveFigure):
         self._following = True
         for bit, button in enumerate(self.bits):
             button.value = bool(self.code >> bit & 1)
-            button.description = str(int(button.value))
+            button.description = f"{bit_tooltip(bit, self.format)}: {int(button.value)}"
         self._following = False
         self.readout.value = readout_html(self.code, self.format)
 
@@ -154,14 +154,22 @@ def _bit_button(bit: int, format: FloatFormat) -> ipywidgets.ToggleButton:
         tooltip=bit_tooltip(bit, format),
         layout=ipywidgets.Layout(width="1.7em" if format.bits > 19 else "2.6em", padding="0"),
     )
+    button.add_class("lmcourse-bit")
     button.add_class(f"lmcourse-{field_of_bit(bit, format)}")
     return button
 
 
 def _button_colours() -> str:
+    """Return the style of the buttons: their text is for screen readers, the digit that is seen comes from here."""
+    digits = (
+        ".lmcourse-bit.jupyter-button {font-size: 0}"
+        ".lmcourse-bit.jupyter-button::before {font-size: 14px; content: '0'; content: '0' / ''}"
+        ".lmcourse-bit.jupyter-button.mod-active::before {content: '1'; content: '1' / ''}"
+    )
     rules = (
-        f".lmcourse-{field}.jupyter-button {{color: {colour}; background: white; border: 2px solid {colour}}}"
+        f".lmcourse-{field}.jupyter-button {{color: var(--jp-ui-font-color1, black); background: transparent; "
+        f"border: 2px solid {colour}}}"
         f".lmcourse-{field}.jupyter-button.mod-active {{color: white; background: {colour}}}"
         for field, colour in FIELD_COLOURS.items()
     )
-    return f"<style>{' '.join(rules)}</style>"
+    return f"<style>{digits} {' '.join(rules)}</style>"

@@ -86,8 +86,8 @@ def gradient_histogram(
         _draw_own_scales(axes, scale, scales)
     axes.legend(frameon=False, fontsize=9, loc="upper left")
     caption = (
-        f"{len(sizes):,} nonzero gradients of the first step. Solid lines: the edges of {chosen.name}. A loss scale moves all "
-        "gradients to the right, and the dashed lines, which are your two scales, with them."
+        f"{len(sizes):,} nonzero gradients of the first step. Solid lines: the edges of {chosen.name}. A loss scale "
+        "moves all gradients to the right, and the dashed lines, which are your two scales, with them."
     )
     own = "" if not scales else f"; your scales for fp16: 2^{math.log2(scales[0]):g} to 2^{math.log2(scales[1]):g}"
     alt = f"Histogram of {title}; {', '.join(shares)}{own}"
