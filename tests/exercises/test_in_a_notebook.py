@@ -253,15 +253,15 @@ def test_report_says_that_the_last_version_did_not_run(notebook: Notebook, newer
 @pytest.mark.parametrize(
     ("newer", "told"),
     [
-        ("e4m3_missing = 480 +", "(SyntaxError in line 1)"),
-        ("e4m3_missing: float = 1 / 0", "(ZeroDivisionError in line 1)"),
-        ("e4m3_missing = 449\n1 / 0", ""),
+        ("training_days = 144 +", "(SyntaxError in line 1)"),
+        ("training_days: float = 1 / 0", "(ZeroDivisionError in line 1)"),
+        ("training_days = 144\n1 / 0", ""),
     ],
 )
 def test_report_on_a_value_says_that_the_last_version_did_not_run(notebook: Notebook, newer: str, told: str) -> None:
-    notebook.run("e4m3_missing = 448")
+    notebook.run("training_days = 3")
     notebook.run(newer)
-    html = notebook.run("check(e4m3_missing=e4m3_missing)")["html"]
+    html = notebook.run("check(training_days=training_days)")["html"]
     assert (told in html, "did not run" in html) == (True, bool(told))
 
 
@@ -312,6 +312,6 @@ def test_report_names_a_wrong_answer_that_this_one_calls(notebook: Notebook) -> 
 
 def test_hint_without_a_name_is_about_the_last_check(notebook: Notebook) -> None:
     notebook.run("check(ulp)")
-    notebook.run("check(e4m3_missing=448)")
+    notebook.run("check(training_days=3)")
     notebook.run("hint()")
-    assert notebook.run("hint()")["result"] == notebook.run("hint('e4m3_missing')")["result"]
+    assert notebook.run("hint()")["result"] == notebook.run("hint('training_days')")["result"]

@@ -287,11 +287,11 @@ def test_a_value_exercise_never_shows_the_right_one(given: Any) -> None:
 
 
 def test_a_function_where_a_value_is_asked_and_a_value_where_a_function_is() -> None:
-    def e4m3_missing() -> float:
-        return 480.0
+    def training_days() -> float:
+        return 144.0
 
-    with pytest.raises(CourseError, match=r"check\(e4m3_missing=\.\.\.\)"):
-        check(e4m3_missing)
+    with pytest.raises(CourseError, match=r"check\(training_days=\.\.\.\)"):
+        check(training_days)
     with pytest.raises(CourseError, match=r"`ulp` asks for a function or a class: check\(ulp\)"):
         check(ulp=3)
 

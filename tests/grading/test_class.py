@@ -109,7 +109,10 @@ CLASS: dict[str, Expected] = {
     "mistaken": Expected(
         Learner()
         .answer("stable_softmax", "def stable_softmax(x, dim=-1):\n    e = x.exp()\n    return e / e.sum(dim, True)")
-        .answer("max_finite", "def max_finite(e, m, has_infinity=True):\n    return 2.0 ** (2 ** (e - 1) + (not has_infinity))")
+        .answer(
+            "max_finite",
+            "def max_finite(e, m, has_infinity=True):\n    return 2.0 ** (2 ** (e - 1) + (not has_infinity))",
+        )
         .answer("decimal_error", "def decimal_error(*args, **kwargs):\n    return 0.0"),
         "7 of 10 exercises earn all their points. decimal_error: It gives 0.0 in every case, whatever the "
         "input. max_finite: That is the power of two just above: the significand ends one step below 2, not at 2. "

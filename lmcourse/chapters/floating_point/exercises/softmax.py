@@ -184,15 +184,6 @@ def always_float32(logits: Tensor) -> Tensor:
     return torch.nn.functional.softmax(logits.float(), dim=-1)
 
 
-@stable_softmax.misconception(
-    "A logit of −∞ gets a weight above 0: you replace it by 0 before the exponential, and e^0 is 1. exp(−∞) is 0 "
-    "by itself."
-)
-def masked_as_zero(logits: Tensor) -> Tensor:
-    kept = logits.masked_fill(logits == -torch.inf, 0.0)
-    return _normalised((kept - kept.amax(dim=-1, keepdim=True)).exp())
-
-
 @stable_softmax.variant
 def in_python_floats(logits: Tensor) -> Tensor:
     rows = []
