@@ -97,7 +97,7 @@ check(decimal_error, hidden=True)
 # | **fraction** | 10 | what follows the point | `0100000000` |
 #
 # The 1 before the point is always there, so it is not stored: the *hidden one*. The fraction $f$ is only what comes after;
-# the whole $1.f$ is the significand. (Notes often use "fraction", "significand" and "mantissa" for each other. We say
+# the whole $1.f$ is the significand. (Texts often use "fraction", "significand" and "mantissa" for each other. We say
 # *mantissa bits* for the stored ones, as everybody does, and mean $f$.)
 #
 # Why "plus 15"? The field can only hold $0 \dots 31$, and numbers below one need negative exponents. So a fixed **bias** of
@@ -120,7 +120,7 @@ print(f"(-1)^{sign} · (1 + {fraction}/1024) · 2^({exponent} - 15) = {value}")
 #
 # All of this is IEEE 754. The fp8 format **E4M3** is the first of several in deep learning that deviate: it has no infinity.
 # There the exponent of all ones is an ordinary exponent, and only one pattern per sign, all ones in exponent *and* fraction,
-# is NaN (Micikevicius et al., 2022).
+# is NaN (Micikevicius et al., 2022). The sign bit does not matter: `0x7F` is NaN, and so is `0xFF`.
 #
 # Now play. Click a bit and see what it is worth; type a number and see how it is stored; change the format and watch your
 # number move. Can you make the smallest positive number of fp16? Infinity? A NaN?
@@ -277,7 +277,7 @@ explore(figures.number_line, format=["e4m3", "e5m2", "fp16"], high=Log(0.0625, 6
 # ### Exercise 4 · The gap at x  (3 points · 7 min · ●●)
 #
 # Return the gap from $|x|$ to the next larger number, in an IEEE format with these widths. At zero and among the subnormals it is
-# the subnormal step. (`ulp`, `nextafter`, `spacing` and `finfo` of a library are what you are building here: do without.)
+# the subnormal step. (A library's `ulp`, `nextafter`, `spacing` and `finfo` are forbidden: you are building them here.)
 
 # %% exercise="ulp"
 def ulp(x: float, exponent_bits: int, mantissa_bits: int) -> float:
@@ -347,8 +347,8 @@ for steps in (1, 3):
 # ### Exercise 5 · Round  (3 points · 8 min · ●●●)
 #
 # Round the finite `x` to the nearest number of an IEEE format with these widths, ties to even. Subnormals count, overflow gives
-# infinity, and the sign is kept, also that of zero. You may use your `ulp`, but no cast: PyTorch's and NumPy's dtypes round
-# for you, so do without both.
+# infinity, and the sign is kept, also that of zero. You may use your `ulp`. PyTorch and NumPy,
+# whose dtypes would round for you, are forbidden.
 
 # %% exercise="round_to"
 def round_to(x: float, exponent_bits: int, mantissa_bits: int) -> float:
@@ -498,8 +498,8 @@ check(loss_scales, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# These are the gradients of the run's first step, those that are not 0. The dashed lines are yours: the left one leaves 1 % of the gradients behind it, the right one leaves none. Move the
-# scale: it works in a format as long as both dashed lines are between the two solid edges of the format.
+# Here are the gradients of the run's first step that are not 0. Move the scale: it multiplies the gradients, and the two dashed lines with
+# them. At your `smallest`, the left dashed line is exactly on the lower edge of fp16; at your `largest`, the right one is on the upper edge.
 
 # %%
 yours = None
@@ -716,7 +716,7 @@ explore(figures.softmax_overflow, format=["fp16", "bf16", "fp32"], logit=(-30.0,
 # ### Exercise 10 · A softmax that cannot blow up  (3 points · 6 min · ●●)
 #
 # Softmax over the last axis, in the dtype of the input, for logits of any size. Some may be $-\infty$, though never a whole row:
-# a masked logit, whose probability is 0. Do it yourself, without a library's `softmax` or `logsumexp`.
+# a masked logit, whose probability is 0. A library's `softmax` and `logsumexp` are forbidden.
 
 # %% exercise="stable_softmax"
 def stable_softmax(logits: Tensor) -> Tensor:
@@ -748,6 +748,7 @@ check(stable_softmax, hidden=True)
 # | how fine is it? | mantissa bits decide: the gap is $2^{e-M}$, doubling at each power of two |
 # | how is it rounded? | to the nearest, ties to even, overflow to infinity |
 # | when does a value vanish? | at half the smallest subnormal: 3e-8 in fp16 |
+# | how does fp16 training survive? | loss × scale, gradients / scale in fp32, halve it after an overflow; bf16 needs none |
 # | when does a sum stall? | when the increment is at most half a gap: accumulate in fp32 |
 # | what does it weigh? | elements × bytes; MiB are not MB |
 # | how is softmax kept safe? | subtract each row's maximum first |
@@ -759,7 +760,7 @@ check(stable_softmax, hidden=True)
 # 3. You sum a million losses of about 3 in fp32, one by one. Should you worry? What if you sum them in pairs, then pairs of pairs?
 # 4. A colleague stores a dropout mask of shape (32, 16, 2048, 2048) as `torch.bool`. What does it weigh, and what would it weigh at one bit each?
 # 5. Why is $x - \max(x)$ safe, and $x / \max(x)$ no softmax at all?
-# 6. How many MB and how many MiB is GPT-3's matrix of section 8? Where may 2306 come from?
+# 6. How many MB and how many MiB is GPT-3's matrix of section 8? Is 2306 right in either unit?
 # 7. Which value would the pattern `0 1111 111` of E4M3 have, if it were not NaN?
 # 8. Why does the scale of a block, E8M0, need neither a sign nor a mantissa?
 #
@@ -772,11 +773,10 @@ check(stable_softmax, hidden=True)
 # 4. $32 \cdot 16 \cdot 2048 \cdot 2048 = 2^{31}$ elements: 2 GiB as bytes, 256 MiB as bits.
 # 5. Softmax does not change when a constant is *subtracted*, because it cancels. *Dividing* changes the differences between logits: it is a temperature,
 #    and one that depends on the data.
-# 6. $12{,}288 \cdot 49{,}152 \cdot 4 = 2{,}415{,}919{,}104$ bytes: 2416 MB, 2304 MiB or 2.25 GiB. 2306 is right in no unit; it is near the 2304, so the colleague
-#    slipped in the product *and* took MiB for MB.
+# 6. $12{,}288 \cdot 49{,}152 \cdot 4 = 2{,}415{,}919{,}104$ bytes: 2416 MB, 2304 MiB or 2.25 GiB. 2306 is right in no unit.
 # 7. The exponent field 1111 means $15 - 7 = 8$, so it would be $(1 + 7/8) \cdot 2^8 = 480$, one step of 32 after 448.
-# 8. A scale is positive: the numbers have signs of their own. And it has to bring the block into range, no more. A power of two does that without rounding anything, because only exponents change; the digits are
-#    the elements' business.
+# 8. A scale is positive: each number keeps its own sign. And the scale only has to bring the block into range. A power of two does so without rounding, because it changes exponents alone; the digits are
+#    in the numbers themselves.
 #
 # </details>
 #
@@ -818,4 +818,5 @@ limits = [math.log(formats[name].max_finite) for name in ("fp16", "bf16", "fp32"
 assert [round(limit, 1) for limit in limits] == [11.1, 88.7, 88.7, 709.8] and round(limits[0], 2) == 11.09
 nans = [2 * (2 ** formats[name].mantissa_bits - 1) for name in ("fp16", "bf16")]
 assert nans == [2046, 254] and 32 * 16 * 2048 * 2048 == 2 * 2**30 == 8 * 256 * 2**20
+assert torch.tensor([0x7F, 0xFF], dtype=torch.uint8).view(torch.float8_e4m3fn).isnan().all()
 assert numerics.ulp(3e6, formats["fp32"]) == 0.25 and round(0.125 / 3 * 100) == 4 and 2**19 < 1_000_000 <= 2**20

@@ -154,7 +154,8 @@ def tie_at_the_end_comes_down(x: float, exponent_bits: int, mantissa_bits: int) 
 
 
 @round_to.misconception(
-    "You measure x in steps of the gap above the next power of two. Between two powers the gap is that of the lower one."
+    "You measure x in steps of the gap above the next power of two. Between two powers the gap is that of the lower "
+    "one."
 )
 def gap_of_the_power_above(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     format = ieee(exponent_bits, mantissa_bits)

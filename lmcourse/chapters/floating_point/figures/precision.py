@@ -76,7 +76,7 @@ def gradient_histogram(
     )
     axes.set_xscale("log")
     axes.set_xlim(1e-16, 1e10)
-    axes.set_ylim(0, 12)
+    axes.set_ylim(0, 20)
     lower, upper = chosen.min_subnormal / 2, chosen.max_finite
     if lower > axes.get_xlim()[0]:
         _mark(axes, lower, "smaller: 0", "right")
@@ -100,7 +100,7 @@ def _draw_own_scales(axes: Axes, scale: float, scales: Sequence[float]) -> None:
     for place, name in zip(places, ("your smallest", "your largest"), strict=True):
         if axes.get_xlim()[0] < place < axes.get_xlim()[1]:
             axes.axvline(place, color=GREY, linewidth=1.4, linestyle="--")
-            axes.text(place, 8.2, f" {name}", fontsize=9, color=GREY, rotation=90, ha="right", va="center")
+            axes.text(place, 12.5, f" {name}", fontsize=9, color=GREY, rotation=90, ha="right", va="center")
 
 
 def quantisation_error(formats: Sequence[str] = ("e4m3", "e5m2"), scale: float = 1.0) -> Figure:
@@ -170,6 +170,7 @@ def _mark(axes: Axes, position: float, label: str, side: Literal["left", "right"
         ha=side,
         va="top",
         fontsize=9,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
     )
 
 

@@ -70,7 +70,7 @@ def spacing(formats: Sequence[str] = ("fp32", "fp16", "bf16", "e4m3", "e5m2")) -
         magnitudes.append(format.max_finite)
         gaps.append(gaps[-1])
         axes.step(magnitudes, gaps, where="post", color=FORMAT_COLOURS[format.name], linewidth=1.8)
-        _label_end(axes, format)
+        _name_stairs(axes, format)
     axes.set_xscale("log", base=10)
     axes.set_yscale("log", base=10)
     axes.set_xlim(*_MAGNITUDES)
@@ -83,14 +83,16 @@ def spacing(formats: Sequence[str] = ("fp32", "fp16", "bf16", "e4m3", "e5m2")) -
     return describe(figure, caption=caption, alt=alt)
 
 
-def _label_end(axes: Axes, format: FloatFormat) -> None:
-    """Write the name of a format where its stairs end, at its largest value or at the frame."""
-    end = min(format.max_finite, _MAGNITUDES[1])
+def _name_stairs(axes: Axes, format: FloatFormat) -> None:
+    """Write the name of a format where its stairs begin, or at the right edge if they begin outside."""
+    begins_inside = format.min_subnormal > _MAGNITUDES[0]
+    place = format.min_subnormal if begins_inside else _MAGNITUDES[1]
     axes.annotate(
         format.name,
-        (end, ulp(end, format)),
-        xytext=(5, 0),
+        (place, ulp(place, format)),
+        xytext=(-5 if begins_inside else 5, 0),
         textcoords="offset points",
+        ha="right" if begins_inside else "left",
         va="center",
         fontsize=9.5,
         fontweight="bold",
