@@ -152,7 +152,7 @@ def bit_tooltip(bit: int, format: FloatFormat) -> str:
 def _bit_button(bit: int, format: FloatFormat) -> ipywidgets.ToggleButton:
     button = ipywidgets.ToggleButton(
         tooltip=bit_tooltip(bit, format),
-        layout=ipywidgets.Layout(width="1.7em" if format.bits > 19 else "2.6em", padding="0"),
+        layout=ipywidgets.Layout(width="22px" if format.bits > 19 else "34px", padding="0"),
     )
     button.add_class("lmcourse-bit")
     button.add_class(f"lmcourse-{field_of_bit(bit, format)}")
@@ -161,6 +161,7 @@ def _bit_button(bit: int, format: FloatFormat) -> ipywidgets.ToggleButton:
 
 def _button_colours() -> str:
     """Return the style of the buttons: their text is for screen readers, the digit that is seen comes from here."""
+    # No widths in em: the font size of a button is 0.
     digits = (
         ".lmcourse-bit.jupyter-button {font-size: 0}"
         ".lmcourse-bit.jupyter-button::before {font-size: 14px; content: '0'; content: '0' / ''}"
