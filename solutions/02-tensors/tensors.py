@@ -305,8 +305,8 @@ check(view_strides, hidden=True)
 predict("every_eighth")
 
 # %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
-def fastest_ms(function, runs: int = 25) -> float:
-    """The least of some runs on one thread, in ms: what else the machine does can only add."""
+def fastest_ms(function, runs: int = 10) -> float:
+    """The shortest of some runs on one thread, in ms: other work on the machine can only add time."""
     threads, times = torch.get_num_threads(), []
     torch.set_num_threads(1)
     for _ in range(runs):
@@ -322,7 +322,7 @@ for step in (1, 2, 4, 8, 16):
     print(f"row[::{step}].sum()".ljust(19), f"{len(row) // step:>10,} numbers {fastest_ms(row[::step].sum):8.3f} ms")
 for n in (2048, 2064):
     square = torch.ones(n, n)
-    times = [fastest_ms(f, 10) for f in (square.t, lambda s=square: s + 1, lambda s=square: s + s.t())]
+    times = [fastest_ms(f, 5) for f in (square.t, lambda s=square: s + 1, lambda s=square: s + s.t())]
     print(f"n = {n}   square.t() {times[0]:.3f} ms   square + 1 {times[1]:.2f} ms   square + square.t() {times[2]:.1f} ms")
 
 # %% [markdown]
