@@ -58,6 +58,7 @@ of those that pass. Points are the fraction of the groups of cases that pass, ro
 above is one group; in grading, the hidden cases of one name are another.
 
 - The dots in an exercise's heading are its difficulty: ● a few minutes, ●● some thought, ●●● hard.
+- *Differentiable* in a heading: autograd has to be able to follow your answer from the result back to its inputs.
 - Leave the inputs as they are: work on a copy.
 - A number may be Python's, NumPy's or a tensor of one number without axes; a whole number must be exact; a list may be
   a tuple; where a tensor is asked for, an array must be converted.

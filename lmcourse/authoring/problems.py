@@ -224,7 +224,7 @@ def _left_out(source: Source, exercises: Exercises) -> Mistakes:
     return found
 
 
-HEADING = re.compile(r"^### Exercise \d+ · .+?\((\d+ points? · \d+ min · ●+)\)\s*$", re.MULTILINE)
+HEADING = re.compile(r"^### Exercise \d+ · .+?\((\d+ points? · \d+ min · ●+(?: · differentiable)?)\)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

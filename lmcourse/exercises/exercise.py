@@ -159,8 +159,9 @@ class Exercise:
 
     @property
     def summary(self) -> str:
-        """The line under its heading: "2 points · 10 min · ●●"."""
-        return f"{self.points} {plural('point', self.points)} · {self.minutes} min · {DIFFICULTY[self.difficulty]}"
+        """What its heading says in brackets: "2 points · 10 min · ●●", and " · differentiable" if it is."""
+        line = f"{self.points} {plural('point', self.points)} · {self.minutes} min · {DIFFICULTY[self.difficulty]}"
+        return line + " · differentiable" * self.differentiable
 
     def seen(self, case: Case, value: Plain) -> Plain:
         """What of a result of a case is compared."""

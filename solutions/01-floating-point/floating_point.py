@@ -19,6 +19,7 @@
 # the hint in its report, or type `hint()` in a new cell and run it again for the next one.
 #
 # - The dots in a heading are the difficulty: ● a few minutes, ●● some thought, ●●● hard.
+# - *Differentiable* in a heading: autograd has to be able to follow your answer from the result back to its inputs.
 # - Leave the inputs as they are: work on a copy.
 # - A number may be Python's, NumPy's or a tensor of one number without axes; a whole number must be exact; a list may be
 #   a tuple; where a tensor is asked for, an array must be converted.

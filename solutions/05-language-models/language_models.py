@@ -230,7 +230,7 @@ explore(figures.cross_entropy_bars, books=(0.01, 0.98, 0.01), laptops=(0.01, 0.9
 #
 # with tokens $x$ of shape $(B, S)$ and logits $z$ of shape $(B, S, |V|)$, the scores that the model gives the words. *Those at $s$ speak of token $s + 1$.* The last ones have nothing to be compared with. In PyTorch it is in nats.
 #
-# ### Exercise 4 · The loss of training  (4 points · 9 min · ●●)
+# ### Exercise 4 · The loss of training  (4 points · 9 min · ●● · differentiable)
 #
 # Return this mean as a tensor without axes. Logits in 16 bits are turned to float32 first, and the result is float32 then; otherwise it has the dtype of the logits. Logits may be as large as 10,000. Texts of a single token: raise `ValueError`. PyTorch's own losses and `torch.nn` are ruled out, because that is what you are writing; the tensor method
 # `.log_softmax` is allowed.

@@ -176,7 +176,7 @@ figures.AttentionPlayground(divide=False)
 # > **Spot the slip.** Another set of notes writes $s_t = q^\top k_t / d_\text{attn}$ and says in the sentence before it
 # > "normalised by $\sqrt{d_\text{attn}}$". Which of the two would make a 64-wide head nearly blind to what it compares?
 #
-# ### Exercise 1 · Attention weights  (2 points · 6 min · ●●)
+# ### Exercise 1 · Attention weights  (2 points · 6 min · ●● · differentiable)
 #
 # Return how much each query looks at each key: the softmax, over keys, of the scaled scores. Keep the dtype of `q`.
 # Fused attention functions are off limits here; `softmax` is fine.
@@ -268,7 +268,7 @@ check(causal_mask, hidden=True)
 # The printed mask has the letters exchanged: with it the first token sees everything and the last only itself. Right is
 # 0 if $s' \le s$.
 #
-# ### Exercise 3 · Causal attention  (3 points · 8 min · ●●)
+# ### Exercise 3 · Causal attention  (3 points · 8 min · ●● · differentiable)
 #
 # Scores, mask, softmax, average. The queries are the last `s` of the `t` tokens; the values may be of another width
 # than the keys. You may use your `causal_mask`. Fused functions stay off limits until the next exercise.
@@ -360,7 +360,7 @@ print("no transpose head 0:", tokens.reshape(2, 2, 3)[0].tolist(), " (the first 
 print("interleaved  head 0:", rearrange(tokens, "s (d h) -> h s d", h=2)[0].tolist())
 
 # %% [markdown]
-# ### Exercise 4 · Many heads  (3 points · 10 min · ●●)
+# ### Exercise 4 · Many heads  (3 points · 10 min · ●● · differentiable)
 #
 # All three layers of the table in one function. Queries come from `x`, keys and values from `source` (the same tensor
 # in self-attention). The weights are as in `nn.Linear`: (out, in), so a projection is `x @ w.T`. `visible`, if given,
@@ -504,7 +504,7 @@ predict("what_is_kept")
 # text, when a user answers in a chat for instance. Its queries must see all of the cache, and of the new tokens only
 # those up to themselves. You have a mask for that.
 #
-# ### Exercise 5 · Attention with a cache  (4 points · 10 min · ●●●)
+# ### Exercise 5 · Attention with a cache  (4 points · 10 min · ●●● · differentiable)
 #
 # `q`, `k` and `v` belong to `n` new tokens, `past_k` and `past_v` to the `m` before them (`m` may be 0). Return the
 # output of the new tokens, and all keys and all values, ready for the next step. Token by token it must equal the full
@@ -566,7 +566,7 @@ predict("sharing_saves")
 #
 # The second row has the right shape and the wrong heads. Weights trained one way give nonsense read the other way.
 #
-# ### Exercise 6 · Grouped-query attention  (3 points · 8 min · ●●)
+# ### Exercise 6 · Grouped-query attention  (3 points · 8 min · ●● · differentiable)
 #
 # Causal, as before: the queries are the last `s` of `t` tokens. Raise `ValueError` if the query heads cannot be shared
 # out evenly. Once more without fused functions.

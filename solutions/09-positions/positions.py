@@ -327,7 +327,7 @@ print(f"q·a for each vector:     {s * (2 * clip + 1) / mib:7,.1f} MiB per head"
 print(f"the scores themselves:   {s * s / mib:7,.1f} MiB per head")
 
 # %% [markdown]
-# ### Exercise 4 · Shaw's scores, efficiently  (3 points · 9 min · ●●●)
+# ### Exercise 4 · Shaw's scores, efficiently  (3 points · 9 min · ●●● · differentiable)
 #
 # Return the scores $e_{ij}$ of every head. `vectors` holds the $2K + 1$ relative vectors, shared by the heads, from
 # offset $-K$ to $+K$. Do not build an $(s, s, d)$ tensor.
@@ -620,7 +620,7 @@ print(f"x_mᵀ W_q  R_(n−m) W_k x_n         {(x_m @ w_q) @ turn(w_k @ x_n, n -
 # $x \odot c + \text{swap}(x) \odot s$, where $\text{swap}$ exchanges the two of a pair and puts a minus before the one
 # that comes first: $(-b_0, a_0, -b_1, a_1, \dots)$.
 #
-# ### Exercise 8 · RoPE  (3 points · 9 min · ●●)
+# ### Exercise 8 · RoPE  (3 points · 9 min · ●● · differentiable)
 #
 # Turn `x`, whose last two axes are tokens and features, to the given positions. Neighbouring features $2i$ and $2i + 1$
 # are a pair. Compute in float32, whatever comes in, and give back the dtype of `x`. For an odd width raise
@@ -673,7 +673,7 @@ explore(figures.pair_layouts, d=[4, 8, 16])
 # head, once. That is what the conversion of Meta's Llama weights does. Forget it, and the model loads without an error
 # and talks nonsense.
 #
-# ### Exercise 9 · RoPE in halves, and the way there  (3 points · 8 min · ●●)
+# ### Exercise 9 · RoPE in halves, and the way there  (3 points · 8 min · ●● · differentiable)
 #
 # Turn pairs $(i,\ i + d/2)$, at base 10,000. With `interleaved=True` the features come in the order of exercise 8:
 # bring them into halves *first* (and leave the result in halves). So `rope_half(x, p, interleaved=True)` is

@@ -111,7 +111,7 @@ print("features all alike, without ε:", F.layer_norm(torch.full((4,), 3.0), (4,
 # %% [markdown]
 # Over the sequence, the first word of a text would know about the last: the model would read the future, and its training loss would look wonderful.
 #
-# ### Exercise 1 · LayerNorm  (2 points · 6 min · ●)
+# ### Exercise 1 · LayerNorm  (2 points · 6 min · ● · differentiable)
 #
 # Write it, without torch's own norms (`layer_norm`, `rms_norm`, `batch_norm`, `group_norm` and `instance_norm`, as functions and as modules), which would be the whole answer. $x$ has any number of axes; the last one is normalised. Three rules of every norm in production:
 #
@@ -168,7 +168,7 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32):
 # %% [markdown]
 # Zeros, without a warning, for numbers that fp16 holds with ease. bf16 does not overflow, it just has three digits. That is why norms compute in fp32 even in models that do everything else in 16 bits.
 #
-# ### Exercise 2 · RMSNorm  (2 points · 6 min · ●)
+# ### Exercise 2 · RMSNorm  (2 points · 6 min · ● · differentiable)
 #
 # The same rules as in Exercise 1: the last axis, in fp32 or fp64, the dtype of $x$ at the end, without torch's norms.
 
@@ -519,7 +519,7 @@ print("the contributions add up to the logit:", torch.allclose(added.sum(), logi
 #
 # Where the stream is never normalised (all but post), one more norm stands before the head. A student asks in a lecture: *why not put the norm after the feed-forward layer?* Of course one can. It is called "output", or, with one before as well, "double". (Notes print these two with LayerNorm; Gemma 2 and OLMo 2 have RMSNorm.)
 #
-# ### Exercise 7 · Four placements  (4 points · 10 min · ●●)
+# ### Exercise 7 · Four placements  (4 points · 10 min · ●● · differentiable)
 #
 # Write all four as one function. `f`, `before` and `after` are functions of a tensor: the branch, a norm that stands before it, and a norm that stands behind it or behind the sum. "pre" uses `before` only, "post" and "output" use `after` only, "double" both; a norm that a placement does not use may be `None`. Call `f` once: it is expensive. Leave $x$ as it is, and raise `ValueError` for any other placement.
 
@@ -714,7 +714,7 @@ figures.depth_runs(runs, byte_entropy)
 #
 # > **Spot the slip.** PaLM's paper prints the serial block as $y = x + M(N(x + A(N(x))))$, and lecture notes copy it. Let attention find something that the feed-forward layer does not care about, so that $M$ is 0. What is in $y$?
 #
-# ### Exercise 9 · Serial and parallel  (3 points · 8 min · ●●)
+# ### Exercise 9 · Serial and parallel  (3 points · 8 min · ●● · differentiable)
 #
 # Write both blocks as one function. `attention`, `feed_forward`, `norm_1` and `norm_2` are functions of a tensor of shape (b, s, d). The parallel block has one norm, `norm_1`, and `norm_2` may be `None`. Call each function at most once, and leave $x$ as it is.
 

@@ -99,7 +99,7 @@ print((influence > 0).int())
 # > must have $n$ again, to be added to the residual stream. So $W^{(2)}$ is $n \times d_h$, and $b$ should be called
 # > $b^{(1)}$. Shapes beside each step find such slips before PyTorch does.
 #
-# ### Exercise 1 · The feed-forward layer  (2 points · 6 min · ●)
+# ### Exercise 1 · The feed-forward layer  (2 points · 6 min · ● · differentiable)
 #
 # `x` holds tokens as rows, with any axes before: `(d,)`, `(s, d)` or `(b, s, d)`. Return what the layer makes of each.
 
@@ -225,7 +225,7 @@ for name, near in approximations.items():
 # One trap is numerical. For $x = -3$, $\operatorname{erf}(x/\sqrt2) = -0.9973$, and in fp16 $1 - 0.9973$ keeps two or three
 # bits. You know the cure from notebook 01: compute in fp32, cast at the end.
 #
-# ### Exercise 2 · GELU  (3 points · 8 min · ●●)
+# ### Exercise 2 · GELU  (3 points · 8 min · ●● · differentiable)
 #
 # The exact GELU of a tensor of any shape, in its own dtype (fp16, bf16, fp32 or fp64). `torch.erf` is allowed; torch's own
 # GELU and its $\Phi$ (`torch.special.ndtr`) are not.
@@ -267,7 +267,7 @@ print("gradient", z.grad)
 # and every weight is NaN after the next step. There are other ways to write the same sigmoid. One of them uses $\tanh$, which
 # goes from −1 to 1 and never overflows: what must be done to $\tanh(z/2)$ to make it a sigmoid?
 #
-# ### Exercise 3 · SiLU  (3 points · 8 min · ●●)
+# ### Exercise 3 · SiLU  (3 points · 8 min · ●● · differentiable)
 #
 # $x\,\sigma(\beta x)$ of a tensor of any shape, in its own dtype, with values *and gradients* that are finite wherever the
 # true ones are. A gate near 0 keeps few digits in 16 bits: compute those in float32 and round once, at the end. Write the
@@ -291,7 +291,7 @@ check(silu, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### Exercise 4 · Squared ReLU  (1 point · 3 min · ●)
+# ### Exercise 4 · Squared ReLU  (1 point · 3 min · ● · differentiable)
 #
 # $\max(0, x)^2$, in the dtype of $x$. Mind the order: in fp16 the square of −300 is infinite. (`relu` is not allowed; there
 # are many ways to write it.)
@@ -464,7 +464,7 @@ explore(
 )
 
 # %% [markdown]
-# ### Exercise 7 · Five gated layers  (3 points · 9 min · ●●)
+# ### Exercise 7 · Five gated layers  (3 points · 9 min · ●● · differentiable)
 #
 # Implement all five, without biases, as they are usually used. `kind` is "glu", "bilinear", "reglu", "geglu" (with the exact
 # GELU) or "swiglu"; anything else raises `ValueError`. The functions of `torch.nn.functional` are allowed (`F.gelu`,

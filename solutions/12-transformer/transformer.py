@@ -262,7 +262,7 @@ lens_figure
 #
 # > **Spot the slip.** Notes print $\mathcal{L} = \frac{1}{BK}\sum \operatorname{Softmax}(z)$. Two things are missing. What does a model learn that minimises it?
 #
-# ### Exercise 3 · The loss  (3 points · 10 min · ●●)
+# ### Exercise 3 · The loss  (3 points · 10 min · ●● · differentiable)
 #
 # `logits[:, t]` predicts `tokens[:, t + 1]`. Targets that are equal to `ignored` (such as padding) do not count, wherever they are; it may be any number, also one that is no token. Average over all targets that count, of all texts at once; if none counts, the loss is 0.
 #
@@ -327,7 +327,7 @@ except CourseError as error:
     print(f"{error}\nSo all parts are lent by the course.")
 
 # %% [markdown]
-# ### Exercise 4 · Attention, between its matrices  (4 points · 15 min · ●●●)
+# ### Exercise 4 · Attention, between its matrices  (4 points · 15 min · ●●● · differentiable)
 #
 # What stands between the norm and the plus sign. `qkv` has the rows of all query heads, then of all key heads, then of all value heads, each head a block of `d_head` rows; as all weights here it is (out, in), so that $y = x\,W^\top$. `out` is (d, heads · d_head) and reads the heads side by side. `d_head` is *not always* $d$ / heads: read it off a shape.
 #
@@ -361,7 +361,7 @@ check(self_attention, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### Exercise 5 · All of it  (4 points · 20 min · ●●●)
+# ### Exercise 5 · All of it  (4 points · 20 min · ●●● · differentiable)
 #
 # From tokens to logits. `weights` is a dictionary:
 #

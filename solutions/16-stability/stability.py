@@ -393,7 +393,7 @@ predict("doubled_weights")
 #
 # By hand: $q = (3, 4)$ has a mean square of 12.5 and a root mean square of 3.536, so $\hat q = (0.849, 1.131)$. The query $(6, 8)$ becomes the very same vector: only the direction is left.
 #
-# ### Exercise 5 · QK-norm  (3 points · 8 min · ●●)
+# ### Exercise 5 · QK-norm  (3 points · 8 min · ●● · differentiable)
 #
 # Return the scores `(b, h, s, t)` in the dtype of `q`: RMSNorm on queries and keys, each with its scale, then the scaled product. Queries of 300 in fp16 are among the cases. Do the norm by hand: torch's `rms_norm`, `layer_norm` and `normalize`, and the modules made of them, are not allowed.
 
