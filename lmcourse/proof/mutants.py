@@ -2,7 +2,7 @@
 
 Offutt et al. (1996), "An experimental determination of sufficient mutant operators": changes of operators, comparisons,
 constants and conditions find nearly what all others do. Added are the slips of tensor code: a wrong axis, a swapped
-argument, a dropped `keepdim`, `dtype` or `clone`.
+argument, a dropped `keepdim`, `dtype`, `clone` or `float`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ FUNCTIONS = {
 FUNCTIONS |= {new: old for old, new in FUNCTIONS.items() if new not in FUNCTIONS}
 
 SAME_WITHOUT = frozenset(
-    {"bool", "complex", "contiguous", "float", "item", "iter", "len", "list", "print", "range", "super", "tolist"}
+    {"bool", "complex", "contiguous", "item", "iter", "len", "list", "print", "range", "super", "tolist"}
     | {"enumerate", "tuple", "detach", "zip", "isinstance"}
 )
 """Calls that are not taken away: the value stays the same, or nothing is left to run."""
@@ -177,11 +177,13 @@ def _other_function(node: ast.Call) -> Iterator[ast.AST]:
 
 
 def _without_call(node: ast.Call) -> Iterator[ast.AST]:
-    """`abs(x)` → `x`, `x.clone()` → `x`, `x.sum(-1)` → `x.sum()`."""
+    """`abs(x)` → `x`, `x.clone()` → `x`, `x.float()` → `x`, `x.sum(-1)` → `x.sum()`."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if name in SAME_WITHOUT or any(isinstance(item, ast.Starred) for item in node.args):
         return
     is_method = isinstance(node.func, ast.Attribute) and not _is_module(node.func.value)
+    if name == "float" and not is_method:
+        return
     if is_method and isinstance(node.func, ast.Attribute) and not node.args:
         yield node.func.value
     elif is_method and len(node.args) == 1:

@@ -12,6 +12,7 @@ from torch import Tensor
 from lmcourse.chapters.attention.exercises.inputs import triple
 from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers
 
 Step = tuple[Tensor, Tensor, Tensor]
 """What a step returns: the new tokens' output, and all keys and values for the next step."""
@@ -26,11 +27,16 @@ def _full_pass(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) 
     return mixed[:, :, past:].to(q.dtype), keys, values
 
 
-def _step(
-    random: Random, batch: int, heads: int, past: int, new: int, width: int, dtype: torch.dtype = torch.float32
-) -> tuple[Tensor, ...]:
-    q, k, v = triple(random, batch, heads, new, past + new, width, dtype)
+def _step(random: Random, batch: int, heads: int, past: int, new: int, width: int) -> tuple[Tensor, ...]:
+    q, k, v = triple(random, batch, heads, new, past + new, width)
     return q, k[:, :, past:], v[:, :, past:], k[:, :, :past], v[:, :, :past]
+
+
+def _whole(random: Random) -> tuple[Tensor, ...]:
+    """Scores that are exact in bf16, and values of one sign, so that no sum of them cancels."""
+    q, k = (integers(random, 1, 2, n, 16, dtype=torch.bfloat16) for n in (2, 5))
+    v = integers(random, 1, 2, 5, 16, low=1, high=2, dtype=torch.bfloat16)
+    return q, k[:, :, 3:], v[:, :, 3:], k[:, :, :3], v[:, :, :3]
 
 
 _WRITING = """
@@ -54,7 +60,7 @@ def _cases(random: Random) -> list[Case]:
         case("several new tokens", *_step(seen, 1, 2, 1, 4, 3)),
         case("other shapes", *_step(seen, 2, 3, 6, 1, 2)),
         case("an empty cache", *_step(seen, 2, 1, 0, 3, 4)),
-        case("other precisions", *_step(seen, 1, 2, 3, 2, 4, torch.float64)),
+        case("other precisions", *_whole(seen)),
         script("a text, token by token", _WRITING, **dict(zip(names, triple(seen, 2, 2, 5, 5, 3), strict=True))),
         case("other shapes", *_step(random, b, h, past, 1, d)),
         case("other shapes", *_step(random, 1, h, past + 7, 1, 32)),
@@ -169,6 +175,17 @@ def token_by_token(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tens
         scores = torch.einsum("bhd,bhtd->bht", q[:, :, i], keys) / math.sqrt(q.shape[-1])
         rows.append(torch.einsum("bht,bhtd->bhd", scores.softmax(-1), values))
     return torch.stack(rows, dim=2), keys, values
+
+
+@attend_with_cache.variant
+def softmax_in_float32(
+    q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    keys, values = torch.cat([past_k, k], dim=-2), torch.cat([past_v, v], dim=-2)
+    scores = torch.matmul(q, keys.transpose(2, 3)) / math.sqrt(q.shape[-1])
+    scores = scores + torch.full_like(scores, float("-inf")).triu(past_k.shape[-2] + 1)
+    weights = F.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype)
+    return torch.matmul(weights, values), keys, values
 
 
 @attend_with_cache.variant

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-import torch
 from torch import Tensor
 
 from lmcourse.exercises.inputs import normal
 
 
-def triple(
-    random: Random, batch: int, heads: int, new: int, context: int, width: int, dtype: torch.dtype = torch.float32
-) -> tuple[Tensor, Tensor, Tensor]:
+def triple(random: Random, batch: int, heads: int, new: int, context: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """Queries for `new` tokens, keys and values for `context` tokens."""
-    return (
-        normal(random, batch, heads, new, width, dtype=dtype),
-        normal(random, batch, heads, context, width, dtype=dtype),
-        normal(random, batch, heads, context, width, dtype=dtype),
-    )
+    q = normal(random, batch, heads, new, width)
+    return q, normal(random, batch, heads, context, width), normal(random, batch, heads, context, width)

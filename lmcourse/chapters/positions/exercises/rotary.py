@@ -55,7 +55,7 @@ def _rope_cases(random: Random) -> list[Case]:
         case("other shapes", normal(seen, 2, 3, 4, 8), mixed),
         case("other shapes", normal(seen, 3, 4, 6), mixed),
         case("other shapes", normal(seen, 4, 2), mixed),
-        case("features that do not lie side by side", normal(Random(8), 3, 8, 4).mT, mixed),
+        case("heads before tokens", normal(Random(8), 2, 4, 3, 8).transpose(1, 2), mixed),
         case("far into the text", normal(seen, 2, 4), torch.tensor([5000, 4999])),
         case("other bases", normal(seen, 2, 4, 16), mixed, base=500_000.0),
         case("bf16, far into the text", clear_bf16(seen, 4, far), far),
@@ -79,6 +79,7 @@ rope = Exercise(
     difficulty=2,
     reference=turned_pairs,
     differentiable=True,
+    contiguous="torch.view_as_complex, as in Llama, takes features that lie side by side",
     tolerance=TOLERANCE,
     cases=[
         case("nothing turns at position 0", _SOME[:1], torch.tensor([0])),
@@ -98,6 +99,12 @@ rope = Exercise(
     ],
     forbid=["transformers", "torch.onnx"],
 )
+
+
+PAIRS = "a, b = (x.float()[..., ::2], x.float()[..., 1::2])"
+PROMOTED = "16 bits times a cosine in float32 is float32"
+for pairs in ("(x[..., ::2], x.float()[..., 1::2])", "(x.float()[..., ::2], x[..., 1::2])"):
+    rope.equivalent_mutant(f"{PAIRS} → a, b = {pairs}", PROMOTED)
 
 
 @rope.misconception("You swapped cosine and sine. At position 0 the angle is 0, and nothing may change.")
@@ -178,7 +185,7 @@ def complex_numbers(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Ten
         raise ValueError("odd")
     speed = torch.pow(base, -torch.arange(0, x.size(-1), 2, dtype=torch.float32) / x.size(-1))
     angle = positions.unsqueeze(-1) * speed
-    pairs = torch.view_as_complex(x.float().contiguous().reshape(*x.shape[:-1], -1, 2))
+    pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(-2).type_as(x)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.positions.exercises.inputs import angles
-from lmcourse.chapters.positions.exercises.rotary import TOLERANCE, clear_bf16, evens_first, turned_pairs
+from lmcourse.chapters.positions.exercises.rotary import PROMOTED, TOLERANCE, clear_bf16, evens_first, turned_pairs
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -74,6 +74,8 @@ rope_half = Exercise(
     ],
     forbid=["transformers", "torch.onnx"],
 )
+
+rope_half.equivalent_mutant("a, b = x.float().chunk(2, dim=-1) → a, b = x.chunk(2, dim=-1)", PROMOTED)
 
 
 @rope_half.misconception("You turn neighbours. Here feature i belongs to feature i + d/2.")
