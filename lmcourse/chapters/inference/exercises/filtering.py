@@ -79,6 +79,8 @@ def _hidden(random: Random) -> list[Case]:
         case("one token", torch.tensor([[-3.0], [5.0]]), 1, 0.1, 1.0),
         case("half precision", rows.half(), 4, 0.8, 0.05),
         case("half precision", (9 * rows).bfloat16(), None, 0.9, None),
+        case("half precision", torch.tensor([[6.6875, 9.0, 6.71875, 0.0]]).bfloat16(), None, None, 0.1),
+        case("half precision", normal(Random(21), 1, 600, scale=0.5).bfloat16(), None, 0.9, None),
         case("double precision", rows.double(), 4, 0.8, 0.05),
         edge(case("large logits", 1e4 * rows, 3, 0.9, 0.1)),
         edge(case("large logits", 1e4 + torch.tensor([[0.0, 2.0, 1.0, -3.0]]), None, 0.9, 0.01)),
@@ -153,3 +155,8 @@ for _before, _after in (
     ),
 ):
     filter_logits.equivalent_mutant(f"{_before} → {_after}", "Of two axes, the last is axis 1.")
+_LIMITED = "logits = logits.masked_fill({} < limit, -math.inf)"
+filter_logits.equivalent_mutant(
+    f"{_LIMITED.format('logits.float()')} → {_LIMITED.format('logits')}",
+    "16 bits are compared with a limit in float32 as float32",
+)

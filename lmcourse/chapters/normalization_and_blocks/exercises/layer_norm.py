@@ -30,6 +30,9 @@ ONE, ZERO = torch.ones(4), torch.zeros(4)
 SMALL = torch.tensor([[0.001, 0.002, 0.001, 0.0]])
 FAR = torch.tensor([[10_000.0, 10_001.0, 10_002.0, 10_005.0], [-8_192.0, -8_192.0, -8_191.0, -8_189.0]])
 """The mean is known exactly in fp32, its square is not."""
+WIDE = 20 + torch.arange(-48.0, 48.0).roll(17) / 8
+WIDE_PARAMETERS = 1 + torch.arange(96.0) / 64, torch.where(WIDE.mean() < WIDE, 1.5, -1.5) * torch.arange(96.0) / 96
+"""In bf16: 96 features off zero. Each shift has the sign of what it is added to, so that nothing cancels."""
 BROKEN = torch.tensor([[1.0, 2.0, 4.0, 1.0], [3.0, math.nan, 1.0, 0.0], [0.0, 1.0, -1.0, 5.0]])
 
 
@@ -51,6 +54,7 @@ def _hidden(random: Random) -> list[Case]:
         case("16 bits", (10 * NOTES).bfloat16(), ONE, ZERO),
         case("16 bits", -NOTES.half(), POWERS, ZERO),
         case("16 bits", torch.tensor([[1000.0, 1001.0, 1000.0, 1002.0]]).half(), ONE, ZERO),  # no fp16 has the mean
+        case("16 bits", WIDE.bfloat16(), *WIDE_PARAMETERS),
         _ask("double precision", fixed, 3, 4, dtype=wide),
         case("double precision", tokens(fixed, 2, 4, dtype=wide), scales(fixed, 4, wide), normal(fixed, 4, dtype=wide)),
         case("a token that is not a number", BROKEN, ONE, ZERO),
@@ -102,6 +106,14 @@ def with_var(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tens
     wide = x.double()
     variance, mean = torch.var_mean(wide, dim=-1, correction=0, keepdim=True)
     return ((wide - mean) * torch.rsqrt(variance + eps) * scale + shift).to(x.dtype)
+
+
+@layer_norm.variant
+def cast_before_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    centred = wide - wide.mean(-1, keepdim=True)
+    normed = (centred * torch.rsqrt(centred.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
+    return (scale * normed + shift).to(x.dtype)
 
 
 @layer_norm.variant
