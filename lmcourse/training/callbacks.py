@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MOST_SECONDS = 10**13
+"""The longest time that is shown, in seconds: `timedelta` takes little more."""
+
 REFRESHES_PER_SECOND = 2
 """Per second. Drawing takes some milliseconds in which nothing is learned."""
 
@@ -148,7 +151,11 @@ def steps_to_do(config: TrainingConfig) -> int:
 def progress_text(task: Task) -> str:
     """Steps done of all steps, and the time left at the recent speed, once that is known."""
     text = f"{task.completed:,.0f}/{task.total:,.0f} steps"
-    return text if task.time_remaining is None else f"{text}, {timedelta(seconds=round(task.time_remaining))} left"
+    return (
+        text
+        if task.time_remaining is None
+        else f"{text}, {timedelta(seconds=min(round(task.time_remaining), MOST_SECONDS))} left"
+    )
 
 
 class _StepsColumn(ProgressColumn):

@@ -51,9 +51,8 @@ class MetricsFile:
         """
         with self.path.open("rb") as file:
             lines = [(line, _record(line)) for line in file]
-        whole = [record for _, record in lines if record is not None]
-        damaged = next((index for index, (_, record) in enumerate(lines) if record is None), len(whole))
-        if damaged < len(whole):
+        damaged = next((index for index, (_, record) in enumerate(lines) if record is None), len(lines))
+        if damaged < len(lines) - 1:
             raise CourseError(f"{self.path}, line {damaged + 1} is damaged, and steps follow it: repair or remove it")
         self._file.truncate(sum(len(line) for line, record in lines if record is not None and record["step"] <= step))
 

@@ -144,6 +144,10 @@ def derived_field(field: str, rule: Callable[[FieldValues], Any]) -> ConfigEntry
     return ConfigEntry((), lambda settings, known: known.update({field: rule(known)}))
 
 
+MOST_LAYERS = 10_000
+"""Several times those of every model there is."""
+
+
 def read_config(entries: Sequence[ConfigEntry], constants: Mapping[str, Any], settings: ConfigJson) -> FlatConfig:
     """Return the fields that a config.json states.
 
@@ -166,4 +170,7 @@ def read_config(entries: Sequence[ConfigEntry], constants: Mapping[str, Any], se
     known = dict(constants)
     for entry in entries:
         entry.read(settings, known)
+    for field in ("layers", "encoder_layers"):
+        if (known.get(field) or 0) > MOST_LAYERS:
+            raise CourseError(f"{known[field]:,} layers are more than the {MOST_LAYERS:,} that are possible here")
     return FlatConfig(**known)

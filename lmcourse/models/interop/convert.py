@@ -98,8 +98,9 @@ def family_of(settings: Mapping[str, Any]) -> Family:
     if family is None:
         raise CourseError(f"model_type={name!r} is not supported; supported: {', '.join(FAMILIES)}")
     # MPT's own files, and old ones of Llama, spell the class in other letters.
-    if architectures and str(architectures[0]).lower() != family.architecture.lower():
-        raise CourseError(f"{name}: {architectures[0]} is not supported; supported: {family.architecture}")
+    first = architectures[0] if isinstance(architectures, list) and architectures else architectures
+    if first and str(first).lower() != family.architecture.lower():
+        raise CourseError(f"{name}: {first} is not supported; supported: {family.architecture}")
     return family
 
 
