@@ -181,6 +181,12 @@ def test_a_mutant_may_be_declared_equivalent_if_it_is() -> None:
     assert (proof.untrue, proof.proved) == (("double: y = 2 * x → y = 3 * x", f"double: {killed}"), False)
 
 
+def test_mutants_drop_a_widening_and_keep_a_conversion_to_a_number() -> None:
+    changes = {mutant.change for mutant in mutants("def f(x):\n    return float(x.float().mean())")}
+    assert "return float(x.float().mean()) → return float(x.mean())" in changes
+    assert "return float(x.float().mean()) → return x.float().mean()" not in changes
+
+
 def test_a_hidden_case_kills_a_mutant() -> None:
     proof = prove(doubling(), "return x + x if len(x) < 4 else 2 * x")
     change = "return x + x if len(x) < 4 else 2 * x → return x + x if len(x) < 4 else 3 * x"

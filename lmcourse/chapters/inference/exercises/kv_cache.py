@@ -70,6 +70,13 @@ later, _ = cache.append(0, 2 * k, v)
 later.data_ptr() == first.data_ptr()
 mine.zero_()
 later.clone()"""
+OWN = """\
+cache = KVCache(1, k.shape[2])
+mine, yours = k.clone(), v.clone()
+held = cache.append(0, mine, yours)
+mine.zero_()
+yours.zero_()
+[x.clone() for x in held]"""
 BYTES = """\
 cache = KVCache({layers}, {capacity})
 for layer in range({layers}):
@@ -136,6 +143,7 @@ def _hidden(random: Random) -> list[Case]:
         script("exactly full", STEPS.replace("4", "3"), **_pair(fixed, 1, 1, 3, 2)),
         script("no new tokens", STEPS, **_pair(fixed, 1, 2, 2, 3)),
         script("one memory for all", PLACE, **_pair(fixed, 2, 2, 3, 2)),
+        script("one memory for all", OWN, **_pair(random, 1, 2, 3, 2)),
         script("bytes", BYTES.format(layers=3, capacity=7), **_pair(fixed, 2, 3, 2, 5)),
         script("bytes", BYTES.format(layers=1, capacity=6), **_pair(fixed, 1, 2, 5, 4, dtype=torch.bfloat16)),
         script("before anything is kept", EMPTY),
