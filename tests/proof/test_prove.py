@@ -14,6 +14,7 @@ from lmcourse.exercises.values import same
 from lmcourse.proof import prove as proof_module
 from lmcourse.proof.answers import AnswerCell
 from lmcourse.proof.matrix import Matrix
+from lmcourse.proof.mutants import mutants
 from tests.exercises.toy import answering, doubling
 
 CHAPTER = Chapter("99-toy", "Toy", 1, "0")
