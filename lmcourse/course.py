@@ -71,7 +71,7 @@ PART_IV = "IV · Systems"
 CHAPTERS: tuple[Chapter, ...] = (
     Chapter("01-floating-point", "Floating point", 90, PART_I),
     Chapter("02-tensors", "Tensors", 110, PART_I),
-    Chapter("03-autograd", "Autograd", 120, PART_I),
+    Chapter("03-autograd", "Autograd", 140, PART_I),
     Chapter("04-optimization", "Optimization", 120, PART_I),
     Chapter("05-language-models", "Language models", 90, PART_II),
     Chapter("06-recurrence-and-attention", "Recurrence and attention", 110, PART_II),

@@ -45,6 +45,11 @@ class _StorageCounter(TorchDispatchMode):
         self.alive = self.peak = self.allocated = 0
         self._known = weakref.WeakSet(tensor.untyped_storage() for tensor in known)
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: torch would import its compiler, for seconds, to keep it out of here."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from lmcourse.autograd.value import Value, topological_order
+from lmcourse.autograd.value import topological_order
 
 SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 SUPERSCRIPT = str.maketrans("0123456789-.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻·")
@@ -63,11 +63,12 @@ class Graph:
         return tuple(map(tuple, columns))
 
 
-def graph_of(end: Value, parameters: Collection[Value] = ()) -> Graph:
+def graph_of(end: Any, parameters: Collection[Any] = ()) -> Graph:
     """The graph that ends in `end`, with the values and gradients it holds now.
 
     Args:
-        end: the result, usually a loss.
+        end: the result, usually a loss: a `Value`, or any object with `data`, `grad`, `parents` and `locals`. A `name`
+            and an `op` are drawn if it has them.
         parameters: the leaves that are trained; all other leaves are inputs.
     """
     order = topological_order(end)
@@ -86,34 +87,38 @@ def graph_of(end: Value, parameters: Collection[Value] = ()) -> Graph:
     return Graph(nodes, edges)
 
 
-def _kind(node: Value, parameters: Collection[Value]) -> Kind:
+def _kind(node: Any, parameters: Collection[Any]) -> Kind:
     if node.parents:
         return "compute"
     return "parameter" if node in parameters else "input"
 
 
-def _labels(order: list[Value]) -> dict[Value, str]:
-    unnamed = [node for node in order if node.parents and not node.name]
+def _labels(order: list[Any]) -> dict[Any, str]:
+    names = {node: getattr(node, "name", "") for node in order}
+    unnamed = [node for node in order if node.parents and not names[node]]
     numbered = {node: f"v{number}".translate(SUBSCRIPT) for number, node in enumerate(unnamed, 1)}
-    return {node: node.name or numbered.get(node) or f"{node.data:g}" for node in order}
+    return {node: names[node] or numbered.get(node) or f"{node.data:g}" for node in order}
 
 
-def _formula(node: Value, label: dict[Value, str]) -> str:
+def _formula(node: Any, label: dict[Any, str]) -> str:
     labels = [label[parent] for parent in node.parents]
+    op = getattr(node, "op", "")
     if not labels:
         return ""
+    if not op:
+        return f"f({', '.join(labels)})"
     if len(labels) == 2:
-        return f" {node.op} ".join(labels)
-    if node.op == "neg":
+        return f" {op} ".join(labels)
+    if op == "neg":
         return f"−{labels[0]}"
-    if node.op.startswith("**"):
-        return labels[0] + node.op[2:].translate(SUPERSCRIPT)
-    return f"{node.op}({labels[0]})"
+    if op.startswith("**"):
+        return labels[0] + op[2:].translate(SUPERSCRIPT)
+    return f"{op}({labels[0]})"
 
 
-def _layers(order: list[Value]) -> dict[Value, int]:
-    layer: dict[Value, int] = {}
-    first_use: dict[Value, int] = {}
+def _layers(order: list[Any]) -> dict[Any, int]:
+    layer: dict[Any, int] = {}
+    first_use: dict[Any, int] = {}
     for node in order:
         layer[node] = 1 + max((layer[parent] for parent in node.parents), default=-1)
         for parent in node.parents:
@@ -121,10 +126,10 @@ def _layers(order: list[Value]) -> dict[Value, int]:
     return {node: depth if node.parents else first_use.get(node, 1) - 1 for node, depth in layer.items()}
 
 
-def _rows(order: list[Value], layer: dict[Value, int]) -> dict[Value, int]:
+def _rows(order: list[Any], layer: dict[Any, int]) -> dict[Any, int]:
     """In each layer the nodes stand in topological order, which puts most of them near their parents."""
     used = [0] * (1 + max(layer.values()))
-    row: dict[Value, int] = {}
+    row: dict[Any, int] = {}
     for node in order:
         row[node] = used[layer[node]]
         used[layer[node]] += 1

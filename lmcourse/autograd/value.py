@@ -24,8 +24,6 @@ class Value:
         name: what a drawing calls it; may be set at any time.
     """
 
-    __slots__ = ("data", "grad", "locals", "name", "op", "parents")
-
     def __init__(self, data: Number, name: str = "", *, op: str = "", edges: tuple[tuple[Value, float], ...] = ()):
         self.data, self.grad = float(data), 0.0
         self.name, self.op = name, op

@@ -80,7 +80,8 @@ def _own_line(trace: TracebackType | None) -> tuple[FrameType | None, str, int]:
     """The deepest line of the traceback that the learner wrote: its frame, its text and its number."""
     for frame, number in reversed(list(traceback.walk_tb(trace))):
         name = frame.f_code.co_filename
-        line = "" if in_library(name) else linecache.getline(name, number).strip()
+        # Python gives no number where a time limit stopped between two lines.
+        line = "" if in_library(name) or not number else linecache.getline(name, number).strip()
         if line:
             return frame, line, number
     return None, "", 0

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 03 · Autograd
 #
-# **120 min · 10 exercises · 30 points**
+# **140 min · 12 exercises · 33 points**
 #
 # Training asks the same question of every parameter: if you were a little larger, would the loss go up or down, and how
 # fast? You could try it out, one parameter at a time. GPT-3 has 175 billion, and each try is a pass through the whole
@@ -13,12 +13,13 @@
 # - draw a computation graph and push gradients through it by hand, also where a value is used twice;
 # - write a reverse-mode engine that survives a chain of 10,000 nodes, train a small network with it, and check any gradient without trusting it;
 # - derive the backward pass of a matrix product, of a network with a batch, and of LayerNorm;
-# - say what a backward pass costs in FLOPs and what it makes you keep in memory.
+# - say what a backward pass costs in FLOPs and what it makes you keep in memory;
+# - give PyTorch an operation of your own, with a backward pass that keeps almost nothing.
 #
 # **You need** the derivative of a product and of a chain of functions, matrix products, and a little PyTorch. Notebook 01 helps in
 # section 5. No GPU.
 #
-# An answer does without autograd, which it rebuilds, unless its task is about measuring autograd, and always without the package `lmcourse`.
+# In this notebook you rebuild autograd, so your answers do not use it, except where a task measures it. They never use the package `lmcourse`.
 
 # %%
 import math
@@ -26,7 +27,7 @@ from collections import Counter
 
 import torch
 from einops import einsum
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from lmcourse import autograd
@@ -70,8 +71,8 @@ for name, tensor in {"x": x, "w": w, "pred": pred, "loss": loss}.items():
 # %% [markdown]
 # By hand: the prediction is $1 + 2 + 3 = 6$, the error is 1, and the gradient with respect to $w$ is the error times $x$: $[1, 2, 3]$.
 #
-# A **leaf** is a tensor that no operation made. Gradients stay on leaves that require one, because those are what an
-# optimiser changes. The gradients of everything in between were computed as well, used, and dropped. If you want to look at one, say so
+# A **leaf** is a tensor without a recipe: nothing that requires a gradient went into it. (So `torch.ones(3) * 2` is a leaf, too.) Gradients stay on leaves that require one, because those are what an
+# optimizer changes. The gradients of everything in between were computed as well, used, and dropped. If you want to look at one, say so
 # *before* the backward pass:
 
 # %%
@@ -184,7 +185,7 @@ predict("both_paths")
 figures.GraphPlayer("fan-out")
 
 # %% [markdown]
-# In the player, stop at $y$: its gradient changes twice, from 0 to 8 and then to 11, and only then is it handed on to $x$. The order
+# In the player, stop at $y$: its gradient changes twice, from 0 to 8 and then to 11, and only then is it passed on to $x$. The order
 # matters: first $y(x)$, then $u(y)$ and $v(y)$, then $L(u, v)$; and backward the other way round.
 #
 # (Go back to the graphs of section 1 and tick `gradients`. In the softmax of two words, the gradients of the scores $a$ and $b$ are $p - 1$ and $1 - p$, for $p$ the
@@ -200,7 +201,7 @@ explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
 #
 # With eight nodes you see in which order to go. A model has millions. What is the rule?
 #
-# A node may hand on its gradient once it is **complete**: when every node that uses it has handed on its own. Look at this
+# A node may pass on its gradient once it is **complete**: when every node that uses it has passed on its own. Look at this
 # graph, in which $a$ reaches the end $L$ directly and by a detour:
 #
 # ```
@@ -208,13 +209,13 @@ explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
 #       └─────────────────▲
 # ```
 #
-# If you go back from $L$ to everybody at distance one, $a$ comes first, hands its half-finished gradient to $x$, and what
-# arrives later through $b$ is lost. An order in which every node comes after all its parents is called **topological**; the
+# If you go back from $L$ to all nodes at distance one, $a$ passes its half-finished gradient to $x$. The part that arrives
+# later through $b$ is lost. An order in which every node comes after all its parents is called **topological**; the
 # backward pass needs one, read from its end. Two ways to find it:
 #
-# - **count the uses**: each node knows how many others use it; when a node hands on, its parents' counts go down by one; who reaches 0 is
-#   ready. PyTorch's engine works like this;
-# - **go deep first**: from the end, follow each parent as far as it goes, and list a node once all its parents are listed.
+# - **count the uses**: each node knows how many others use it. When a node passes its gradient on, its parents' counts go down by one.
+#   A node whose count reaches 0 is ready. PyTorch's engine works like this;
+# - **go deep first**: from the end, follow each parent as far as possible, and list a node once all its parents are listed.
 #
 # Both visit every edge once. So the backward pass costs a small constant times the forward pass, however many parameters there are
 # (Griewank & Walther, 2008, call it the cheap gradient principle).
@@ -225,7 +226,7 @@ explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
 # $\partial\,\text{node}/\partial\,\text{parent}$; a leaf has an empty dictionary. **The nodes are listed in no particular order.** Return the gradient
 # of `end` with respect to every node of the graph; it is 0 for a node that `end` does not depend on.
 #
-# A function that calls itself would stop at Python's recursion limit, and one that follows each path by itself would not stop at all: forty fan-outs
+# A function that calls itself stops at Python's recursion limit. One that follows each path separately does not stop at all: forty fan-outs
 # in a row are a trillion paths. Use a loop that visits every edge once, and neither `graphlib` nor autograd.
 
 
@@ -259,85 +260,57 @@ check(backward_sweep, hidden=True)
 # Who writes down the graph? Nobody wants to. The trick is to let the *computation* write it, with a number that is a bit more than a
 # number: when two of them are added, the result remembers its parents.
 #
-# Each operation knows its local derivatives at the moment it runs:
+# ### Exercise 3 · Local derivatives  (2 points · 8 min · ●●)
 #
-# | operation | result | local derivatives |
-# | --- | --- | --- |
-# | $a + b$ | $a + b$ | $1$ and $1$ |
-# | $a \cdot b$ | $ab$ | $b$ and $a$: the *other* one |
-# | $a^n$ | $a^n$ | $n\,a^{n-1}$ |
-# | $\exp a$ | $e^a$ | $e^a$, the result again |
-# | $\tanh a$ | $\tanh a$ | $1 - \tanh^2 a$: of the result |
-# | $\text{relu}\,a$ | $\max(a, 0)$ | 1 if $a > 0$, else 0 |
+# Write the operations, for now without a backward pass. Each returns a new `Value` with its result in `data`, the nodes it was computed from in `parents`
+# (in the order of the operation, and `a * a` has `a` twice), and in `locals` the derivative of the result with respect to each parent. No gradient
+# arrives yet, so a local derivative is a plain number, known at the moment the operation runs. Six operations, six derivatives: derive each one before you
+# type it.
 #
-# The pattern of the backward pass is always the same, in five lines for a whole graph: set all gradients to 0, that of the end to 1, and for each
-# node in turn, for each of its parents: `parent.grad += node.grad * local`.
-#
-# ### Exercise 3 · Value  (5 points · 18 min · ●●●)
-#
-# Write the engine. The frame is there, and so are the operations that follow from others. `other` may be a `Value` or a number; the
-# exponent of `**` is a number. Gradients are 0 until `backward` is called; afterwards every node that the end depends on has its own, and a
-# node beside, which the end does not depend on, still has 0. (`backward` is called once in a graph.) A chain of 10,000 nodes must work, and so must a
-# graph in which a trillion paths lead to the end. Use `math`, not `torch` or `graphlib`.
+# `other` may be a `Value` or a number; the exponent of `**` is a number. At 0 the derivative of relu is 0 by convention. `tanh` has to work at 400, too. `op`
+# is for drawings only: fill it in if you like. Use `math`, not `torch`. The operations at the end follow from yours.
 
 
 # %% exercise="Value"
 class Value:
     """A number that remembers its parents and the derivative of itself with respect to each."""
 
-    def __init__(self, data: float, parents: tuple["Value", ...] = (), locals: tuple[float, ...] = ()):
+    def __init__(self, data: float, parents: tuple["Value", ...] = (), locals: tuple[float, ...] = (), op: str = ""):
         self.data, self.grad = float(data), 0.0
-        self.parents, self.locals = parents, locals
+        self.parents, self.locals, self.op = parents, locals, op
 
     def __add__(self, other: "Value | float") -> "Value":
         ### BEGIN SOLUTION
         other = as_value(other)
-        return Value(self.data + other.data, (self, other), (1.0, 1.0))
+        return Value(self.data + other.data, (self, other), (1.0, 1.0), "+")
         ### END SOLUTION
 
     def __mul__(self, other: "Value | float") -> "Value":
         ### BEGIN SOLUTION
         other = as_value(other)
-        return Value(self.data * other.data, (self, other), (other.data, self.data))
+        return Value(self.data * other.data, (self, other), (other.data, self.data), "×")
         ### END SOLUTION
 
     def __pow__(self, exponent: float) -> "Value":
         ### BEGIN SOLUTION
-        return Value(self.data**exponent, (self,), (exponent * self.data ** (exponent - 1),))
+        return Value(self.data**exponent, (self,), (exponent * self.data ** (exponent - 1),), f"**{exponent:g}")
         ### END SOLUTION
 
     def exp(self) -> "Value":
         ### BEGIN SOLUTION
         result = math.exp(self.data)
-        return Value(result, (self,), (result,))
+        return Value(result, (self,), (result,), "exp")
         ### END SOLUTION
 
     def tanh(self) -> "Value":
         ### BEGIN SOLUTION
         result = math.tanh(self.data)
-        return Value(result, (self,), (1 - result**2,))
+        return Value(result, (self,), (1 - result**2,), "tanh")
         ### END SOLUTION
 
     def relu(self) -> "Value":
         ### BEGIN SOLUTION
-        return Value(max(self.data, 0.0), (self,), (float(self.data > 0),))
-        ### END SOLUTION
-
-    def backward(self) -> None:
-        """Fill in `grad` for this node and all that it depends on."""
-        ### BEGIN SOLUTION
-        order, seen, stack = [], set(), [(self, False)]
-        while stack:
-            node, parents_are_done = stack.pop()
-            if parents_are_done:
-                order.append(node)
-            elif node not in seen:
-                seen.add(node)
-                stack += [(node, True), *((parent, False) for parent in node.parents)]
-        self.grad = 1.0
-        for node in reversed(order):
-            for number, parent in enumerate(node.parents):
-                parent.grad += node.locals[number] * node.grad
+        return Value(max(self.data, 0.0), (self,), (float(self.data > 0),), "relu")
         ### END SOLUTION
 
     # What follows from the above.
@@ -371,37 +344,103 @@ check(Value, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# That is the heart of PyTorch. Compare your class with the course's own, `lmcourse/autograd/value.py`, which has a few more
-# operations. It agrees with torch to the last digits, also where a node is used again and again:
+# Your numbers now write their own graph. Look at it: the drawing reads nothing but your `data`, `parents` and `locals`.
+
 
 # %%
-a, b = autograd.Value(0.7), autograd.Value(-1.3)
-c = (a * b).tanh() + a.exp() / (b**2 + 1)
-c = c * c - c.relu() * a
-c.backward()
+def small_formula(number):
+    x, k = number(0.5), number(-2.0)
+    x.name, k.name = "x", "k"
+    h = (x * k).tanh()
+    h.name = "h"
+    y = h * h + x
+    y.name = "y"
+    return y, k
 
-s, t = (
-    torch.tensor(0.7, dtype=torch.float64, requires_grad=True),
-    torch.tensor(-1.3, dtype=torch.float64, requires_grad=True),
-)
-r = (s * t).tanh() + s.exp() / (t**2 + 1)
-r = r * r - r.relu() * s
-r.backward()
-print(f"course  dc/da = {a.grad:.12f}   dc/db = {b.grad:.12f}")
-print(f"torch   dc/da = {s.grad.item():.12f}   dc/db = {t.grad.item():.12f}")
+
+y, k = small_formula(figures.yours_or_ours(Value))
+figures.computation_graph(autograd.graph_of(y, parameters=[k]), locals_only=True)
 
 # %% [markdown]
-# The course's `Value` can also be drawn and played. Change the formula, name what you like, and walk through it:
+# Which number will arrive at $x$? Two of its paths run through $h$. Write the sum on paper before you let code do it.
+#
+# ### Exercise 4 · The sweep  (2 points · 10 min · ●●)
+#
+# You have written this already, in exercise 2, for a graph given as a dictionary. Now the nodes are objects. `backpropagate(end)` fills in `grad`: 1 for `end`, and
+# for every node that `end` depends on the derivative of `end` with respect to it. It is called once in a graph, and all gradients are 0 before. A node that uses your nodes but does not lead
+# to `end` keeps its 0. A chain of 10,000 nodes must work, and so must forty fan-outs in a row. No `torch`, no `graphlib`.
+#
+# The check uses the course's nodes, so a slip in exercise 3 costs nothing here.
+
+
+# %% exercise="backpropagate"
+def backpropagate(end) -> None:
+    """Set the grad of `end`, and of every node that it depends on; a node has data, grad, parents and locals."""
+    ### BEGIN SOLUTION
+    uses, seen, waiting = Counter(), {end}, [end]
+    while waiting:
+        for parent in waiting.pop().parents:
+            uses[parent] += 1
+            if parent not in seen:
+                seen.add(parent)
+                waiting.append(parent)
+    end.grad, ready = 1.0, [end]
+    while ready:
+        node = ready.pop()
+        for parent, local in zip(node.parents, node.locals, strict=True):
+            parent.grad += node.grad * local
+            uses[parent] -= 1
+            if uses[parent] == 0:
+                ready.append(parent)
+    ### END SOLUTION
+
+
+# %% check="backpropagate"
+check(backpropagate)
+### BEGIN HIDDEN TESTS
+check(backpropagate, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Now hang the sweep on your class, and walk through your own graph. Was the number on your paper right?
 
 # %%
-x = autograd.Value(0.5, "x")
-k = autograd.Value(-2.0, "k")
-h = (x * k).tanh()
-h.name = "h"
-y = h * h + x
-y.name = "y"
+Value.backward = backpropagate
+number = figures.yours_or_ours(Value)
+y, k = small_formula(number)
 y.backward()
 figures.GraphPlayer(autograd.graph_of(y, parameters=[k]))
+
+# %% [markdown]
+# That is the heart of PyTorch. The same formula, written once, runs on your numbers and on torch's:
+
+
+# %%
+def formula(a, b):
+    c = (a * b).tanh() + a.exp() / (b**2 + 1)
+    return c * c - c.relu() * a
+
+
+a, b = number(0.7), number(-1.3)
+s, t = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (0.7, -1.3))
+formula(a, b).backward()
+formula(s, t).backward()
+for name, mine, torchs in (("a", a.grad, s.grad.item()), ("b", b.grad, t.grad.item())):
+    print(f"d/d{name}: yours {mine:.15f}, torch's {torchs:.15f}, difference {abs(mine - torchs):.0e}")
+
+# %% [markdown]
+# Torch can do one thing that this engine cannot: differentiate a gradient. With `create_graph=True` the backward pass writes a graph, too. What is the second
+# derivative of $x^3$ at 2?
+
+# %%
+x = torch.tensor(2.0, requires_grad=True)
+[slope] = torch.autograd.grad(x**3, x, create_graph=True)
+[curvature] = torch.autograd.grad(slope, x)
+print(f"first derivative {slope.item()}, second derivative {curvature.item()}")
+
+# %% [markdown]
+# The price: both graphs, with all that they keep, stay in memory until you drop `slope`. (Yours cannot do it, because its local derivatives are plain numbers. If they were
+# `Value`s, it could.)
 
 # %% [markdown]
 # **In real models.** PyTorch stores no local derivatives while it runs forward. Each operation leaves a *recipe* (`grad_fn`) and the tensors that the
@@ -421,10 +460,10 @@ figures.GraphPlayer(autograd.graph_of(y, parameters=[k]))
 # By hand, for $x^3$ at 2 with $h = 0.1$: $(2.1^3 - 1.9^3)/0.2 = (9.261 - 6.859)/0.2 = 12.01$. The truth is 12. This **central difference** is off by a
 # multiple of $h^2$, because the errors of the two sides cancel in first order. The one-sided one, $(f(x+h) - f(x))/h = 12.61$, is off by a multiple of $h$.
 #
-# ### Exercise 4 · Numeric gradient  (3 points · 8 min · ●●)
+# ### Exercise 5 · Numeric gradient  (3 points · 8 min · ●●)
 #
 # `f` takes a tensor like `x` and returns one number as a tensor. Return the central difference for each element of `x`, in the shape and
-# dtype of `x`. Compute in float64, whatever comes in.
+# dtype of `x`. Compute in float64, whatever the dtype of `x`.
 
 
 # %% exercise="numeric_gradient"
@@ -489,6 +528,7 @@ for step in (1e-2, 1e-5, 1e-10):
 # $A_{ij}$ is used once, by $u_i$. But $x_j$ is used by *every* $u_i$: fan-out. So its gradient is a sum over $i$. In loops:
 
 # %%
+torch.manual_seed(0)
 A, x, b, y_grad = torch.randn(3, 4), torch.randn(4), torch.randn(3), torch.randn(3)
 s = torch.sigmoid(A @ x + b)
 u_grad, b_grad, A_grad, x_grad = (torch.zeros(n) for n in ((3,), (3,), (3, 4), (4,)))
@@ -503,7 +543,7 @@ for i in range(A.shape[0]):
 A_, x_, b_ = (t.clone().requires_grad_() for t in (A, x, b))
 torch.sigmoid(A_ @ x_ + b_).backward(y_grad)
 for ours, theirs, name in ((A_grad, A_, "A"), (x_grad, x_, "x"), (b_grad, b_, "b")):
-    print(f"{name}.grad: shape {tuple(ours.shape)!s:6} equal to torch's: {torch.allclose(ours, theirs.grad)}")
+    print(f"{name}.grad: shape {tuple(ours.shape)!s:6} largest difference from torch's: {(ours - theirs.grad).abs().max():.0e}")
 
 # %% [markdown]
 # Loops are for understanding. Look at what they compute: $A$'s gradient is an outer product, $\nabla_u x^\top$, and $x$'s is a product with the
@@ -516,19 +556,19 @@ for ours, theirs, name in ((A_grad, A_, "A"), (x_grad, x_, "x"), (b_grad, b_, "b
 # | $W$ and $dW$ | $(D, K)$ |
 # | $y$ and $dy$ | $(B, K)$ |
 #
-# > **Spot the slip.** A set of lecture notes spells out $dW_2$ for $h_2 = h_1 W_2$, with $B$ rows, $D$ inputs and $K$ outputs, in loops:
+# > **Spot the slip.** A colleague writes $dW$ for $y = xW$ in loops:
 # >
 # > ```python
 # > for b in range(B):
-# >     for k in range(h2.shape[1]):
-# >         for d in range(w2.shape[1]):
-# >             w2.grad[b, d] += h2.grad[b, k] * h1[b, d]
+# >     for k in range(y.shape[1]):
+# >         for d in range(w.shape[1]):
+# >             w.grad[b, d] += y.grad[b, k] * x[b, d]
 # > ```
 # >
-# > Two things are wrong. With $B = 3$, $D = 5$, $K = 2$ it does 12 of the 30 steps it should do; with $B = 7$ it crashes. The check of the next
-# > exercise knows both.
+# > Two things are wrong. With $B = 3$, $D = 5$, $K = 2$ the loops run without an error, and do 12 of the 30 steps they should do. With $B = 7$ they crash. Find both before
+# > you write your own.
 #
-# ### Exercise 5 · The backward pass of a product  (3 points · 8 min · ●●)
+# ### Exercise 6 · The backward pass of a product  (3 points · 8 min · ●●)
 #
 # For `y = x @ w`, given `dy`, return `[dx, dw]`. `x` may have any number of axes in front of the last one, or none. No autograd.
 
@@ -594,13 +634,12 @@ with FlopCounterMode(display=False) as backward:
 print(f"forward {forward.get_total_flops():,}   backward {backward.get_total_flops():,}")
 
 # %% [markdown]
-# ### Exercise 6 · The bill  (1 point · 4 min · ●●)
+# ### Exercise 7 · The bill  (1 point · 4 min · ●●)
 #
 # Two linear layers: `h1 = x @ w1`, `h2 = h1 @ w2`, `loss = h2.pow(2).mean()`, with $B = 64$ rows, `w1` of shape $(128, 128)$ and `w2` of
 # shape $(128, 32)$. Both weights require a gradient; `x` is data.
 #
-# Lecture notes say: "when we are calculating the gradients for one weight matrix `w2`, we are doing 4 operations: $4 \times B \times D \times K$. Same
-# applies to `w1`: $4 \times B \times D \times D$." One of the two is right. How many FLOPs do the matrix products of the backward pass take in all?
+# How many FLOPs do the matrix products of the backward pass take in all?
 
 # %% exercise="two_layer_backward_flops"
 two_layer_backward_flops = None  # a number in place of None
@@ -615,10 +654,23 @@ check(two_layer_backward_flops=two_layer_backward_flops, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# $4BDK$ is right for the second layer, where half of it is the gradient of `h1`. For the first layer there is no such half. With `x.requires_grad_()` it would be there, and the backward pass would take twice the forward one.
+# "The backward pass costs twice the forward pass" would give $4BDK + 4BD^2$. It holds for the second layer, where half of it is the gradient of `h1`. In the first layer no one asks
+# for the gradient of `x`. With `x.requires_grad_()` that product would run, too.
 #
 # **In real models.** Forward $2$, backward $4$, together $6$ FLOPs per parameter and token: the famous $6ND$ (Kaplan et al., 2020). The exception
-# you just met, a first layer whose input needs no gradient, is too small to show in a model of 96 layers. Notebook 15 counts the rest.
+# you just met does not occur in a language model: its first matrix reads an *embedding*, which is learned and needs its gradient. Torch's counter agrees:
+
+# %%
+embedding, w1 = torch.randn(1000, 64, requires_grad=True), torch.randn(64, 32, requires_grad=True)
+ids = torch.randint(1000, (64,))
+with FlopCounterMode(display=False) as forward:
+    out = (embedding[ids] @ w1).sum()
+with FlopCounterMode(display=False) as backward:
+    out.backward()
+print(f"forward {forward.get_total_flops():,}   backward {backward.get_total_flops():,}")
+
+# %% [markdown]
+# Notebook 15 counts the rest.
 
 # %% [markdown]
 # ## 7 · Two layers, then a batch
@@ -634,9 +686,9 @@ check(two_layer_backward_flops=two_layer_backward_flops, hidden=True)
 #
 # Read the left column downwards and the right one upwards. Each gradient is made of the one below it and of something from the forward pass.
 #
-# ### Exercise 7 · One example  (3 points · 8 min · ●●)
+# ### Exercise 8 · One example  (3 points · 8 min · ●●)
 #
-# Here $L(\hat y) = \tfrac12 \lVert \hat y - y \rVert^2$ and $\sigma$ is the sigmoid. Return `[dw1, dw2]`. Numbers of ±1000 in $h$ must not hurt. No autograd.
+# Here $L(\hat y) = \tfrac12 \lVert \hat y - y \rVert^2$ and $\sigma$ is the sigmoid. Return `[dw1, dw2]`. The answer has to be right for $h = \pm 1000$, too. No autograd.
 
 
 # %% exercise="backward_two_layer"
@@ -683,15 +735,10 @@ predict("twice_the_batch")
 explore(figures.batch_gradients, batch=(1, 64))
 
 # %% [markdown]
-# > **Spot the slip.** Lecture notes write, for this $f$,
-# >
-# > $$\frac{\partial f}{\partial \hat y_b} = \frac{\partial L}{\partial \hat y_b} \qquad\text{and}\qquad
-# > \frac{\partial f}{\partial W_1} = \frac1B \sum_b \frac{\partial f}{\partial h_b}\, x_b^\top.$$
-# >
-# > The first is too large by a factor $B$: the $\frac1B$ stands in front of $L$. Put it in, and $\partial f/\partial h_b$ inherits it; then the $\frac1B$ of the second is one too
-# > many. **The $1/B$ belongs to the loss. It appears once, at the very end of the network, and everything behind inherits it.**
+# A colleague divides by $B$ in $d\hat y$ and again in $dW_1$, "because each is a mean". Another one divides in neither, because the gradients "add up". Before you write yours: how
+# often does a $\frac1B$ belong in each gradient?
 #
-# ### Exercise 8 · A batch  (3 points · 7 min · ●●)
+# ### Exercise 9 · A batch  (3 points · 7 min · ●●)
 #
 # Examples are rows now: `x` is $(B, d)$ and `y` is $(B, q)$, the weights are as before, $h = x W_1^\top$ and $\hat y = z W_2^\top$. Return a dictionary with the gradients of
 # the *mean* loss: `"y_hat"` of shape $(B, q)$, `"w1"` and `"w2"`. No autograd.
@@ -719,10 +766,12 @@ check(backward_batch, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# The $1/B$ belongs to the loss. It enters once, with the first gradient of the backward pass, and every later one inherits it.
+#
 # **In real models.** A batch that does not fit into memory is cut into micro-batches whose gradients are added up in `.grad`: the `+=` of fan-out,
-# over time. Then the $1/B$ has to be that of the *whole* batch. Several training libraries took the mean over the words of
+# over time. Then $B$ is the size of the *whole* batch. Several training libraries took the mean over the words of
 # each micro-batch and then the mean of the means, which gives a word more weight the shorter its text is. That was first reported in 2021, and
-# mended in October 2024 (Hugging Face, 2024, *Fixing gradient accumulation*).
+# fixed in October 2024 (Hugging Face, 2024, *Fixing gradient accumulation*).
 
 # %% [markdown]
 # ## 8 · Through a norm
@@ -753,7 +802,7 @@ predict("norm_row_sum")
 # Multiply along each path, sum over $j$ where every $\hat x_j$ is reached, and add up the three. And remember that $\gamma$ and $\beta$ are shared by all rows of
 # all texts.
 #
-# ### Exercise 9 · LayerNorm, backwards  (4 points · 14 min · ●●●)
+# ### Exercise 10 · LayerNorm, backwards  (4 points · 14 min · ●●●)
 #
 # Return a dictionary with the gradients of `"x"`, `"gain"` ($\gamma$) and `"bias"` ($\beta$). `x` and `dy` have any number of axes in front of the features. The
 # variance divides by $d$. No autograd, no ready-made LayerNorm. If you want to check it yourself first, you have
@@ -797,7 +846,7 @@ check(layernorm_backward, hidden=True)
 # \underbrace{\hat x \odot \operatorname{mean}(g \odot \hat x)}_{\text{through } s} \Big).$$
 #
 # The two subtractions say something: a LayerNorm ignores a shift and a stretch of its row, so the gradient has no part along
-# $(1, \dots, 1)$ and (but for $\epsilon$) none along $\hat x$. And $1/s$: a row with a large spread gets a small gradient.
+# $(1, \dots, 1)$ and, apart from $\epsilon$, none along $\hat x$. And $1/s$: a row with a large spread gets a small gradient.
 #
 # What do the two subtractions remove? Below, the gradient that arrives at one row and the one that leaves, at the same scale. Drag the offset: the row
 # moves up as a whole, and nothing happens. Drag the spread, and the gradient shrinks.
@@ -853,17 +902,15 @@ for name, view in {
     "a copy of it": rows[990:].clone(),
 }.items():
     storage = view.untyped_storage()
-    same = storage.data_ptr() == rows.untyped_storage().data_ptr()
-    print(
-        f"{name:13} shows {view.nbytes:6,} bytes, its storage has {storage.nbytes():6,}; the same memory as rows: {same}"
-    )
+    place = "the same" if storage.data_ptr() == rows.untyped_storage().data_ptr() else "another"
+    print(f"{name:13} shows {view.nbytes:6,} bytes, its storage has {storage.nbytes():6,} and begins at {place} address")
 
 # %% [markdown]
-# ### Exercise 10 · Measure it  (3 points · 8 min · ●●)
+# ### Exercise 11 · Measure it  (3 points · 8 min · ●●)
 #
 # `forward` is a function of nothing that runs a forward pass. Run it, and return how many bytes autograd keeps for its backward pass. Count every
-# storage once, in full, even if several saved tensors are views of it or of a part of it; leave out the storages of the `parameters`, which are there anyway. An address is given away
-# again as soon as its tensor is gone: hold on to what the hook hands you until you have counted.
+# storage once, in full, even if several saved tensors are views of it or of a part of it; leave out the storages of the `parameters`, which are there anyway. An address is used
+# again as soon as its tensor is gone: hold on to the tensors that the hook gets until you have counted.
 
 
 # %% exercise="saved_bytes"
@@ -875,7 +922,7 @@ def saved_bytes(forward, parameters: list[Tensor]) -> int:
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         sizes[storage.data_ptr()] = storage.nbytes()
-        return tensor
+        return tensor  # autograd holds on to what `pack` returns, so no address is used again
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         forward()
@@ -913,7 +960,127 @@ explore(figures.saved_for_backward, batch=Log(1, 8192), width=Log(16, 1024))
 # 2022). How much it is for a transformer, and what recomputing costs, is the subject of notebook 14.
 
 # %% [markdown]
-# ## 10 · Train with it
+# ## 10 · Your own operation
+#
+# The largest tensor in the training of a small language model is often not inside the model. It is the last one. With $n$ words in the batch and $V$ in the vocabulary, the logits
+# $z = hW^\top$ are $n \times V$ numbers. For 2,048 words and a vocabulary of 32,000 that is 250 MiB in fp32, while $h$ with 64 features has half a MiB. And how much do the
+# forward and backward pass of the loss need at their peak?
+
+# %%
+predict("peak_of_the_loss")
+
+# %%
+from lmcourse.accounting.live import live_bytes
+
+torch.manual_seed(0)
+h, W = torch.randn(2048, 64, requires_grad=True), torch.randn(32_000, 64, requires_grad=True)
+y = torch.randint(32_000, (2048,))
+
+
+def plain(h: Tensor, W: Tensor) -> Tensor:
+    return torch.nn.functional.cross_entropy(h @ W.T, y)
+
+
+kept = saved_tensors(lambda: plain(h, W), without=[W]).total
+peak = live_bytes(lambda h, W: plain(h, W).backward(), h, W).peak
+print(f"plain:  keeps {kept / 2**20:6.2f} MiB, peak {peak / 2**20:4.0f} MiB")
+
+# %% [markdown]
+# In the backward pass three tensors of this size are alive at once: the log-probabilities that were kept, their gradient, and the gradient of the logits. (Notebook 14
+# continues from here.)
+#
+# None of them has to exist in one piece. The rows do not depend on each other: you can compute the logits of 128 rows, take from them what the loss needs, and throw them away. The backward
+# pass then needs them again, and computes them again, 128 rows at a time. But autograd would keep each chunk. So you have to write the backward pass yourself.
+#
+# PyTorch's door for this is `torch.autograd.Function`: two static methods, and `apply` to call it. Here is one that computes $x^2$:
+
+
+# %%
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)  # tensors for the backward pass; anything else can be an attribute of ctx
+        return x * x
+
+    @staticmethod
+    def backward(ctx, upstream):
+        (x,) = ctx.saved_tensors
+        return upstream * 2 * x  # a gradient for each argument of forward; None for one that has none
+
+
+x = torch.tensor([1.0, -3.0], dtype=torch.float64, requires_grad=True)
+Square.apply(x).sum().backward()
+print(x.grad)
+print("gradcheck:", torch.autograd.gradcheck(Square.apply, (x,)))
+
+# %% [markdown]
+# ### Exercise 12 · A loss in chunks  (4 points · 18 min · ●●●)
+#
+# Write the mean cross-entropy of the logits `h @ W.T` as an operation of your own: `ChunkedCrossEntropy.apply(h, W, y, rows)`. The loss of one row with logits $z$ and right word $y$
+# is $\log \sum_j e^{z_j} - z_y$. First derive on paper what reaches the logit $z_j$; in section 2 you saw the case of two words.
+#
+# - At no time are there logits, probabilities or gradients of more than a few chunks of `rows` rows, forward or backward. The last chunk may be shorter.
+# - For the backward pass keep `h`, `W`, `y` and at most one number for each row.
+# - Logits of ±1000 must work. The gradient that arrives need not be 1. `h` and `W` may ask for a gradient or not.
+#
+# Autograd inside your operation is not allowed; any other function of torch is. `torch.autograd.gradcheck(ChunkedCrossEntropy.apply, (h, W, y, rows))` compares your gradients
+# with differences, in float64.
+
+
+# %% exercise="ChunkedCrossEntropy"
+class ChunkedCrossEntropy(torch.autograd.Function):
+    """The mean cross-entropy of h @ W.T for the right words y, `rows` rows of logits at a time."""
+
+    @staticmethod
+    def forward(
+        ctx, h: Float[Tensor, "n d"], W: Float[Tensor, "v d"], y: Int[Tensor, "n"], rows: int
+    ) -> Float[Tensor, ""]:
+        ### BEGIN SOLUTION
+        lse, right = h.new_empty(2, len(h))
+        for first in range(0, len(h), rows):
+            chunk = slice(first, first + rows)
+            z = h[chunk] @ W.T
+            lse[chunk] = z.logsumexp(-1)
+            right[chunk] = z[torch.arange(len(z)), y[chunk]]
+        ctx.save_for_backward(h, W, y, lse)
+        ctx.rows = rows
+        return (lse - right).mean()
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, upstream: Float[Tensor, ""]) -> tuple[Tensor | None, Tensor | None, None, None]:
+        ### BEGIN SOLUTION
+        h, W, y, lse = ctx.saved_tensors
+        dh, dW = torch.empty_like(h), torch.zeros_like(W)
+        for first in range(0, len(h), ctx.rows):
+            chunk = slice(first, first + ctx.rows)
+            dz = (h[chunk] @ W.T).sub_(lse[chunk, None]).exp_()
+            dz[torch.arange(len(dz)), y[chunk]] -= 1
+            dz *= upstream / len(h)
+            dh[chunk] = dz @ W
+            dW += dz.T @ h[chunk]
+        return dh, dW, None, None
+        ### END SOLUTION
+
+
+# %% check="ChunkedCrossEntropy"
+check(ChunkedCrossEntropy)
+### BEGIN HIDDEN TESTS
+check(ChunkedCrossEntropy, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# The pair from section 2, for any number of words: $dz = (p - e_y)/n$, the probabilities minus a 1 at the right word. Measured on the example above, in chunks of 128 rows:
+
+# %%
+figures.compare_losses(plain, lambda h, W: ChunkedCrossEntropy.apply(h, W, y, 128), h, W)
+
+# %% [markdown]
+# The price is a fourth matrix product: the logits are computed twice. Fused losses in training libraries work this way
+# (Hsu et al., 2024, *Liger Kernel*; Wijmans et al., 2024, *Cut your losses in large-vocabulary language models*).
+
+# %% [markdown]
+# ## 11 · Train with it
 #
 # Does your engine really train? The smallest task that a line cannot solve: of two switches, answer $+1$ if exactly one is on and $-1$ otherwise. A network with four
 # hidden numbers, $\hat y = v \cdot \tanh(W x + b) + c$, has 17 parameters. A step of training is what you know by now: compute the loss of the batch, set all gradients to
@@ -962,27 +1129,14 @@ figures.learning_curve(train, Value)
 # | --- | --- |
 # | what is a computation graph? | inputs, parameters and compute nodes; an edge carries one local derivative |
 # | how does a gradient travel? | along a path multiply, over paths add: `parent.grad += node.grad * local` |
-# | in which order? | every node before its parents; a node hands on once it is complete |
+# | in which order? | every node before its parents; a node passes its gradient on once it is complete |
 # | who keeps a gradient? | leaves that require one; others after `retain_grad()` |
 # | how is it checked? | central differences in fp64, with $h \approx \sqrt[3]{\varepsilon} \approx 6 \cdot 10^{-6}$ |
 # | backward of $y = xW$? | $dW = x^\top dy$, $dx = dy\,W^\top$: two products, twice the FLOPs |
-# | where is the $1/B$? | in the loss, once; everything behind inherits it |
+# | where is the $1/B$? | in the loss, once; every gradient after it inherits it |
 # | backward of LayerNorm? | $\frac1s(g - \operatorname{mean}(g) - \hat x \operatorname{mean}(g \hat x))$ |
+# | cross-entropy, backwards? | $dz = (p - e_y)/n$, a chunk of rows at a time |
 # | what must be kept? | what the local derivatives need: inputs of products, results of sigmoid, tanh and exp |
-#
-# ### Slips
-#
-# Seven from lecture notes on this subject, each a line that looks right. Which ones would you have caught?
-#
-# | it says | but |
-# | --- | --- |
-# | "the loss is $-\log p$, that is $(\hat y - y)^2$" | for a Gaussian, and only up to a factor and a constant (section 1) |
-# | backward, the steps of $y(x)$; $u(y), v(y)$; $L(u, v)$ are numbered (3), (2), (3) | the last one undoes (1) |
-# | a loop over `A.shape[0]`, where the node `A` has the fields `value` and `grad` | it is `A.value.shape[0]` |
-# | $\phi'\big((Wz)_{di}\big)$ in the gradient of $\phi(zW)$ | $zW$ has no index $i$; its last axis is $J$ long |
-# | 5, not 4, times $BIJ$ for the backward pass of $\phi(zW)$ | $\phi'$ multiplies $B \times J$ entries, which is no third product |
-# | a "linear neural network", with $z = \sigma(h)$ | with $\sigma$ it is not linear, and $\sigma'(h)$ belongs in the way back |
-# | "store $h$, $z$ and $\hat y$" | without the input $x$ there is no $dW_1$; and $h$ is not needed |
 #
 # ## Check yourself
 #
@@ -992,6 +1146,9 @@ figures.learning_curve(train, Value)
 # 4. `relu` has no derivative at 0. Does that matter?
 # 5. Your gradient check of a float32 layer shows a relative error of 0.1 %. Is the layer wrong?
 # 6. An operation multiplies by a fixed mask (dropout). What must it keep, and how many bytes per element?
+# 7. A colleague writes: "The loss is $-\log p$, that is $(\hat y - y)^2$." When is that true, and up to what?
+# 8. A colleague writes: "For the backward pass of the two-layer network, store $h$, $z$ and $\hat y$." What is missing, and what is too much?
+# 9. A colleague counts $5BIJ$ FLOPs for the backward pass of $\phi(zW)$: two products, and one more for $\phi'$. What do you answer?
 #
 # <details><summary>Answers</summary>
 #
@@ -999,10 +1156,12 @@ figures.learning_curve(train, Value)
 #    inputs, the best case for reverse mode.
 # 2. The sum of both gradients. This is how gradients are accumulated over micro-batches, and why a training loop has `zero_grad()`.
 # 3. $x$ has two paths to $y$, and the local derivative of one is 1. Over a hundred layers there is a path on which nothing is multiplied by anything but 1.
-# 4. Hardly: a float is exactly 0 rarely. But a convention is needed, and PyTorch takes 0. (Where it is *often* exactly 0, as behind another relu, the choice is
-#    part of the model.)
+# 4. Rarely: few floats are exactly 0. But a convention is needed, and PyTorch takes 0. (After another relu it is *often* exactly 0. Then the choice is part of the model.)
 # 5. You cannot tell. With fp32 a difference quotient is off by up to a thousandth or more if the step is not chosen well. Check it in float64.
-# 6. Only the mask: the local derivative is the mask itself, times $1/(1-p)$. As `torch.bool` it takes one byte per element, as notebook 01 told.
+# 6. Only the mask: the local derivative is the mask itself, times $1/(1-p)$. As `torch.bool` it takes one byte per element.
+# 7. If $p$ is a Gaussian of fixed width around $\hat y$, and only up to a factor and a constant (section 1). For a choice among words it is not.
+# 8. The input $x$ is missing: without it there is no $dW_1$. $h$ is not needed, because $\sigma' = z(1 - z)$, and of $\hat y$ only the difference $\hat y - y$.
+# 9. $4BIJ$. Multiplying by $\phi'$ is element by element, $B \times J$ multiplications, and no third product.
 #
 # </details>
 #
@@ -1034,3 +1193,5 @@ losses, answers = train(autograd.Value)
 assert 4 * 3 + 4 + 1 == 17 and losses[-1] < 1e-3 < 2 < losses[0]
 assert [round(answer) for answer in answers] == [*SWITCHES.values()]
 assert (3 * 2 * 2, 3 * 5 * 2) == (12, 30)  # B·K·K steps of the loop in section 6, B·D·K of the right one
+assert 2048 * 32_000 * 4 / 2**20 == 250 and 2048 * 64 * 4 / 2**20 == 0.5
+assert (round(kept / 2**20, 1), round(peak / 2**20)) == (250.5, 750)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from lmcourse.chapters.autograd.exercises.graphs import Graph
 from lmcourse.chapters.autograd.figures import GraphPlayer
 from lmcourse.chapters.autograd.figures.curves import difference_error
 from lmcourse.exercises.cases import Case
+from lmcourse.exercises.compare import equal
 from lmcourse.exercises.outcome import run_case
 from lmcourse.widgets.live import image_html
 from tests.plots.figures import said
@@ -56,10 +58,38 @@ def test_the_sweep_sums_over_all_paths() -> None:
 
 def test_torch_and_the_courses_engine_agree_on_every_script() -> None:
     for case in asked("Value"):
-        ours, theirs = run_case(autograd.Value, case, name="Value").value, right("Value", case)
-        assert [number is None for number in ours] == [number is None for number in theirs]  # what backward() returns
-        numbers = [number for number in theirs if number is not None]
-        assert [n for n in ours if n is not None] == pytest.approx(numbers, rel=1e-9, abs=1e-12), case.script
+        lines = (case.script or "").replace("4 + b", "b + 4").replace("0 * a", "a * 0")  # the course's lists 4 first
+        swapped = replace(case, script=lines)
+        ours = run_case(autograd.Value, swapped, name="Value")
+        assert ours.failure is None
+        assert equal(ours.value, right("Value", case)), case.script
+
+
+def test_the_sweep_over_nodes_gives_torchs_gradients() -> None:
+    def torchs(number: float) -> torch.Tensor:
+        return torch.tensor(float(number), dtype=torch.float64, requires_grad=True)
+
+    for case in asked("backpropagate"):
+        build, end = (case.script or "").split("\n", 1)[1].split("\n_ = backpropagate(")
+        names: dict[str, Any] = {"Value": torchs}
+        exec(build, names)
+        end, *lines = end.replace(")", "").splitlines()
+        nodes = [names[line.removesuffix(".grad")] for line in lines]
+        found = torch.autograd.grad(names[end], nodes, allow_unused=True)
+        expected = [0.0 if grad is None else grad.item() for grad in found]
+        assert right("backpropagate", case) == pytest.approx(expected, rel=1e-9), case.name
+
+
+def test_chunks_give_the_loss_of_torch_and_its_gradients() -> None:
+    for case in asked("ChunkedCrossEntropy"):
+        if "[h, W]" not in (case.script or "") or case.name == "a loss that is only a part":
+            continue
+        h, W = (case.kwargs[name].clone().requires_grad_() for name in ("h", "W"))
+        loss = torch.nn.functional.cross_entropy(h @ W.T, case.kwargs["y"])
+        factor = 3 if case.name == "three times the loss" else 1
+        value, grads = right("ChunkedCrossEntropy", case)
+        torch.testing.assert_close(value, loss.detach())
+        torch.testing.assert_close(grads, [factor * grad for grad in torch.autograd.grad(loss, [h, W])])
 
 
 def test_numeric_gradients_come_near_torchs_own() -> None:
@@ -164,6 +194,31 @@ def test_the_bars_are_what_autograd_keeps() -> None:
     widths = [bar.get_width() * 1e6 for bar in bars]
     assert math.fsum(widths[2:]) == pytest.approx(sum(kept.values()))
     assert widths[:2] == pytest.approx([sum(weight.grad.nbytes for weight in weights)] * 2)
+
+
+def test_a_graph_of_anybodys_nodes_shows_local_derivatives_and_no_gradients() -> None:
+    class Node:
+        def __init__(self, data: float, parents: Any = (), locals: Any = ()) -> None:
+            self.data, self.grad, self.parents, self.locals = data, 0.0, parents, locals
+
+    x = Node(3.0)
+    figure = figures.computation_graph(graph_of(Node(9.0, [x, x], [3.0, 3.0])), locals_only=True)
+    written = [text.get_text() for text in figure.axes[0].texts]
+    assert written.count("3") == 3  # the leaf's value, and both edges
+    assert "v₁ = f(3, 3)" in written
+    assert not any("grad" in text for text in written)
+    assert plots.alt_text(figure).count("∂v₁/∂3 = 3") == 2
+
+
+def test_an_engine_is_used_once_all_of_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    class Stub:
+        def __init__(self, data: float) -> None:
+            raise NotImplementedError
+
+    assert figures.yours_or_ours(Value) is Value
+    assert capsys.readouterr().out == ""
+    assert figures.yours_or_ours(Stub) is Value
+    assert "not everything is written yet" in capsys.readouterr().out.lower()
 
 
 def test_until_there_is_a_value_the_course_s_trains() -> None:

@@ -1,7 +1,9 @@
 """The exercises and predictions of notebook 03, in the notebook's order."""
 
+from lmcourse.chapters.autograd.exercises.backpropagation import backpropagate
 from lmcourse.chapters.autograd.exercises.batch import backward_batch
 from lmcourse.chapters.autograd.exercises.by_hand import linear_regression_grads
+from lmcourse.chapters.autograd.exercises.chunked import ChunkedCrossEntropy
 from lmcourse.chapters.autograd.exercises.differences import numeric_gradient
 from lmcourse.chapters.autograd.exercises.engine import Value
 from lmcourse.chapters.autograd.exercises.matmul import backward_matmul, two_layer_backward_flops
@@ -15,6 +17,7 @@ EXERCISES = (
     linear_regression_grads,
     backward_sweep,
     Value,
+    backpropagate,
     numeric_gradient,
     backward_matmul,
     two_layer_backward_flops,
@@ -22,6 +25,7 @@ EXERCISES = (
     backward_batch,
     layernorm_backward,
     saved_bytes,
+    ChunkedCrossEntropy,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

@@ -52,7 +52,7 @@ backward_batch = Exercise(
     difficulty=2,
     reference=_batch,
     cases=[
-        _batches("2 examples, 1 output", _FIXED, 2, 2, 3, 1),
+        _batches("2 examples, 3 outputs", _FIXED, 2, 2, 3, 3),
         _batches("5 examples, 2 outputs", _FIXED, 5, 4, 3, 2),
         _batches("a batch of one", _FIXED, 1, 2, 2, 2),
     ],
@@ -106,10 +106,9 @@ def one_over_b_twice(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
 
 
 @backward_batch.misconception(
-    "Your weights are right, but dŷ lacks the 1/B. This is how the notes have it: what they call ∂f/∂ŷ is ∂L/∂ŷ, the "
-    "gradient of one example's own loss."
+    "Your weights are right, but dŷ lacks the 1/B: it is the gradient of each example's own loss, not of their mean."
 )
-def as_in_the_notes(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+def only_the_weights_averaged(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
     right = _batch(x, w1, w2, y)
     return right | {"y_hat": right["y_hat"] * len(x)}
 
@@ -130,6 +129,26 @@ def only_the_second_weight(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grad
 )
 def mean_over_elements(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
     return {name: grad / y.shape[1] for name, grad in _batch(x, w1, w2, y).items()}
+
+
+@backward_batch.misconception(
+    "Your dŷ is 2(ŷ − y)/(B·q), the gradient of F.mse_loss. Here the loss is ½‖ŷ − y‖², averaged over the B examples."
+)
+def as_mse_loss(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    return {name: grad * 2 / y.shape[1] for name, grad in _batch(x, w1, w2, y).items()}
+
+
+@backward_batch.misconception("The loss has a factor ½, so dŷ is (ŷ − y)/B. All your gradients are twice as large.")
+def twice(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    return {name: grad * 2 for name, grad in _batch(x, w1, w2, y).items()}
+
+
+@backward_batch.misconception(
+    'Your weights are right, but "y_hat" is averaged over the batch. Each example has its own prediction: (B, q).'
+)
+def predictions_averaged(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
+    right = _batch(x, w1, w2, y)
+    return right | {"y_hat": right["y_hat"].sum(0)}
 
 
 @backward_batch.misconception("Only the last example is in your weights: sum over the batch.")

@@ -1,118 +1,183 @@
-"""The exercise on the scalar engine: a class, driven by scripts."""
+"""The exercise on numbers that remember their parents and local derivatives: a class, driven by scripts."""
 
 from __future__ import annotations
 
-from collections import deque
+import math
+from random import Random
+from typing import Any
+
+import numpy as np
 
 from lmcourse.chapters.autograd.exercises.engines import Engine, TorchValue
-from lmcourse.chapters.autograd.exercises.programs import BESIDE, CHAIN, DETOUR, other_programs
-from lmcourse.chapters.autograd.exercises.right_engines import RIGHT_ENGINES
-from lmcourse.exercises.cases import script
+from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
+
+
+def _operations(name: str, *formulas: str, a: float = 2.0, b: float = -0.5) -> Case:
+    """What each formula in a and b leaves behind: its result, the values of its parents, its local derivatives."""
+    seen = "c.data\n[parent.data for parent in c.parents]\nlist(c.locals)"
+    steps = "\n".join(f"c = {formula}\n{seen}" for formula in formulas)
+    return script(name, f"a = Value({a})\nb = Value({b})\n{steps}")
+
+
+_GIVEN = ("-a", "a - b", "a - 5", "7 - a", "a / b", "b / 8", "6 / b")
+
+
+def _others(random: Random) -> list[Case]:
+    x, y = round(random.uniform(0.2, 2.0), 3), round(random.uniform(-2.0, -0.2), 3)
+    return [
+        _operations("other sums and products", "b + a", "b * a", "0 * a", "a + 1.5", a=x, b=y),
+        _operations("other powers", "a ** 0.5", "a ** -1", "b ** 3", "a ** 1", a=x, b=y),
+        edge(_operations("powers of zero", "a ** 2", "a ** 1", a=0.0)),
+        _operations("other arguments of exp", "a.exp()", "b.exp()", a=x, b=y),
+        _operations("other arguments of tanh", "a.tanh()", "b.tanh()", a=x, b=y),
+        _operations("other arguments of relu", "a.relu()", "b.relu()", a=x, b=y),
+        _operations("whole numbers", "a * b", "a ** 2", "b.relu()", a=3, b=-4),
+        script("what is given", f"a = Value({x})\nb = Value({y})\n" + "\n".join(f"({f}).data" for f in _GIVEN)),
+    ]
+
 
 Value = Exercise(
     "Value",
-    points=5,
-    minutes=18,
-    difficulty=3,
+    points=2,
+    minutes=8,
+    difficulty=2,
     reference=TorchValue,
     cases=[
-        script("a sum", "a = Value(2.0)\nb = Value(3.0)\nc = a + b\nc.backward()\nc.data\nc.grad\na.grad\nb.grad"),
-        script("a product", "a = Value(2.0)\nb = Value(3.0)\nc = a * b\nc.backward()\nc.data\na.grad\nb.grad"),
-        script("numbers on either side", "a = Value(4.0)\nc = 3 * a + 1\nc.backward()\nc.data\na.grad"),
-        script("a power", "a = Value(3.0)\nc = a ** 2 + a ** -1\nc.backward()\nc.data\na.grad"),
-        script("exp and tanh", "a = Value(0.5)\nc = a.exp() * 2 + a.tanh()\nc.backward()\nc.data\na.grad"),
-        script("relu", "a = Value(-2.0)\nb = Value(2.0)\nc = a.relu() * 5 + b.relu()\nc.backward()\na.grad\nb.grad"),
-        script("a chain of three", "x = Value(2.0)\ny = x * 3\nL = y * y\nL.backward()\ny.grad\nx.grad"),
-        script("used twice by one node", "a = Value(3.0)\nc = a * a + (a + a)\nc.backward()\na.grad"),
-        script("a short way and a detour", f"x = Value(0.25)\n{DETOUR}"),
-        script("a node beside the end", BESIDE.format(x=0.5)),
-        script("a chain of 10,000 nodes, no recursion", CHAIN.format(n=5_000, factor=0.95)),
+        _operations("a + b", "a + b", "b + b"),
+        _operations("a * b", "a * b", "b * a"),
+        _operations("a number on either side", "a * 3", "4 + b"),
+        _operations("powers", "a ** 3", "b ** -2"),
+        _operations("exp", "a.exp()", "b.exp()"),
+        _operations("tanh", "a.tanh()", "b.tanh()"),
+        _operations("relu", "a.relu()", "b.relu()"),
+        script(
+            "a * a has a twice",
+            "a = Value(3.0)\nc = a * a\n[parent is a for parent in c.parents]\nlist(c.locals)\nc.grad",
+        ),
+        edge(_operations("relu at 0", "a.relu()", a=0.0)),
+        edge(_operations("tanh at 400", "a.tanh()", a=400.0)),
     ],
-    hidden_cases=other_programs,
+    hidden_cases=_others,
     hints=[
-        "Each operation knows its local derivatives while it runs: a + b has 1 and 1, a * b has b.data and a.data. "
-        "Store them next to the parents.",
-        "tanh: 1 − tanh², with the *result*. exp: the result itself. x ** n: n · x ** (n − 1). relu: 1 if x > 0, else "
-        "0.",
-        "backward: find an order in which every node comes before its parents (count the uses, as in the last "
-        "exercise, but only among nodes that lead to this one). Set self.grad = 1.0, then add node.grad * local to "
-        "each parent's grad.",
+        "A new node is made in one line: Value(result, parents, locals), with as many locals as parents, in the same "
+        "order.",
+        "Nudge one input in your head. By how much does a · b move if a grows by a little? How often does a appear in "
+        "its own derivative?",
+        "exp and tanh are their own best helpers: write their derivatives with the *result* of the operation.",
     ],
     forbid=["torch", "graphlib"],
 )
 
-
 Value.equivalent_mutant(
-    "return Value(max(self.data, 0.0), (self,), (float(self.data > 0),)) → "
-    "return Value(max(0.0, self.data), (self,), (float(self.data > 0),))",
+    "return Value(max(self.data, 0.0), (self,), (float(self.data > 0),), 'relu') → "
+    "return Value(max(0.0, self.data), (self,), (float(self.data > 0),), 'relu')",
     "They differ for NaN alone, of which nothing is said.",
 )
 Value.equivalent_mutant("return self * -1 → return self / -1", "Dividing by −1 is multiplying by −1.")
-Value.equivalent_mutant(
-    "for node in reversed(order): → for node in list(reversed(order))[:-1]:",
-    "The last node of the order is a leaf, which hands nothing on.",
-)
 
 
-for right_engine in RIGHT_ENGINES:
-    Value.variant(right_engine)
+@Value.variant
+class EdgesAsPairs:
+    def __init__(self, data: Any, edges: Any = ()) -> None:
+        self.data, self.grad, self.edges = data, 0, list(edges)
+
+    @property
+    def parents(self) -> Any:
+        return [parent for parent, _ in self.edges]
+
+    @property
+    def locals(self) -> Any:
+        return [local for _, local in self.edges]
+
+    def __add__(self, other: Any) -> Any:
+        other = other if isinstance(other, EdgesAsPairs) else EdgesAsPairs(other)
+        return EdgesAsPairs(self.data + other.data, [(self, 1), (other, 1)])
+
+    def __mul__(self, other: Any) -> Any:
+        other = other if isinstance(other, EdgesAsPairs) else EdgesAsPairs(other)
+        return EdgesAsPairs(self.data * other.data, [(self, other.data), (other, self.data)])
+
+    def __pow__(self, n: Any) -> Any:
+        return EdgesAsPairs(self.data**n, [(self, n * self.data ** (n - 1))])
+
+    def exp(self) -> Any:
+        return EdgesAsPairs(math.exp(self.data), [(self, math.exp(self.data))])
+
+    def tanh(self) -> Any:
+        slope = 1 / math.cosh(self.data) ** 2 if abs(self.data) < 300 else 0
+        return EdgesAsPairs(math.tanh(self.data), [(self, slope)])
+
+    def relu(self) -> Any:
+        return EdgesAsPairs(self.data, [(self, 1)]) if self.data > 0 else EdgesAsPairs(0, [(self, 0)])
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Any:
+        return self + other * -1
+
+    def __rsub__(self, other: Any) -> Any:
+        return self * -1 + other
+
+    def __truediv__(self, other: Any) -> Any:
+        return self * other**-1
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self**-1 * other
+
+    __radd__, __rmul__ = __add__, __mul__
 
 
-@Value.misconception(
-    "A node that is used twice keeps only one of its gradients: use += where you write a parent's grad."
-)
-class Overwrites(Engine):
-    collected = staticmethod(lambda before, arriving, local: arriving * local)
+@Value.variant
+class NumPyNumbers:
+    def __init__(self, data: Any, parents: Any = None, locals: Any = None) -> None:
+        self.data = np.float64(data)
+        self.grad = np.float64(0)
+        self.parents = parents or []
+        self.locals = locals or []
 
+    def _wrapped(self, other: Any) -> Any:
+        return other if hasattr(other, "parents") else NumPyNumbers(other)
 
-@Value.misconception(
-    "A node that is also used beside the end never becomes ready: you count that use, and nobody takes it off again. "
-    "Count in `backward`, among the nodes that lead to the end."
-)
-class CountsAllUses(Engine):
-    def node(self, data: float, *edges: tuple[Engine, float]) -> Engine:
-        for parent, _ in edges:
-            parent.uses += 1
-        return super().node(data, *edges)
+    def __add__(self, other: Any) -> Any:
+        other = self._wrapped(other)
+        return NumPyNumbers(self.data + other.data, [self, other], [np.float64(1)] * 2)
 
-    def order(self) -> list[Engine]:
-        order: list[Engine] = []
-        ready: list[Engine] = [self]
-        while ready:
-            order.append(ready.pop())
-            for parent, _ in order[-1].edges:
-                parent.uses -= 1
-                if parent.uses == 0:
-                    ready.append(parent)
-        return order
+    def __mul__(self, other: Any) -> Any:
+        other = self._wrapped(other)
+        return NumPyNumbers(self.data * other.data, [self, other], [other.data, self.data])
 
+    def __pow__(self, n: Any) -> Any:
+        return NumPyNumbers(self.data ** float(n), [self], [n * self.data ** float(n - 1)])
 
-@Value.misconception("You add the local derivative alone. Multiply it by the gradient of the node it comes from.")
-class LocalDerivativeOnly(Engine):
-    collected = staticmethod(lambda before, arriving, local: before + local)
+    def exp(self) -> Any:
+        result = np.exp(self.data)
+        return NumPyNumbers(result, [self], [result])
 
+    def tanh(self) -> Any:
+        result = 2 / (1 + np.exp(-2 * self.data)) - 1
+        return NumPyNumbers(result, [self], [(1 - result) * (1 + result)])
 
-@Value.misconception("Every gradient is 0: backward has to start by setting its own grad to 1.")
-class NoSeed(Engine):
-    def backward(self) -> None:
-        pass
+    def relu(self) -> Any:
+        return NumPyNumbers((self.data + abs(self.data)) / 2, [self], [np.heaviside(self.data, 0)])
 
+    def __neg__(self) -> Any:
+        return self * -1
 
-@Value.misconception(
-    "You walk back level by level, and a node hands on its gradient when it is first reached. What arrives later, by a "
-    "longer way, never gets further: put the nodes in order first."
-)
-class BreadthFirst(Engine):
-    def order(self) -> list[Engine]:
-        found: dict[Engine, None] = {self: None}
-        waiting: deque[Engine] = deque([self])
-        while waiting:
-            for parent, _ in waiting.popleft().edges:
-                if parent not in found:
-                    found[parent] = None
-                    waiting.append(parent)
-        return [*found]
+    def __sub__(self, other: Any) -> Any:
+        return self + self._wrapped(other) * -1
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._wrapped(other) - self
+
+    def __truediv__(self, other: Any) -> Any:
+        return self * self._wrapped(other) ** -1
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._wrapped(other) / self
+
+    __radd__, __rmul__ = __add__, __mul__
 
 
 @Value.misconception(
@@ -126,48 +191,90 @@ class OwnFactor(Engine):
     __rmul__ = __mul__
 
 
-@Value.misconception(
-    "Your tanh has the derivative 1 − x². It is 1 − tanh(x)²: square the result of the node, not its input."
-)
-class TanhOfTheInput(Engine):
-    def tanh(self) -> Engine:
-        return self.node(super().tanh().data, (self, 1 - self.data**2))
+@Value.misconception("A sum has the local derivatives of a product here. a + b grows as fast as a does, so both are 1.")
+class SumLikeAProduct(Engine):
+    def __add__(self, other: Engine | float) -> Engine:
+        right = self.of(other)
+        return self.node(self.data + right.data, (self, right.data), (right, self.data))
+
+    __radd__ = __add__
 
 
-@Value.misconception("The derivative of xⁿ is n·xⁿ⁻¹. Yours lacks the factor n.")
+@Value.misconception("The derivative of aⁿ is n·aⁿ⁻¹. Yours lacks the factor n.")
 class PowerWithoutFactor(Engine):
     def power_slope(self, exponent: float) -> float:
         return float(self.data ** (exponent - 1))
+
+
+@Value.misconception("The derivative of aⁿ is n·aⁿ⁻¹: the exponent falls by one. Yours is n·aⁿ.")
+class PowerKeepsItsExponent(Engine):
+    def power_slope(self, exponent: float) -> float:
+        return float(exponent * self.data**exponent)
+
+
+@Value.misconception("The derivative of exp is its result, eᵃ. Yours is eᵃ times a: a itself has the derivative 1.")
+class ExpWithFactor(Engine):
+    def exp_slope(self) -> float:
+        return self.data * math.exp(self.data)
+
+
+@Value.misconception("The derivative of exp is its result, eᵃ. Yours is a, the input.")
+class ExpOfTheInput(Engine):
+    def exp_slope(self) -> float:
+        return self.data
+
+
+@Value.misconception("exp is not a power: its derivative is eᵃ again, not a·eᵃ⁻¹.")
+class ExpLikeAPower(Engine):
+    def exp_slope(self) -> float:
+        return self.data * math.exp(self.data - 1)
+
+
+@Value.misconception(
+    "Your tanh has the derivative 1 − a². It is 1 − tanh(a)²: square the result of the node, not its input."
+)
+class TanhOfTheInput(Engine):
+    def tanh_slope(self) -> float:
+        return 1 - self.data**2
+
+
+@Value.misconception("Your tanh has the derivative 1 − tanh(a). The result is squared: 1 − tanh(a)².")
+class TanhNotSquared(Engine):
+    def tanh_slope(self) -> float:
+        return 1 - math.tanh(self.data)
+
+
+@Value.misconception("Your tanh overflows at a = 400: e⁸⁰⁰ is no float. math.tanh works for every number.")
+class TanhOverflows(Engine):
+    def tanh(self) -> Engine:
+        raised = math.exp(2 * self.data)
+        result = (raised - 1) / (raised + 1)
+        return self.node(result, (self, 1 - result**2))
 
 
 @Value.misconception(
     "relu passes the gradient on where the input is positive, and 0 elsewhere. Yours always passes it."
 )
 class ReluPassesAll(Engine):
-    def relu(self) -> Engine:
-        return self.node(max(self.data, 0.0), (self, 1.0))
+    def relu_slope(self) -> float:
+        return 1.0
 
 
-@Value.misconception("exp is not a power: its derivative is exp(x) again, not x·exp(x − 1) or x·exp(x).")
-class ExpWithFactor(Engine):
-    def exp(self) -> Engine:
-        result = super().exp().data
-        return self.node(result, (self, self.data * result))
+@Value.misconception("The local derivative of relu is 1 where the input is positive. Yours is the result of relu.")
+class ReluItself(Engine):
+    def relu_slope(self) -> float:
+        return max(self.data, 0.0)
+
+
+@Value.misconception("At 0 the local derivative of relu is 0 by convention, in PyTorch too. Yours is 1.")
+class ReluPassesAtZero(Engine):
+    def relu_slope(self) -> float:
+        return float(self.data >= 0)
 
 
 @Value.misconception(
-    "A node whose two parents are the same, like a * a, hands its gradient on only once: do not keep the parents in a "
-    "set or a dict."
+    "A node whose two parents are the same, like a * a, lists it only once: do not keep the parents in a set or a dict."
 )
 class ParentsInASet(Engine):
     def node(self, data: float, *edges: tuple[Engine, float]) -> Engine:
         return super().node(data, *dict(edges).items())
-
-
-@Value.misconception(
-    "Every gradient is too large, because all start at 1. Only that of the end does; all others start at 0."
-)
-class EveryoneGetsOne(Engine):
-    def __init__(self, data: float, edges: tuple[tuple[Engine, float], ...] = ()) -> None:
-        super().__init__(data, edges)
-        self.grad = 1.0

@@ -1,91 +1,78 @@
-"""Engines: one on top of torch, to compare with, and one of our own with parts that can be got wrong."""
+"""Nodes of a graph: made by torch, to compare with, and in pieces that can be got wrong."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-Edge = tuple["Engine", float]
-
-_LEAF: dict[str, Any] = {"dtype": torch.float64, "requires_grad": True}
-
 
 class TorchValue:
-    """The same interface as a learner's `Value`, with all work left to torch."""
+    """The same interface as a learner's `Value`: results and local derivatives are torch's."""
 
-    def __init__(self, data: float | Tensor) -> None:
-        self.tensor: Tensor = data if isinstance(data, Tensor) else torch.tensor(float(data), **_LEAF)
-        self.tensor.retain_grad()
+    def __init__(self, data: float, parents: Sequence[TorchValue] = (), locals: Sequence[float] = ()) -> None:
+        self.data, self.grad, self.parents, self.locals = float(data), 0.0, [*parents], [*locals]
 
-    @property
-    def data(self) -> float:
-        return self.tensor.item()
-
-    @property
-    def grad(self) -> float:
-        return 0.0 if self.tensor.grad is None else self.tensor.grad.item()
-
-    def backward(self) -> None:
-        torch.autograd.backward(self.tensor)
+    def _node(self, operation: Callable[..., Tensor], *others: Any) -> TorchValue:
+        parents = [self, *(other if isinstance(other, TorchValue) else TorchValue(other) for other in others)]
+        leaves = [torch.tensor(parent.data, dtype=torch.float64, requires_grad=True) for parent in parents]
+        result = operation(*leaves)
+        return TorchValue(result.item(), parents, [grad.item() for grad in torch.autograd.grad(result, leaves)])
 
     def __add__(self, other: Any) -> TorchValue:
-        return TorchValue(self.tensor + _tensor(other))
+        return self._node(torch.add, other)
 
     def __mul__(self, other: Any) -> TorchValue:
-        return TorchValue(self.tensor * _tensor(other))
+        return self._node(torch.mul, other)
 
     def __sub__(self, other: Any) -> TorchValue:
-        return TorchValue(self.tensor - _tensor(other))
+        return self._node(torch.sub, other)
 
     def __rsub__(self, other: Any) -> TorchValue:
-        return TorchValue(_tensor(other) - self.tensor)
+        return TorchValue(other) - self
 
     def __truediv__(self, other: Any) -> TorchValue:
-        return TorchValue(self.tensor / _tensor(other))
+        return self._node(torch.div, other)
 
     def __rtruediv__(self, other: Any) -> TorchValue:
-        return TorchValue(_tensor(other) / self.tensor)
+        return TorchValue(other) / self
 
     def __pow__(self, exponent: float) -> TorchValue:
-        return TorchValue(self.tensor**exponent)
+        return self._node(lambda base: base**exponent)
 
     def __neg__(self) -> TorchValue:
-        return TorchValue(-self.tensor)
+        return self._node(torch.neg)
 
     def exp(self) -> TorchValue:
-        return TorchValue(self.tensor.exp())
+        return self._node(torch.exp)
 
     def tanh(self) -> TorchValue:
-        return TorchValue(self.tensor.tanh())
+        return self._node(torch.tanh)
 
     def relu(self) -> TorchValue:
-        return TorchValue(self.tensor.relu())
+        return self._node(torch.relu)
 
     __radd__, __rmul__ = __add__, __mul__
 
 
-def _tensor(other: Any) -> Any:
-    return other.tensor if isinstance(other, TorchValue) else other
-
-
 class Engine:
-    """A right engine, in pieces: each wrong one replaces a piece."""
+    """Right operations, in pieces: each wrong class replaces a piece."""
 
-    def __init__(self, data: float, edges: tuple[Edge, ...] = ()) -> None:
-        self.data, self.grad, self.edges, self.uses = float(data), 0.0, edges, 0
+    def __init__(self, data: float, parents: Sequence[Engine] = (), locals: Sequence[float] = ()) -> None:
+        self.data, self.grad, self.parents, self.locals = float(data), 0.0, tuple(parents), tuple(locals)
 
-    def node(self, data: float, *edges: Edge) -> Engine:
-        return type(self)(data, edges)
+    def node(self, data: float, *edges: tuple[Engine, float]) -> Engine:
+        return type(self)(data, [parent for parent, _ in edges], [local for _, local in edges])
 
     def of(self, other: Engine | float) -> Engine:
         return other if isinstance(other, Engine) else type(self)(other)
 
     def __add__(self, other: Engine | float) -> Engine:
-        return self.node(self.data + self.of(other).data, (self, 1.0), (self.of(other), 1.0))
+        right = self.of(other)
+        return self.node(self.data + right.data, (self, 1.0), (right, 1.0))
 
     def __mul__(self, other: Engine | float) -> Engine:
         right = self.of(other)
@@ -98,34 +85,22 @@ class Engine:
         return float(exponent * self.data ** (exponent - 1))
 
     def exp(self) -> Engine:
-        return self.node(math.exp(self.data), (self, math.exp(self.data)))
+        return self.node(math.exp(self.data), (self, self.exp_slope()))
+
+    def exp_slope(self) -> float:
+        return math.exp(self.data)
 
     def tanh(self) -> Engine:
-        return self.node(math.tanh(self.data), (self, 1 - math.tanh(self.data) ** 2))
+        return self.node(math.tanh(self.data), (self, self.tanh_slope()))
+
+    def tanh_slope(self) -> float:
+        return 1 - math.tanh(self.data) ** 2
 
     def relu(self) -> Engine:
-        return self.node(max(self.data, 0.0), (self, float(self.data > 0)))
+        return self.node(max(self.data, 0.0), (self, self.relu_slope()))
 
-    def order(self) -> list[Engine]:
-        """From the end to the leaves, each node after all that use it."""
-        done: dict[Engine, None] = {}
-        stack = [(self, False)]
-        while stack:
-            node, complete = stack.pop()
-            if complete:
-                done[node] = None
-            elif node not in done:
-                stack.append((node, True))
-                stack += [(parent, False) for parent, _ in node.edges if parent not in done]
-        return [*done][::-1]
-
-    def backward(self) -> None:
-        self.grad = 1.0
-        for node in self.order():
-            for parent, local in node.edges:
-                parent.grad = self.collected(parent.grad, node.grad, local)
-
-    collected: Callable[..., float] = staticmethod(lambda before, arriving, local: before + arriving * local)
+    def relu_slope(self) -> float:
+        return float(self.data > 0)
 
     def __neg__(self) -> Engine:
         return self * -1

@@ -115,16 +115,14 @@ def axes_for_tensordot(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
 
 
 @backward_matmul.misconception(
-    "The loops of the notes stop d at w.shape[1] instead of w.shape[0], so the last rows of dw stay 0."
+    "Your loop over d stops at w.shape[1] instead of w.shape[0], so the last rows of dw stay 0."
 )
 def loop_over_the_wrong_axis(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     dx, dw = _by_torch(x, w, dy)
     return [dx, torch.where(torch.arange(len(w))[:, None] < w.shape[1], dw, 0.0)]
 
 
-@backward_matmul.misconception(
-    "These are the notes' indices, w.grad[b, d] += …: a weight has no axis for the batch. It is w.grad[d, k]."
-)
+@backward_matmul.misconception("You write to w.grad[b, d], but a weight has no axis for the batch: it is w.grad[d, k].")
 def batch_index_in_the_weight(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     dw = torch.zeros_like(w)
     for b in range(len(_flat(x))):
@@ -204,7 +202,7 @@ two_layer_backward_flops.wrong_value(
     5_767_168, "That includes the forward pass, 2BDK + 2BD². The question is about the backward one alone."
 )
 two_layer_backward_flops.wrong_value(
-    5_242_880, "That is 4BDK + 4BD², as in the notes: x needs no gradient, so its product, 2BD², is never computed."
+    5_242_880, "That is 4BDK + 4BD². x needs no gradient, so one product of the first layer, 2BD², is never computed."
 )
 two_layer_backward_flops.wrong_value(
     2_621_440, "That is 2BDK + 2BD²: the forward pass, or the two weights alone. The gradient of h₁ is missing."
@@ -214,6 +212,12 @@ two_layer_backward_flops.wrong_value(
 )
 two_layer_backward_flops.wrong_value(
     1_048_576, "That is 4BDK, the second layer. The first has a weight, too, with 2BD² FLOPs."
+)
+two_layer_backward_flops.wrong_value(
+    4_718_592, "You have the layers the wrong way round: the first one, D × D, needs a single product."
+)
+two_layer_backward_flops.wrong_value(
+    49_152, "That is for one row. Every one of the B = 64 rows goes through the products."
 )
 two_layer_backward_flops.wrong_value(
     1_572_864, "You count a multiplication and its addition as one. By the usual convention they are two FLOPs."

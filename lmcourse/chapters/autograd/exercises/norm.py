@@ -185,6 +185,18 @@ def constant_mean(*args: Any, **eps: Any) -> Grads:
     return _wrong(*args, **eps, mean=False)
 
 
+@layernorm_backward.misconception(
+    "This is the backward pass of RMSNorm, which subtracts no mean: x̂ is (x − μ)/s, and μ has a path of its own."
+)
+def of_rms_norm(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
+    s = (x.square().mean(-1, keepdim=True) + eps).sqrt()
+    normed, g = x / s, dy * gain
+    front = tuple(range(x.ndim - 1))
+    dx = (g - normed * (g * normed).mean(-1, keepdim=True)) / s
+    d_gain, d_bias = ((dy * normed).sum(front), dy.sum(front)) if front else (dy * normed, dy)
+    return {"x": dx, "gain": d_gain, "bias": d_bias}
+
+
 @layernorm_backward.misconception("dx ignores the gain: what reaches x̂ is dy · gain.")
 def without_gain(*args: Any, **eps: Any) -> Grads:
     return _wrong(*args, **eps, with_gain=False)

@@ -84,4 +84,13 @@ PREDICTIONS = (
         answer="x, z and ŷ − y",
         because="dW₁ needs x, dW₂ needs z, σ' = z(1 − z) needs z again, and the square needs what was squared.",
     ),
+    Prediction(
+        "peak_of_the_loss",
+        "The logits take 250 MiB. How much memory does F.cross_entropy(h @ W.T, y) with its backward pass need at its "
+        "peak, beside h and W?",
+        options=("250 MiB", "500 MiB", "750 MiB", "1,250 MiB"),
+        answer="750 MiB",
+        because="In the backward pass three tensors of n × V numbers are alive at once. Which three? Think first; the "
+        "text below says it.",
+    ),
 )

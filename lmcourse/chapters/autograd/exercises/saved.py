@@ -45,6 +45,14 @@ def f():
     return h.sum()
 saved_bytes(f, [w])
 """
+SHRINKING = """\
+def f():
+    h = (x @ w).repeat(64, 64)
+    while len(h) > 128:
+        h = h[16:].tanh()
+    return h.sum()
+saved_bytes(f, [w])
+"""
 ACROSS = "f = lambda: (x.T @ u).exp().sum()\nsaved_bytes(f, [u])"
 PART = "f = lambda: (x[1:] @ w).sum()\nsaved_bytes(f, [w])"
 TURNED = "f = lambda: ((x @ w).sigmoid() @ v.T).sum()\nsaved_bytes(f, [w, v])"
@@ -98,6 +106,7 @@ saved_bytes = Exercise(
         script("one tensor for two", "f = lambda: ((x @ w) + (x @ w)).exp().sum()\nsaved_bytes(f, [w])", x=_X, w=_W),
         script("two views of x", "f = lambda: (x[:2] @ w + x[2:] @ w).sum()\nsaved_bytes(f, [w])", x=_X, w=_W),
         script("a view of a parameter", TURNED, x=_X, w=_W, v=_V),
+        script("a chain of tensors, each a bit smaller", SHRINKING, x=_X, w=_W),
         _network("two layers", _FIXED, 4, 3, 5, 2),
     ],
     hidden_cases=_passes,

@@ -155,7 +155,7 @@ def not_transposed(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]
 
 
 @backward_two_layer.misconception(
-    "Your sigmoid is eʰ/(1 + eʰ): at h = 1000 that is ∞/∞, NaN. 1/(1 + e⁻ʰ) bears both ends, torch.sigmoid too."
+    "Your sigmoid is eʰ/(1 + eʰ): at h = 1000 that is ∞/∞, NaN. 1/(1 + e⁻ʰ) is right at both ends, torch.sigmoid too."
 )
 def sigmoid_overflows(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
     raised = (w1 @ x).exp()
@@ -167,6 +167,14 @@ def sigmoid_overflows(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tens
 @backward_two_layer.misconception("W₂ multiplied z, not h: its gradient is the outer product of dŷ with z.")
 def preactivation_into_w2(*args: Tensor) -> list[Tensor]:
     return _wrong_single(*args, into_w2="h")
+
+
+@backward_two_layer.misconception(
+    "These are weights after a step of training, w − dw. Asked are the gradients, dw1 and dw2."
+)
+def updated_weights(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
+    dw1, dw2 = _single(x, w1, w2, y)
+    return [w1 - dw1, w2 - dw2]
 
 
 @backward_two_layer.misconception(

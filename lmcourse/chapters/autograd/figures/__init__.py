@@ -9,11 +9,12 @@ from lmcourse.chapters.autograd.figures.tensors import (
     saved_for_backward,
     three_matmuls,
 )
-from lmcourse.chapters.autograd.figures.training import learning_curve
+from lmcourse.chapters.autograd.figures.training import compare_losses, learning_curve, yours_or_ours
 
 __all__ = [
     "GraphPlayer",
     "batch_gradients",
+    "compare_losses",
     "computation_graph",
     "gaussian_loss",
     "gradient_check_error",
@@ -23,4 +24,5 @@ __all__ = [
     "saved_for_backward",
     "three_matmuls",
     "two_paths",
+    "yours_or_ours",
 ]

@@ -21,17 +21,21 @@ _SKIP_EDGE_HEIGHT = 0.9
 _HIGHLIGHT = PALETTE["vermilion"]
 
 
-def computation_graph(graph: Graph | str = "linear regression", gradients: bool = True) -> Figure:
+def computation_graph(
+    graph: Graph | str = "linear regression", gradients: bool = True, *, locals_only: bool = False
+) -> Figure:
     """A graph after both passes, or with gradients=False after the forward pass, without any derivatives.
 
-    A name stands for one of `lmcourse.autograd.EXAMPLES`. ValueError for an unknown one.
+    With locals_only=True the edges carry their local derivatives, and no box has a gradient yet. A name stands for one
+    of `lmcourse.autograd.EXAMPLES`. ValueError for an unknown one.
     """
     title = graph if isinstance(graph, str) else "A computation graph"
     shown = example(graph) if isinstance(graph, str) else graph
     values = [node.data for node in shown.nodes]
+    gradients = gradients and not locals_only
     grads = [node.grad for node in shown.nodes] if gradients else None
     figure, axes = _canvas(shown, title[:1].upper() + title[1:])
-    _draw_edges(axes, shown, values if gradients else [None] * len(values), None)
+    _draw_edges(axes, shown, values if gradients or locals_only else [None] * len(values), None)
     _draw_nodes(axes, shown, values, grads, None)
     caption = "Each box is an atomic assignment: what it is and its value."
     if gradients:
@@ -39,7 +43,11 @@ def computation_graph(graph: Graph | str = "linear regression", gradients: bool 
             "Each box is an atomic assignment: what it is, its value and the gradient of the last node with respect to "
             "it. The number on an edge is the derivative of its right end with respect to its left end."
         )
-    return describe(figure, caption=caption, alt=f"Computation graph. {_listed(shown, values, grads)}")
+    alt = f"Computation graph. {_listed(shown, values, grads)}"
+    if locals_only:
+        caption += " The number on an edge is the derivative of its right end with respect to its left end."
+        alt += f". Local derivatives: {_locals(shown)}"
+    return describe(figure, caption=caption, alt=alt)
 
 
 def graph_step(graph: Graph | str = "linear regression", step: int = 0) -> Figure:
@@ -192,3 +200,8 @@ def _listed(graph: Graph, values: Sequence[float | None], grads: Sequence[float]
     return "; ".join(
         f"{graph.nodes[i].kind} {graph.nodes[i].label} = {graph.nodes[i].data:.3g}{gradient[i]}" for i in known
     )
+
+
+def _locals(graph: Graph) -> str:
+    label = [node.label for node in graph.nodes]
+    return "; ".join(f"∂{label[edge.child]}/∂{label[edge.parent]} = {edge.local:.3g}" for edge in graph.edges)

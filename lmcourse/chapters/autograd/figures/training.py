@@ -1,17 +1,41 @@
-"""The loss of a small network that a reader's own engine trains."""
+"""A reader's own engine, and the loss of a small network that it trains."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from matplotlib.figure import Figure
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse import autograd
+from lmcourse.accounting.live import live_bytes
+from lmcourse.accounting.saved import saved_tensors
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""A loss of features and weights."""
 
 Train = Callable[[Any], tuple[list[float], list[float]]]
 """Trains with this type of number; gives the loss at each step and the answers after the last."""
+
+
+def yours_or_ours(number: Any) -> Any:
+    """Return the reader's class of numbers, or the course's `Value` until all operations of it are written.
+
+    Besides the six operations, `backward` is tried if the class has one.
+    """
+    try:
+        a = number(0.5)
+        end = (a * 2 + a).exp() ** 2 + a.tanh() * a.relu()
+        if hasattr(end, "backward"):
+            end.backward()
+    except NotImplementedError:
+        print("Not everything is written yet: the course's Value is used here.")
+        return autograd.Value
+    return number
 
 
 def learning_curve(train: Train, number: Any = autograd.Value) -> Figure:
@@ -33,3 +57,29 @@ def learning_curve(train: Train, number: Any = autograd.Value) -> Figure:
         f"answers in the end: {told}"
     )
     return describe(figure, caption=caption, alt=alt)
+
+
+def compare_losses(plain: Loss, chunked: Loss, h: Tensor, W: Tensor) -> None:
+    """Print the value, memory and FLOPs of two losses, forward and backward; of a stub, that it is one.
+
+    Args:
+        plain, chunked: each computes a loss of h and W.
+        h: the features. They count among what is kept, W does not.
+        W: the weights of the last layer.
+    """
+    for name, loss in (("plain", plain), ("in chunks", chunked)):
+        try:
+            value = loss(h, W).item()
+        except NotImplementedError:
+            print(f"{name}: not written yet")
+            continue
+        kept = saved_tensors(partial(loss, h, W), without=[W]).total / 2**20
+        with FlopCounterMode(display=False) as counter:
+            peak = live_bytes(partial(_forward_and_backward, loss), h, W).peak / 2**20
+        flops = counter.get_total_flops() / 1e9
+        print(f"{name:10} loss {value:.4f}, keeps {kept:6.2f} MiB, peak {peak:4.0f} MiB, {flops:4.1f} GFLOPs")
+        h.grad = W.grad = None
+
+
+def _forward_and_backward(loss: Loss, h: Tensor, W: Tensor) -> None:
+    loss(h, W).backward()  # type: ignore[no-untyped-call]

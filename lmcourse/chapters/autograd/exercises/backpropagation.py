@@ -1,0 +1,197 @@
+"""The exercise on the backward pass of an engine: a sweep over the nodes that lead to the end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from lmcourse.autograd import topological_order
+from lmcourse.chapters.autograd.exercises.programs import beside, chain, detour, ladder, other_programs, sweep
+from lmcourse.exercises.exercise import Exercise
+
+
+def _by_the_course(end: Any) -> None:
+    end.backward()
+
+
+backpropagate = Exercise(
+    "backpropagate",
+    points=2,
+    minutes=10,
+    difficulty=2,
+    reference=_by_the_course,
+    cases=[
+        sweep("a chain of three", "x = Value(2.0)\ny = x * 3\nL = y ** 2", "L", "L", "y", "x"),
+        sweep("one node, two paths", "x = Value(2.0)\ny = x ** 2\nL = y * 3 + y ** 2", "L", "y", "x"),
+        sweep("used twice by one node", "a = Value(3.0)\nL = a * a + (a + a)", "L", "a"),
+        detour("a short way and a detour", 0.25),
+        beside("a node beside the end", 0.5),
+        sweep("a local derivative of 0", "x = Value(0.0)\nL = x.relu() * 5 + x * 2", "L", "x"),
+        chain("a chain of 10,000 nodes, no recursion", 5_000, 0.95),
+        ladder("forty fan-outs in a row", 40),
+    ],
+    hidden_cases=other_programs,
+    hints=[
+        "In exercise 2 the graph was a dictionary: graph[node] gave the parents with their local derivatives. Here a "
+        "node has them itself: zip(node.parents, node.locals).",
+        "First walk from the end to all that it depends on, with a stack and a set of the nodes you have seen; count "
+        "on the way how often each is used. Only these uses count.",
+        "Then end.grad = 1.0, and the loop of exercise 2: a node whose uses are used up hands on its gradient, "
+        "parent.grad += node.grad * local.",
+    ],
+    forbid=["torch", "graphlib", "networkx", ".backward"],
+    seconds=4.0,
+)
+
+
+backpropagate.equivalent_mutant(
+    "for parent, local in zip(node.parents, node.locals, strict=True): → "
+    "for parent, local in zip(node.parents, node.locals, strict=False):",
+    "The course's nodes have as many parents as local derivatives.",
+)
+
+
+@backpropagate.variant
+def depth_first(end: Any) -> None:
+    order, seen, stack = [], set(), [(end, False)]
+    while stack:
+        node, parents_are_done = stack.pop()
+        if parents_are_done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((parent, False) for parent in node.parents)
+    end.grad = 1
+    while order:
+        node = order.pop()
+        for i in range(len(node.parents)):
+            node.parents[i].grad = node.parents[i].grad + node.grad * node.locals[i]
+
+
+@backpropagate.variant
+def counts_on_the_nodes(end: Any) -> None:
+    end.uses, found, waiting = 0, [end], deque([end])
+    while waiting:
+        for parent in waiting.popleft().parents:
+            if not hasattr(parent, "uses"):
+                parent.uses = 0
+                found.append(parent)
+                waiting.append(parent)
+            parent.uses += 1
+    for node in found:
+        node.grad = 0.0
+    end.grad, ready = 1.0, [end]
+    for node in ready:
+        for parent, local in zip(node.parents, node.locals, strict=True):
+            parent.grad += local * node.grad
+            parent.uses -= 1
+            if not parent.uses:
+                ready.append(parent)
+
+
+@backpropagate.variant
+def gradients_in_a_dictionary(end: Any) -> Any:
+    uses: Any = {id(end): 0}
+    waiting = [end]
+    while waiting:
+        for parent in waiting.pop().parents:
+            if id(parent) not in uses:
+                uses[id(parent)] = 0
+                waiting.append(parent)
+            uses[id(parent)] += 1
+    grads, ready = {id(end): 1.0}, [end]
+    while ready:
+        node = ready.pop()
+        node.grad = grads[id(node)]
+        for parent, local in zip(node.parents, node.locals, strict=False):
+            grads[id(parent)] = grads.get(id(parent), 0.0) + local * node.grad
+            uses[id(parent)] -= 1
+            if uses[id(parent)] == 0:
+                ready.append(parent)
+    return end
+
+
+def _hand_on(order: list[Any], collected: Callable[[float, float, float], float]) -> None:
+    for node in order:
+        for parent, local in zip(node.parents, node.locals, strict=True):
+            parent.grad = collected(parent.grad, node.grad, local)
+
+
+def _right_order(end: Any) -> list[Any]:
+    return topological_order(end)[::-1]
+
+
+def _first_visits(end: Any) -> list[Any]:
+    """Nodes by their distance from the end: every node when it is reached first."""
+    found, waiting = {end: None}, deque([end])
+    while waiting:
+        for parent in waiting.popleft().parents:
+            if parent not in found:
+                found[parent] = None
+                waiting.append(parent)
+    return [*found]
+
+
+def _added(before: float, arriving: float, local: float) -> float:
+    return before + arriving * local
+
+
+@backpropagate.misconception(
+    "A node that is used twice keeps only one of its gradients: use += where you write a parent's grad."
+)
+def overwritten(end: Any) -> None:
+    end.grad = 1.0
+    _hand_on(_right_order(end), lambda before, arriving, local: arriving * local)
+
+
+@backpropagate.misconception("You add the local derivative alone. Multiply it by the gradient of the node it is from.")
+def local_derivative_only(end: Any) -> None:
+    end.grad = 1.0
+    _hand_on(_right_order(end), lambda before, arriving, local: before + local)
+
+
+@backpropagate.misconception("Every gradient is 0: begin with end.grad = 1.")
+def without_a_seed(end: Any) -> None:
+    _hand_on(_right_order(end), _added)
+
+
+@backpropagate.misconception(
+    "You walk back level by level, and a node hands on its gradient when it is first reached. What arrives later, by a "
+    "longer way, is lost: put the nodes in order first."
+)
+def at_the_first_visit(end: Any) -> None:
+    end.grad = 1.0
+    _hand_on(_first_visits(end), _added)
+
+
+@backpropagate.misconception(
+    "Each time a gradient arrives, the node hands on all that it has collected, so the first part travels twice. Wait "
+    "until it is complete, and hand on once."
+)
+def at_each_arrival(end: Any) -> None:
+    def go(node: Any) -> None:
+        for parent, local in zip(node.parents, node.locals, strict=True):
+            parent.grad += node.grad * local
+            go(parent)
+
+    end.grad = 1.0
+    go(end)
+
+
+@backpropagate.misconception(
+    "A node whose two parents are the same, like a * a, hands its gradient on only once: do not put the parents into a "
+    "set or a dict."
+)
+def twins_once(end: Any) -> None:
+    end.grad = 1.0
+    for node in _right_order(end):
+        for parent, local in dict(zip(node.parents, node.locals, strict=True)).items():
+            parent.grad += node.grad * local
+
+
+@backpropagate.misconception("Along a path derivatives are multiplied; you add them.")
+def sums_along_a_path(end: Any) -> None:
+    end.grad = 1.0
+    _hand_on(_right_order(end), lambda before, arriving, local: before + arriving + local)

@@ -1,0 +1,327 @@
+"""The exercise on an operation of one's own in PyTorch: a cross-entropy that never holds all its logits."""
+
+from __future__ import annotations
+
+import textwrap
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, edge, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+class _ByAutograd(torch.autograd.Function):
+    """Torch's own loss, chunk by chunk, and its own gradients of it."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, W: Tensor, y: Tensor, rows: int) -> Tensor:
+        ctx.save_for_backward(h, W, y)
+        ctx.rows = rows
+        return sum(_ByAutograd.parts(h, W, y, rows), h.new_zeros(()))
+
+    @staticmethod
+    def parts(h: Tensor, W: Tensor, y: Tensor, rows: int) -> Any:
+        for first in range(0, len(y), rows):
+            z = h[first : first + rows] @ W.T
+            yield torch.nn.functional.cross_entropy(z, y[first : first + rows], reduction="sum") / len(y)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Any:
+        h, W, y = ctx.saved_tensors
+        h, W = h.detach().requires_grad_(), W.detach().requires_grad_()
+        with torch.enable_grad():
+            for part in _ByAutograd.parts(h, W, y, ctx.rows):
+                (part * upstream).backward()
+        return h.grad, W.grad, None, None
+
+
+def _inputs(random: Random, n: int, d: int, v: int, dtype: torch.dtype = torch.float64) -> dict[str, Any]:
+    h, W = normal(random, n, d, dtype=dtype), normal(random, v, d, dtype=dtype)
+    return {"h": h, "W": W, "y": torch.tensor([random.randrange(v) for _ in range(n)])}
+
+
+_CALL = (
+    "h, W = h.clone().requires_grad_(), W.clone().requires_grad_()\nloss = ChunkedCrossEntropy.apply(h, W, y, {rows})"
+)
+
+
+def _loss(name: str, rows: int, inputs: dict[str, Any], outside: str = "loss", wrt: str = "h, W") -> Case:
+    """The loss, and the gradients of what is made of it."""
+    lines = f"import torch\n{_CALL.format(rows=rows)}\nloss\nlist(torch.autograd.grad({outside}, [{wrt}]))"
+    return script(name, lines, **inputs)
+
+
+_MEMORY = f"""
+from lmcourse.accounting.live import live_bytes
+{_CALL.format(rows=8)}
+from lmcourse.exercises.allocations import largest_tensor
+step = lambda: ChunkedCrossEntropy.apply(h, W, y, 8).backward()
+largest_tensor(step) < len(y) * len(W) / 2
+live_bytes(step).peak < 8 * len(y) * len(W) / 2
+"""
+_KEPT = f"""
+from lmcourse.accounting.saved import saved_tensors
+{_CALL.format(rows=8)}
+saved_tensors(lambda: ChunkedCrossEntropy.apply(h, W, y, 8), without=[W]).total <= 8 * (h.numel() + len(y)) + 8 * len(y)
+"""
+
+
+def _frozen(name: str, random: Random, which: str) -> Case:
+    other = "W" if which == "h" else "h"
+    lines = f"import torch\n{which} = {which}.clone().requires_grad_()\n"
+    lines += f"loss = ChunkedCrossEntropy.apply(h, W, y, 2)\n*torch.autograd.grad(loss, [{which}]), {other}.grad"
+    return script(name, lines, **_inputs(random, 5, 3, 4))
+
+
+def _far() -> dict[str, Any]:
+    h = torch.tensor([[1000.0, 0.0], [0.0, -1000.0], [500.0, 500.0]], dtype=torch.float64)
+    W = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 2.0], [0.5, 0.5]], dtype=torch.float64)
+    return {"h": h, "W": W, "y": torch.tensor([1, 0, 3])}
+
+
+def _others(random: Random) -> list[Case]:
+    fixed = Random(7)
+    return [
+        _loss("other sizes", 3, _inputs(fixed, 7, 2, 5)),
+        _loss("other sizes", 4, _inputs(random, random.randint(5, 11), 4, random.randint(3, 9))),
+        _loss("single precision", 4, _inputs(fixed, 6, 8, 10, dtype=torch.float32)),
+        _loss("more rows than examples", 50, _inputs(fixed, 5, 3, 4)),
+        edge(_loss("one example", 2, _inputs(fixed, 1, 3, 4))),
+        _loss("a loss that is only a part", 2, _inputs(fixed, 5, 3, 4), outside="loss ** 2 - loss"),
+        edge(_loss("logits of ±1000", 1, _far())),
+        _frozen("a gradient for one of them", fixed, "h"),
+        _frozen("a gradient for one of them", fixed, "W"),
+    ]
+
+
+_FIXED = Random(3)
+
+ChunkedCrossEntropy = Exercise(
+    "ChunkedCrossEntropy",
+    points=4,
+    minutes=18,
+    difficulty=3,
+    reference=_ByAutograd,
+    cases=[
+        _loss("six examples, two at a time", 2, _inputs(_FIXED, 6, 3, 5)),
+        _loss("seven examples, three at a time", 3, _inputs(_FIXED, 7, 3, 5)),
+        _loss("one at a time", 1, _inputs(_FIXED, 4, 2, 3)),
+        _loss("more rows than examples", 9, _inputs(_FIXED, 4, 3, 5)),
+        _loss("three times the loss", 2, _inputs(_FIXED, 4, 3, 5), outside="3 * loss"),
+        _frozen("W alone asks for a gradient", _FIXED, "W"),
+        edge(_loss("logits of ±1000", 2, _far())),
+        edge(script("keeps h, y and one number for each row", _KEPT, **_inputs(_FIXED, 64, 4, 256))),
+        edge(script("never half of the logits at once", _MEMORY, **_inputs(_FIXED, 256, 4, 512))),
+    ],
+    hidden_cases=_others,
+    hints=[
+        "For one row, loss = log Σⱼ exp(zⱼ) − z_y. Differentiate it with respect to one logit: the first term gives a "
+        "probability, the second a 1 at the right word. And the mean gives 1/n.",
+        "From there it is the backward pass of a product, dz on its way to h and to W: the rows of dh are filled chunk "
+        "by chunk, dW collects a sum over the chunks.",
+        "ctx.save_for_backward(h, W, y, lse) with lse = z.logsumexp(-1) of each row. Backward: z of the chunk again, "
+        "p = (z − lse).exp(), subtract 1 at y, times upstream / n. Return dh, dW, None, None.",
+    ],
+    forbid=[".requires_grad_", "torch.autograd.grad", "torch.autograd.backward", "torch.enable_grad", "torch.func"],
+)
+
+
+ChunkedCrossEntropy.equivalent_mutant(
+    "lse[chunk] = z.logsumexp(-1) → lse[chunk] = z.logsumexp(1)", "The logits of a chunk have two axes."
+)
+
+
+@ChunkedCrossEntropy.variant
+class SplitsAndOneHot(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Any, W: Any, y: Any, rows: Any) -> Any:
+        total: Any = 0
+        for part, right in zip(h.split(rows), y.split(rows), strict=True):
+            total = total + torch.nn.functional.cross_entropy(part @ W.T, right, reduction="sum")
+        ctx.save_for_backward(h, W, y)
+        ctx.rows = rows
+        return total / len(h)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Any) -> Any:
+        h, W, y = ctx.saved_tensors
+        dW: Any = 0
+        dh = []
+        for part, right in zip(h.split(ctx.rows), y.split(ctx.rows), strict=True):
+            dz = torch.softmax(part @ W.T, -1) - torch.nn.functional.one_hot(right, len(W))
+            dh.append(dz @ W)
+            dW = dW + torch.einsum("nv,nd->vd", dz, part)
+        return upstream * torch.cat(dh) / len(h), upstream * dW / len(h), None, None
+
+
+@ChunkedCrossEntropy.variant
+class OnlyWhatIsAskedFor(torch.autograd.Function):
+    @staticmethod
+    def forward(h: Any, W: Any, y: Any, rows: Any) -> Any:
+        losses = []
+        for first in range(0, h.shape[0], rows):
+            z = torch.nn.functional.linear(h[first : first + rows], W)
+            top = z.amax(1, keepdim=True)
+            right = z.gather(1, y[first : first + rows, None])
+            losses.append((z - top).exp().sum(1).log() + top[:, 0] - right[:, 0])
+        return torch.cat(losses).mean()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        h, W, y, ctx.rows = inputs
+        ctx.save_for_backward(h, W, y)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Any) -> Any:
+        h, W, y = ctx.saved_tensors
+        dh = torch.zeros_like(h) if ctx.needs_input_grad[0] else None
+        dW = torch.zeros_like(W) if ctx.needs_input_grad[1] else None
+        for first in range(0, len(h), ctx.rows):
+            z = torch.nn.functional.linear(h[first : first + ctx.rows], W)
+            dz = torch.nn.functional.log_softmax(z, -1).exp_()
+            dz.scatter_add_(1, y[first : first + ctx.rows, None], -torch.ones_like(dz[:, :1]))
+            dz *= upstream / len(h)
+            if dh is not None:
+                dh[first : first + ctx.rows] = dz.mm(W)
+            if dW is not None:
+                dW.addmm_(dz.T, h[first : first + ctx.rows])
+        return dh, dW, None, None
+
+
+_CHUNKED = """
+class {name}(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, h, W, y, rows):
+        total, ctx.rows, ctx.kept = h.new_zeros(()), rows, []
+        for first in range(0, len(h), rows):
+            z, right = h[first : first + rows] @ W.T, y[first : first + rows]
+            loss = {lse} - z[torch.arange(len(z)), right]
+            total += {add}
+            {keep}
+        ctx.save_for_backward(h, W, y)
+        return {loss}
+
+    @staticmethod
+    def backward(ctx, upstream):
+        h, W, y = ctx.saved_tensors
+        dh, dW = torch.zeros_like(h), torch.zeros_like(W)
+        for first in range(0, len(h), ctx.rows):
+            z, right = h[first : first + ctx.rows] @ W.T, y[first : first + ctx.rows]
+            p, wanted = {p}, torch.nn.functional.one_hot(right, len(W))
+            dz = {dz}
+            dh[first : first + ctx.rows] = dz @ W
+            dW {collect} dz.T @ h[first : first + ctx.rows]
+        return dh, dW, None, None
+"""
+_RIGHT = {
+    "lse": "z.logsumexp(-1)",
+    "add": "loss.sum()",
+    "keep": "",
+    "loss": "total / len(h)",
+    "p": "z.softmax(-1)",
+    "dz": "(p - wanted) * upstream / len(h)",
+    "collect": "+=",
+}
+
+
+def _mistake(sentence: str, name: str, **pieces: str) -> None:
+    """Register a right operation in which some pieces are replaced."""
+    names: dict[str, Any] = {"torch": torch}
+    exec(textwrap.dedent(_CHUNKED).format(name=name, **(_RIGHT | pieces)), names)
+    ChunkedCrossEntropy.misconception(sentence)(names[name])
+
+
+_mistake(
+    "backward ignores the gradient that arrives. It is 1 only if the loss is the end of the graph: multiply by it.",
+    "ignores_upstream",
+    dz="(p - wanted) / len(h)",
+)
+_mistake(
+    "The loss is a mean over n rows, so each of its gradients has a factor 1/n. Yours lacks it.",
+    "gradient_of_the_sum",
+    dz="(p - wanted) * upstream",
+)
+_mistake(
+    "The loss is the sum over the rows. Asked is their mean.",
+    "sum_of_the_losses",
+    loss="total",
+    dz="(p - wanted) * upstream",
+)
+_mistake(
+    "You divide the gradient by the rows of its chunk. The mean in the loss is over all n rows.",
+    "divided_by_the_chunk",
+    dz="(p - wanted) * upstream / len(z)",
+)
+_mistake(
+    "You average the means of the chunks. A last chunk that is shorter weighs too much then: add up sums, and divide "
+    "once by n.",
+    "mean_of_means",
+    add="loss.mean()",
+    loss="total / -(-len(h) // rows)",
+    dz="(p - wanted) * upstream / len(z) / -(-len(h) // ctx.rows)",
+)
+_mistake(
+    "Your dz is p alone, the gradient of the log-sum-exp. The logit of the right word also enters by itself.",
+    "without_the_right_word",
+    dz="p * upstream / len(h)",
+)
+_mistake(
+    "Every gradient has the wrong sign: a larger logit of a wrong word makes the loss larger.",
+    "turned_round",
+    dz="(wanted - p) * upstream / len(h)",
+)
+_mistake(
+    "dW holds the last chunk only. All rows share W: add their gradients up.",
+    "last_chunk_only",
+    collect="=",
+)
+_mistake(
+    "Your exp overflows for large logits. Subtract the largest logit first, as logsumexp does.",
+    "overflows",
+    lse="z.exp().sum(-1).log()",
+    p="z.exp() / z.exp().sum(-1, keepdim=True)",
+)
+_mistake(
+    "The numbers are right, but you hold on to the logits of all chunks: together they are the n × V numbers that you "
+    "wanted to avoid.",
+    "keeps_every_chunk",
+    keep="ctx.kept.append(z)",
+)
+
+
+@ChunkedCrossEntropy.misconception(
+    "The numbers are right, but all n × V logits exist at once. Multiply `rows` rows of h at a time, backward too."
+)
+class all_logits_at_once(torch.autograd.Function):  # noqa: N801
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, W: Tensor, y: Tensor, rows: int) -> Tensor:
+        ctx.save_for_backward(h, W, y)
+        return torch.nn.functional.cross_entropy(h @ W.T, y)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Any:
+        h, W, y = ctx.saved_tensors
+        dz = ((h @ W.T).softmax(-1) - torch.nn.functional.one_hot(y, len(W))) * upstream / len(h)
+        return dz @ W, dz.T @ h, None, None
+
+
+@ChunkedCrossEntropy.misconception(
+    "The numbers are right, but autograd keeps the probabilities for the backward pass. Keep one log-sum-exp a row, "
+    "and compute the logits of the chunk again."
+)
+class keeps_probabilities(torch.autograd.Function):  # noqa: N801
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, W: Tensor, y: Tensor, rows: int) -> Tensor:
+        p = (h @ W.T).softmax(-1)
+        ctx.save_for_backward(h, W, y, p)
+        return torch.nn.functional.cross_entropy(h @ W.T, y)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Any:
+        h, W, y, p = ctx.saved_tensors
+        dz = (p - torch.nn.functional.one_hot(y, len(W))) * upstream / len(h)
+        return dz @ W, dz.T @ h, None, None
