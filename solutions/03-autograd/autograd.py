@@ -90,7 +90,7 @@ print("pred.grad =", pred.grad.item(), "  w.grad =", w.grad.tolist())
 # **computation graph**. It cuts a formula into atomic assignments, each so simple that you know its derivative by heart.
 # It has three kinds of nodes:
 #
-# - **inputs**: data, which nobody changes;
+# - **inputs**: data, which stays as it is;
 # - **parameters**: what training changes;
 # - **compute nodes**: the results of operations, the loss last.
 #
@@ -224,7 +224,7 @@ explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
 #
 # Now without any mathematics left in it: the graph is data. `graph[node]` holds the node's parents, each with the local derivative
 # $\partial\,\text{node}/\partial\,\text{parent}$; a leaf has an empty dictionary. **The nodes are listed in no particular order.** Return the gradient
-# of `end` with respect to every node of the graph; it is 0 for a node that `end` does not depend on.
+# of `end` with respect to every node of the graph. It is 0 for a node that `end` does not depend on.
 #
 # A function that calls itself stops at Python's recursion limit. One that follows each path separately does not stop at all: forty fan-outs
 # in a row are a trillion paths. Use a loop that visits every edge once, and neither `graphlib` nor autograd.
@@ -267,7 +267,7 @@ check(backward_sweep, hidden=True)
 # arrives yet, so a local derivative is a plain number, known at the moment the operation runs. Six operations, six derivatives: derive each one before you
 # type it.
 #
-# `other` may be a `Value` or a number; the exponent of `**` is a number. At 0 the derivative of relu is 0 by convention. `tanh` has to work at 400, too. `op`
+# `other` may be a `Value` or a number; the exponent of `**` is a number. At 0 the derivative of relu is 0 by convention. `Value(400.0).tanh()` is 1, not an error. `op`
 # is for drawings only: fill it in if you like. Use `math`, not `torch`. The operations at the end follow from yours.
 
 
@@ -387,8 +387,8 @@ def backpropagate(end) -> None:
     end.grad, ready = 1.0, [end]
     while ready:
         node = ready.pop()
-        for parent, local in zip(node.parents, node.locals, strict=True):
-            parent.grad += node.grad * local
+        for number, parent in enumerate(node.parents):
+            parent.grad += node.grad * node.locals[number]
             uses[parent] -= 1
             if uses[parent] == 0:
                 ready.append(parent)
@@ -451,7 +451,7 @@ print(f"first derivative {slope.item()}, second derivative {curvature.item()}")
 # ## 5 · How would you know?
 #
 # Your gradient is a number. It may be wrong and look fine, and a network trains with a slightly wrong gradient, only worse. So how do you
-# check one, without trusting anybody's derivation?
+# check one, without trusting any derivation?
 #
 # You try. Nudge one input up by $h$, then down by $h$, and look at what comes out:
 #
@@ -619,7 +619,7 @@ predict("index_of_the_slope")
 predict("backward_over_forward")
 
 # %% [markdown]
-# The first two factors, $\partial L/\partial z'_{dj}$ and $\phi'(\cdot)_{dj}$, have $B \times J$ entries each, and so has their product: as good as free beside
+# The first two factors, $\partial L/\partial z'_{dj}$ and $\phi'(\cdot)_{dj}$, have $B \times J$ entries each, and so has their product: as good as free next to
 # the $B \times I \times J$ of a matrix product. Torch's own counter agrees:
 
 # %%
@@ -857,7 +857,7 @@ explore(figures.layernorm_gradient, spread=Log(0.25, 4.0), offset=(-3.0, 3.0, 0.
 # %% [markdown]
 # ## 9 · What has to be remembered
 #
-# The backward pass asked for values of the forward pass again and again. Somebody has to keep them. Which, and how much is it?
+# The backward pass asked for values of the forward pass again and again. So they have to be kept. Which ones, and how much memory is it?
 
 # %%
 predict("kept_for_backward")
@@ -873,10 +873,10 @@ predict("kept_for_backward")
 # | $dh = dz \odot z(1 - z)$ | $z$ again | none |
 # | $dW_1 = x^\top dh$ | **the input $x$** | $Bd$ |
 #
-# $h$ is not needed, because $\sigma'$ can be written as $z(1 - z)$. What an operation keeps is a *choice*: its input or its result, whichever does.
+# $h$ is not needed, because $\sigma'$ can be written as $z(1 - z)$. An operation keeps its input or its result: the author of its backward pass *chooses*.
 #
-# So we predict $4(Bd + Bp + Bq)$ bytes in fp32. PyTorch lets us watch: inside `saved_tensors_hooks(pack, unpack)` it calls `pack` with every tensor it puts
-# aside and keeps what `pack` returns; `unpack` gives it back in the backward pass. Here `pack` only looks:
+# So we predict $4(Bd + Bp + Bq)$ bytes in fp32. PyTorch lets us watch: inside `saved_tensors_hooks(pack, unpack)` it calls `pack` with every tensor that it
+# saves and keeps what `pack` returns; `unpack` gives it back in the backward pass. Here `pack` only looks:
 
 
 # %%
@@ -915,7 +915,7 @@ for name, view in {
 
 # %% exercise="saved_bytes"
 def saved_bytes(forward, parameters: list[Tensor]) -> int:
-    """The bytes that autograd keeps of a forward pass, beside the parameters."""
+    """The bytes that autograd keeps of a forward pass, without the parameters."""
     ### BEGIN SOLUTION
     sizes = {}
 
@@ -1020,7 +1020,7 @@ print("gradcheck:", torch.autograd.gradcheck(Square.apply, (x,)))
 # is $\log \sum_j e^{z_j} - z_y$. First derive on paper what reaches the logit $z_j$; in section 2 you saw the case of two words.
 #
 # - At no time are there logits, probabilities or gradients of more than a few chunks of `rows` rows, forward or backward. The last chunk may be shorter.
-# - For the backward pass keep `h`, `W`, `y` and at most one number for each row.
+# - For the backward pass keep `h`, `W`, `y` and a few numbers for each row.
 # - Logits of ±1000 must work. The gradient that arrives need not be 1. `h` and `W` may ask for a gradient or not.
 #
 # Autograd inside your operation is not allowed; any other function of torch is. `torch.autograd.gradcheck(ChunkedCrossEntropy.apply, (h, W, y, rows))` compares your gradients
@@ -1036,7 +1036,7 @@ class ChunkedCrossEntropy(torch.autograd.Function):
         ctx, h: Float[Tensor, "n d"], W: Float[Tensor, "v d"], y: Int[Tensor, "n"], rows: int
     ) -> Float[Tensor, ""]:
         ### BEGIN SOLUTION
-        lse, right = h.new_empty(2, len(h))
+        lse, right = h.new_empty(len(h)), h.new_empty(len(h))
         for first in range(0, len(h), rows):
             chunk = slice(first, first + rows)
             z = h[chunk] @ W.T

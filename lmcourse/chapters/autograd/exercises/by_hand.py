@@ -51,7 +51,7 @@ linear_regression_grads = Exercise(
     hints=[
         "Go from the loss backwards: L = z², so the gradient of z is 2z. Each further one is the one before times one "
         "local derivative.",
-        "A sum hands its gradient on unchanged, to both of its parents. So do three of these nodes.",
+        "A sum passes its gradient on unchanged, to both of its parents. So do three of these nodes.",
         "u = w1 · x: the local derivative with respect to w1 is x, and so w1 gets u's gradient times x.",
     ],
     forbid=NO_AUTOGRAD,
@@ -99,7 +99,9 @@ def local_only(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
     return {"z": 2 * (w0 + w1 * x - y), "y_hat": 1.0, "u": 1.0, "w0": 1.0, "w1": x}
 
 
-@linear_regression_grads.misconception("These are the values of the nodes. Asked are the derivatives of the loss.")
+@linear_regression_grads.misconception(
+    "These are the values of the nodes. The exercise asks for the derivatives of the loss."
+)
 def values_of_nodes(x: float, y: float, w0: float, w1: float) -> dict[str, float]:
     u = w1 * x
     return {"z": w0 + u - y, "y_hat": w0 + u, "u": u, "w0": w0, "w1": w1}
@@ -112,7 +114,7 @@ def without_the_two(x: float, y: float, w0: float, w1: float) -> Grads:
     return _wrong_grads(w0 + w1 * x - y, slope=1.0, w1=x)
 
 
-@linear_regression_grads.misconception("All signs are turned round: z is ŷ − y here, not y − ŷ.")
+@linear_regression_grads.misconception("Every sign is wrong: z is ŷ − y here, not y − ŷ.")
 def sign_of_the_error(x: float, y: float, w0: float, w1: float) -> Grads:
     return _wrong_grads(y - w0 - w1 * x, w1=x)
 

@@ -66,7 +66,7 @@ live_bytes(step).peak < 8 * len(y) * len(W) / 2
 _KEPT = f"""
 from lmcourse.accounting.saved import saved_tensors
 {_CALL.format(rows=8)}
-saved_tensors(lambda: ChunkedCrossEntropy.apply(h, W, y, 8), without=[W]).total <= 8 * (h.numel() + len(y)) + 8 * len(y)
+saved_tensors(lambda: ChunkedCrossEntropy.apply(h, W, y, 8), without=[W]).total <= 8 * (h.numel() + 5 * len(y))
 """
 
 
@@ -114,7 +114,7 @@ ChunkedCrossEntropy = Exercise(
         _loss("three times the loss", 2, _inputs(_FIXED, 4, 3, 5), outside="3 * loss"),
         _frozen("W alone asks for a gradient", _FIXED, "W"),
         edge(_loss("logits of ±1000", 2, _far())),
-        edge(script("keeps h, y and one number for each row", _KEPT, **_inputs(_FIXED, 64, 4, 256))),
+        edge(script("keeps h, y and a few numbers for each row", _KEPT, **_inputs(_FIXED, 64, 4, 256))),
         edge(script("never half of the logits at once", _MEMORY, **_inputs(_FIXED, 256, 4, 512))),
     ],
     hidden_cases=_others,
@@ -246,7 +246,7 @@ _mistake(
     dz="(p - wanted) * upstream",
 )
 _mistake(
-    "The loss is the sum over the rows. Asked is their mean.",
+    "You add up the losses of the rows. The exercise asks for their mean.",
     "sum_of_the_losses",
     loss="total",
     dz="(p - wanted) * upstream",

@@ -159,7 +159,7 @@ def weight_not_transposed(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return [dy @ w, _by_torch(x, w, dy)[1]]
 
 
-@backward_matmul.misconception("The order is [dx, dw]; yours is the other way round.")
+@backward_matmul.misconception("The order is [dx, dw]; yours is [dw, dx].")
 def other_order(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return _by_torch(x, w, dy)[::-1]
 

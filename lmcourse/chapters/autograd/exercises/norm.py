@@ -186,7 +186,7 @@ def constant_mean(*args: Any, **eps: Any) -> Grads:
 
 
 @layernorm_backward.misconception(
-    "This is the backward pass of RMSNorm, which subtracts no mean: x̂ is (x − μ)/s, and μ has a path of its own."
+    "This is the backward pass of RMSNorm, which subtracts no mean: x̂ is (x − μ)/s, and there is a path through μ."
 )
 def of_rms_norm(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
     s = (x.square().mean(-1, keepdim=True) + eps).sqrt()

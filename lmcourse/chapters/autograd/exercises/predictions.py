@@ -57,7 +57,7 @@ PREDICTIONS = (
         "and φ' in both sums: about how many forward passes?",
         options=("2", "2.5", "3", "4"),
         answer="2",
-        because="Multiplying by φ' is element by element, once for both sums. It does not count beside two matrix "
+        because="Multiplying by φ' is element by element, once for both sums. It does not count next to two matrix "
         "products.",
     ),
     Prediction(

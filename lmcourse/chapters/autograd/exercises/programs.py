@@ -61,7 +61,7 @@ def other_programs(random: Random) -> list[Case]:
         sweep("a leaf alone", "x = Value(3)", "x", "x"),
         sweep("an end in the middle", f"x = Value({x})\nu = x * 3\nL = u * u", "u", "u", "x", "L"),
         detour("short ways and detours", y),
-        beside("nodes beside the end", x),
+        beside("nodes that do not lead to the end", x),
         chain("long chains", 1_000, round(random.uniform(0.9, 0.99), 3)),
         # The last, because an answer that follows each path runs out of time.
         ladder("many paths", 40),

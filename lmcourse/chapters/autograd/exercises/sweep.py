@@ -42,10 +42,10 @@ backward_sweep = Exercise(
     ],
     hidden_cases=other_graphs,
     hints=[
-        "All gradients start at 0, that of the end at 1. A node may hand its gradient on once it is complete: when "
-        "every node that uses it has handed on its own.",
-        "Count for each node how many others use it. Start with those nobody uses; each time a node hands on, its "
-        "parents' counts go down by one; who reaches 0 is ready.",
+        "All gradients start at 0, except the end's, which is 1. A node may pass its gradient on once it is complete: "
+        "when every node that uses it has passed on its own.",
+        "Count for each node how many others use it. Start with the nodes that have no use; each time a node passes "
+        "its gradient on, its parents' counts go down by one. A node whose count is 0 is ready.",
         "uses = Counter(parent for parents in graph.values() for parent in parents), and a list of ready nodes that "
         "you pop from in a while loop. A recursive function would end at Python's limit of about 1,000 calls.",
     ],
@@ -168,7 +168,7 @@ def without_a_seed(graph: Graph, end: str) -> Grads:
 
 
 @backward_sweep.misconception(
-    "You go by distance from the end, and a node hands on what it has at the first visit. What reaches it later, by a "
+    "You go by distance from the end, and a node passes on what it has at the first visit. What reaches it later, by a "
     "longer way, is lost: wait until it is complete."
 )
 def at_the_first_visit(graph: Graph, end: str) -> Grads:
@@ -185,7 +185,7 @@ def in_the_order_given(graph: Graph, end: str) -> Grads:
 
 @backward_sweep.misconception(
     "You count every use of a node, also by nodes that do not lead to the end, but only the end starts. So what they "
-    "use waits for them for ever: count among the nodes that lead to the end, or let the others hand on their 0."
+    "use waits for them for ever: count among the nodes that lead to the end, or let the others pass on their 0."
 )
 def waits_for_nodes_beside(graph: Graph, end: str) -> Grads:
     grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
@@ -219,7 +219,7 @@ def only_what_leads_to_the_end(graph: Graph, end: str) -> Grads:
 
 
 @backward_sweep.misconception(
-    "Each parent gets only the derivative of the last step. It has to be multiplied by the gradient that arrived."
+    "Each parent gets only the derivative of the last step. Multiply it by the gradient that arrived."
 )
 def last_step_only(graph: Graph, end: str) -> Grads:
     grads = dict.fromkeys(graph, 0.0) | {end: 1.0}

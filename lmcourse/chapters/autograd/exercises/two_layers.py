@@ -142,7 +142,7 @@ def twice(*args: Tensor) -> list[Tensor]:
     return _wrong_single(*args, factor=2.0)
 
 
-@backward_two_layer.misconception("Every sign is turned round: the derivative of ½(ŷ − y)² is ŷ − y, not y − ŷ.")
+@backward_two_layer.misconception("Every sign is wrong: the derivative of ½(ŷ − y)² is ŷ − y, not y − ŷ.")
 def wrong_sign(*args: Tensor) -> list[Tensor]:
     return _wrong_single(*args, factor=-1.0)
 
@@ -170,7 +170,7 @@ def preactivation_into_w2(*args: Tensor) -> list[Tensor]:
 
 
 @backward_two_layer.misconception(
-    "These are weights after a step of training, w − dw. Asked are the gradients, dw1 and dw2."
+    "These are weights after a step of training, w − dw. Return the gradients, dw1 and dw2."
 )
 def updated_weights(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
     dw1, dw2 = _single(x, w1, w2, y)
