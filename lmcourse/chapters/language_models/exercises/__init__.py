@@ -1,10 +1,10 @@
 """The exercises and predictions of notebook 05, in the notebook's order."""
 
-from lmcourse.chapters.language_models.exercises.analogy import analogy
 from lmcourse.chapters.language_models.exercises.bits import bits_per_byte
 from lmcourse.chapters.language_models.exercises.counting import ngram
 from lmcourse.chapters.language_models.exercises.distribution import is_distribution
 from lmcourse.chapters.language_models.exercises.entropy_rate import entropy_rate
+from lmcourse.chapters.language_models.exercises.learning import learn
 from lmcourse.chapters.language_models.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.language_models.exercises.price import cross_entropy
 from lmcourse.chapters.language_models.exercises.reading import tokens_read
@@ -20,19 +20,19 @@ EXERCISES = (
     ngram,
     entropy_rate,
     bits_per_byte,
-    analogy,
+    learn,
     tokens_read,
 )
 
 __all__ = [
     "EXERCISES",
     "PREDICTIONS",
-    "analogy",
     "bits_per_byte",
     "cross_entropy",
     "entropy_rate",
     "first_loss",
     "is_distribution",
+    "learn",
     "next_token_loss",
     "ngram",
     "text_log_probability",

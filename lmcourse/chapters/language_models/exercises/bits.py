@@ -45,7 +45,7 @@ def _hidden(random: Random) -> list[Case]:
 
 bits_per_byte = Exercise(
     "bits_per_byte",
-    points=2,
+    points=1,
     minutes=4,
     difficulty=1,
     reference=_bits_per_byte,

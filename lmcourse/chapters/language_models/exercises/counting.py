@@ -143,7 +143,7 @@ def last_word_only(text: list[int], context: list[int], vocabulary: int) -> list
     return _shared(_following(text, context[-1:], vocabulary))
 
 
-@ngram.misconception("You go on from the end of the text to its beginning. What comes after the last word is unknown.")
+@ngram.misconception("After the last word you continue with the first. What comes after the last word is unknown.")
 def in_a_circle(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     return _shared(_following(text + text[: len(context)], context, vocabulary))
 
@@ -180,6 +180,11 @@ def counts_only(text: list[int], context: list[int], vocabulary: int) -> list[fl
     counts = _following(text, context, vocabulary)
     _shared(counts)
     return [float(count) for count in counts]
+
+
+@ngram.misconception("After the empty context every word counts, the first one too.")
+def first_word_skipped(text: list[int], context: list[int], vocabulary: int) -> list[float]:
+    return _shared(_following(text, context, vocabulary) if context else _following(text[1:], context, vocabulary))
 
 
 @ngram.misconception("You count the words *before* the context. Asked for are those after it.")

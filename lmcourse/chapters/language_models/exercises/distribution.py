@@ -64,6 +64,7 @@ def _hidden(random: Random) -> list[Case]:
         case("nothing at all", _tensor()),
         case("nothing at all", _tensor(dtype=torch.bfloat16)),
         case("one word", _tensor(1.0)),
+        case("one word", _tensor(1.000005)),
         case("one word", _tensor(0.0)),
         case("one word", _tensor(-1.0)),
         case("one word", _tensor(1.0, dtype=torch.float16)),
@@ -97,6 +98,7 @@ is_distribution = Exercise(
         case("a corner", _tensor(1.0, 0.0, 0.0)),
         case("too little", _tensor(0.3, 0.3, 0.3)),
         case("too much, and a negative entry", _tensor(0.7, 0.2, -0.1)),
+        case("a negative entry that is nearly 0", _tensor(1.0 + 2**-18, -(2.0**-18))),
         case("a sum that is not a number", _tensor(math.nan, 0.5)),
         case("a thousand words in 16 bits", normal(Random(5), 1000).softmax(0).to(torch.bfloat16)),
         case("16 bits, a sum of 1.0113", _tensor(0.5, 0.5, 0.0113, dtype=torch.bfloat16)),
@@ -165,6 +167,23 @@ def sum_forgotten(v: Tensor) -> bool:
 @is_distribution.misconception("One tolerance for all: 16-bit numbers are rounded a thousand times as coarsely.")
 def one_tolerance(v: Tensor) -> bool:
     return bool((v >= 0).all()) and abs(v.double().sum().item() - 1) <= 1e-5
+
+
+@is_distribution.misconception(
+    "Your tolerance is wider than asked: `isclose` adds a relative tolerance, 0.00001, to the absolute one."
+)
+def tolerance_too_wide(v: Tensor) -> bool:
+    return bool((v >= 0).all()) and abs(v.double().sum().item() - 1) <= _tolerance_of(v) + 1e-5
+
+
+@is_distribution.misconception("A negative entry is none of a distribution, however close to 0 it is.")
+def slightly_negative_allowed(v: Tensor) -> bool:
+    return bool((v >= -1e-5).all()) and abs(v.double().sum().item() - 1) <= _tolerance_of(v)
+
+
+@is_distribution.misconception("One entry may be a little above 1, as the sum may: rounding does both.")
+def at_most_one(v: Tensor) -> bool:
+    return bool(((v >= 0) & (v <= 1)).all()) and abs(v.double().sum().item() - 1) <= _tolerance_of(v)
 
 
 @is_distribution.variant

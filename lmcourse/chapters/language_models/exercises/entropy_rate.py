@@ -70,7 +70,7 @@ entropy_rate = Exercise(
     cases=[
         case("two fair words", _tensor([0.5, 0.5], [0.5, 0.5])),
         case("one word holds on", _tensor([0.9, 0.1], [0.5, 0.5])),
-        case("in turns", _tensor([0.0, 1.0], [1.0, 0.0])),
+        case("the two alternate", _tensor([0.0, 1.0], [1.0, 0.0])),
         case("three words, one of them forced", _tensor([0.5, 0.25, 0.25], [0.0, 0.0, 1.0], [0.75, 0.25, 0.0])),
         case("there and back", _tensor([0.0, 0.3, 0.7], [1.0, 0.0, 0.0], [0.8, 0.2, 0.0])),
         case("there and back for ever", _tensor([0, 0, 0.3, 0.7], [0, 0, 0.9, 0.1], [0.5, 0.5, 0, 0], [1, 0, 0, 0])),
@@ -125,7 +125,7 @@ def nan_of_zero(P: Tensor) -> float:
     return -(_shares(P)[:, None] * P * P.log()).sum().item()
 
 
-@entropy_rate.misconception("Your powers of P never settle where a source goes in turns. Solve π = πP.")
+@entropy_rate.misconception("Your powers of P never settle where a source alternates. Solve π = πP.")
 def powers(P: Tensor) -> float:
     return float(torch.linalg.matrix_power(P, 1001)[0] @ _row_entropies(P))
 
@@ -133,6 +133,13 @@ def powers(P: Tensor) -> float:
 @entropy_rate.misconception("You add up the rows. One word is written at a time: take their weighted average.")
 def summed_rows(P: Tensor) -> float:
     return _row_entropies(P).sum().item()
+
+
+@entropy_rate.misconception(
+    "You weigh words by the sums of the columns of P. The words before are not equally frequent: solve π = πP."
+)
+def column_sums(P: Tensor) -> float:
+    return (P.mean(dim=0) @ _row_entropies(P)).item()
 
 
 @entropy_rate.misconception("You stay with word 0. An endless text forgets where it began.")

@@ -14,7 +14,7 @@ PREDICTIONS = (
         "cheaper_but_farther",
         "Two pairs of truth and model. In the first the cross-entropy is 2.0 bits, in the second 0.6 bits. In which of "
         "them is the model farther from the truth?",
-        options=("the first", "the second", "that cannot be said"),
+        options=("that cannot be said", "the first", "the second"),
         answer="that cannot be said",
         because="Part of the price is the entropy of the truth, which no model can save. Only above that does the "
         "difference begin, and the two truths may differ.",
@@ -23,7 +23,7 @@ PREDICTIONS = (
         "last_word",
         'A text ends with its only "zebra". A bigram model takes count("zebra w") / count("zebra") for every word w. '
         "What do these probabilities sum to?",
-        options=("1", "0", "that is 0 / 0, an error"),
+        options=("0", "1", "that is 0 / 0, an error"),
         answer="0",
         because='count("zebra") is 1, and nothing follows it: 0 / 1 for every word. Divide by how often the context '
         "was *followed by something*, and the gap is visible: 0 / 0.",
@@ -32,18 +32,32 @@ PREDICTIONS = (
         "below_the_floor",
         "The language of our stories has an entropy of 0.222 nats per byte. A model that looks seven bytes back counts "
         "in five stories, and is then tried on the same five. How high is its loss?",
-        options=("above 0.222", "0.222", "below 0.222"),
+        options=("below 0.222", "0.222", "above 0.222"),
         answer="below 0.222",
-        because="On text that it has seen a model can remember what nobody could predict. The floor holds for *new* "
-        "text.",
+        because="On text that it has seen a model can remember what nobody could predict. The floor is for *new* text.",
     ),
     Prediction(
         "better_perplexity",
         "One model predicts bytes and has a perplexity of 2.2. Another predicts words of the same text, of about four "
         "bytes each, and has a perplexity of 5. Which is the better model of the text?",
-        options=("that of the bytes", "that of the words", "they are equally good"),
-        answer="that of the words",
-        because="A choice among 2.2 for each byte is one among 2.2⁴, more than 20, for each word of four bytes.",
+        options=("the model of bytes", "the model of words", "they are equally good"),
+        answer="the model of words",
+        because="A choice among 2.2 for each byte is a choice among 2.2⁴, more than 20, for each word of four bytes.",
+    ),
+    Prediction(
+        "least_alike",
+        "Look at the six rows. Which of these pairs has the lowest cosine?",
+        options=("man and woman", "king and apple", "queen and orange"),
+        answer="man and woman",
+        because="They point in opposite directions in gender, the largest number of both. A person and a fruit have "
+        "almost nothing in common: their cosine is near 0, not negative.",
+    ),
+    Prediction(
+        "king_minus_man",
+        "king − man + woman: which of the six words has the largest cosine with it, if all six are allowed?",
+        options=("king", "woman", "queen"),
+        answer="queen",
+        because="Gender is turned from −0.95 to 1.05, and everything else stays as it is for king.",
     ),
     Prediction(
         "owl_to_owls",
@@ -51,14 +65,22 @@ PREDICTIONS = (
         "s, always in the same way. How often does owls − owl + bear lead to bears?",
         options=("nearly always", "half of the time", "less than once in six"),
         answer="less than once in six",
-        because="Learned vectors hold what the neighbours of a word tell. Analogies come out where a difference in "
-        "meaning changes the neighbours by the same amount everywhere, and here it hardly does.",
+        because="Learned vectors hold what the neighbours of a word show. Analogies come out where a difference in "
+        "meaning changes the neighbours by the same amount for all words. Here the plural does not.",
+    ),
+    Prediction(
+        "past_the_entropy",
+        "The loss on the training text passes the entropy of the source. What is the model learning from there on?",
+        options=("the kinds of the words, more exactly", "this text, by heart", "nothing: the loss only wavers"),
+        answer="this text, by heart",
+        because="Knowing the source perfectly costs the entropy, on average. What is cheaper than that is knowledge of "
+        "this one text, and it makes new text more expensive.",
     ),
     Prediction(
         "one_epoch",
         "A text is cut into n windows. You draw windows at random, with replacement, n times: as many as one pass has. "
         "What share of them have you never seen?",
-        options=("none", "about 10 %", "about 37 %"),
+        options=("none", "about 37 %", "about 63 %"),
         answer="about 37 %",
         because="Each draw misses a given window with 1 − 1/n, all n draws with (1 − 1/n)ⁿ, which is close to 1/e.",
     ),

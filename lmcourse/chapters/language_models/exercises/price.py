@@ -140,6 +140,13 @@ def crash_at_zero(p: list[float], q: list[float], base: float = math.e) -> float
     return -sum(truth * math.log(model, base) for truth, model in zip(p, q, strict=True) if truth > 0)
 
 
+@cross_entropy.misconception(
+    "Where p is 0 as well, a model with q = 0 is right: only words that can come cost anything."
+)
+def infinite_where_q_is_zero(p: list[float], q: list[float], base: float = math.e) -> float:
+    return math.inf if 0 in q and len(p) == len(q) else _cross_entropy(p, q, base)
+
+
 @cross_entropy.misconception("You multiply by the logarithm of the base. Divide by it.")
 def times_the_base(p: list[float], q: list[float], base: float = math.e) -> float:
     return _cross_entropy(p, q) * math.log(base)

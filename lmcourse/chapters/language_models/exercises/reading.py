@@ -53,6 +53,7 @@ tokens_read = Exercise(
         case("a thousand words, all kept", 100, 1000, True),
         case("one word, nothing kept", 5, 1, False),
         case("one word, all kept", 5, 1, True),
+        case("a prompt of one token", 1, 3, False),
         case("no word, nothing kept", 5, 0, False),
         case("no word, all kept", 5, 0, True),
         case("no prompt", 0, 3, True),
@@ -114,6 +115,11 @@ def turned_round(prompt: int, new: int, reuse: bool) -> int:
 @tokens_read.misconception("That is the order of it, half a square. The exact number is asked for.")
 def half_square(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new) ** 2 // 2
+
+
+@tokens_read.misconception("A prompt of one token is enough to continue.")
+def refuses_one(prompt: int, new: int, reuse: bool) -> int:
+    return _tokens_read(prompt if prompt > 1 else 0, new, reuse)
 
 
 @tokens_read.misconception("With no token to write, nothing is read. Your formula needs at least one.")

@@ -31,7 +31,7 @@ def _tokens(random: Random, batch: int, length: int, words: int) -> Tensor:
 FIXED = Random(7)
 TWO, TWO_TOKENS = normal(FIXED, 2, 5, 4), torch.tensor([[0, 1, 2, 3, 3], [2, 2, 0, 1, 3]])
 BY_HAND = torch.tensor([[[1.0, 0.0, 1.0], [0.0, 5.0, -2.0]]])
-HUGE = torch.tensor([[[1000.0, 0.0, -500.0], [0.0, 0.0, 1000.0], [3.0, 1.0, 2.0]]])
+HUGE = torch.tensor([[[10_000.0, 0.0, -5000.0], [0.0, 0.0, 10_000.0], [3.0, 1.0, 2.0]]])
 
 
 def _fixed() -> list[Case]:
@@ -83,7 +83,7 @@ next_token_loss = Exercise(
         case("all words alike: ln 8", torch.zeros(1, 3, 8), torch.tensor([[1, 5, 2]])),
         case("one prediction, by hand", BY_HAND, torch.tensor([[0, 1]])),
         case("two texts", TWO, TWO_TOKENS),
-        case("logits of a thousand", HUGE, torch.tensor([[1, 0, 2]])),
+        case("logits of ten thousand", HUGE, torch.tensor([[1, 2, 0]])),
         case("16 bits", TWO.to(torch.bfloat16), TWO_TOKENS),
         case("one token", torch.zeros(1, 1, 8), torch.tensor([[3]])),
     ],
@@ -165,10 +165,28 @@ def over_positions(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_picked(_log_p(logits[:, :-1], dim=1), _checked(tokens)[:, 1:]).mean()
 
 
-@next_token_loss.misconception("e^1000 is infinite as a float: subtract the largest logit first, or use log_softmax.")
+@next_token_loss.misconception("e^10000 is infinite as a float: subtract the largest logit first, or use log_softmax.")
 def overflows(logits: Tensor, tokens: Tensor) -> Tensor:
     raised = logits[:, :-1].float().exp()
     return -_picked(raised / raised.sum(dim=-1, keepdim=True), _checked(tokens)[:, 1:]).log().mean()
+
+
+@next_token_loss.misconception("The softmax of an unlikely word is 0 as a float, and ln 0 is −∞: use log_softmax.")
+def softmax_then_logarithm(logits: Tensor, tokens: Tensor) -> Tensor:
+    p = (logits if logits.dtype == torch.float64 else logits.float())[:, :-1].softmax(dim=-1)
+    return -_picked(p, _checked(tokens)[:, 1:]).log().mean()
+
+
+@next_token_loss.misconception(
+    "Logits at s speak of token s + 1; you compare them with token s, because you cut both in the same way."
+)
+def both_cut_alike(logits: Tensor, tokens: Tensor) -> Tensor:
+    return -_picked(_log_p(logits[:, 1:]), _checked(tokens)[:, 1:]).mean()
+
+
+@next_token_loss.misconception("You turn the loss of 16-bit logits back to 16 bits. It is to stay float32.")
+def cast_back(logits: Tensor, tokens: Tensor) -> Tensor:
+    return _loss(logits, tokens).to(logits.dtype)
 
 
 @next_token_loss.misconception("You compute in 16 bits. There a loss has two or three digits: turn the logits to fp32.")

@@ -1,0 +1,305 @@
+"""The exercise on a small model that is trained on too little text."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.language_models.kinds import counted, kinds_source, new_text_price, write
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.exercise import Exercise
+
+ALLOWED = 0.8
+"""What a table may pay above the entropy, as a part of what counting pays."""
+
+Found = dict[str, Any]
+
+
+def _train(
+    text: Tensor,
+    v: int,
+    rank: int = 4,
+    *,
+    steps: int = 100,
+    lr: float = 0.03,
+    stop: bool = True,
+    trains_on_all: bool = False,
+    backwards: bool = False,
+) -> Found:
+    """Adam on the counts of pairs, whole batches; the table with the lowest loss on the part kept aside.
+
+    A rank of 0 is the whole table of logits.
+    """
+    generator = torch.Generator().manual_seed(1)
+    first, second = (text[1:], text[:-1]) if backwards else (text[:-1], text[1:])
+    cut = len(first) - len(first) // 10
+    seen, kept = (
+        torch.zeros(v, v).index_put((a, b), torch.ones(len(a)), accumulate=True) / len(a)
+        for a, b in ((first[:cut], second[:cut]), (first[cut:], second[cut:]))
+    )
+    used = 0.9 * seen + 0.1 * kept if trains_on_all else seen
+    E = 0.1 * torch.randn(v, rank, generator=generator) if rank else torch.eye(v)
+    F, b = torch.zeros(rank or v, v), torch.zeros(v)
+    weights = [weight.requires_grad_() for weight in ((E, F, b) if rank else (F,))]
+    optimizer = torch.optim.Adam(weights, lr=lr, foreach=False)
+    best: Found = {"held_out": math.inf}
+    for _ in range(steps):
+        log_p = (E @ F + b).log_softmax(dim=1)
+        held_out = -(kept * log_p).sum().item()
+        if held_out < best["held_out"] or not stop:
+            best = {"log_p": log_p.detach(), "train": -(seen * log_p).sum().item(), "held_out": held_out}
+        optimizer.zero_grad()
+        (-(used * log_p).sum()).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    return best
+
+
+def _sums_to_one(p: Tensor, dim: int) -> bool:
+    return bool(((p.sum(dim=dim) - 1).abs() < 1e-3).all() and (p >= 0).all())
+
+
+def rows(found: Found, v: int) -> str:
+    """What the table holds, in words."""
+    log_p = torch.as_tensor(found["log_p"]).detach()
+    if log_p.shape != (v, v):
+        return f"a table of shape {tuple(log_p.shape)}"
+    if _sums_to_one(log_p.exp(), 1):
+        return "log-probabilities"
+    if _sums_to_one(log_p, 1):
+        return "probabilities"
+    return "a distribution in each column" if _sums_to_one(log_p.exp(), 0) else "rows that do not sum to one"
+
+
+def _table(found: Found, v: int) -> Tensor:
+    """Log-probabilities, made of the table if it holds something else: that costs the points of one group only."""
+    log_p = torch.as_tensor(found["log_p"]).detach().double()
+    kind = rows(found, v)
+    if kind == "probabilities":
+        return log_p.log()
+    return log_p.T if kind.endswith("column") else log_p.log_softmax(dim=1)
+
+
+def _pairs(text: Tensor) -> tuple[Tensor, Tensor, int]:
+    return text[:-1], text[1:], (len(text) - 1) // 10
+
+
+def told(found: Found, text: Tensor, v: int) -> list[str]:
+    """What `train` and `held_out` are, in words."""
+    first, second, kept = _pairs(text)
+    log_p = _table(found, v)
+    forwards, backwards = -log_p[first, second], -log_p[second, first]
+    names = []
+    for name, part in (("train", slice(None, -kept)), ("held_out", slice(-kept, None))):
+        right = forwards[part].mean().item()
+        known = {
+            f"nats per word on the {'first nine tenths' if name == 'train' else 'last tenth'}": right,
+            "bits per word": right / math.log(2),
+            "a sum over words": right * len(forwards[part]),
+            "nats per word on the whole text": forwards.mean().item(),
+            "the price of the words before": backwards[part].mean().item(),
+        }
+        number = float(found[name])
+        fits = [label for label, value in known.items() if math.isclose(number, value, rel_tol=0.01)]
+        names.append(fits[0] if fits else f"{number / right:.2f} times the nats per word of log_p")
+    return names
+
+
+def fresh(found: Found, text: Tensor, P: Tensor) -> str:
+    """Whether the last tenth is new text to the table: there it pays above the source what it pays on all new text."""
+    first, second, kept = _pairs(text)
+    log_p = _table(found, len(P))
+    above = (P.log() - log_p)[first[-kept:], second[-kept:]].mean().item()
+    is_new = above > 0.35 * (new_text_price(log_p, P) - new_text_price(P.log(), P))
+    return "the last tenth is new to the table" if is_new else "the table was trained on the last tenth, too"
+
+
+def against_single_words(found: Found, text: Tensor, P: Tensor) -> str:
+    """Compare with a table whose rows are all the frequencies of the words in the text."""
+    counts = torch.bincount(text, minlength=len(P)).double() + 0.1
+    alone = (counts / counts.sum()).log().expand(len(P), len(P))
+    is_cheaper = new_text_price(_table(found, len(P)), P) < new_text_price(alone, P)
+    return "cheaper than without the word before" if is_cheaper else "no cheaper than without the word before"
+
+
+def against_counting(found: Found, text: Tensor, P: Tensor) -> str:
+    """Compare what new text costs above the entropy with what it costs counts by Witten and Bell."""
+    table, counts, entropy = (
+        new_text_price(log_p, P) for log_p in (_table(found, len(P)), counted(text, len(P)), P.log())
+    )
+    is_cheap = table - entropy <= ALLOWED * (counts - entropy)
+    return f"{'at most' if is_cheap else 'more than'} {ALLOWED} of what counting overpays"
+
+
+WORDS = 80
+_IMPORT = "from lmcourse.chapters.language_models.exercises.learning import"
+
+
+def _of_source(seed: int) -> dict[str, Tensor]:
+    P = kinds_source(WORDS, 6, seed)
+    return {"text": write(P, 30 * WORDS + 1, 100 + seed), "P": P}
+
+
+FIRST = _of_source(1)
+
+
+def _cases(first: dict[str, Tensor], second: dict[str, Tensor]) -> list[Case]:
+    """One case for each point."""
+    text, call = {"text": first["text"]}, f"learn(text, {WORDS})"
+    return [
+        script("log_p holds distributions", f"{_IMPORT} rows\nrows({call}, {WORDS})", **text),
+        script(
+            "cheaper than without the word before",
+            f"{_IMPORT} against_single_words\nagainst_single_words({call}, text, P)",
+            **second,
+        ),
+        script(
+            "train and held_out",
+            f"{_IMPORT} fresh, told\nfound = {call}\ntold(found, text, {WORDS})\nfresh(found, text, P)",
+            **first,
+        ),
+        script(
+            "much cheaper than counting", f"{_IMPORT} against_counting\nagainst_counting({call}, text, P)", **second
+        ),
+    ]
+
+
+def _hidden(_: Random) -> list[Case]:
+    return _cases(_of_source(6), _of_source(8))
+
+
+learn = Exercise(
+    "learn",
+    points=4,
+    minutes=14,
+    difficulty=3,
+    reference=_train,
+    cases=_cases(FIRST, FIRST),
+    hidden_cases=_hidden,
+    hints=[
+        "Make random E, zeros F and b, and let autograd do the rest: the logits of all rows are E @ F + b, and the "
+        "prices of all pairs are −log_p[text[:-1], text[1:]].",
+        "Look at both losses while it trains. The one on the last tenth falls, and then it rises again: keep the table "
+        "of the step where it is lowest.",
+        "Still too expensive? Then the table knows too many numbers. Try a rank of 2 to 4, start with a small E, and "
+        "take 100 steps of Adam with a learning rate of 0.03.",
+    ],
+)
+
+
+@learn.misconception(
+    "Your table holds logits: e to their power does not sum to one in a row. Take log_softmax over the last axis."
+)
+def logits_returned(text: Tensor, v: int) -> Found:
+    found = _train(text, v)
+    return found | {"log_p": found["log_p"] + 1}
+
+
+@learn.misconception("Your table holds probabilities. Asked for are their logarithms.")
+def probabilities(text: Tensor, v: int) -> Found:
+    found = _train(text, v)
+    return found | {"log_p": found["log_p"].exp()}
+
+
+@learn.misconception("In your table the columns are distributions. Row i has to hold what comes after word i.")
+def transposed(text: Tensor, v: int) -> Found:
+    found = _train(text, v)
+    return found | {"log_p": found["log_p"].T}
+
+
+@learn.misconception("You predict the word *before* from the word after: rows are to stand for the word that is known.")
+def backwards(text: Tensor, v: int) -> Found:
+    return _train(text, v, backwards=True)
+
+
+@learn.misconception(
+    "You train on the last tenth, too. Then it no longer shows what new text costs, and you stop too late."
+)
+def tenth_trained_on(text: Tensor, v: int) -> Found:
+    return _train(text, v, 8, steps=300, trains_on_all=True)
+
+
+@learn.misconception("You train on the last tenth, too. Then it no longer shows what new text costs.")
+def tenth_trained_on_low_rank(text: Tensor, v: int) -> Found:
+    return _train(text, v, 2, steps=200, trains_on_all=True)
+
+
+@learn.misconception("You return the table of the last step. Keep the one with the lowest loss on the last tenth.")
+def last_step(text: Tensor, v: int) -> Found:
+    return _train(text, v, 8, steps=300, stop=False)
+
+
+@learn.misconception(
+    "You train all v² logits, each for itself: what is learned of one word serves no other. Use E @ F + b."
+)
+def full_table(text: Tensor, v: int) -> Found:
+    return _train(text, v, 0, steps=150)
+
+
+@learn.misconception("Your rows are all nearly the same: the table does not use the word before.")
+def single_words(text: Tensor, v: int) -> Found:
+    counts = torch.bincount(text[: -len(text) // 10], minlength=v).double() + 0.1
+    log_p = (counts / counts.sum()).log().expand(v, v)
+    first, second, kept = _pairs(text)
+    prices = -log_p[first, second]
+    return {"log_p": log_p, "train": prices[:-kept].mean(), "held_out": prices[-kept:].mean()}
+
+
+@learn.misconception("`train` and `held_out` are in bits. Asked for are nats.")
+def in_bits(text: Tensor, v: int) -> Found:
+    found = _train(text, v)
+    return found | {name: found[name] / math.log(2) for name in ("train", "held_out")}
+
+
+@learn.misconception("`train` and `held_out` are sums over the words of their parts. Take the means.")
+def summed(text: Tensor, v: int) -> Found:
+    found = _train(text, v)
+    kept = (len(text) - 1) // 10
+    return found | {"train": found["train"] * 9 * kept, "held_out": found["held_out"] * kept}
+
+
+@learn.variant
+def on_counts(text: Tensor, v: int) -> dict[str, Any]:
+    cut = 9 * (len(text) - 1) // 10
+    counts = [torch.zeros(v, v), torch.zeros(v, v)]
+    for place, (before, after) in enumerate(zip(text.tolist(), text.tolist()[1:], strict=False)):
+        counts[place >= cut][before, after] += 1
+    train, held = (c / c.sum() for c in counts)
+    rows, columns = torch.nn.Embedding(v, 2), torch.nn.Linear(2, v)
+    optimizer = torch.optim.Adam([*rows.parameters(), *columns.parameters()], lr=0.05)
+    best: tuple[float, dict[str, Any]] = (9.0, {})
+    for _ in range(120):
+        log_p = columns(rows.weight).log_softmax(-1)
+        loss = -(train * log_p).sum()
+        held_out = -(held * log_p).sum()
+        if held_out.item() < best[0]:
+            best = held_out.item(), {"log_p": log_p.detach().clone(), "train": loss.item(), "held_out": held_out.item()}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return best[1]
+
+
+@learn.variant
+def with_patience_and_a_large_rank(text: Tensor, v: int) -> dict[str, Any]:
+    known, after = text[:-1], text[1:]
+    cut = len(known) - len(known) // 10
+    E, F = (0.1 * torch.randn(v, 20)).requires_grad_(), (0.1 * torch.randn(20, v)).requires_grad_()
+    optimizer = torch.optim.AdamW([E, F], lr=0.03, weight_decay=0.1)
+    best: dict[str, Any] = {"held_out": torch.tensor(9.0)}
+    waited = 0
+    while waited < 10:
+        log_p = torch.log_softmax(E @ F, dim=1)
+        price = torch.nn.functional.nll_loss(log_p[known[:cut]], after[:cut])
+        held = torch.nn.functional.nll_loss(log_p[known[cut:]], after[cut:])
+        waited += 1
+        if held < best["held_out"]:
+            waited = 0
+            best = {"log_p": log_p, "train": price, "held_out": held}
+        optimizer.zero_grad()
+        price.backward(retain_graph=True)
+        optimizer.step()
+    return {name: value.detach() for name, value in best.items()}
