@@ -228,7 +228,7 @@ explore(figures.cross_entropy_bars, books=(0.01, 0.98, 0.01), laptops=(0.01, 0.9
 #
 # ### Exercise 4 · The loss of training  (4 points · 9 min · ●● · differentiable)
 #
-# Return this mean as a tensor without axes. Logits in 16 bits are turned to float32 first, and the result is float32 then; otherwise it has the dtype of the logits. Logits may be as large as 10,000. Texts of a single token: raise `ValueError`. PyTorch's own losses and `torch.nn` are forbidden, because that is what you are writing; the tensor method
+# Return this mean as a tensor without axes. Logits in 16 bits are turned to float32 first, and the result is float32 too; the loss of float64 logits is float64. Logits may be as large as 10,000. Texts of a single token: raise `ValueError`. PyTorch's own losses and `torch.nn` are forbidden, because that is what you are writing; the tensor method
 # `.log_softmax` is allowed.
 
 # %% exercise="next_token_loss"
@@ -285,7 +285,7 @@ check(first_loss=first_loss, hidden=True)
 # The mean hides a lot. Here is the bill of a sentence, letter by letter, from a model that you will know in a moment. Type your own (it has read nothing but little stories like this one):
 
 # %%
-explore(figures.token_surprise, text="Clara is in the wood. One bear that many owls fear sleeps. So Clara goes home.")
+explore(figures.token_surprise, text="Clara is in the wood. So Clara goes home.")
 
 # %% [markdown]
 # ## 5 · Count
@@ -411,7 +411,7 @@ own = [-grammar.log_probability(sample) / len(sample) for sample in (stories(10,
 print(f"20 samples of ten stories: from {min(own):.3f} to {max(own):.3f} nats per byte, {sum(x < H for x in own)} below {H:.3f}")
 
 # %% [markdown]
-# ### What stands between 0.44 and 0.22?
+# ### What lies between 0.44 and 0.22?
 #
 # KL, and since we know the grammar, we can say *for what* it is paid. The grammar has the true probability of every piece of a story, its noun, its verb, its closing bracket. The model's bill for the same letters minus the true one is what the model did not know there:
 
@@ -668,12 +668,11 @@ def learn(text: Int[Tensor, "n"], v: int) -> dict:
     ### BEGIN SOLUTION
     first, second = text[:-1], text[1:]
     kept = len(first) // 10
-    E = (0.1 * torch.randn(v, 4)).requires_grad_()
-    F, b = torch.zeros(4, v, requires_grad=True), torch.zeros(v, requires_grad=True)
-    optimizer = torch.optim.Adam([E, F, b], lr=0.03)
+    model = torch.nn.Sequential(torch.nn.Embedding(v, 3), torch.nn.Linear(3, v))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     best = {"held_out": math.inf}
     for _ in range(100):
-        log_p = (E @ F + b).log_softmax(dim=1)
+        log_p = model(torch.arange(v)).log_softmax(dim=1)
         prices = -log_p[first, second]
         train, held_out = prices[:-kept].mean(), prices[-kept:].mean()
         if held_out < best["held_out"]:

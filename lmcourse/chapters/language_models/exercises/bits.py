@@ -89,7 +89,7 @@ def per_token(loss: float, tokens: int, text: str) -> float:
     return loss / math.log(2)
 
 
-@bits_per_byte.misconception("You went on to the perplexity. Asked for is its logarithm to base 2.")
+@bits_per_byte.misconception("That is the perplexity per byte. Asked for is its logarithm to base 2.")
 def perplexity(loss: float, tokens: int, text: str) -> float:
     return float(np.exp2(_bits_per_byte(loss, tokens, text)))
 

@@ -81,7 +81,7 @@ ngram = Exercise(
         "Walk through the text. Wherever the last words are the context, count the word that comes next.",
         "text[start : start + n] == context compares a window with the context; the word after it is text[start + n], "
         "as long as there is one.",
-        "Divide each count by the sum of the counts, not by how often the context stands in the text. If the sum is 0, "
+        "Divide each count by the sum of the counts, not by how often the context occurs in the text. If the sum is 0, "
         "raise ValueError.",
     ],
 )
@@ -119,7 +119,7 @@ def end_counted(text: list[int], context: list[int], vocabulary: int) -> list[fl
     return _shared(_following(text, context, vocabulary), places)
 
 
-@ngram.misconception("Occurrences may overlap: in 0 0 0 the context 0 0 stands twice.")
+@ngram.misconception("Occurrences may overlap: in 0 0 0 the context 0 0 occurs twice.")
 def no_overlap(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     n, start, counts = len(context), 0, [0] * vocabulary
     while start < len(text) - n:

@@ -77,7 +77,7 @@ entropy_rate = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Row i alone has the entropy h_i = −Σ_j P_ij ln P_ij: what the next word surprises whoever has just read word "
+        "Row i alone has the entropy h_i = −Σ_j P_ij ln P_ij: the mean surprise of the word after word "
         "i. The answer is an average of the h_i.",
         "The weights are the shares π_i of the words in an endless text. A word's share is what flows in: "
         "π_j = Σ_i π_i P_ij. With Σ π = 1 that is a system of linear equations.",
@@ -102,8 +102,8 @@ for _change in (
 
 
 @entropy_rate.misconception(
-    "You weigh all words alike, as π = Pπ does, with rows and columns swapped. Words that come more often decide more "
-    "often."
+    "You weigh all words equally, as π = Pπ does, with rows and columns swapped. A word that comes more often "
+    "counts more."
 )
 def rows_equally(P: Tensor) -> float:
     return _row_entropies(P).mean().item()
@@ -120,7 +120,7 @@ def bits(P: Tensor) -> float:
     return _entropy_rate(P) / math.log(2)
 
 
-@entropy_rate.misconception("0 · ln 0 counts as 0 here: a word that cannot come surprises nobody.")
+@entropy_rate.misconception("0 · ln 0 counts as 0 here: a word that cannot come costs nothing.")
 def nan_of_zero(P: Tensor) -> float:
     return -(_shares(P)[:, None] * P * P.log()).sum().item()
 

@@ -127,7 +127,7 @@ def likeliest_only(p: list[float], q: list[float], base: float = math.e) -> floa
     return -math.log(model, base) if model else math.inf
 
 
-@cross_entropy.misconception("Every word counts alike in yours. It counts as often as it comes, p.")
+@cross_entropy.misconception("You weigh every word equally. Weigh each with its probability, p.")
 def unweighted(p: list[float], q: list[float], base: float = math.e) -> float:
     _cross_entropy(p, q, base)
     return _sum([1 / len(q)] * len(q), q) / math.log(base)

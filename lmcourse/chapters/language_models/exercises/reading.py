@@ -78,7 +78,7 @@ def square(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new) * new
 
 
-@tokens_read.misconception("The last token is written, and nobody reads it: your sums are one step too long.")
+@tokens_read.misconception("The last token is written and never read: your sums are one step too long.")
 def last_one_read(prompt: int, new: int, reuse: bool) -> int:
     _refused(prompt)
     if not new:

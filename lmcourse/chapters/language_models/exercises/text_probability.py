@@ -106,12 +106,12 @@ def underflow(next_probabilities: Model, text: list[int]) -> float:
     return _log(math.prod(_each(next_probabilities, text)))
 
 
-@text_log_probability.misconception("Each word is predicted from those before it; in your past it stands already.")
+@text_log_probability.misconception("A word is predicted from the words before it; your past includes the word itself.")
 def sees_the_answer(next_probabilities: Model, text: list[int]) -> float:
     return math.fsum(_log(next_probabilities(tuple(text[: t + 1]))[word]) for t, word in enumerate(text))
 
 
-@text_log_probability.misconception("The model may look at the whole past; you hand it one word.")
+@text_log_probability.misconception("The model may look at the whole past; you pass it one word.")
 def one_back_only(next_probabilities: Model, text: list[int]) -> float:
     return math.fsum(_log(next_probabilities(tuple(text[max(t - 1, 0) : t]))[word]) for t, word in enumerate(text))
 
@@ -151,7 +151,7 @@ def impossible_words_skipped(next_probabilities: Model, text: list[int]) -> floa
     return math.fsum(math.log(p) for p in _each(next_probabilities, text) if p)
 
 
-@text_log_probability.misconception("You hand the model a list. It asks for a tuple: tuple(text[:t]).")
+@text_log_probability.misconception("You pass the model a list. It needs a tuple: tuple(text[:t]).")
 def list_for_tuple(next_probabilities: Callable[[list[int]], list[float]], text: list[int]) -> float:
     return math.fsum(_log(next_probabilities(text[:t])[word]) for t, word in enumerate(text))
 

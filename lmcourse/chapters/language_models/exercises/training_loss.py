@@ -140,7 +140,7 @@ def no_logarithm(logits: Tensor, tokens: Tensor) -> Tensor:
     return _picked(_log_p(logits[:, :-1]), _checked(tokens)[:, 1:]).exp().mean()
 
 
-@next_token_loss.misconception("The minus is missing: whoever minimises this teaches the model to be wrong.")
+@next_token_loss.misconception("The minus is missing: a model that minimises this learns to be wrong.")
 def no_minus(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_loss(logits, tokens)
 

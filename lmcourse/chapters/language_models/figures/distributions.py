@@ -83,7 +83,7 @@ def probability_tree(words: Sequence[str], model: Model, length: int = 2) -> Fig
     axes.set_ylim(-0.3, leaves + 0.3)
     caption = (
         "A branch has the probability that the model gives the word after the text so far; a text has the product "
-        "along its path. Every fork hands on exactly what it got, so all leaves together have 1."
+        "along its path. Every fork passes on exactly what it got, so all leaves together have 1."
     )
     likeliest = max(ends, key=lambda text: ends[text])
     alt = (

@@ -46,7 +46,7 @@ def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "na
     odds.set_xticks(list(x), WORDS)
     odds.set_ylim(0, 1)
     odds.legend(frameon=False, fontsize=9)
-    bill.barh([0], [entropy], color=PALETTE["black"], label="entropy H(p): cannot be saved")
+    bill.barh([0], [entropy], color=PALETTE["black"], label="entropy H(p): every model pays it")
     bill.barh([0], [price - entropy], left=[entropy], color=PALETTE["vermilion"], label="difference KL(p‖q)")
     bill.set_yticks([])
     bill.set_xlim(0, max(3.2 / log, 1.04 * price))  # the same for most odds, so that the bars can be compared

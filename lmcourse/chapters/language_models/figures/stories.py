@@ -15,11 +15,12 @@ from lmcourse.models.ngram import NGram
 from lmcourse.plots.style import GREY, LAST_DRAWN, PALETTE, describe, new_axes, new_figure
 
 LARGEST = 10
-"""The largest n of the desk."""
+"""The largest n of the widget."""
 
 _BYTES = 256
 _NEW_SEED = 1000
 _NEW_BYTES = 10_000
+_LINE = 50
 
 
 def stories(count: int, seed: int) -> str:
@@ -67,7 +68,7 @@ def ngram_loss(n: int = 8, count: int = 20) -> Figure:
         ValueError: n is not from 1 to 10.
     """
     if not 1 <= n <= LARGEST:
-        raise ValueError(f"the desk has models of n = 1 to {LARGEST}, not {n}")
+        raise ValueError(f"there are models of n = 1 to {LARGEST}, not {n}")
     seen, new, impossible = losses_by_order(count)
     floor = story_grammar().entropy_per_byte
     best = int(new.argmin()) + 1
@@ -107,7 +108,7 @@ def _reader() -> NGram:
 
 
 def token_surprise(
-    text: str = "Clara is in the wood. One bear that many owls fear sleeps. So Clara goes home.",
+    text: str = "Clara is in the wood. So Clara goes home.",
 ) -> Figure:
     """The price of every letter of a text that begins a line, for a 6-gram model of fifty stories.
 
@@ -120,14 +121,18 @@ def token_surprise(
     surprise = [sum(next(each) for _ in letter.encode()) for letter in text]
     dearest = max(range(len(text)), key=surprise.__getitem__)
     mean = sum(surprise) / len(text.encode())
-    figure = new_figure(8.0, 3.2)
-    axes = new_axes(
-        figure, f"{mean:.2f} nats per byte; the dearest letter costs {max(surprise):.1f}", "", "−ln p (nats)"
-    )
-    _draw_letters(axes, text, surprise)
+    lines = range(0, len(text), _LINE)
+    figure = new_figure(8.0, 1.0 + 2.0 * len(lines))
+    grid = figure.add_gridspec(len(lines), 1)
+    title = f"{mean:.2f} nats per byte; the most expensive letter costs {max(surprise):.1f}"
+    for line, start in enumerate(lines):
+        axes = new_axes(figure, "" if line else title, "", "−ln p (nats)")
+        axes.set_subplotspec(grid[line])
+        axes.set_ylim(0, 1.05 * max(*surprise, 1))
+        _draw_letters(axes, text[start : start + _LINE], surprise[start : start + _LINE])
     caption = (
-        "A 6-gram model of fifty stories reads, letter by letter; ␣ is a blank, ▯ what not every font has. High bars "
-        "stand where something is decided: a new word, a name, a number. Once a word has begun, the rest is cheap."
+        "A 6-gram model of fifty stories reads letter by letter; ␣ is a blank, ▯ a sign that few fonts have. Letters "
+        "above 1 nat are orange: there something is decided, a new word, a name, a number. The rest of a word is cheap."
     )
     shown = text[dearest].replace(" ", "␣")
     alt = (
@@ -142,7 +147,8 @@ def _draw_letters(axes: Axes, text: str, surprise: list[float]) -> None:
     high = [PALETTE["vermilion"] if nats > 1 else PALETTE["blue"] for nats in surprise]
     axes.bar(places, surprise, color=high, width=0.8)
     shown = [letter.replace(" ", "␣") if letter.isprintable() and letter <= LAST_DRAWN else "▯" for letter in text]
-    axes.set_xticks(places, shown, fontsize=8, family="monospace", color="black")
+    axes.set_xticks(places, shown, fontsize=11, family="monospace", color="black")
+    axes.grid(visible=False, axis="x")
     axes.tick_params(axis="x", length=0)
     axes.axhline(1, color=GREY, linewidth=0.6)
-    axes.set_xlim(-1, len(text))
+    axes.set_xlim(-1, _LINE)
