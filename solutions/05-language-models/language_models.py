@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 05 · Language models
 #
-# **100 min · 10 exercises · 25 points**
+# **100 min · 11 exercises · 25 points**
 #
 # A language model is a bookmaker. Before every word it lays odds on all words there are; then the word comes, and it pays for its surprise. This notebook keeps its accounts: what a text costs, in which unit, and what it *has to* cost, however good the model is. For once we can know that, because we made the language
 # ourselves. The first models only count, and they are enough to meet nearly everything that matters. The last one you train yourself.
@@ -23,7 +23,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lmcourse.chapters.language_models import figures
-from lmcourse.chapters.language_models.kinds import counted, kinds_source, new_text_price, train_table, write
+from lmcourse.chapters.language_models.kinds import counted_table, kinds_source, new_text_price, train_table, write
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.grammar.roles import word_roles
 from lmcourse.data.window_order import WindowOrder
@@ -290,17 +290,56 @@ explore(figures.token_surprise, text="Clara is in the wood. So Clara goes home."
 # %% [markdown]
 # ## 5 · Count
 #
-# Where do the odds come from? Before there were networks, from counting. To keep it possible one *assumes* that only the last $n - 1$ words matter (the **Markov assumption**; Markov counted vowels in *Eugene Onegin*, 1913). Then the model is a fraction of two counts. For $n = 2$ this is called a bigram model, for $n = 3$ a trigram model, in general an **n-gram** model:
+# Where do the odds come from? Before there were networks, from counting. To keep it possible one *assumes* that only the last $n - 1$ words matter (the **Markov assumption**; Markov counted vowels in *Eugene Onegin*, 1913). Then the model counts: of all the times that the context was followed by a word, how often by this one? For $n = 2$ this is called a bigram model, for $n = 3$ a trigram model, in general an **n-gram** model.
 #
-# $$p(w \mid c) \approx \frac{\text{count}(c\,w)}{\text{count}(c)}, \qquad c \text{: the last } n - 1 \text{ words.}$$
+# By hand, in *a b c a b a a b c*: after *b* come *c*, *a* and *c*. So $p(c \mid b) = ⅔$ and $p(a \mid b) = ⅓$. Three colleagues have programmed it, each in a line or two, with letters for words:
+
+# %%
+def model_a(text: str, context: str) -> dict[str, float]:
+    return {letter: text.count(context + letter) / text.count(context) for letter in sorted(set(text))}
+
+
+def model_b(text: str, context: str) -> dict[str, float]:
+    after = re.findall(re.escape(context) + "(.)", text)
+    return {letter: after.count(letter) / len(after) for letter in sorted(set(text))}
+
+
+def model_c(text: str, context: str) -> dict[str, float]:  # for contexts of at most one letter
+    after = [following for before, following in pairwise(text) if context in ("", before)]
+    return {letter: after.count(letter) / len(after) for letter in sorted(set(text))}
+
+
+for model in (model_a, model_b, model_c):
+    print(model.__name__, {letter: round(p, 3) for letter, p in model("abcabaabc", "b").items()})
+
+# %% [markdown]
+# ### Exercise 6 · Find the fault  (1 point · 6 min · ●●)
 #
-# By hand, in *a b c a b a a b c*: after *b* come *c*, *a* and *c*. So $p(c \mid b) = ⅔$ and $p(a \mid b) = ⅓$. But what *is* $\text{count}(c)$?
+# Here all three are right. But each of them is wrong on other texts. Return for each model, under its name, a text and a context for which it gives a wrong probability, or divides by zero although the context was followed by something. The context may be empty: then every letter of the text counts.
+
+# %% exercise="faults"
+def faults() -> dict[str, tuple[str, str]]:
+    """For each model, by name: a text and a context on which it is wrong."""
+    ### BEGIN SOLUTION
+    return {
+        "model_a": ("abcab", "b"),  # the last b is counted, and followed by nothing
+        "model_b": ("aab", "a"),  # the second a is used up as the letter after the first
+        "model_c": ("ab", ""),  # the first letter comes after no other
+    }
+    ### END SOLUTION
+
+
+# %% check="faults"
+check(faults)
+### BEGIN HIDDEN TESTS
+check(faults, hidden=True)
+### END HIDDEN TESTS
 
 # %%
 predict("last_word")
 
 # %% [markdown]
-# ### Exercise 6 · Count  (3 points · 9 min · ●●)
+# ### Exercise 7 · Count  (3 points · 8 min · ●●)
 #
 # `text` and `context` are lists of words, numbered from 0 to `vocabulary` − 1. Return the probability of each word to follow the context, counted in the text: a list (not an array) of `vocabulary` floats that sums to one. The context may be empty: then every place of the text counts. Occurrences may overlap. If the context was never followed by anything, raise `ValueError`.
 
@@ -448,7 +487,7 @@ for name in by_order[3]:
 # There are two reasons to pay too much. The last column has counted ten times as many stories. Where it falls, the model had *counted too little*: sums become half as expensive, and verbs cheaper. Where it hardly moves, the model does not *see* what decides: the hero's name is several sentences back, and so does the place that says which nouns may come. That is the Markov
 # assumption, in nats. And a longer context is no cure, as $n = 9$ shows: it does not reach the hero either, and costs *more* there, because long contexts have been seen less often. To pay less, a model has to look far back without counting every context that there is. The rest of the course is about that.
 #
-# ### Exercise 7 · The entropy of a source  (4 points · 10 min · ●●●)
+# ### Exercise 8 · The entropy of a source  (4 points · 10 min · ●●●)
 #
 # For the stories we took the computer's word. For a simpler source, do it yourself. A source writes an endless text; after word $i$ comes word $j$ with probability $P_{ij}$, whatever was before. Every word can be reached from every other, perhaps in several steps (and some sources alternate for ever between two sets of words). What does a word of this text cost the best model there is, on
 # average, in nats? $P$ is a float64 tensor; zeros in it are allowed, and $0 \ln 0$ is 0. Be exact to nine digits.
@@ -511,7 +550,7 @@ print(f"the floor:    perplexity {math.exp(H):6.3f} per byte, {H / math.log(2):1
 # %% [markdown]
 # Perplexity counts per *token*, and tokens are a choice. Longer tokens make harder guesses, and fewer of them. The text is the same for both, and so are its bytes: the price per byte of two models can be compared whatever their tokens.
 #
-# ### Exercise 8 · Bits per byte  (1 point · 4 min · ●)
+# ### Exercise 9 · Bits per byte  (1 point · 4 min · ●)
 #
 # A model reads `text` as `tokens` tokens, with a mean loss of `loss` nats per token. Return what the text costs in bits per byte. Bytes are those of UTF-8; the text is not empty.
 
@@ -642,15 +681,15 @@ v = 80
 P = kinds_source(words=v, kinds=6, seed=3)
 little = write(P, 30 * v + 1, seed=3)
 entropy = new_text_price(P.log(), P)
-counting = new_text_price(counted(little, v), P)
+counting = new_text_price(counted_table(little, v), P)
 different = len(set(zip(little[:-1].tolist(), little[1:].tolist(), strict=True)))
 print(f"{len(little) - 1:,} pairs of words, {different:,} different ones of {v * v:,} that are possible")
 print(f"entropy {entropy:.3f} nats per word; counts (Witten and Bell) cost {counting - entropy:.3f} more on new text")
 
 # %% [markdown]
-# (`new_text_price` needs no sample: $-\sum_i \pi_i \sum_j P_{ij} \ln q_{ij}$ is the exact price of endless new text, with $\pi$ from your Exercise 7.) Can fewer numbers know more?
+# (`new_text_price` needs no sample: $-\sum_i \pi_i \sum_j P_{ij} \ln q_{ij}$ is the exact price of endless new text, with $\pi$ from your Exercise 8.) Can fewer numbers know more?
 #
-# ### Exercise 9 · Learn what counting cannot  (4 points · 14 min · ●●●)
+# ### Exercise 10 · Learn what counting cannot  (4 points · 14 min · ●●●)
 #
 # Let each word have a few features: in place of the table of logits put $E\,F + b$, with $E$ of shape $(|V|, r)$, $F$ of shape $(r, |V|)$ and $b$ of shape $(|V|)$. Words that are used in the same way can then share what is learned about them.
 #
@@ -668,7 +707,7 @@ def learn(text: Int[Tensor, "n"], v: int) -> dict:
     ### BEGIN SOLUTION
     first, second = text[:-1], text[1:]
     kept = len(first) // 10
-    model = torch.nn.Sequential(torch.nn.Embedding(v, 3), torch.nn.Linear(3, v))
+    model = torch.nn.Sequential(torch.nn.Embedding(v, 4), torch.nn.Linear(4, v))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     best = {"held_out": math.inf}
     for _ in range(100):
@@ -751,7 +790,7 @@ print("shuffled instead:", len(set(order.starts(0, order.per_epoch))), "differen
 #
 # A trained model writes as ours did: draw a word from its odds, append it, ask again. This does not change the old text, so what the model computed for it could be kept. This is a design goal of every architecture in this course. Say a model computes something for each token that it reads. How many tokens does it read to write `new` ones?
 #
-# ### Exercise 10 · Reading to write  (2 points · 4 min · ●)
+# ### Exercise 11 · Reading to write  (2 points · 4 min · ●)
 #
 # A model writes `new` tokens after a prompt of `prompt` tokens. For each new token it must have computed all tokens before it: all of them again each time, or, with `reuse`, only those that it has not computed yet. Return how many tokens it computes altogether, as an exact whole number. `new` may be 0. A prompt of less than one token: raise `ValueError`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from itertools import pairwise, product
 from random import Random
@@ -13,12 +14,15 @@ from torch import Tensor
 
 from lmcourse import plots
 from lmcourse.chapters.language_models import exercises, figures
+from lmcourse.chapters.language_models.exercises.faults import MODELS
 from lmcourse.chapters.language_models.figures.distributions import place
 from lmcourse.chapters.language_models.figures.prices import TRUTH
 from lmcourse.chapters.language_models.figures.stories import losses_by_order
+from lmcourse.chapters.language_models.kinds import counted_table, kinds_source, new_text_price, train_table, write
 from lmcourse.data.grammar import story_grammar
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.ngram import NGram
+from tests.course.chapters import ROOT
 from tests.plots.figures import check_figure, said
 
 
@@ -84,6 +88,35 @@ def test_bits_are_those_of_the_bytes_that_python_counts() -> None:
     for text in ("x", "a é 語 🙂 \n"):
         bits = 1 / math.log(2) / len(text.encode())
         assert exercises.bits_per_byte.reference(1.0, 1, text) == pytest.approx(bits, rel=1e-12)
+
+
+def test_new_text_costs_the_entropy_rate_and_no_table_less() -> None:
+    P = kinds_source(12, 3, seed=0)
+    torch.testing.assert_close(P.sum(dim=1), torch.ones(12, dtype=torch.float64))
+    entropy = new_text_price(P.log(), P)
+    assert entropy == pytest.approx(exercises.entropy_rate.reference(P), rel=1e-9)
+    text = write(P, 20_000, seed=0)
+    first, second = text[:-1], text[1:]
+    assert -P.log()[first, second].mean().item() == pytest.approx(entropy, abs=0.02)
+    assert entropy < new_text_price(counted_table(text, 12), P) < entropy + 0.01
+
+
+def test_trained_tables_pass_the_entropy_on_their_own_text_only() -> None:
+    P = kinds_source(80, 6, seed=3)
+    curves = train_table(P, write(P, 2_401, seed=3), rank=4)
+    entropy = new_text_price(P.log(), P)
+    assert curves.train[-1] < entropy - 0.1
+    assert min(curves.new) > entropy
+    assert curves.new[curves.stopped] < curves.new[-1] - 0.2
+    check_figure(figures.learning_curves(curves, entropy, entropy + 0.4))
+
+
+def test_faulty_models_are_those_of_the_notebook() -> None:
+    notebook = (ROOT / "solutions/05-language-models/language_models.py").read_text()
+    for model in MODELS.values():
+        signature, body = inspect.getsource(model).replace("Odds", "dict[str, float]").split("\n", 1)
+        assert signature in notebook
+        assert body in notebook
 
 
 @pytest.mark.parametrize("reuse", [True, False])

@@ -54,7 +54,7 @@ def new_text_price(log_p: Float[Tensor, "v v"], P: Float[Tensor, "v v"]) -> floa
     return float(word_shares(P) @ surprise.sum(dim=1))
 
 
-def counted(text: Int[Tensor, " n"], words: int) -> Float[Tensor, "v v"]:
+def counted_table(text: Int[Tensor, " n"], words: int) -> Float[Tensor, "v v"]:
     """Return the log-probability of each word after each, by counts smoothed as Witten and Bell do."""
     model = NGram(2, words, witten_bell=True).count(text.tolist())
     return torch.stack([model.probabilities([word]) for word in range(words)]).log()

@@ -4,6 +4,7 @@ from lmcourse.chapters.language_models.exercises.bits import bits_per_byte
 from lmcourse.chapters.language_models.exercises.counting import ngram
 from lmcourse.chapters.language_models.exercises.distribution import is_distribution
 from lmcourse.chapters.language_models.exercises.entropy_rate import entropy_rate
+from lmcourse.chapters.language_models.exercises.faults import faults
 from lmcourse.chapters.language_models.exercises.learning import learn
 from lmcourse.chapters.language_models.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.language_models.exercises.price import cross_entropy
@@ -17,6 +18,7 @@ EXERCISES = (
     cross_entropy,
     next_token_loss,
     first_loss,
+    faults,
     ngram,
     entropy_rate,
     bits_per_byte,
@@ -30,6 +32,7 @@ __all__ = [
     "bits_per_byte",
     "cross_entropy",
     "entropy_rate",
+    "faults",
     "first_loss",
     "is_distribution",
     "learn",

@@ -64,7 +64,7 @@ def _hidden(random: Random) -> list[Case]:
 ngram = Exercise(
     "ngram",
     points=3,
-    minutes=9,
+    minutes=8,
     difficulty=2,
     reference=_ngram,
     cases=[

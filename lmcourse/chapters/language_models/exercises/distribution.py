@@ -99,6 +99,7 @@ is_distribution = Exercise(
         case("too little", _tensor(0.3, 0.3, 0.3)),
         case("too much, and a negative entry", _tensor(0.7, 0.2, -0.1)),
         case("a negative entry that is nearly 0", _tensor(1.0 + 2**-18, -(2.0**-18))),
+        case("an entry above 1 by rounding", _tensor(1.000005)),
         case("a sum that is not a number", _tensor(math.nan, 0.5)),
         case("a thousand words in 16 bits", normal(Random(5), 1000).softmax(0).to(torch.bfloat16)),
         case("16 bits, a sum of 1.0113", _tensor(0.5, 0.5, 0.0113, dtype=torch.bfloat16)),

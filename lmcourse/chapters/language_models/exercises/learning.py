@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.language_models.kinds import counted, kinds_source, new_text_price, write
+from lmcourse.chapters.language_models.kinds import counted_table, kinds_source, new_text_price, write
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
 
@@ -130,7 +130,7 @@ def against_counting(found: Found, text: Tensor, P: Tensor) -> str:
     """Compare what new text costs above the entropy with what it costs counts by Witten and Bell; if it is too much,
     also what the table costs on the text that it trains on, and its rank."""
     log_p = _table(found, len(P))
-    table, counts, entropy = (new_text_price(each, P) for each in (log_p, counted(text, len(P)), P.log()))
+    table, counts, entropy = (new_text_price(each, P) for each in (log_p, counted_table(text, len(P)), P.log()))
     if table - entropy <= ALLOWED * (counts - entropy):
         return f"at most {ALLOWED} of what counting overpays"
     first, second, kept = _pairs(text)
@@ -197,6 +197,24 @@ learn = Exercise(
         "with a learning rate of 0.05.",
     ],
 )
+
+
+for _change, _why in (
+    (
+        "optimizer = torch.optim.Adam(model.parameters(), lr=0.1) → optimizer = torch.optim.Adam(model.parameters(), "
+        "lr=0.05)",
+        "The learning rate is the learner's choice.",
+    ),
+    *(
+        (f"for _ in range(100): → for _ in {steps}:", "A step more or less: the best is long past.")
+        for steps in ("list(range(100))[1:]", "list(range(100))[:-1]", "range(101)", "range(99)")
+    ),
+    (
+        "if held_out < best['held_out']: → if held_out <= best['held_out']:",
+        "Two steps do not cost exactly the same.",
+    ),
+):
+    learn.equivalent_mutant(_change, _why)
 
 
 @learn.misconception(
@@ -310,7 +328,7 @@ def on_counts(text: Tensor, v: int) -> dict[str, Any]:
         if held_out.item() < best[0]:
             best = held_out.item(), {"log_p": log_p.detach().clone(), "train": loss.item(), "held_out": held_out.item()}
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return best[1]
 
@@ -332,6 +350,6 @@ def with_patience_and_a_large_rank(text: Tensor, v: int) -> dict[str, Any]:
             waited = 0
             best = {"log_p": log_p, "train": price, "held_out": held}
         optimizer.zero_grad()
-        price.backward(retain_graph=True)
+        price.backward(retain_graph=True)  # type: ignore[no-untyped-call]
         optimizer.step()
     return {name: value.detach() for name, value in best.items()}

@@ -1,0 +1,106 @@
+"""The exercise on three n-gram models that count wrongly: texts that expose them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+
+from lmcourse.exercises.cases import script
+from lmcourse.exercises.exercise import Exercise
+
+Odds = dict[str, float]
+
+
+def model_a(text: str, context: str) -> Odds:
+    return {letter: text.count(context + letter) / text.count(context) for letter in sorted(set(text))}
+
+
+def model_b(text: str, context: str) -> Odds:
+    after = re.findall(re.escape(context) + "(.)", text)
+    return {letter: after.count(letter) / len(after) for letter in sorted(set(text))}
+
+
+def model_c(text: str, context: str) -> Odds:
+    after = [following for before, following in pairwise(text) if context in ("", before)]
+    return {letter: after.count(letter) / len(after) for letter in sorted(set(text))}
+
+
+MODELS: dict[str, Callable[[str, str], Odds]] = {"model_a": model_a, "model_b": model_b, "model_c": model_c}
+"""As the notebook prints them."""
+
+
+def _truth(text: str, context: str) -> Odds | None:
+    after = Counter(text[end] for end in range(len(context), len(text)) if text[:end].endswith(context))
+    total = sum(after.values())
+    return {letter: after[letter] / total for letter in sorted(set(text))} if total else None
+
+
+def exposed(found: dict[str, tuple[str, str]], name: str) -> str:
+    """What a model does on the text and context that were found for it."""
+    text, context = found[name]
+    right = _truth(text, context)
+    if right is None:
+        return f"“{context}” is never followed by a letter in “{text}”"
+    if name == "model_c" and len(context) > 1:
+        return "model_c is for contexts of at most one letter"
+    try:
+        given = MODELS[name](text, context)
+    except ZeroDivisionError:
+        return f"{name} is wrong there"
+    is_right = all(abs(given[letter] - right[letter]) < 1e-9 for letter in right)
+    return f"{name} is right there" if is_right else f"{name} is wrong there"
+
+
+def _faults() -> dict[str, tuple[str, str]]:
+    return {"model_a": ("xyxzx", "x"), "model_b": ("aaab", "a"), "model_c": ("ab", "")}
+
+
+_IMPORT = "from lmcourse.chapters.language_models.exercises.faults import exposed"
+
+faults = Exercise(
+    "faults",
+    points=1,
+    minutes=6,
+    difficulty=2,
+    reference=_faults,
+    cases=[script(name, f"{_IMPORT}\nexposed(faults(), {name!r})") for name in MODELS],
+    hints=[
+        "model_a divides by how often the context occurs. Is each of these places followed by a letter?",
+        "re.findall continues after what it has found. Which letter is then never the first of a context?",
+        "pairwise gives each letter with the letter before it. Which letter of a text has none?",
+    ],
+)
+
+
+@faults.misconception("Text and context are swapped: the text comes first.")
+def swapped() -> dict[str, tuple[str, str]]:
+    return {name: (context, text) for name, (text, context) in _faults().items()}
+
+
+@faults.misconception(
+    "In your examples all three models are right. Look at the ends of the text, and at repeated letters."
+)
+def no_fault_shows() -> dict[str, tuple[str, str]]:
+    return {"model_a": ("abac", "a"), "model_b": ("abac", "a"), "model_c": ("abac", "a")}
+
+
+@faults.misconception("model_b reads “abab” well after “a”: the letters of a found pair must be needed again.")
+def repeated_pairs() -> dict[str, tuple[str, str]]:
+    return _faults() | {"model_b": ("ababab", "a")}
+
+
+@faults.misconception("model_c is right wherever there is a letter before. Try the context without letters.")
+def a_letter_before() -> dict[str, tuple[str, str]]:
+    return _faults() | {"model_c": ("abcab", "a")}
+
+
+@faults.variant
+def other_texts() -> dict[str, tuple[str, str]]:
+    return {"model_a": ("the cat sat", "t"), "model_b": ("banana nana", "ana"), "model_c": ("mississippi", "")}
+
+
+@faults.variant
+def overlaps_for_two() -> dict[str, list[str]]:
+    return {"model_a": ["aaaab", "aa"], "model_b": ["aaaab", "aa"], "model_c": ["aabbc", ""]}
