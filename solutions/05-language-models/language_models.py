@@ -251,7 +251,7 @@ check(next_token_loss, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# > **A colleague writes** the loss as $\frac1{|D|} \sum_{d} \sum_{t} \log p(x_{d,t} \mid x_{d,<t})$, a sum over the tokens of each document $d$ and a mean over the $|D|$ documents, "to minimize". What does a model learn that minimizes it?
+# > **Spot the slip.** A colleague writes the loss as $\frac1{|D|} \sum_{d} \sum_{t} \log p(x_{d,t} \mid x_{d,<t})$, a sum over the tokens of each document $d$ and a mean over the $|D|$ documents, "to minimize". What does a model learn that minimizes it?
 #
 # One mistake you will have seen: without the minus it learns to be wrong. The other is quieter. Here are two documents, one token that costs 1 nat, and three tokens that cost 2 nats each:
 
@@ -751,7 +751,7 @@ for name, run in runs:
     print(f"{name:16}{at_stop:6.2f} if stopped where the last tenth is cheapest, {at_end:.2f} after 300 steps")
 
 # %% [markdown]
-# The whole table cannot do better than counting, however you stop it: what it learns of one word helps no other. A few features per word can, because words of one kind come to share them. A larger model needs to be stopped earlier. Put a network in place of $E\,F$ and keep the loss: contexts that were never seen then get odds from contexts that are like them.
+# The whole table costs no less than counting, even if it is stopped in time: what it learns about one word helps no other. A few features per word do better, because words of one kind come to share them. At rank 2 it costs little not to stop; at rank 8 it costs more than a nat. Put a network in place of $E\,F$ and keep the loss: contexts that were never seen then get odds from contexts that are like them.
 #
 # What may the network look at? For a product of conditionals, at the past: such a model is called **autoregressive**. BERT (Devlin et al., 2019) is not: a few words are hidden, and it sees those on both sides.
 
@@ -893,7 +893,8 @@ assert round((arrived @ BY_HAND[3] / arrived.norm() / BY_HAND[3].norm()).item(),
 assert learned[2][0] == learned[2][1] == 1.0 and learned[20][1] < 0.9 and all(plurals < 1 / 6 for _, _, plurals in learned.values())
 assert all(run.train[-1] < entropy - 0.15 and run.new[-1] > run.new[run.stopped] + 0.2 for run in rank_4)
 assert all(run.new[run.stopped] - entropy < 0.8 * (counting - entropy) for name, run in runs[:-1])
-assert runs[-1][1].new[runs[-1][1].stopped] > counting and min(runs[-1][1].new) > counting - 0.05
-assert runs[-2][1].stopped < min(run.stopped for _, run in runs[:-2])
+assert runs[-1][1].new[runs[-1][1].stopped] > counting
+unstopped = [run.new[-1] - run.new[run.stopped] for _, run in runs]
+assert unstopped[0] < 0.1 and unstopped[-2] > 1
 assert sum(range(100, 1100)) == 599_500 and 100 + 1000 - 1 == 1_099
 assert round((1 - 1 / 1000) ** 1000, 2) == 0.37 and 3.0 / 4 < 0.8

@@ -66,6 +66,7 @@ faults = Exercise(
     difficulty=2,
     reference=_faults,
     cases=[script(name, f"{_IMPORT}\nexposed(faults(), {name!r})") for name in MODELS],
+    hidden_cases=lambda _: [script("all three", f"{_IMPORT}\n[exposed(faults(), name) for name in {list(MODELS)}]")],
     hints=[
         "model_a divides by how often the context occurs. Is each of these places followed by a letter?",
         "re.findall continues after what it has found. Which letter is then never the first of a context?",
