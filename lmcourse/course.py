@@ -72,7 +72,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("01-floating-point", "Floating point", 90, PART_I),
     Chapter("02-tensors", "Tensors", 110, PART_I),
     Chapter("03-autograd", "Autograd", 140, PART_I),
-    Chapter("04-optimization", "Optimization", 120, PART_I),
+    Chapter("04-optimization", "Optimization", 130, PART_I),
     Chapter("05-language-models", "Language models", 100, PART_II),
     Chapter("06-recurrence-and-attention", "Recurrence and attention", 110, PART_II),
     Chapter("07-tokens-and-data", "Tokens and data", 90, PART_II),

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # 04 · Optimization
 #
-# **120 min · 11 exercises · 32 points**
+# **130 min · 13 exercises · 35 points**
 #
-# After notebook 03 you know which way is down, for every parameter at once. You do not know how far. A step that is too
-# short takes for ever; one that is a hair too long takes you to infinity. Every method of this notebook, from 1847 to
+# After notebook 03 you know which way is down, for every parameter at once. You do not know how far. Every method of this notebook, from 1847 to
 # the optimizer that trains today's language models, is one more answer to the same question: *how far do you step?*
 #
 # **You will be able to**
 #
-# - find the largest rate that a problem bears, and say what happens at 0.99 and at 1.01 times that rate;
-# - write gradient descent, momentum, AdaGrad, Adam and AdamW as PyTorch optimizers, and show that they are PyTorch's own;
+# - find the largest rate that a problem allows, and say what happens at 0.99 and at 1.01 times that rate;
+# - derive and write momentum, AdaGrad, Adam and AdamW as PyTorch optimizers, equal to PyTorch's own;
+# - measure how large a batch is worth its price;
 # - hold a theorem against data, and see where it stops being true;
 # - say what warm-up, decay and a schedule do to a run, from experiments that you can repeat.
 #
@@ -85,7 +85,7 @@ for scale in (0.5, 1.0, 1.8, 1.9, 2.0, 2.01):
 # ### Exercise 1 · Descend  (2 points · 5 min · ●)
 #
 # Return the whole path: the start, and the point after each step, in the dtype of the start. Work out the gradient of the bowl
-# yourself.
+# yourself, without autograd. The start must not change.
 
 # %% exercise="descend"
 def descend(
@@ -108,31 +108,23 @@ check(descend, hidden=True)
 
 # %% [markdown]
 # The gradient is $Hx - b$, and it is zero at the bottom, where $Hx = b$. Play with the map: find the edge of gradient descent for a
-# valley of 10 and for one of 100. (The other methods come later; come back with them.)
+# valley of 10 and for one of 100.
 
 # %%
-explore(
-    figures.descent_path,
-    method=list(METHODS),
-    rate=Log(0.001, 3.0),
-    momentum=(0.0, 0.99),
-    kappa=Log(1.0, 1000.0),
-    rotation=(0.0, 90.0),
-)
+explore(figures.descent_path, rate=Log(0.005, 0.5), kappa=[10.0, 100.0])
 
 # %% [markdown]
 # ### Where does one meet bowls?
 #
 # Linear regression is one. For data $X$ of shape $(n, d)$ and targets $y$ of shape $(n)$,
 #
-# $$f(w) = \frac1{2n}\,\lVert Xw - y\rVert^2, \qquad \nabla f(w) = \frac1n X^\top(Xw - y), \qquad H = \frac1n X^\top X.$$
+# $$f(w) = \frac1{2n}\,\lVert Xw - y\rVert^2, \qquad \nabla f(w) = \frac1n X^\top(Xw - y).$$
 #
-# > **Spot the slip.** A set of notes defines the loss as $\frac1{2N}\sum_i (x_i \cdot w - y_i)^2$, and writes in the next line
-# > "in matrix form, $\tfrac12\lVert Xw - y\rVert^2$". Same minimum, different function. What does it do to the rate?
+# A colleague leaves out the $1/n$: "the minimum is the same, so it does not matter". What does it do to the rate?
 #
 # ### Exercise 2 · The largest curvature  (2 points · 5 min · ●●)
 #
-# Return $L$, the largest curvature of the loss of linear regression as defined above (with the $1/n$), as a Python number.
+# Return $L$, the largest curvature of the loss of linear regression as defined above, with the $1/n$.
 
 # %% exercise="smoothness"
 def smoothness(X: Float[Tensor, "n d"]) -> float:
@@ -151,17 +143,19 @@ check(smoothness, hidden=True)
 # %%
 torch.manual_seed(0)
 X, y = torch.randn(50, 3, dtype=torch.float64), torch.randn(50, dtype=torch.float64)
-L = torch.linalg.matrix_norm(X, 2).item() ** 2 / 50
-for name, n in (("with 1/n", 50), ("as the notes' second line", 1)):
-    w = torch.zeros(3, dtype=torch.float64)
-    for _ in range(20):
-        w = w - 1 / L * X.T @ (X @ w - y) / n
-    end = "fine" if w.norm() < 10 else "gone"
-    print(f"{name:26} L is {L * 50 / n:6.2f}; after 20 steps of 1/{L:.2f} the weights are {end}")
+try:
+    for name, n in (("with 1/n", 50), ("without", 1)):
+        w, rate = torch.zeros(3, dtype=torch.float64), 1 / float(smoothness(X))
+        for _ in range(20):
+            w = w - rate * X.T @ (X @ w - y) / n
+        curvature = float(smoothness(X)) * 50 / n
+        print(f"{name:8} L is {curvature:6.2f}; after 20 steps of {rate:.2f} the weights have length {w.norm():.2g}")
+except NotImplementedError:
+    print("This cell calls your smoothness: solve Exercise 2 first.")
 
 # %% [markdown]
-# The curvature of the second is $n$ times as large, so the rate that was safe explodes. Sum or mean, it is the same confusion as in
-# notebook 03, and it is why a rate from a paper may be off by the size of a batch.
+# Without the $1/n$ the curvature is $n$ times as large, so the rate that was safe explodes. Sum or mean is the question of
+# notebook 03 again, and the reason why a rate from a paper may be off by the size of a batch.
 
 # %% [markdown]
 # ## 2 · Shapes one can trust
@@ -184,7 +178,8 @@ points = 6 * torch.rand(40_000, 2) - 3
 for name, inside in sets.items():
     members = points[inside(points)]
     pairs = members[: len(members) // 2 * 2].reshape(-1, 2, 2)
-    print(f"{name:11} middles of two members that are outside: {(~inside(pairs.mean(dim=1))).sum().item() > 0}")
+    outside = (~inside(pairs.mean(dim=1))).sum().item()
+    print(f"{name:11} {outside:5,} of {len(pairs):6,} middles of two members are outside")
 
 # %% [markdown]
 # A *function* is **convex** if its chords lie above it: $f(\theta x + (1 - \theta) y) \le \theta f(x) + (1 - \theta) f(y)$. Among them are $e^{ax}$, every
@@ -208,7 +203,7 @@ def network_loss(w: Tensor) -> Tensor:
 
 for name, loss, size in (("logistic", logistic_loss, 3), ("network", network_loss, 12)):
     lowest = min(torch.linalg.eigvalsh(hessian(loss)(2 * torch.randn(size)))[0].item() for _ in range(50))
-    print(f"{name:9} an eigenvalue below −0.001 at one of 50 places: {lowest < -1e-3}")
+    print(f"{name:9} the lowest eigenvalue at 50 random places: {lowest:6.3f}")
 
 # %% [markdown]
 # Deep networks are not convex. What survives is the other good property of a bowl: it does not bend too fast. $f$ is **L-smooth** if
@@ -228,10 +223,10 @@ for name, loss, size in (("logistic", logistic_loss, 3), ("network", network_los
 # $L$ until the lid breaks:
 
 # %%
-explore(figures.chord_and_parabola, at=(-4.0, 4.0, 0.1), L=(0.2, 2.0, 0.05), step=(0.1, 2.5, 0.1))
+explore(figures.chord_and_parabola, at=(-4.0, 4.0, 0.1), L=(0.2, 2.0, 0.05))
 
 # %% [markdown]
-# > **Spot the slip.** The notes call the two properties *equivalent*.
+# Smooth functions have the lid. And the other way round?
 
 # %%
 predict("below_every_parabola")
@@ -251,8 +246,12 @@ for reach in (2, 40):
 # ### What a step is sure of
 #
 # Put $y = x - \gamma\nabla f(x)$ into the lid. What comes out is a promise: one step wins at least $\gamma\,(1 - \tfrac{\gamma L}2)\,\lVert\nabla f(x)\rVert^2$. It is
-# positive up to $\gamma = 2/L$, the edge again, now for any smooth function, and no network is excluded.
-#
+# positive up to $\gamma = 2/L$, the edge again, now for any smooth function. Lengthen the step:
+
+# %%
+explore(figures.chord_and_parabola, step=(0.1, 2.5, 0.1))
+
+# %% [markdown]
 # **Theorem** (gradient descent on a smooth function). With $0 < \gamma \le 1/L$ and $f^*$ the lowest value of $f$,
 #
 # $$\frac1{K+1}\sum_{k=0}^{K} \lVert\nabla f(x_k)\rVert^2 \;\le\; \frac{2\,(f(x_0) - f^*)}{\gamma\,(K+1)}.$$
@@ -278,7 +277,7 @@ for reach in (2, 40):
 # ### Exercise 3 · The theorem on data  (3 points · 10 min · ●●)
 #
 # For linear regression, from $w = 0$, return both sides of the theorem after $K$ = `steps` steps: the average, and the bound. All numbers are in double precision. A rate above $1/L$ is
-# not covered: raise `ValueError` (but let $1/L$ itself pass, whose product with $L$ may be a last digit above 1). Columns of $X$ may be equal to each other. Your `smoothness` is at hand.
+# not covered: raise `ValueError`. $1/L$ itself must pass, although rounding may make its product with $L$ a last digit larger than 1. Columns of $X$ may be equal to each other. You may call your `smoothness`.
 
 # %% exercise="descent_certificate"
 def descent_certificate(
@@ -310,9 +309,9 @@ explore(figures.certificate, scale=(0.1, 1.95, 0.05), seed=[0, 1, 2])
 
 # %% [markdown]
 # Up to $1/L$ the bound holds for every $K$ and every seed, as it must. At $1.9/L$ descent still goes down, and the *printed* bound is wrong: there the bracket of line 2 is only
-# 0.05. Bounds are like that. They are true where they are proved, and often nobody looks where that was.
+# 0.05. A bound is true where it was proved; look up where that was.
 #
-# **In real models.** Nobody computes $L$ of a language model before training it. What one takes from the theorem is its shape: halve the rate and the guarantee needs twice the steps; go beyond $2/L$ and there is none.
+# **In real models.** $L$ of a language model is not computed before training. What you take from the theorem is its shape: halve the rate and the guarantee needs twice the steps; go beyond $2/L$ and there is none.
 
 # %% [markdown]
 # ## 4 · The edge
@@ -325,7 +324,7 @@ predict("sharper_or_flatter")
 # %% [markdown]
 # Twenty points of a sine, twenty tanh units, gradient descent on all the data: 61 parameters, so the whole matrix of second derivatives fits on a page. Three rates, three seeds each, all nine runs at once:
 
-# %%
+# %% tags=["nbval-ignore-output", "because at the edge rounding decides which steps rise"]
 points = torch.linspace(-1, 1, 20)
 targets = torch.sin(4 * points)
 
@@ -361,27 +360,27 @@ def train_on_edge(seeds: Iterable[int], steps: int = 2001) -> tuple[dict[float, 
 
 curvatures, edge_losses = train_on_edge((0, 1, 2))
 for rate, values in curvatures.items():
-    near = ((values[-5:].mean(dim=0) * rate / 2 - 1).abs() < 0.1).all().item()
-    print(f"rate {rate}: 2/γ = {2 / rate:5.2f}; all within 10 % of it at the end: {near}")
+    ends = ", ".join(f"{end:5.1f}" for end in values[-5:].mean(dim=0).tolist())
+    print(f"rate {rate}: 2/γ = {2 / rate:4.1f}; the largest curvature at the end, three seeds: {ends}")
 rises = (edge_losses[1:, :3] > edge_losses[:-1, :3]).sum(dim=0)
-print("rate 0.4: the loss rose at more than 100 steps:", (rises > 100).tolist())
-print("          and fell to less than a tenth:       ", (edge_losses[-1, :3] < edge_losses[0, :3] / 10).tolist())
+falls = ", ".join(f"{start:.2f} → {end:.3f}" for start, end in edge_losses[[0, -1], :3].T.tolist())
+print(f"rate 0.4: the loss rose in {rises.tolist()} of 2,000 steps, and fell all the same: {falls}")
 
 # %%
 figures.sharpness(curvatures, EVERY)
 
 # %% [markdown]
-# The curvature *rises* until it meets $2/\gamma$, and stays there. (At 0.1 its edge would be 20, and 2,000 steps do not take it there.) At 0.4 the loss goes up in hundreds of single steps, and down all the same. Whoever chooses $\gamma$ chooses the curvature of the place where training ends: "choose $\gamma < 2/L$" has it
-# backwards. This was found in 2021 (Cohen et al., *Gradient descent on neural networks typically occurs at the edge of stability*), 174 years after Cauchy.
+# The curvature *rises* until it meets $2/\gamma$, and stays there. (At 0.1 its edge would be 20, and 2,000 steps do not take it there.) At 0.4 the loss goes up in hundreds of single steps, and down all the same. If it trains long enough to get there, the choice of $\gamma$ is a choice of the curvature where training ends: "choose $\gamma < 2/L$" has it
+# backwards. Wu, Ma & E (2018) saw that descent ends where the curvature is near $2/\gamma$; Cohen et al. (2021), *Gradient descent on neural networks typically occurs at the edge of stability*, showed it in detail.
 
 # %% [markdown]
 # ## 5 · With one example at a time
 #
-# GPT-3 was trained on 300 billion tokens (Brown et al., 2020). Nobody computes a gradient over all of them for one step. The problem really is
+# GPT-3 was trained on 300 billion tokens (Brown et al., 2020). A gradient over all of them for a single step is out of the question. The problem really is
 #
 # $$\min_x\; f(x) = \mathbb E_\xi\big[F(x; \xi)\big],$$
 #
-# where $\xi$ is an example and its distribution is unknown: all one can do is draw. For least squares, $F(w; (x, y)) = \frac12 (x \cdot w - y)^2$. **Stochastic gradient descent** (Robbins & Monro, 1951) takes the gradient of what was drawn for
+# where $\xi$ is an example and its distribution is unknown: all you can do is draw. For least squares, $F(w; (x, y)) = \frac12 (x \cdot w - y)^2$. **Stochastic gradient descent** (Robbins & Monro, 1951) takes the gradient of what was drawn for
 # the real one. On average it is right:
 
 # %%
@@ -398,7 +397,7 @@ print("the pairs            ", batches.tolist())
 # ### Exercise 4 · The noise of a batch  (3 points · 8 min · ●●)
 #
 # `gradients` holds the gradient of each of $n$ examples, at some fixed $w$. A batch of `batch` examples is drawn, with replacement or without, and its gradients are averaged. Return the mean of $\lVert\text{batch gradient} - \text{full gradient}\rVert^2$ over all
-# batches, as a number. It must not take ages for large $n$ (of 30 examples there are 155 million batches of 15); and there may be a single example.
+# batches, without going through them: of 30 examples there are 155 million batches of 15. There may be a single example.
 
 # %% exercise="gradient_noise"
 def gradient_noise(gradients: Float[Tensor, "n d"], batch: int, replacement: bool) -> float:
@@ -419,18 +418,130 @@ check(gradient_noise, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# With replacement it is $\sigma^2/B$, where $\sigma^2 = \frac1n\sum_i \lVert g_i - \bar g\rVert^2$; without, $\frac{n - B}{n - 1}$ of that. Four times the batch is half the spread: that is a poor trade, and it gets no better.
+# With replacement it is $\sigma^2/B$, where $\sigma^2 = \frac1n\sum_i \lVert g_i - \bar g\rVert^2$; without, $\frac{n - B}{n - 1}$ of that. Four times the batch is half the spread. When do you stop paying for it?
+#
+# ### Exercise 5 · The noise scale  (3 points · 12 min · ●●●)
+#
+# During training you see neither $\lVert G\rVert^2$, the squared length of the full gradient, nor $\sigma^2$. But you can measure the mean of $\lVert g\rVert^2$ over many batches of
+# `b_small` examples (`small`), and over many of `b_large` (`large`), drawn with replacement. Return $\lVert G\rVert^2$, $\sigma^2$, and their quotient $B = \sigma^2/\lVert G\rVert^2$, the batch whose noise is as large as the gradient.
+#
+# Equal sizes say nothing: raise `ValueError`. Measurements are noisy, and $\lVert G\rVert^2$ may come out at 0 or below: return it as it is, and `math.inf` for $B$.
+
+# %% exercise="noise_scale"
+def noise_scale(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
+    """‖G‖², σ² and σ²/‖G‖² from the mean ‖g‖² of batches of two sizes."""
+    ### BEGIN SOLUTION
+    if b_small == b_large:
+        raise ValueError("two different sizes are needed")
+    sigma2 = (small - large) / (1 / b_small - 1 / b_large)
+    G2 = large - sigma2 / b_large
+    return G2, sigma2, sigma2 / G2 if G2 > 0 else math.inf
+    ### END SOLUTION
+
+
+# %% check="noise_scale"
+check(noise_scale)
+### BEGIN HIDDEN TESTS
+check(noise_scale, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Now look at the price. A net predicts a byte of stories from the three before it, with plain SGD.
+
+# %%
+predict("eight_times_the_batch")
+
+# %% tags=["nbval-ignore-output", "because rounding differs between processors and may shift a step"]
+stories, source = story_grammar(), random.Random(0)
+text = torch.tensor(list("".join(stories.generate(source) for _ in range(3000)).encode()))
+three = torch.arange(3)
+
+
+def first_net(seed: int) -> list[Tensor]:
+    """A table of 32 numbers for each byte at each of three places, and 128 scores from their tanh."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((384, 32), (32, 128), (1, 128))
+    return [torch.randn(shape, generator=generator).div_(4).requires_grad_() for shape in shapes]
+
+
+def byte_loss(net: list[Tensor], at: Tensor) -> Tensor:
+    """Nats per byte after the three bytes that begin at these places of the text."""
+    table, scores, bias = net
+    return F.cross_entropy(table[text[at[:, None] + three] + 128 * three].sum(dim=1).tanh() @ scores + bias, text[at + 3])
+
+
+def slopes(net: list[Tensor], batch: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+    """The gradient on a batch of random places."""
+    at = torch.randint(len(text) - 3, (batch,), generator=generator)
+    return torch.autograd.grad(byte_loss(net, at), net)
+
+
+def steps_to_goal(batch: int, rate: float, seed: int, limit: int) -> int:
+    """Steps of SGD until the loss on 1,000 fixed places is below 1.6 nats, looked at in every fourth step."""
+    net, generator = first_net(seed), torch.Generator().manual_seed(seed)
+    fixed = torch.randint(len(text) - 3, (1000,), generator=torch.Generator().manual_seed(99))
+    for step in range(limit):
+        if step % 4 == 0 and byte_loss(net, fixed).item() < 1.6:
+            return step
+        for p, slope in zip(net, slopes(net, batch, generator), strict=True):
+            p.data -= rate * slope
+    return limit
+
+
+def best_steps(batch: int, rates: Iterable[float], seed: int) -> int:
+    """The fewest steps to the goal with any of these rates."""
+    best = 600
+    for rate in rates:
+        best = min(best, steps_to_goal(batch, rate, seed, best))
+    return best
+
+
+needed = {
+    batch: [best_steps(batch, rates, seed) for seed in range(3)]
+    for batch, rates in ((8, (1.0, 0.5, 2.0)), (64, (4.0, 2.0, 8.0)), (512, (8.0, 4.0, 16.0)))
+}
+for batch, steps in needed.items():
+    print(f"batches of {batch:3}: {steps} steps (three seeds), {batch * sum(steps) / 3:6,.0f} examples")
+few, more, most = (sum(steps) / 3 for steps in needed.values())
+knee = (few - more) / (1 / 8 - 1 / 64)
+least = more - knee / 64
+print(f"S · (1 + B/batch) through the first two: S = {least:.0f} steps, B = {knee / least:.0f} examples")
+print(f"for batches of 512 that would be {least + knee / 512:.0f} steps; measured {most:.0f}")
+
+# %% [markdown]
+# From 8 to 64 examples the steps fall nearly as fast as the batch grows, and the work is almost the same. From 64 to 512 you pay three times as much for the same loss. In between lies a batch size $B$ at which you need twice the fewest steps; $S\,(1 + B/\text{batch})$ is the curve that McCandlish et al. (2018) found. Now measure the noise scale during such a run:
+
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
+scales = []
+try:
+    net, generator = first_net(0), torch.Generator().manual_seed(0)
+    for step in range(201):
+        if step in (10, 30, 100, 200):
+            small, large = (
+                sum(sum(slope.square().sum().item() for slope in slopes(net, b, generator)) for _ in range(n)) / n
+                for b, n in ((8, 200), (512, 20))
+            )
+            scales.append(noise_scale(small, large, 8, 512)[2])
+            now = byte_loss(net, torch.arange(4000)).item()
+            print(f"step {step:3}: loss {now:.2f}, σ²/‖G‖² = {scales[-1]:4.0f}")
+        for p, slope in zip(net, slopes(net, 64, generator), strict=True):
+            p.data -= 2.0 * slope
+except NotImplementedError:
+    print("This cell calls your noise_scale: solve Exercise 5 first.")
+
+# %% [markdown]
+# It has the order of magnitude of the $B$ above, and that is all: it *grows* while the loss falls, because the full gradient shrinks faster than the noise. That is an argument for small batches at the beginning of a run and larger ones later.
 #
 # **Theorem** (SGD). With $\gamma \le 1/L$, and $\Delta_0 = f(x_0) - f^*$,
 #
 # $$\frac1{K+1}\sum_{k=0}^K \mathbb E\,\lVert\nabla f(x_k)\rVert^2 \;\le\; \frac{2\Delta_0}{\gamma(K+1)} + \gamma L\sigma^2.$$
 #
-# The first part is the old one. The second does not fall with $K$: a floor, as high as the rate is large.
+# The first part is the old one. What happens to the second as $K$ grows?
 
 # %%
 predict("constant_rate")
 
-# %%
+# %% tags=["nbval-ignore-output", "because of a floor that is made of rounding"]
 RATES_B = (0.1, 0.05, 0.025, 0.0125)
 
 
@@ -450,13 +561,13 @@ def squared_gradients(seed: int, label_noise: float, steps: int = 4000) -> Tenso
 noisy, exact = squared_gradients(0, 1.0), squared_gradients(0, 0.0)
 floors = noisy[2000:].mean(dim=0)
 print("noisy labels, floors by rate:", [f"{floor:.2f}" for floor in floors.tolist()])
-print("labels that a line fits, below 1e-20 at the end:", (exact[-1] < 1e-20).tolist())
+print("labels that a line fits, at the end:", [f"{end:.0e}" for end in exact[-1].tolist()])
 
 # %%
 figures.noise_floor(noisy, RATES_B)
 
 # %% [markdown]
-# Halve the rate, and the floor is halved as well (a little more than that here). And with labels that a line fits exactly there is no floor at all. The notes say that SGD with a constant rate "cannot converge": not if $\sigma^2 > 0$. A model that can fit *all* of its data has $\sigma^2 = 0$ at the
+# Halve the rate, and the floor is halved as well (a little more than that here). And with labels that a line fits exactly there is no floor at all. "SGD with a constant rate cannot converge" is true if $\sigma^2 > 0$ where it arrives. A model that can fit *all* of its data has $\sigma^2 = 0$ at the
 # solution, and large networks are not far from that.
 #
 # **In real models.** This is why rates fall during training: high first, to come down soon; low at the end, to come down far. Section 10 is about how.
@@ -464,7 +575,7 @@ figures.noise_floor(noisy, RATES_B)
 # %% [markdown]
 # ## 6 · Memory
 #
-# Back to the bowl, with curvatures 1 and 100: descent zig-zags across the valley and crawls along it. A heavy ball would not. Polyak's (1964) keeps a share $\beta$ of its last step, and Nesterov's (1983) first rolls and then asks for the gradient:
+# Back to the bowl, with curvatures 1 and 100: descent zig-zags across the valley and crawls along it. A heavy ball would not. Polyak's (1964) keeps a fraction $\beta$ of its last step, and Nesterov's (1983) first rolls and then asks for the gradient:
 #
 # $$\text{heavy ball:}\quad x_{k+1} = x_k - \gamma\nabla f(x_k) + \beta\,(x_k - x_{k-1})$$
 #
@@ -476,19 +587,19 @@ figures.noise_floor(noisy, RATES_B)
 predict("rate_with_momentum")
 
 # %%
-def bears(rate: float, beta: float, nesterov: bool) -> bool:
-    """Whether a direction of curvature 1 shrinks, from the matrix that takes (x_k, x_{k−1}) one step on."""
+def kept(rate: float, beta: float, nesterov: bool) -> float:
+    """The factor per step in a direction of curvature 1, from the matrix that takes (x_k, x_{k−1}) one step on."""
     now, before = 1 + beta - rate, -beta
     if nesterov:
         now, before = (1 - rate) * (1 + beta), -(1 - rate) * beta
     step = torch.tensor([[now, before], [1.0, 0.0]], dtype=torch.float64)
-    return torch.linalg.eigvals(step).abs().max().item() < 1
+    return torch.linalg.eigvals(step).abs().max().item()
 
 
 edges = {"descent": (2.0, 0.0, False), "heavy ball": (2 * 1.9, 0.9, False), "Nesterov": (3.8 / 2.8, 0.9, True)}
 for name, (edge, beta, nesterov) in edges.items():
-    below, above = (bears(share * edge, beta, nesterov) for share in (0.99, 1.01))
-    print(f"{name:11} edge {edge:.3f}/L; shrinks 1 % below: {below}, 1 % above: {above}")
+    below, above = (kept(share * edge, beta, nesterov) for share in (0.99, 1.01))
+    print(f"{name:11} edge {edge:.3f}/L; per step × {below:.4f} at 1 % below it, × {above:.4f} at 1 % above")
 
 # %% [markdown]
 # The edge of the heavy ball is $2(1 + \beta)/L$, *above* that of descent; Nesterov's is $\frac{2 + 2\beta}{1 + 2\beta}\cdot\frac1L$, *below* it. See both happen: all three have the same rate here.
@@ -516,11 +627,10 @@ print("v is now", [round(each, 3) for each in v.tolist()], "and w, which has no 
 print("remembered of v:", list(optimizer.state[v]), "and of w:", list(optimizer.state.get(w, [])))
 
 # %% [markdown]
-# ### Exercise 5 · Momentum  (4 points · 12 min · ●●●)
+# ### Exercise 6 · Momentum  (4 points · 12 min · ●●●)
 #
-# PyTorch writes both rules with a buffer $b$ for each parameter, zero at first, and the gradient $g$ where the parameter stands:
-#
-# $$b \leftarrow \mu\,b + g, \qquad p \leftarrow p - \gamma\,b \quad\text{or, with Nesterov,}\quad p \leftarrow p - \gamma\,(g + \mu\,b).$$
+# Turn the two rules above into PyTorch's form. It keeps one buffer for each parameter, $b = -(x_k - x_{k-1})/\gamma$, which is 0 at first, and calls $\beta$ `momentum`, $\mu$. The heavy ball's parameter is $x$. Nesterov's is $y$,
+# the place where the gradient $g$ will be asked for. So you have $b$, $\mu$, $\gamma$ and $g$: what is the new $b$, and how does the parameter move? Take pen and paper. (When a schedule changes $\gamma$, $b$ keeps its numbers.)
 #
 # `__init__` is there; write `step`. What it remembers of a parameter belongs into the dictionary `self.state[p]`, which `state_dict()` puts into checkpoints. A parameter without a gradient is left alone, and so is its buffer. Gradients must come out of it as they went in.
 
@@ -552,7 +662,11 @@ check(Momentum, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# With a constant rate, the heavy ball is exactly Polyak's. In Nesterov's rule PyTorch stores $y$ in place of $x$: the weights that you see are those where the gradient will be asked for. And because $\gamma$ stands outside of $b$, a schedule acts on the whole memory at once.
+# Both rules have the same buffer:
+#
+# $$b \leftarrow \mu\,b + g, \qquad p \leftarrow p - \gamma\,b \quad\text{or, with Nesterov,}\quad p \leftarrow p - \gamma\,(g + \mu\,b).$$
+#
+# With a constant rate they are exactly Polyak's and Nesterov's. And because $\gamma$ stands outside of $b$, a schedule acts on the whole memory at once.
 #
 # ### How much memory?
 #
@@ -562,7 +676,7 @@ check(Momentum, hidden=True)
 #
 # and larger otherwise. This must hold for the flattest direction, $\mu$, and for the steepest, $L$.
 #
-# ### Exercise 6 · The best memory  (3 points · 10 min · ●●●)
+# ### Exercise 7 · The best memory  (3 points · 10 min · ●●●)
 #
 # For a bowl with curvatures from $\mu$ to $L$, return the rate $\gamma$ and the memory $\beta$ with which the error falls fastest, and the factor $\sqrt\beta$ by which it falls per step.
 
@@ -610,22 +724,20 @@ for kappa in (10, 100, 1000, 10_000):
     print(f"κ = {kappa:6,}   descent {descent:7,}   heavy ball {ball:6,}   Nesterov {nesterov:6,}")
 
 # %% [markdown]
-# **In real models.** No loss of a network is a bowl, and $\beta = 0.9$ is what everybody takes. That is the best memory of a bowl with $\kappa$ of about 1,400. Goh (2017), *Why momentum really works*, has the most beautiful pictures of all this.
+# **In real models.** No loss of a network is a bowl, and $\beta = 0.9$ is the usual choice. That is the best memory of a bowl with $\kappa$ of about 1,400. Goh (2017), *Why momentum really works*, has the most beautiful pictures of all this.
 
 # %% [markdown]
 # ## 7 · A step for each coordinate
 #
-# One rate for all directions is the trouble. Could every coordinate have its own? The steep ones need short steps, the flat ones long steps, and the gradients themselves tell which is which. **AdaGrad** (Duchi et al., 2011) adds up the squares of each coordinate's gradients, and divides by the root:
-#
-# $$s \leftarrow s + g^2, \qquad p \leftarrow p - \gamma\,\frac{g}{\sqrt s + \varepsilon} \qquad\text{(coordinate by coordinate)}$$
+# One rate for all directions is the trouble. Could every coordinate have its own? The steep ones need short steps, the flat ones long steps, and the gradients themselves tell which is which. **AdaGrad** (Duchi et al., 2011) adds up the squares of each coordinate's gradients, and divides the gradient by the root of the sum.
 #
 # By hand: gradients 4, 4, 4. The steps are $\gamma \cdot 4/\sqrt{16} = \gamma$, then $4/\sqrt{32}$, then $4/\sqrt{48}$: $\gamma$, $0.71\,\gamma$, $0.58\,\gamma$. And for gradients of 0.001? The same. The size of a gradient does not matter, only how it compares with those before.
 #
-# > **Spot the slip.** Lecture notes write an AdaGrad whose `step` begins with `grad = p.grad.data` for each parameter. It works in the lecture. When does it stop with an `AttributeError`?
+# A colleague's `step` begins with `grad = p.grad.data` for each parameter, and has always worked. When does it stop with an `AttributeError`?
 #
-# ### Exercise 7 · AdaGrad  (3 points · 8 min · ●●)
+# ### Exercise 8 · AdaGrad  (3 points · 8 min · ●●)
 #
-# The whole class this time, and its memory in `self.state[p]` again. $\varepsilon$ stands outside the root, as in the paper and in PyTorch.
+# The whole class this time, and its memory in `self.state[p]` again. So that 0 is not divided by 0, $\varepsilon$ is added to the root (not under it), as in PyTorch.
 
 # %% exercise="AdaGrad"
 class AdaGrad(Optimizer):
@@ -655,9 +767,13 @@ check(AdaGrad, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# A vocabulary has rare words, whose parameters are not used in every step: that is when `.grad` is `None`. The notes' $\varepsilon = 10^{-5}$ is *inside* the root, and that is another rule: there, coordinates whose gradients are far below 0.003 hardly move.
+# A vocabulary has rare words, whose parameters are not used in every step: that is when `.grad` is `None`. As a formula, coordinate by coordinate:
 #
-# Does AdaGrad find the valley's directions, then? Turn the valley.
+# $$s \leftarrow s + g^2, \qquad p \leftarrow p - \gamma\,\frac{g}{\sqrt s + \varepsilon}$$
+#
+# An $\varepsilon$ of $10^{-5}$ *under* the root would be another rule: coordinates whose gradients are far below 0.003 would hardly move.
+#
+# Now turn the valley. Whose path changes?
 
 # %%
 predict("who_notices")
@@ -697,7 +813,7 @@ def turned_and_not(seed: int) -> dict[str, tuple[int, int]]:
 
 
 rotated = {seed: turned_and_not(seed) for seed in range(3)}
-for name in ("descent", "heavy ball", "AdaGrad", "Adam"):
+for name in ("descent", "heavy ball", "AdaGrad"):
     found = ", ".join("{} → {}".format(*rotated[seed][name]) for seed in rotated)
     print(f"{name:11} steps before → after turning, three seeds: {found}")
 
@@ -711,7 +827,7 @@ for name in ("descent", "heavy ball", "AdaGrad", "Adam"):
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\,g, \qquad s \leftarrow \beta_2 s + (1 - \beta_2)\,g^2 .$$
 #
-# Both start at 0, so at first they are too small. The notes step along $m/(\sqrt s + \varepsilon)$ as they are.
+# Both start at 0. Suppose you step along $m/(\sqrt s + \varepsilon)$ with $m$ and $s$ as they are.
 
 # %%
 predict("first_step")
@@ -720,11 +836,36 @@ predict("first_step")
 explore(figures.adam_steps, beta1=(0.0, 0.99, 0.01), beta2=[0.9, 0.95, 0.99, 0.999], corrected=False)
 
 # %% [markdown]
-# If all gradients were $g$, then after $k$ steps $m$ would be $(1 - \beta_1^k)\,g$ and $s$ would be $(1 - \beta_2^k)\,g^2$. So the paper divides both by these shares:
+# So the means must be corrected. By what?
 #
-# $$\hat m = \frac m{1 - \beta_1^k}, \qquad \hat s = \frac s{1 - \beta_2^k}, \qquad p \leftarrow p - \gamma\,\frac{\hat m}{\sqrt{\hat s} + \varepsilon}, \qquad k = 1, 2, \dots$$
+# ### Exercise 9 · What a running mean weighs  (2 points · 6 min · ●●)
 #
-# ### Exercise 8 · Adam  (4 points · 12 min · ●●●)
+# $m \leftarrow \beta m + (1 - \beta)\,g$ begins at 0. After $k$ steps, $m$ is a sum of $g_1, \dots, g_k$ with certain weights. Return these weights, oldest first, each divided by what they all sum to. $\beta$ may be another number in each step, from 0 to below 1; no steps give `[]`.
+#
+# By hand: with β = 0.5, 0.9, 0.9 the weights are 0.405, 0.09 and 0.1 before the division. Where does 0.405 come from? And is there a short way to their sum, 0.595?
+
+# %% exercise="mean_weights"
+def mean_weights(betas: list[float]) -> list[float]:
+    """The weights of g₁ … g_k in a running mean that began at 0, divided by their sum."""
+    ### BEGIN SOLUTION
+    weights, later = [], 1.0
+    for beta in reversed(betas):
+        weights.append((1 - beta) * later)
+        later *= beta
+    return [weight / (1 - later) for weight in reversed(weights)]
+    ### END SOLUTION
+
+
+# %% check="mean_weights"
+check(mean_weights)
+### BEGIN HIDDEN TESTS
+check(mean_weights, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ### Exercise 10 · Adam  (3 points · 10 min · ●●●)
+#
+# Use what you found: the step is $-\gamma\,\hat m/(\sqrt{\hat s} + \varepsilon)$, where $\hat m$ and $\hat s$ are the means with weights that sum to 1. In both, $\beta$ is the same in all steps of a parameter.
 #
 # Write `step`, with its memory in `self.state[p]`. A parameter that gets its first gradient late is new then, whatever the others have done.
 
@@ -760,6 +901,30 @@ check(Adam)
 ### BEGIN HIDDEN TESTS
 check(Adam, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# Whatever the weights sum to is what is not left of the 0 at the beginning, $1 - \beta^k$. That is the paper's correction:
+#
+# $$\hat m = \frac m{1 - \beta_1^k}, \qquad \hat s = \frac s{1 - \beta_2^k}, \qquad p \leftarrow p - \gamma\,\frac{\hat m}{\sqrt{\hat s} + \varepsilon}, \qquad k = 1, 2, \dots$$
+#
+# Adam still measures along the axes. Here is the turned valley of section 7 again:
+
+# %%
+found = ", ".join("{} → {}".format(*rotated[seed]["Adam"]) for seed in rotated)
+print(f"Adam: steps before → after turning, three seeds: {found}")
+
+# %% [markdown]
+# Turning costs Adam steps too, though fewer than AdaGrad. Here are all methods on one map. Which of them mind the size of the valley, which its rotation?
+
+# %%
+explore(
+    figures.descent_path,
+    method=list(METHODS),
+    rate=Log(0.001, 3.0),
+    momentum=(0.0, 0.99),
+    kappa=Log(1.0, 1000.0),
+    rotation=(0.0, 90.0),
+)
 
 # %% [markdown]
 # ### Why language models need it
@@ -798,7 +963,7 @@ for name, above in rare_words.items():
     print(f"{name:21} nats above the entropy: after common words {common + ',':10} after rare ones {rare}")
 
 # %% [markdown]
-# Momentum at its best rate has learned the common words and is far behind with the rare ones; a larger rate destroys the common ones. Adam learns all words alike, because the size of a gradient does not count. Kunstner et al. (2024) show the same on GPT-2, and that nothing else about language models is needed to explain why Adam beats SGD there.
+# Momentum at its best rate has learned the common words and is far behind with the rare ones; a larger rate destroys the common ones. Adam learns all words equally fast, because the size of a gradient does not count. Kunstner et al. (2024) show the same on GPT-2, and that nothing else about language models is needed to explain why Adam beats SGD there.
 #
 # The price is memory, two numbers for every weight:
 
@@ -808,21 +973,7 @@ figures.optimizer_bytes()
 # %% [markdown]
 # **In real models.** GPT-3 and Llama take $\beta_2 = 0.95$, a memory of about 20 steps in place of 1,000 (Brown et al., 2020; Touvron et al., 2023). Without correction the first step would then be *too short*, $0.447\,\gamma$. The bytes of training as a whole are notebook 14.
 #
-# Adam looks at one weight at a time. **Muon** (Jordan et al., 2024) looks at the whole matrix: it keeps momentum only, one number per weight again, and makes the matrix of each step nearly orthogonal. Five times it computes $Y \leftarrow aY + (bA + cA^2)\,Y$ with $A = YY^\top$, products only, which push every singular value towards 1. Here is what they do to a matrix with the singular values 1 to 0.01:
-
-# %%
-left, right = (torch.linalg.qr(torch.randn(5, 5, dtype=torch.float64))[0] for _ in range(2))
-singular = torch.tensor([1.0, 0.5, 0.1, 0.03, 0.01], dtype=torch.float64)
-Y = left @ singular.diag() @ right
-Y /= Y.norm()
-for _ in range(5):
-    A = Y @ Y.T
-    Y = 3.4445 * Y + (-4.7750 * A + 2.0315 * A @ A) @ Y
-turned = (left.T @ Y @ right.T).diag()
-print("before:", singular.tolist(), " after:", [round(value, 2) for value in turned.tolist()])
-
-# %% [markdown]
-# A direction with a hundredth of the gradient gets the same step as the strongest. That is what Adam does for coordinates, here for the directions in which a matrix acts. `torch.optim.Muon` is this rule; Kimi K2 was trained with a variant of it, on $15.5\cdot 10^{12}$ tokens (Kimi Team, 2025).
+# **Muon** (Jordan et al., 2024) treats a matrix as a whole: it keeps momentum only and makes the matrix of each step nearly orthogonal, so that all directions in which it acts get steps of about the same length. `torch.optim.Muon` is this rule; notebook 13 has more.
 
 # %% [markdown]
 # ## 9 · Decay, beside the gradient
@@ -831,9 +982,9 @@ print("before:", singular.tolist(), " after:", [round(value, 2) for value in tur
 #
 # $$p \leftarrow (1 - \gamma\lambda)\,p, \qquad\text{then Adam's step, with the gradient alone.}$$
 #
-# ### Exercise 9 · AdamW  (3 points · 7 min · ●●)
+# ### Exercise 11 · AdamW  (2 points · 5 min · ●●)
 #
-# Copy your Adam, and change what has to change. Groups may have a decay of their own; 0 is one.
+# Begin with a copy of your Adam. Groups may have their own decay, 0 included.
 
 # %% exercise="AdamW"
 class AdamW(Optimizer):
@@ -875,12 +1026,23 @@ check(AdamW, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Who decays? Two weights of 1; one has gradients of ±0.01, the other of ±10, with random signs. So the loss itself has no wish, and with $\gamma = 0.001$ and $\lambda = 0.1$, 2,000 steps should shrink both to $(1 - \gamma\lambda)^{2000} = 0.819$.
+# A question about the rate:
+
+# %%
+predict("decay_and_rate")
+
+# %%
+for rate, steps, decay in ((1e-3, 2000, 0.1), (5e-4, 4000, 0.05), (5e-4, 4000, 0.1), (5e-4, 4000, 0.2)):
+    print(f"γ = {rate:g}, {steps:,} steps, λ = {decay:<4g}: {(1 - rate * decay) ** steps:.4f} of a weight is left")
+
+# %% [markdown]
+# Now with gradients. Two weights of 1; one has gradients of ±0.01, the other of ±10, with random signs, each sign 1,000 times. The gradients cancel, so 2,000 steps with $\gamma = 0.001$ and $\lambda = 0.1$ should shrink both to $(1 - \gamma\lambda)^{2000} = 0.819$, give or take the last signs.
 
 # %%
 def who_decays(seed: int) -> dict[str, list[float]]:
     """Two weights after 2,000 steps, with the decay in the gradient and beside it."""
-    signs = 2 * torch.randint(2, (2000, 2), generator=torch.Generator().manual_seed(seed)) - 1
+    order = torch.rand(2000, 2, generator=torch.Generator().manual_seed(seed)).argsort(dim=0)
+    signs = torch.where(order < 1000, 1, -1)  # as many of each
     ends = {}
     for name, kind in (("in the gradient", torch.optim.Adam), ("beside it", torch.optim.AdamW)):
         p = torch.ones(2, requires_grad=True)
@@ -892,12 +1054,13 @@ def who_decays(seed: int) -> dict[str, list[float]]:
     return ends
 
 
-decayed = who_decays(0)
-for name, (small, large) in decayed.items():
-    print(f"{name:16} the weight with small gradients ends at {small:.2f}, that with large ones at {large:.2f}")
+decayed = {seed: who_decays(seed) for seed in range(3)}
+for name in ("in the gradient", "beside it"):
+    small, large = (", ".join(f"{decayed[seed][name][which]:.2f}" for seed in range(3)) for which in (0, 1))
+    print(f"{name:16} small gradients: the weight ends at {small}; large gradients: {large} (three seeds)")
 
 # %% [markdown]
-# In the gradient, decay takes the first weight nearly to 0 and leaves the second alone. Beside it, both shrink alike.
+# In the gradient, decay takes the first weight nearly to 0 and leaves the second alone. Beside it, both shrink by the same factor.
 #
 # **In real models.** A decay of 0.1 is usual, and there are two groups: matrices decay; biases and the scales of norms do not. In PyTorch that is a list comprehension, and the reason why your optimizer had to respect its groups:
 
@@ -913,15 +1076,15 @@ for group in torch.optim.AdamW(groups, lr=1e-3).param_groups:
 # %% [markdown]
 # ## 10 · The rate of the day
 #
-# From section 5: high first, low at the end. The usual way down is half a wave of the cosine (Loshchilov & Hutter, 2017). And the way *up*? Adam's first step moves every weight by $\gamma$ in the direction of a sign, however small and noisy its gradient was; after a few steps $\hat s$ knows better. So the rate starts small and grows in a straight line: a **warm-up**.
+# From section 5: high first, low at the end. The usual way down is half a wave of the cosine (Loshchilov & Hutter, 2017). And the way *up*? Adam's first step moves every weight by $\gamma$ in the direction of a sign, however small and noisy its gradient was; after a few steps $\hat s$ measures the size. So the rate starts small and grows in a straight line: a **warm-up**.
 #
-# ### Exercise 10 · The rate of a step  (2 points · 6 min · ●●)
+# ### Exercise 12 · The rate of a step  (2 points · 6 min · ●●)
 #
-# Return the share of the full rate at `step`, counted from 0, in a run of `steps`. In the warm-up it is $1/W, 2/W, \dots, 1$, so that no step is wasted. Step number `warmup` is the first of the cosine and still has the full rate; step number `steps`, which would be the one after the last, has `floor`, and so have all behind it.
+# Return the fraction of the full rate at `step`, counted from 0, in a run of `steps`. In the warm-up it is $1/W, 2/W, \dots, 1$, so that no step is wasted. Step number `warmup` is the first of the cosine and still has the full rate; step number `steps`, which would be the one after the last, has `floor`, and so have all later ones. If the warm-up is as long as the run, `floor` wins at step `steps`.
 
 # %% exercise="rate_factor"
 def rate_factor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
-    """The share of the full rate at a step, counted from 0."""
+    """The fraction of the full rate at a step, counted from 0."""
     ### BEGIN SOLUTION
     if step >= steps:
         return floor
@@ -942,17 +1105,13 @@ check(rate_factor, hidden=True)
 explore(figures.rate_schedule, shape=list(SHAPES), warmup=(0, 400, 10), floor=(0.0, 0.5, 0.05), drop=(0.1, 0.6, 0.05))
 
 # %% [markdown]
-# A **constant rate with a drop** at the end (*cool-down*, or WSD for warm-up, stable, decay) has one advantage over the cosine: until the drop begins, nobody needs to know how long the run will be.
+# A **constant rate with a drop** at the end (*cool-down*, or WSD for warm-up, stable, decay) has one advantage over the cosine: until the drop begins, you need not know how long the run will be.
 #
 # ### Who needs the warm-up?
 #
-# "Post-norm needs warm-up" is a sentence that everybody knows (notebook 10 has the two placements of the norm). Train tiny transformers on stories, byte by byte, for 100 steps each, with two seeds:
+# "Post-norm needs warm-up" is often said (notebook 10 has the two placements of the norm). Train tiny transformers on stories, byte by byte, for 100 steps each, with two seeds:
 
 # %% tags=["nbval-ignore-output", "because at a reckless rate rounding grows into the last digit shown"]
-stories, source = story_grammar(), random.Random(0)
-text = torch.tensor(list("".join(stories.generate(source) for _ in range(3000)).encode()))
-
-
 def final_loss(placement: str, rate: float, warmup: int, seed: int) -> float:
     """Nats per byte of a two-layer transformer, mean of the last ten of 100 steps."""
     torch.manual_seed(seed)
@@ -989,7 +1148,7 @@ for (placement, rate, warmup), ends in warmed.items():
 #
 # ### What does decay do, if nothing is overfitted?
 #
-# A language model sees most of its text once. Its loss on text that it has not seen is the same as in training, so there is nothing to regularise. Still everybody uses decay.
+# A language model sees most of its text once. Its loss on text that it has not seen is the same as in training. Still, decay of 0.1 is usual.
 
 # %%
 predict("decay_and_validation")
@@ -1042,30 +1201,34 @@ def next_byte_run(schedule: Schedule, decay: float, seed: int) -> tuple[list[flo
 cosine_runs = {decay: next_byte_run(Cosine(2000, 50), decay, 0) for decay in (0.0, 3.0)}
 for decay, (losses, held_out, norm) in cosine_runs.items():
     train = sum(losses[-100:]) / 100
-    print(f"decay {decay}: training {train:.2f}, held out {held_out:.2f}, norm of the second layer {norm:.0f}")
+    print(f"decay {decay}: training {train:.3f}, held out {held_out:.3f}, norm of the second layer {norm:.0f}")
 
 # %%
 figures.crossing_losses({f"decay {decay:g}": losses for decay, (losses, _, _) in cosine_runs.items()})
 
 # %% [markdown]
-# Half-way the run with decay is behind, and in the end it is ahead, in training and on held-out text alike: on both sides the two losses are within 0.03 of each other. A lecture shows the same on large models, and a student asks: "if validation is not affected, why do we care?" Here is the answer to see. Decay changed the *training*. Behind a norm only the direction of a matrix counts, and a step of size $\gamma$ turns a
+# Half-way the run with decay is behind, and in the end it is ahead, in training and on held-out text: the two losses are within 0.03 of each other in both runs. With seeds 1 to 3 it ended ahead by 0.014 to 0.018. A lecture shows the same on large models, and a student asks: "if validation is not affected, why do we care?" Here you see the answer. Decay changed the *training*. Before a norm only the direction of a matrix counts, and a step of size $\gamma$ turns a
 # matrix of norm $\lVert W\rVert$ by an angle of about $\gamma/\lVert W\rVert$. Decay keeps $\lVert W\rVert$ small, so steps turn more: the same as a higher rate. That is noisier in the middle, and further along when the cosine takes the rate to 0.
 #
 # ### Half a wave, or a drop?
 #
-# The same model without decay, and the schedule that need not know its end: 50 steps of warm-up, then a constant rate, and in the last 400 of the 2,000 steps a straight line down to 0.
+# The same model, and the schedule that need not know its end: 50 steps of warm-up, then a constant rate, and in the last 400 of the 2,000 steps a straight line down to 0. First without decay, then with it.
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors and grows in two thousand steps"]
-dropped = next_byte_run(WarmupStableDecay(2000, 50, 400), 0.0, 0)
-for name, (losses, held_out, _) in {"cosine": cosine_runs[0.0], "constant, then a drop": dropped}.items():
+dropped, dropped_with_decay = (next_byte_run(WarmupStableDecay(2000, 50, 400), decay, 0) for decay in (0.0, 3.0))
+runs = {"cosine": cosine_runs[0.0], "constant, then a drop": dropped, "the drop, decay 3": dropped_with_decay}
+for name, (losses, held_out, _) in runs.items():
     before, end = sum(losses[1500:1600]) / 100, sum(losses[-100:]) / 100
-    print(f"{name:22} before the drop {before:.2f}, in the end {end:.2f}, held out {held_out:.2f}")
+    print(f"{name:22} before the drop {before:.3f}, in the end {end:.3f}, held out {held_out:.3f}")
 
 # %%
 figures.crossing_losses({"cosine": cosine_runs[0.0][0], "constant, then a drop": dropped[0]})
 
+# %%
+figures.crossing_losses({"drop, decay 0": dropped[0], "drop, decay 3": dropped_with_decay[0]})
+
 # %% [markdown]
-# As long as its rate is high, the constant run is behind: it sits on the floor of section 5. The drop takes it below the cosine, which had the same peak and, on average, little more than half the rate. How long should a drop be? Hu et al. (2024) take a tenth of the run, Hägele et al. (2024) find that a fifth keeps up with the cosine on larger models.
+# As long as its rate is high, the constant run is behind: it has reached the floor of section 5. The drop takes it below the cosine (with seeds 1 to 3 by 0.016 to 0.020), which had the same peak and, on average, little more than half the rate. With decay, the constant run is far behind before the drop, falls much further in it, and is still behind at the end: decay raises the true rate here, and a constant schedule leaves only the drop to bring it down. (This is one seed at one rate, and one size of decay. Under the cosine, the same decay helped.) How long should a drop be? Hu et al. (2024) take a tenth of the run, Hägele et al. (2024) find that a fifth keeps up with the cosine on larger models.
 #
 # **In real models.** Cosine to a tenth of the peak and decay 0.1 is the recipe of GPT-3 and Llama; D'Angelo, Andriushchenko et al. (2023) show on such models what you have just seen, and that decay is "never useful as an explicit regularizer" there. Constant rates with a final drop are described by Hu et al. (2024) and Hägele et al. (2024). Notebook 13 trains a real model with all of this.
 
@@ -1076,7 +1239,7 @@ figures.crossing_losses({"cosine": cosine_runs[0.0][0], "constant, then a drop":
 #
 # You met the smallest case in notebook 03: for two scores, the gradients were $p - 1$ for the right one, and $p$ of the other for the other. By hand: $W = 0$, two classes, $x = (1, 2)$, and the first is right. Both probabilities are ½. Nudge the first score: the loss falls with slope $-½$. What does that make of the four entries of the gradient?
 #
-# ### Exercise 11 · The gradient of a choice  (3 points · 8 min · ●●)
+# ### Exercise 13 · The gradient of a choice  (3 points · 8 min · ●●)
 #
 # Return the gradient of that mean with respect to $W$, by hand: no autograd. Scores of 1,000 must not hurt.
 
@@ -1100,34 +1263,6 @@ check(softmax_gradient, hidden=True)
 
 # %% [markdown]
 # Each row of $W$ collects (its probability − 1 if it was right) · $x$. The last layer of every language model learns like this, with a row for each token of the vocabulary.
-#
-# ### Into the dip, and out
-#
-# A last experiment, because of a claim in a lecture: that high rates and momentum are *good*, since they keep activations moving. GELU (notebook 11) has a dip: at $-0.7518$ its slope is 0, and to the left of it the slope points the wrong way. Park a unit there, $a = \text{GELU}(w x + b)$ with $w = 1$, $b = -0.7518$, ask it for $a = 1$, and see whether it gets out to the right:
-
-# %%
-def escapes(rate: float, beta: float, batch: int, seeds: int = 30, spread: float = 0.5, steps: int = 300) -> int:
-    """Of thirty units in the dip of GELU, how many have reached the right side (b > 0) after 300 steps."""
-    w, b = torch.ones(seeds, 1, dtype=torch.float64), torch.full((seeds, 1), -0.7518, dtype=torch.float64)
-    speed_w, speed_b = torch.zeros_like(w), torch.zeros_like(b)
-    sources = [torch.Generator().manual_seed(seed) for seed in range(seeds)]
-    inputs = torch.stack([spread * torch.randn(steps, batch, generator=source) for source in sources], dim=1)
-    for x in inputs:
-        z = w * x + b
-        share, density = torch.special.ndtr(z), torch.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-        slope = (z * share - 1) * (share + z * density)
-        speed_w = beta * speed_w + (slope * x).mean(dim=1, keepdim=True)
-        speed_b = beta * speed_b + slope.mean(dim=1, keepdim=True)
-        w, b = w - rate * speed_w, b - rate * speed_b
-    return int((b > 0).sum())
-
-
-for batch in (16, 1):
-    for rate, beta in ((0.05, 0.0), (0.05, 0.9), (0.3, 0.0), (0.3, 0.9)):
-        print(f"batch of {batch:2}, rate {rate:4}, β = {beta}: {escapes(rate, beta, batch):2} of 30 get out")
-
-# %% [markdown]
-# With many different inputs at once every unit gets out, with and without momentum, at either rate. With single examples, a high rate and momentum, hardly one does: nearly all are thrown to the left, where GELU is 0 and so is its slope, and are dead. So the claim is half right: *different inputs* keep units moving, and momentum with a high rate makes it reckless.
 
 # %% [markdown]
 # ## What to keep
@@ -1136,7 +1271,7 @@ for batch in (16, 1):
 # | --- | --- |
 # | how large may the rate be? | below $2/L$; $L$ is the largest curvature, and in a network it grows until it is $2/\gamma$ |
 # | what is a step sure of? | $\gamma(1 - \gamma L/2)\lVert\nabla f\rVert^2$, for any smooth function |
-# | what does a batch cost? | noise $\sigma^2/B$; at a constant rate, a floor in proportion to $\gamma\sigma^2$ |
+# | what does a batch buy? | noise $\sigma^2/B$; far beyond $\sigma^2/\lVert G\rVert^2$ examples, little; at a constant rate, a floor in proportion to $\gamma\sigma^2$ |
 # | what is momentum good for? | $\sqrt\kappa$ in place of $\kappa$; steps $1/(1 - \beta)$ times as long where gradients agree |
 # | AdaGrad, Adam? | divide by the size of earlier gradients, per coordinate; rare words learn as fast as common ones |
 # | why the correction? | means that start at 0 are too small; without it the first step is $3.2\,\gamma$ |
@@ -1144,26 +1279,11 @@ for batch in (16, 1):
 # | schedule? | warm-up, then cosine, or constant and a drop; steps count from 0 |
 # | gradient of softmax and $-\log p$? | $(p - \text{one-hot})\,x^\top$, averaged over examples |
 #
-# ### Slips
-#
-# From lecture notes on this subject. Each looks right.
-#
-# | it says | but |
-# | --- | --- |
-# | "the hyperspace $\{a^\top x \le b\}$" | a half-space; a *hyperplane* is its border |
-# | a Lipschitz gradient "is equivalent to" the quadratic upper bound | it implies it; $-x^4$ has the bound and no Lipschitz gradient (section 3) |
-# | "since $\{x_k\}$ are random, all iterates $\{x_k\}$ are random" | since the *draws* $\{\xi_k\}$ are; $x_0$ is not random |
-# | Theorem 1, and later Theorem 1; Definitions 1, 2 and 4 | cite by content: numbers move |
-# | SGD "cannot converge" with a constant rate | it can where $\sigma^2 = 0$ (section 5) |
-# | Adam without bias correction | the first step is $3.16\,\gamma$, and the twelfth of equal gradients $6.57\,\gamma$ |
-# | $\frac1{2N}\sum(\dots)^2$ "becomes" $\frac12\lVert Xw - y\rVert^2$ | gradient and $L$ are $N$ times as large |
-# | `grad = p.grad.data` for every parameter | an unused one has no gradient: skip it |
-#
 # ## Check yourself
 #
 # 1. You double the batch and average over it. What happens to $L$, what to $\sigma^2$, and what to the largest rate?
 # 2. Gradient descent at $1.9/L$ needs more steps in the *steep* direction. Why does $1/L$ need more in the flat one?
-# 3. Your loss is summed over the tokens of a batch, not averaged. Which optimizers of this notebook notice?
+# 3. Your loss is summed over the tokens of a batch, not averaged. Which optimizers of this notebook are affected?
 # 4. Momentum 0.9 is switched on in the middle of a run, at the same rate. What do you change?
 # 5. A colleague sets Adam's $\varepsilon$ to 1. What have they got?
 # 6. Why does AdamW's decay need the rate in it, and what would a schedule do to a decay without it?
@@ -1172,10 +1292,10 @@ for batch in (16, 1):
 #
 # 1. $L$ belongs to the function and stays, up to chance; the noise is halved; the largest rate stays at $2/L$. (That one *may* raise the rate with the batch is about the floor, not about the edge.)
 # 2. At $1/L$ the steep direction is done in one step, and a direction of curvature $\mu$ still has $1 - \mu/L$ of its error.
-# 3. Descent and momentum: their steps grow by the number of tokens. AdaGrad and Adam divide by the size of gradients, so (but for $\varepsilon$) they do not. AdamW's decay does not notice either.
+# 3. Descent and momentum: their steps grow by the number of tokens. AdaGrad and Adam divide by the size of gradients, so (except for $\varepsilon$) they are not, and AdamW's decay is not either.
 # 4. Divide the rate by about 10: where gradients agree, steps become $1/(1 - 0.9) = 10$ times as long.
 # 5. Where gradients are much smaller than 1, $\sqrt{\hat s} + 1 \approx 1$: momentum with corrected means.
-# 6. So that both fall together. With a falling rate and a constant share, decay would win in the end and shrink the weights while nothing pushes back.
+# 6. So that both fall together. With a falling rate and a constant fraction, decay would win in the end and shrink the weights while nothing pushes back.
 #
 # </details>
 #
@@ -1183,7 +1303,8 @@ for batch in (16, 1):
 #
 # - Polyak, 1964, *Some methods of speeding up the convergence of iteration methods*; Nesterov, 1983; Goh, 2017, *Why momentum really works* (Distill).
 # - Duchi, Hazan & Singer, 2011, *Adaptive subgradient methods*; Kingma & Ba, 2015, *Adam*; Loshchilov & Hutter, 2019, *Decoupled weight decay regularization*.
-# - Cohen et al., 2021, *Gradient descent on neural networks typically occurs at the edge of stability*.
+# - McCandlish et al., 2018, *An empirical model of large-batch training*.
+# - Wu, Ma & E, 2018, *How SGD selects the global minima in over-parameterized learning*; Cohen et al., 2021, *Gradient descent on neural networks typically occurs at the edge of stability*.
 # - Kunstner et al., 2024, *Heavy-tailed class imbalance and why Adam outperforms gradient descent on language models*.
 # - D'Angelo, Andriushchenko et al., 2023, *Why do we need weight decay in modern deep learning?*
 # - Hägele et al., 2024, *Scaling laws and compute-optimal training beyond fixed training durations*, on constant rates with a cool-down.
@@ -1205,7 +1326,10 @@ assert (measured > bound).any() and (measured[1:] < measured[:-1]).all()
 assert 1e-4 < (floors[0] / floors[1] - 2) < 1.5 and all(1.5 < a / b < 3.5 for a, b in pairwise(floors.tolist()))
 for values, rate in zip(list(curvatures.values())[:2], RATES, strict=False):
     assert ((values[-5:].mean(dim=0) * rate / 2 - 1).abs() < 0.1).all() and (values[0] < 0.9 * 2 / rate).all()
-assert curvatures[0.1][-1].max() < 10 and 61 == 3 * 20 + 1 and 2021 - 1847 == 174
+assert few > 4 * more and 2 < more / most < 4 and 50 < knee / least < 250
+assert not scales or (60 < scales[0] < scales[-1] < 1500)
+assert 2 < 512 * most / (64 * more) < 4
+assert curvatures[0.1][-1].max() < 10 and 61 == 3 * 20 + 1
 kappa_of_09 = ((1 + math.sqrt(0.9)) / (1 - math.sqrt(0.9))) ** 2
 assert round(kappa_of_09, -2) == 1400
 assert [round(4 / math.sqrt(16 * k), 2) for k in (1, 2, 3)] == [1.0, 0.71, 0.58] and round(1e-5**0.5, 3) == 0.003
@@ -1218,9 +1342,10 @@ assert (round(longest[0], 2), round(max(longest), 2), longest.index(max(longest)
 best = min((rates for name, rates in rare_words.items() if "momentum" in name), key=max)
 assert rare_words["momentum, rate 30.0"] is best and best[1] > 50 * best[0] and rare_words["momentum, rate 100.0"][0] > 0.12
 assert max(rare_words["Adam, rate 0.3"]) < 1e-3
-assert decayed["in the gradient"][0] < 0.1 and decayed["in the gradient"][1] > 0.8 and round((1 - 1e-4) ** 2000, 3) == 0.819
-assert all(abs(end - 0.819) < 0.1 for end in decayed["beside it"])
-assert [escapes(rate, beta, 16) for rate in (0.05, 0.3) for beta in (0.0, 0.9)] == [30] * 4 and escapes(0.3, 0.9, 1) < 8
+assert round((1 - 1e-4) ** 2000, 3) == 0.819
+for ends in decayed.values():
+    assert ends["in the gradient"][0] < 0.1 and ends["in the gradient"][1] > 0.8
+    assert all(abs(end - 0.819) < 0.05 for end in ends["beside it"])
 mean_of = {key: sum(ends) / 2 for key, ends in warmed.items()}
 for placement, rate, better, by in (("post", 0.03, 60, 0.6), ("pre", 0.03, 60, 0.1), ("post", 0.01, 0, 0.1)):
     assert mean_of[placement, rate, better] < mean_of[placement, rate, 60 - better] - by
@@ -1230,12 +1355,10 @@ assert sum(plain[0][900:1100]) < sum(with_decay[0][900:1100]) and sum(plain[0][-
 assert plain[1] > with_decay[1] and plain[2] > 3 * with_decay[2]
 assert all(abs(sum(losses[-100:]) / 100 - held_out) < 0.03 for losses, held_out, _ in cosine_runs.values())
 assert sum(dropped[0][900:1100]) > sum(plain[0][900:1100]) and sum(dropped[0][1500:1600]) > sum(plain[0][1500:1600])
+assert sum(dropped_with_decay[0][1500:1600]) > sum(dropped[0][1500:1600]) + 5
+assert sum(dropped_with_decay[0][-100:]) > sum(dropped[0][-100:]) + 0.5
 assert sum(dropped[0][-100:]) < sum(plain[0][-100:]) and dropped[1] < plain[1]
-assert turned.min() > 0.65 and turned.max() < 1.25  # all near 1, as section 8 says
 cosine, drop = (sum(map(shape, range(2000))) / 2000 for shape in (Cosine(2000, 50), WarmupStableDecay(2000, 50, 400)))
 assert 0.5 < cosine / drop < 0.6
 assert [round(1 / (1 - beta)) for beta in (0.95, 0.999)] == [20, 1000]
-dip = torch.tensor([-0.76, -0.7518, -0.74], dtype=torch.float64, requires_grad=True)
-F.gelu(dip).sum().backward()
-assert dip.grad[0] < 0 < dip.grad[2] and abs(dip.grad[1]) < 1e-4
 assert [1 + size // 4 for size in (4, 8)] == [2, 3]

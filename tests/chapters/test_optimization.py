@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.chapters.optimization import exercises, figures
+from lmcourse.chapters.optimization.exercises.scale import SIX, squared_lengths
 from lmcourse.chapters.optimization.figures.bounds import measured_and_bound, regression
 from lmcourse.chapters.optimization.figures.paths import valley, walk
 from lmcourse.chapters.optimization.figures.schedules import BYTES
@@ -53,6 +54,22 @@ def test_the_noise_is_that_of_drawing(replacement: bool) -> None:
     drawn = [source.choice(5, 3, replace=replacement) for _ in range(20_000)]
     measured = (gradients[np.array(drawn)].mean(dim=1) - gradients.mean(dim=0)).square().sum(dim=1).mean().item()
     assert exercises.gradient_noise.reference(gradients, 3, replacement) == pytest.approx(measured, rel=0.05)
+
+
+def test_the_noise_scale_is_that_of_all_batches_of_six_gradients() -> None:
+    rows = torch.tensor(SIX, dtype=torch.float64)
+    full = rows.mean(dim=0)
+    squared, noise = full.square().sum().item(), (rows - full).square().sum(dim=1).mean().item()
+    small, large = squared_lengths(SIX, 2), squared_lengths(SIX, 3)
+    found = exercises.noise_scale.reference(small, large, 2, 3)
+    assert found == pytest.approx((squared, noise, noise / squared))
+
+
+def test_the_weights_of_a_mean_with_one_beta_sum_to_the_papers_correction() -> None:
+    for steps in (1, 2, 7):
+        found = exercises.mean_weights.reference([0.9] * steps)
+        raw = [0.1 * 0.9**k for k in reversed(range(steps))]
+        assert found == pytest.approx([weight / (1 - 0.9**steps) for weight in raw])
 
 
 def test_every_optimizer_has_the_defaults_of_torch() -> None:

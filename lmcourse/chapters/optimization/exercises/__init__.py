@@ -10,17 +10,21 @@ from lmcourse.chapters.optimization.exercises.descent import descend
 from lmcourse.chapters.optimization.exercises.momentum import Momentum
 from lmcourse.chapters.optimization.exercises.noise import gradient_noise
 from lmcourse.chapters.optimization.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.optimization.exercises.scale import noise_scale
 from lmcourse.chapters.optimization.exercises.schedule import rate_factor
 from lmcourse.chapters.optimization.exercises.smoothness import smoothness
+from lmcourse.chapters.optimization.exercises.weights import mean_weights
 
 EXERCISES = (
     descend,
     smoothness,
     descent_certificate,
     gradient_noise,
+    noise_scale,
     Momentum,
     best_momentum,
     AdaGrad,
+    mean_weights,
     Adam,
     AdamW,
     rate_factor,
@@ -38,6 +42,8 @@ __all__ = [
     "descend",
     "descent_certificate",
     "gradient_noise",
+    "mean_weights",
+    "noise_scale",
     "rate_factor",
     "smoothness",
     "softmax_gradient",

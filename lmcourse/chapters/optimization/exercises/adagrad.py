@@ -182,12 +182,18 @@ class SquareTooLate(AdaGradRule):
         return self.quotient(g, before, group)
 
 
-@AdaGrad.misconception("You squared the gradient itself, in place: whoever reads it next finds squares.")
+@AdaGrad.misconception("You squared the gradient itself, in place: `.grad` now holds squares.")
 class GradientSquared(AdaGradRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         result = super().stride(p, g, group)
         g.square_()
         return result
+
+
+@AdaGrad.misconception("You change `.grad`: a gradient must come out of `step` as it went in.")
+class GradientDivided(AdaGradRule):
+    def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
+        return group["lr"] * g.div_(s.sqrt() + group["eps"])  # type: ignore[no-any-return]
 
 
 add_group_misconceptions(AdaGrad, AdaGradRule)

@@ -70,8 +70,8 @@ def _hidden(random: Random) -> list[Case]:
 
 Adam = Exercise(
     "Adam",
-    points=4,
-    minutes=12,
+    points=3,
+    minutes=10,
     difficulty=3,
     reference=_Reference,
     cases=[
@@ -110,8 +110,8 @@ Adam = Exercise(
     hints=[
         "Three things in self.state[p]: the mean of gradients m, that of squares s, and how many steps p has taken.",
         "A mean: m = β₁ m + (1 − β₁) g, and s likewise with g² and β₂. Both start at zero.",
-        "At step k = 1, 2, …: m_hat = m / (1 − β₁**k), s_hat = s / (1 − β₂**k), and p -= lr * m_hat / (s_hat.sqrt() + "
-        "eps). Keep m and s themselves uncorrected.",
+        "With the same β in all k steps the weights sum to 1 − β**k: divide m by 1 − β₁**k and s by 1 − β₂**k, for the "
+        "step only. Then p -= lr * m_hat / (s_hat.sqrt() + eps). Keep m and s themselves uncorrected.",
     ],
     forbid=NO_OPTIMIZER,
     tolerance=Tolerance(1e-8, 1e-11),

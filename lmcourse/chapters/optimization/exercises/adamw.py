@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
 
@@ -76,8 +77,8 @@ def _hidden(random: Random) -> list[Case]:
 
 AdamW = Exercise(
     "AdamW",
-    points=3,
-    minutes=7,
+    points=2,
+    minutes=5,
     difficulty=2,
     reference=_Reference,
     cases=[
@@ -190,6 +191,12 @@ class OfTheStep(_DecayingRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         share: float = 1 - group["lr"] * group["weight_decay"]
         return share * self.adams(p, g, group)
+
+
+@AdamW.misconception("You add ε to √s before s is corrected: the paper's fast form, in which ε means something else.")
+class EpsBefore(_DecayingRule):
+    def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
+        return (m / share_m) / ((s.sqrt() + eps) / math.sqrt(share_s))
 
 
 @AdamW.misconception("Your weights do not decay: this is Adam.")

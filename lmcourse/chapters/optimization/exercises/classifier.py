@@ -126,6 +126,15 @@ def over_examples(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     return p.T @ X / len(X)
 
 
+@softmax_gradient.misconception(
+    "You take 1 off at the right classes of *all* examples in every row. Index rows and classes together."
+)
+def every_class_of_y(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
+    p = (X @ W.T).softmax(dim=1)
+    p[:, y] -= 1
+    return p.T @ X / len(X)
+
+
 @softmax_gradient.misconception("e to a large score is infinite. Subtract the largest score of each row first.")
 def overflows(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     p = (X @ W.T).exp()

@@ -128,7 +128,7 @@ def unit_steps(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> 
     return torch.stack(points)
 
 
-@descend.misconception("Every step uses the gradient of the start. Take it anew where you stand.")
+@descend.misconception("Every step uses the gradient of the start. Compute it again at each point.")
 def gradient_of_the_start(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
     return torch.stack([start - k * rate * (H @ start - b) for k in range(steps + 1)])
 

@@ -128,8 +128,10 @@ Momentum = Exercise(
         "Two loops: over self.param_groups, each a dictionary of settings, and over group['params']. Skip a parameter "
         "whose .grad is None.",
         "self.state[p] is a dictionary of your own for p, empty at first. b starts at zero: torch.zeros_like(p).",
-        "b = momentum * b + p.grad makes a new tensor, so nothing else holds it. The direction is b, or for Nesterov "
-        "p.grad + momentum * b. Then p -= lr * direction, under torch.no_grad().",
+        "The heavy ball: divide its line by −γ and put b in: what is the new b, in terms of the old one and g? Then "
+        "x moves by −γb. As `b = momentum * b + p.grad` it is a new tensor, so nothing else holds it.",
+        "Nesterov: x_{k+1} − x_k = β(x_k − x_{k−1}) − γg gives the same new b. You store y_k, and the next is "
+        "y_{k+1} = x_{k+1} − γμb with the new b. Insert x_{k+1} = y_k − γg.",
     ],
     forbid=NO_OPTIMIZER,
     seconds=scripts.SECONDS,
@@ -167,13 +169,15 @@ class RateInside(MomentumRule):
         return self.direction(p, group["lr"] * g, group)
 
 
-@Momentum.misconception("`nesterov=True` changes nothing. Nesterov steps along g + μb, not along b.")
+@Momentum.misconception(
+    "`nesterov=True` changes nothing. There the stored parameter is y, which is a part of a step ahead of x."
+)
 class NoLookAhead(MomentumRule):
     def ahead(self, g: Tensor, b: Tensor, momentum: float) -> Tensor:
         return b
 
 
-@Momentum.misconception("For Nesterov you add g to b, which holds it already. The step is g + μb.")
+@Momentum.misconception("For Nesterov you add the whole b to g. From x to y it is only μ of the new b.")
 class GradientTwice(MomentumRule):
     def ahead(self, g: Tensor, b: Tensor, momentum: float) -> Tensor:
         return g + b

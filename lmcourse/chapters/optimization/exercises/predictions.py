@@ -6,7 +6,7 @@ PREDICTIONS = (
     Prediction(
         "hair_above",
         "A bowl with largest curvature L. You choose a rate a hair above 2/L: 2.01/L. What happens?",
-        options=("it arrives, only slower", "it swings to and fro for ever", "it explodes"),
+        options=("it swings to and fro for ever", "it explodes", "it arrives, only slower"),
         answer="it explodes",
         because="In the steepest direction every step multiplies the distance by 1 − 2.01 = −1.01. A hundred steps "
         "make it 2.7 times as large, a thousand 21,000 times.",
@@ -15,7 +15,7 @@ PREDICTIONS = (
         "below_every_parabola",
         "A function lies below the parabola of curvature L at each of its points. Does its gradient change at most L "
         "times as fast as x?",
-        options=("yes, the two say the same", "not necessarily"),
+        options=("not necessarily", "yes, the two say the same"),
         answer="not necessarily",
         because="Take −x⁴: it bends downwards everywhere and lies below every such parabola, and its slope changes as "
         "fast as you like. The bound from above says nothing about how fast a function may fall.",
@@ -24,8 +24,8 @@ PREDICTIONS = (
         "sharper_or_flatter",
         "A small network is trained on all of its data at once with the fixed rate 0.3, until its loss is small. How "
         "large is the largest curvature of the loss where it ends?",
-        options=("far below 2/γ = 6.7", "about 6.7", "far above", "it depends on the seed"),
-        answer="about 6.7",
+        options=("about 2/γ = 6.7", "far below", "far above", "it depends on the seed"),
+        answer="about 2/γ = 6.7",
         because="The curvature rises while the network learns, until the steps begin to swing; that turns them away "
         "from the steepest places. The rate chooses the curvature.",
     ),
@@ -39,10 +39,19 @@ PREDICTIONS = (
         "made of σ² there, and that is 0.",
     ),
     Prediction(
+        "eight_times_the_batch",
+        "A small net is trained until its loss is 1.6 nats, each batch size at the best of three rates. You go from 64 "
+        "examples a step to 512. The number of steps falls …",
+        options=("to an eighth", "to a half or a third", "not at all"),
+        answer="to a half or a third",
+        because="At 64 a good part of a step is still noise, and a cleaner gradient allows a larger rate. At 512 it is "
+        "nearly the full gradient, and eight times the work buys much less than eight times the progress.",
+    ),
+    Prediction(
         "rate_with_momentum",
-        "With β = 0.9 the ball's steps become ten times as long. What is the largest rate that it bears, compared with "
-        "gradient descent's 2/L?",
-        options=("a tenth", "the same", "nearly twice as large"),
+        "With β = 0.9 the ball's steps become ten times as long. How large may the rate be before the ball "
+        "explodes, compared with gradient descent's 2/L?",
+        options=("nearly twice as large", "the same", "a tenth"),
         answer="nearly twice as large",
         because="In the steepest direction gradients alternate in sign, and a sum of those is small: memory brakes "
         "there. The edge is 2(1 + β)/L. (Nesterov's is lower, as you will see.)",
@@ -51,7 +60,7 @@ PREDICTIONS = (
         "who_notices",
         "All coordinates of a problem are turned, as if you looked at the same valley from another side. Whose path "
         "changes?",
-        options=("gradient descent's", "the heavy ball's", "AdaGrad's", "that of all three", "nobody's"),
+        options=("gradient descent's", "the heavy ball's", "AdaGrad's", "that of all three", "none of them"),
         answer="AdaGrad's",
         because="It measures along the axes, so it must know where they are. The others are made of vectors alone, "
         "and vectors turn with the valley.",
@@ -65,10 +74,19 @@ PREDICTIONS = (
         because="m is 0.1 g after the first step, and √s is √0.001 · |g| = 0.032 |g|. Their quotient is 3.2.",
     ),
     Prediction(
+        "decay_and_rate",
+        "You halve the rate and take twice as many steps. A weight whose gradient is always 0 should end where it "
+        "ended before. What becomes of AdamW's λ?",
+        options=("half as large", "the same", "twice as large", "four times as large"),
+        answer="the same",
+        because="(1 − γλ)ⁿ is nearly e to the power −γλn. Half the rate times twice the steps is the same product, so "
+        "λ stays. Halve the rate alone, and λ has to double.",
+    ),
+    Prediction(
         "decay_and_validation",
         "Three runs of a language model, with more and more weight decay, are compared in pairs of training and "
         "validation loss. In all three the two are equal, because no text is seen twice. What can decay have done?",
-        options=("prevented overfitting", "nothing", "changed how low the training loss gets"),
+        options=("changed how low the training loss gets", "prevented overfitting", "nothing"),
         answer="changed how low the training loss gets",
         because="Where both losses are the same there is nothing to regularise. Decay keeps the weights small, and so "
         "changes how far a step of a given rate turns them.",

@@ -57,8 +57,7 @@ smoothness = Exercise(
     hints=[
         "The matrix of second derivatives is H = XᵀX / n.",
         "How fast the gradient changes depends on the direction; the largest eigenvalue of H is the most it can be.",
-        "torch.linalg.eigvalsh(H) sorts the eigenvalues of a symmetric matrix from small to large. `.item()` makes a "
-        "float.",
+        "torch.linalg.eigvalsh(H) sorts the eigenvalues of a symmetric matrix from small to large.",
     ],
     tolerance=Tolerance(2e-5),  # an eigenvalue found in float32
     seconds=SECONDS,

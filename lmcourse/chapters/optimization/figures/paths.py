@@ -172,8 +172,8 @@ def adam_steps(beta1: float = 0.9, beta2: float = 0.999, corrected: bool = False
     axes.set_ylim(0, max(1.2, 1.1 * peak))
     axes.legend(frameon=False, fontsize=10)
     caption = (
-        f"m after k equal gradients is 1 − β₁ᵏ of the gradient, √s is √(1 − β₂ᵏ) of it; the step is their quotient. "
-        f"Here β₁ = {beta1:g}, β₂ = {beta2:g}."
+        f"The gradient is the same in all steps, and the step is m / √s, each as it is or corrected. β₁ = {beta1:g}, "
+        f"β₂ = {beta2:g}."
     )
     return describe(
         figure, caption=caption, alt=f"Length of Adam's first 50 steps, betas {beta1:g} and {beta2:g}. {title}"

@@ -58,7 +58,7 @@ def rate_schedule(shape: str = "cosine", warmup: int = 100, floor: float = 0.1, 
     mean = sum(factors) / steps
     figure = new_figure(8.0, 3.2)
     title = f"{shape[0].upper()}{shape[1:]}: at half of the run {factors[steps // 2]:.2f}, {mean:.2f} on average"
-    axes = new_axes(figure, title, "step", "share of the full rate")
+    axes = new_axes(figure, title, "step", "fraction of the full rate")
     for style, (name, schedule) in zip(("-", "--", ":"), schedules.items(), strict=True):
         mine = name == shape
         curve = [schedule(step) for step in range(steps)]

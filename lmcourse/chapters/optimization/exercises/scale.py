@@ -1,0 +1,177 @@
+"""The exercise on the noise scale: how large a batch is worth its price."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+Scale = tuple[float, float, float]
+Rows = list[list[int]]
+
+
+def _scale(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    """In exact fractions: B times the mean of ‖g‖² is a line in B; its slope is ‖G‖² and its value at 0 is σ²."""
+    if b_small == b_large:
+        raise ValueError(f"two sizes are needed, not {b_small} twice")
+    one, other = Fraction(small) * b_small, Fraction(large) * b_large
+    squared = (other - one) / (b_large - b_small)
+    noise = one - squared * b_small
+    return float(squared), float(noise), float(noise / squared) if squared > 0 else math.inf
+
+
+def squared_lengths(rows: Rows, batch: int) -> float:
+    """The mean of ‖g‖² over all batches that may be drawn with replacement, g their mean."""
+    found = [sum(sum(column) ** 2 for column in zip(*drawn, strict=True)) for drawn in product(rows, repeat=batch)]
+    return sum(found) / len(found) / batch**2
+
+
+SIX = [[3, 1], [-1, 2], [4, 0], [2, -3], [0, 1], [4, 5]]
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        case("batches of six gradients", squared_lengths(SIX, 2), squared_lengths(SIX, 4), 2, 4),
+        case("batches of six gradients", squared_lengths(SIX, 3), squared_lengths(SIX, 4), 3, 4),
+        case("no noise", 2.0, 2.0, 4, 64),
+        case("nothing but noise", 8.0, 2.0, 2, 8),
+        case("a ‖G‖² below 0", 9.0, 1.0, 4, 16),
+        case("sizes that are equal", 3.0, 2.0, 8, 8),
+    ]
+    for _ in range(3):
+        squared, noise, b = random.uniform(0.1, 2.0), random.uniform(1.0, 200.0), random.randint(2, 16)
+        b_large = b * random.randint(3, 20)
+        cases.append(case("other measurements", squared + noise / b, squared + noise / b_large, b, b_large))
+    return cases
+
+
+noise_scale = Exercise(
+    "noise_scale",
+    points=3,
+    minutes=12,
+    difficulty=3,
+    reference=_scale,
+    cases=[
+        case("gradients 1 and 3, sizes 1 and 2", 5.0, 4.5, 1, 2),
+        case("the same two, sizes 2 and 4", 4.5, 4.25, 2, 4),
+        case("six gradients, sizes 2 and 3", squared_lengths(SIX, 2), squared_lengths(SIX, 3), 2, 3),
+        case("a net, sizes 4 and 64", 0.9, 0.3, 4, 64),
+        case("a ‖G‖² below 0", 5.0, 1.0, 2, 8),
+        case("equal sizes", 5.0, 4.5, 4, 4),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "A batch gradient is the full gradient plus noise, and the noise is 0 on average. What does that make of the "
+        "mean of its squared length?",
+        "E‖g_B‖² = ‖G‖² + σ²/B. You have two such equations, one for each size, and two unknowns.",
+        "Subtract them: ‖G‖² is gone, and what is left is σ² times (1/b_small − 1/b_large). Check the sizes first, "
+        "and the sign of ‖G‖² before you divide by it.",
+    ],
+    tolerance=Tolerance(1e-8, 1e-9),
+)
+
+
+def _found(squared: float, noise: float) -> Scale:
+    return squared, noise, noise / squared if squared > 0 else math.inf
+
+
+def _refuse(b_small: int, b_large: int) -> None:
+    if b_small == b_large:
+        raise ValueError
+
+
+@noise_scale.misconception("The two sizes are swapped: `small` was measured with batches of `b_small`.")
+def sizes_exchanged(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    return _scale(small, large, b_large, b_small)
+
+
+@noise_scale.misconception("That is σ, the spread. Return its square, the variance, and divide that by ‖G‖².")
+def spread(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    squared, noise, _ = _scale(small, large, b_small, b_large)
+    return _found(squared, math.sqrt(max(noise, 0.0)))
+
+
+@noise_scale.misconception(
+    "You take the larger batch's ‖g‖² for ‖G‖². It still contains noise, σ²/b_large: subtract it."
+)
+def larger_for_full(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    _refuse(b_small, b_large)
+    return _found(large, (small - large) / (1 / b_small - 1 / b_large))
+
+
+@noise_scale.misconception(
+    "You take the larger batch's ‖g‖² for ‖G‖², and the rest of the smaller one's for σ²/b_small. Both contain noise."
+)
+def larger_for_both(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    _refuse(b_small, b_large)
+    return _found(large, (small - large) * b_small)
+
+
+@noise_scale.misconception("Your noise of a batch is σ²/(B − 1). The mean of B independent draws has σ²/B.")
+def one_less(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    return _scale(small, large, b_small - 1, b_large - 1)
+
+
+@noise_scale.misconception("Your noise falls with √B. The spread does; the mean of the squared length has σ²/B.")
+def falls_with_the_root(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    _refuse(b_small, b_large)
+    noise = (small - large) / (b_small**-0.5 - b_large**-0.5)
+    return _found(small - noise * b_small**-0.5, noise)
+
+
+@noise_scale.misconception("Your quotient is upside down: B is σ²/‖G‖².")
+def upside_down(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    squared, noise, scale = _scale(small, large, b_small, b_large)
+    return squared, noise, 1 / scale if scale else math.inf
+
+
+@noise_scale.misconception("The difference of the two is not σ² yet: it is σ² times (1/b_small − 1/b_large).")
+def only_the_difference(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    _refuse(b_small, b_large)
+    noise = small - large
+    return _found(small - noise / b_small, noise)
+
+
+@noise_scale.misconception("Your B is negative where ‖G‖² is. No batch is large enough there: return math.inf.")
+def negative(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    squared, noise, _ = _scale(small, large, b_small, b_large)
+    return squared, noise, noise / squared if squared else math.inf
+
+
+@noise_scale.misconception("You set a ‖G‖² below 0 to 0. Return it as measured; only B becomes math.inf.")
+def clamped(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    squared, noise, scale = _scale(small, large, b_small, b_large)
+    return max(squared, 0.0), noise, scale
+
+
+@noise_scale.misconception("You return ‖G‖ and not its square.")
+def length(small: float, large: float, b_small: int, b_large: int) -> Scale:
+    squared, noise, _ = _scale(small, large, b_small, b_large)
+    return _found(math.sqrt(max(squared, 0.0)), noise)
+
+
+@noise_scale.variant
+def by_elimination(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
+    if b_small == b_large:
+        raise ValueError("equal sizes")
+    squared = (b_large * large - b_small * small) / (b_large - b_small)
+    noise = (small - large) * b_small * b_large / (b_large - b_small)
+    if squared <= 0:
+        return squared, noise, math.inf
+    return squared, noise, noise / squared
+
+
+@noise_scale.variant
+def by_a_linear_system(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
+    if b_small == b_large:
+        raise ValueError("one equation is not enough")
+    squared, noise = np.linalg.solve([[1, 1 / b_small], [1, 1 / b_large]], [small, large])
+    scale = noise / squared if squared > 1e-12 else float("inf")
+    return float(squared), float(noise), float(scale)

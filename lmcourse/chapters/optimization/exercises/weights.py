@@ -1,0 +1,159 @@
+"""The exercise on what a running mean that starts at 0 weighs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+Weights = list[float]
+
+
+def _weights(betas: Weights) -> Weights:
+    """Run the recursion in exact fractions, once for each gradient: 1 in its step and 0 in all others."""
+    fractions = [Fraction(beta) for beta in betas]
+    found = []
+    for own in range(len(fractions)):
+        m = Fraction(0)
+        for step, beta in enumerate(fractions):
+            m = beta * m + (1 - beta) * (step == own)
+        found.append(m)
+    return [float(m / sum(found)) for m in found]
+
+
+def _hidden(random: Random) -> list[Case]:
+    cases = [
+        edge(case("no step", [])),
+        case("one step", [0.999]),
+        case("β = 0 in the first step", [0.0, 0.9, 0.5]),
+        case("β = 0 in the last step", [0.9, 0.5, 0.0]),
+        case("β = 0 in the middle", [0.9, 0.0, 0.8, 0.9]),
+        case("a β that grows", [1 - 1 / (k + 1) for k in range(1, 9)]),
+        case("many steps", [0.999] * 60),
+    ]
+    for size in (2, 5, 12):
+        cases.append(case("other memories", [random.uniform(0.05, 0.99) for _ in range(size)]))
+    return cases
+
+
+mean_weights = Exercise(
+    "mean_weights",
+    points=2,
+    minutes=6,
+    difficulty=2,
+    reference=_weights,
+    cases=[
+        case("0.5, 0.9, 0.9", [0.5, 0.9, 0.9]),
+        case("the same β three times", [0.9, 0.9, 0.9]),
+        case("a single step", [0.9]),
+        case("a β that falls", [0.9, 0.6, 0.2]),
+        case("β = 0 in the second of three steps", [0.9, 0.0, 0.5]),
+        edge(case("no step", [])),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Write m after three steps as a sum of g₁, g₂ and g₃. Which β has g₁ met, and which has g₃?",
+        "A gradient enters with 1 − β of its own step. Every later step multiplies it by that step's β.",
+        "Keep a list: at each step multiply all weights in it by β, and append 1 − β. Divide by their sum at the end.",
+    ],
+    tolerance=Tolerance(1e-9, 1e-12),
+)
+
+
+def _raw(betas: Weights) -> Weights:
+    weights: Weights = []
+    for beta in betas:
+        weights = [beta * weight for weight in weights] + [1 - beta]
+    return weights
+
+
+def _divided(weights: Weights) -> Weights:
+    return [weight / sum(weights) for weight in weights]
+
+
+@mean_weights.misconception("Your weights do not sum to 1: divide them by what they sum to.")
+def undivided(betas: Weights) -> Weights:
+    return _raw(betas)
+
+
+@mean_weights.misconception("You divide by 1 − βᵏ with the last β. β may be another number in each step.")
+def power_of_the_last(betas: Weights) -> Weights:
+    return [weight / (1 - betas[-1] ** len(betas)) for weight in _raw(betas)]
+
+
+@mean_weights.misconception("Your weights come newest first. The oldest gradient, g₁, stands first.")
+def newest_first(betas: Weights) -> Weights:
+    return _divided(_raw(betas))[::-1]
+
+
+@mean_weights.misconception("You start m at g₁. It starts at 0, so g₁ too enters with 1 − β of its step.")
+def begins_with_the_first(betas: Weights) -> Weights:
+    weights = _raw([0.0, *betas[1:]]) if betas else []
+    return _divided(weights)
+
+
+@mean_weights.misconception("You use the last β for all steps. Each step has its own.")
+def the_last_for_all(betas: Weights) -> Weights:
+    return _divided(_raw([betas[-1]] * len(betas))) if betas else []
+
+
+@mean_weights.misconception("You use the first β for all steps. Each step has its own.")
+def the_first_for_all(betas: Weights) -> Weights:
+    return _divided(_raw([betas[0]] * len(betas))) if betas else []
+
+
+@mean_weights.misconception("You multiply a gradient's weight by the β of its own step too. Only later steps fade it.")
+def own_beta_too(betas: Weights) -> Weights:
+    weights: Weights = []
+    for beta in betas:
+        weights = [beta * weight for weight in [*weights, 1 - beta]]
+    return [weight / sum(weights) for weight in weights] if sum(weights) else weights
+
+
+@mean_weights.misconception("You multiply by the β of earlier steps. A gradient is faded by the steps after it.")
+def faded_by_earlier(betas: Weights) -> Weights:
+    weights, product = [], 1.0
+    for beta in betas:
+        weights.append((1 - beta) * product)
+        product *= beta
+    return _divided(weights)
+
+
+@mean_weights.misconception("You leave out 1 − β: a gradient enters with that share, not whole.")
+def enters_whole(betas: Weights) -> Weights:
+    weights: Weights = []
+    for beta in betas:
+        weights = [beta * weight for weight in weights] + [1.0]
+    return _divided(weights)
+
+
+@mean_weights.variant
+def by_the_recursion(betas: list[float]) -> list[float]:
+    weights: list[float] = []
+    for beta in betas:
+        weights = [beta * weight for weight in weights]
+        weights.append(1 - beta)
+    total = sum(weights)
+    return [weight / total for weight in weights]
+
+
+@mean_weights.variant
+def from_the_end(betas: list[float]) -> list[float]:
+    found, later = [], 1.0
+    for beta in reversed(betas):
+        found.insert(0, (1 - beta) * later)
+        later *= beta
+    return [each / (1 - later) for each in found]
+
+
+@mean_weights.variant
+def with_numpy(betas: list[float]) -> list[float]:
+    given = np.array(betas, dtype=float)
+    later = np.append(np.cumprod(given[::-1])[::-1], 1.0)[1:]
+    raw = (1 - given) * later
+    return (raw / raw.sum()).tolist() if len(raw) else []
