@@ -30,7 +30,7 @@ def _scale(small: float, large: float, b_small: int, b_large: int) -> Scale:
 def squared_lengths(rows: Rows, batch: int) -> float:
     """The mean of ‖g‖² over all batches that may be drawn with replacement, g their mean."""
     found = [sum(sum(column) ** 2 for column in zip(*drawn, strict=True)) for drawn in product(rows, repeat=batch)]
-    return sum(found) / len(found) / batch**2
+    return float(sum(found)) / (len(found) * batch**2)
 
 
 SIX = [[3, 1], [-1, 2], [4, 0], [2, -3], [0, 1], [4, 5]]
@@ -173,5 +173,5 @@ def by_a_linear_system(small: float, large: float, b_small: int, b_large: int) -
     if b_small == b_large:
         raise ValueError("one equation is not enough")
     squared, noise = np.linalg.solve([[1, 1 / b_small], [1, 1 / b_large]], [small, large])
-    scale = noise / squared if squared > 1e-12 else float("inf")
+    scale = noise / squared if squared > 0 else float("inf")
     return float(squared), float(noise), float(scale)

@@ -144,7 +144,8 @@ def by_the_recursion(betas: list[float]) -> list[float]:
 
 @mean_weights.variant
 def from_the_end(betas: list[float]) -> list[float]:
-    found, later = [], 1.0
+    found: list[float] = []
+    later = 1.0
     for beta in reversed(betas):
         found.insert(0, (1 - beta) * later)
         later *= beta
