@@ -137,10 +137,7 @@ def against_counting(found: Found, text: Tensor, P: Tensor) -> str:
     above = (P.log() - log_p)[first[:-kept], second[:-kept]].mean()
     own = "less" if above < 0 else "more"
     rank = "full" if torch.linalg.matrix_rank(log_p, rtol=1e-4) > len(P) / 2 else "low"
-    return (
-        f"more than {ALLOWED} of what counting overpays; on the text it trains on, {own} than the source itself costs; "
-        f"a table of {rank} rank"
-    )
+    return f"more than {ALLOWED} of it; {own} than the source on the text it trains on; {rank} rank"
 
 
 WORDS = 80
