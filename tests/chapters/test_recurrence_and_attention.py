@@ -39,16 +39,25 @@ def test_gradients_at_each_lag_are_those_of_a_real_network() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-14)
 
 
-def test_a_step_of_an_lstm_is_that_of_the_courses_own_cell() -> None:
-    network = nn.LSTM(3, 2, dtype=torch.float64)
-    x = torch.randn(4, 1, 3, dtype=torch.float64)
-    h = c = torch.zeros(1, 2, dtype=torch.float64)
-    W, U, b, other_b = network.parameters()
-    with torch.no_grad():
-        expected, _ = network(x)
-        for step in range(4):
-            h, c = exercises.lstm_step.reference(x[step], h, c, W, U, b + other_b)
-            torch.testing.assert_close(h, expected[step], rtol=1e-10, atol=1e-14)
+@pytest.mark.parametrize(
+    ("keep", "share", "span"), [(0.9, 0.5, 7), (0.9, 0.1, 22), (0.5, 0.5, 2), (0.3, 0.5, 1), (1.0, 0.5, None)]
+)
+def test_the_span_of_a_cell_that_decays_follows_from_a_logarithm(keep: float, share: float, span: int | None) -> None:
+    state, inputs, v = torch.zeros(3), torch.randn(40, 3), torch.tensor([1.0, 2.0, 2.0])
+    assert exercises.memory_span.reference(lambda s, x: keep * s + x, state, inputs, v, share) == span
+
+
+def test_the_span_of_a_tanh_network_agrees_with_its_gradients_at_each_lag() -> None:
+    torch.manual_seed(0)
+    W, U = torch.randn(4, 4).double() / 1.5, torch.randn(4, 2).double() / 2
+    state, inputs, v = torch.zeros(4).double(), torch.randn(30, 2).double(), torch.randn(4).double()
+    states = [state]
+    for x in inputs:
+        states.append(torch.tanh(W @ states[-1] + U @ x))
+    lengths = exercises.gradient_at_lag.reference(W, torch.stack(states), v)
+    below = (lengths < v.norm() / 2).nonzero()
+    span = exercises.memory_span.reference(lambda s, x: torch.tanh(W @ s + U @ x), state, inputs, v)
+    assert span == int(below[0]) > 1
 
 
 def test_waiting_is_what_the_closed_forms_say() -> None:
@@ -131,6 +140,21 @@ def test_teacher_inputs_are_used_when_right_and_ours_until_then() -> None:
     assert torch.equal(theirs(rows, 0), ours(rows, 0))
     assert torch.equal(ours(rows, 0), teacher_inputs.reference(rows, 0))
     assert (whose, other, figures.teacher_or_ours(lambda target, start: target)[1]) == ("yours", OURS, OURS)
+
+
+def test_memory_span_is_used_when_right_and_ours_until_then() -> None:
+    theirs, whose = figures.span_or_ours(exercises.memory_span.reference)
+    ours, other = figures.span_or_ours(missing)
+    cell = lambda s, x: torch.tanh(0.8 * s + x)  # noqa: E731
+    row = torch.zeros(2), torch.randn(30, 2) / 3, torch.ones(2)
+    assert theirs(cell, *row) == ours(cell, *row) is not None
+    assert (whose, other, figures.span_or_ours(lambda *_: 7)[1]) == ("yours", OURS, OURS)
+
+
+def test_spans_beyond_the_text_are_named_in_the_figure() -> None:
+    figure = figures.spans({0: [1, 2], 4: [None, 90]}, steps=200)
+    check_figure(figure)
+    assert said(figure).endswith("bias 0: 1, 2; bias 4: beyond 200, 90")
 
 
 def test_figures_of_networks_say_what_was_found() -> None:

@@ -4,7 +4,7 @@ from lmcourse.chapters.recurrence_and_attention.exercises.between_texts import a
 from lmcourse.chapters.recurrence_and_attention.exercises.fading import gradient_at_lag
 from lmcourse.chapters.recurrence_and_attention.exercises.first_error import after_the_first_error
 from lmcourse.chapters.recurrence_and_attention.exercises.lookup import soft_lookup
-from lmcourse.chapters.recurrence_and_attention.exercises.lstm import lstm_step
+from lmcourse.chapters.recurrence_and_attention.exercises.memory import memory_span
 from lmcourse.chapters.recurrence_and_attention.exercises.network import rnn_probabilities
 from lmcourse.chapters.recurrence_and_attention.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.recurrence_and_attention.exercises.size import rnn_parameters
@@ -17,7 +17,7 @@ EXERCISES = (
     rnn_parameters,
     through_time,
     gradient_at_lag,
-    lstm_step,
+    memory_span,
     waiting,
     teacher_inputs,
     soft_lookup,
@@ -31,7 +31,7 @@ __all__ = [
     "after_the_first_error",
     "attend_source",
     "gradient_at_lag",
-    "lstm_step",
+    "memory_span",
     "rnn_parameters",
     "rnn_probabilities",
     "soft_lookup",

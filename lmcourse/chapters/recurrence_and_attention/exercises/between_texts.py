@@ -46,6 +46,12 @@ def _hidden(random: Random) -> list[Case]:
         case("one word", *_texts(seen, 3, 1, 2)),
         case("one step", *_texts(seen, 1, 4, 3)),
         case("much padding", *_texts(seen, 2, 6, 3, padding=5)),
+        case(
+            "real words with very low scores",
+            torch.tensor([[200.0, 0.0]]),
+            torch.tensor([[-100.0, 0.0], [0.0, 1.0]]),
+            torch.tensor([True, False]),
+        ),
         case("much padding", *_texts(seen, 4, 4, 4, padding=2)),
         case("padding in front", s, h, torch.tensor([False, False, True, True, True])),
         case("padding in between", s, h, torch.tensor([True, False, True, False, True])),

@@ -112,7 +112,9 @@ def b1_outside(
     return _predict(torch.stack(states[1:]), U, b2)
 
 
-@rnn_probabilities.misconception("Your states pass through a sigmoid, which is never negative. Here it is tanh.")
+@rnn_probabilities.misconception(
+    "Your states pass through a sigmoid, so all are positive. Here it is tanh, which can be negative."
+)
 def sigmoid_for_tanh(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:

@@ -7,15 +7,22 @@ PREDICTIONS = (
         "radius_one",
         "A tanh network reads 60 ordinary inputs. Its matrix W_h has a spectral radius of exactly 1. How much of a "
         "gradient of length 1 is left 50 steps back?",
-        options=("about 1", "about a hundredth", "less than a billionth", "it explodes"),
+        options=("less than a billionth", "about 1", "it explodes", "about a hundredth"),
         answer="less than a billionth",
         because="The radius tells what W_h does alone. On its way back the gradient passes a tanh in each step, too, "
         "and ordinary inputs push the states to where its slope is well below 1.",
     ),
     Prediction(
+        "without_tanh",
+        "The same network without its tanh: h ← W h + x, spectral radius 1. How much is left 50 steps back?",
+        options=("less than a billionth again", "more than a thousand", "between a hundredth and 1"),
+        answer="between a hundredth and 1",
+        because="Now the Jacobian is W_h itself, and the textbook's rule holds: at a radius of 1 the gradient lives.",
+    ),
+    Prediction(
         "radius_one_and_a_half",
-        "The same network, with a spectral radius of 1.5: 1.5⁵⁰ is 637 million. What is left 50 steps back now?",
-        options=("it explodes, to about 10⁸", "about 1", "it fades, to less than a thousandth"),
+        "The tanh network again, with a spectral radius of 1.5: 1.5⁵⁰ is 637 million. What is left 50 steps back now?",
+        options=("it explodes, to about 10⁸", "it fades, to less than a thousandth", "about 1"),
         answer="it fades, to less than a thousandth",
         because="A larger W_h saturates the states more, and the slope of tanh falls with them. Here the slopes win.",
     ),
@@ -26,6 +33,15 @@ PREDICTIONS = (
         options=("about 1: that is what LSTMs are for", "about a hundredth", "less than a billionth"),
         answer="less than a billionth",
         because="Its forget gates start near ½, and ½⁵⁰ is 10⁻¹⁵. The way is there, but the gate has to be opened.",
+    ),
+    Prediction(
+        "bias_three",
+        "A forget bias of 3 gives σ = 0.95, and 0.95⁵⁰ = 0.09. In an untrained LSTM with a state of 64, how much of a "
+        "gradient at the cell is left after 50 steps?",
+        options=("about 0.09", "less: the gates vary", "more: there are other ways back"),
+        answer="more: there are other ways back",
+        because="The gates read the state, and the state reads the cell: these paths add to the one through the "
+        "forget gate.",
     ),
     Prediction(
         "more_arithmetic",
@@ -39,10 +55,10 @@ PREDICTIONS = (
         "one_vector",
         "An LSTM of 64 numbers reads twelve symbols out of ten, and another writes them in reverse from its last state "
         "alone. After 400 steps of training, how many rows of twelve come out without an error?",
-        options=("about nine in ten", "about half", "fewer than two in ten"),
+        options=("about half", "fewer than two in ten", "about nine in ten"),
         answer="fewer than two in ten",
-        because="64 numbers have room for twelve symbols many times over. To learn to put them in and to take them "
-        "out again, one by one, is what fails.",
+        because="h and c are 128 numbers, which could hold twelve symbols many times over. Learning to put "
+        "them in and to take them out again, one by one, is what fails.",
     ),
     Prediction(
         "where_it_looks",
@@ -50,7 +66,7 @@ PREDICTIONS = (
         "target downwards, its weights will form ...",
         options=("the diagonal", "the other diagonal", "no pattern", "a column: the last state"),
         answer="the other diagonal",
-        because="The first symbol to say is the last one that was read. A relief: here it does what one hopes.",
+        because="The first symbol to say is the last one that was read. A relief: here it does what you would hope.",
     ),
     Prediction(
         "perfect_rows",

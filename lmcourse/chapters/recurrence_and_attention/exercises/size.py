@@ -49,7 +49,7 @@ rnn_parameters = Exercise(
 )
 
 
-@rnn_parameters.misconception("E and h⁰ are missing: that is the notes' list. Both are learned, and E is large.")
+@rnn_parameters.misconception("E and h0 are missing. Both are learned, and E is large.")
 def as_in_the_notes(v: int, e: int, d: int) -> int:
     return d * d + d * e + d + v * d + v
 

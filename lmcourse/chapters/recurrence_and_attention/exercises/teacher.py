@@ -29,6 +29,7 @@ def _hidden(random: Random) -> list[Case]:
         case("one row", _rows(seen, 1, 9), 0),
         case("a start among the words", torch.tensor([[3, 3, 1], [1, 3, 3]]), 3),
         case("a negative start", _rows(seen, 2, 5), -1),
+        case("32-bit tokens", _rows(seen, 2, 4).int(), 0),
     ]
     return fixed + [case("other sizes", _rows(random, random.randint(2, 4), s), random.randint(60, 90)) for s in (3, 6)]
 
@@ -114,4 +115,4 @@ def word_by_word(target: Tensor, start: int) -> Tensor:
 
 @teacher_inputs.variant
 def as_lists(target: Tensor, start: int) -> Tensor:
-    return torch.tensor([[start, *row[:-1]] for row in target.tolist()])
+    return torch.tensor([[start, *row[:-1]] for row in target.tolist()], dtype=target.dtype)

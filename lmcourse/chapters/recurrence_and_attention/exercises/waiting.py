@@ -38,6 +38,8 @@ def _hidden(random: Random) -> list[Case]:
         case("two words", "rnn", 2, 1),
         case("two words", "attention", 2, 1),
         case("two words", "window", 2, 5, 2),
+        case("a window that is ignored", "rnn", 9, 2, 1),
+        case("a window that is ignored", "attention", 9, 2, 1),
         case("longer texts", "rnn", 400, 6),
         case("longer texts", "attention", 130, 8),
         case("a window that just reaches", "window", 34, 3, 12),

@@ -1,9 +1,20 @@
 """Figures of notebook 06: networks in time, gradients that fade, soft tables, translators that reverse."""
 
 from lmcourse.chapters.recurrence_and_attention.figures.drawings import dependency_grid, unrolled
-from lmcourse.chapters.recurrence_and_attention.figures.fading import compare_networks, gradient_lag, gradient_norms
+from lmcourse.chapters.recurrence_and_attention.figures.fading import (
+    compare_networks,
+    gradient_lag,
+    gradient_norms,
+    sigmoid,
+    spans,
+)
 from lmcourse.chapters.recurrence_and_attention.figures.reversal import alignment, forced_and_free, right_rows
-from lmcourse.chapters.recurrence_and_attention.figures.stand_ins import attention_or_ours, looks, teacher_or_ours
+from lmcourse.chapters.recurrence_and_attention.figures.stand_ins import (
+    attention_or_ours,
+    looks,
+    span_or_ours,
+    teacher_or_ours,
+)
 from lmcourse.chapters.recurrence_and_attention.figures.tables import size_against_context, soft_table
 
 __all__ = [
@@ -16,8 +27,11 @@ __all__ = [
     "gradient_norms",
     "looks",
     "right_rows",
+    "sigmoid",
     "size_against_context",
     "soft_table",
+    "span_or_ours",
+    "spans",
     "teacher_or_ours",
     "unrolled",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from matplotlib.axes import Axes
@@ -129,6 +129,44 @@ def compare_networks(networks: Mapping[str, Mapping[str, object]]) -> Figure:
     return describe(
         figure, caption=caption, alt=f"Length of gradients 50 steps back, middle of three: {'; '.join(told)}"
     )
+
+
+def sigmoid(bias: float) -> float:
+    """How open a gate is that only its bias sets."""
+    return 1 / (1 + math.exp(-bias))
+
+
+def spans(measured: Mapping[float, Sequence[int | None]], steps: int = 200) -> Figure:
+    """How many steps back half of a gradient is lost, against the bias of the forget gate.
+
+    Args:
+        measured: for each bias the span of each seed; None where it is beyond `steps`.
+        steps: how many inputs each network read.
+    """
+    figure = new_figure(8.0, 4.0)
+    title = "How far an untrained LSTM remembers"
+    axes = new_axes(figure, title, "bias of the forget gate", "steps until half is lost")
+    line = [min(measured) + (max(measured) - min(measured)) * place / 50 for place in range(51)]
+    alone = [math.log(0.5) / math.log(sigmoid(bias)) for bias in line]
+    axes.semilogy(line, alone, color=PALETTE["blue"], linewidth=1.8, label="by the forget gate alone")
+    inside = [(bias, span) for bias, each in measured.items() for span in each if span is not None]
+    never = [bias for bias, each in measured.items() for span in each if span is None]
+    axes.semilogy(*zip(*inside, strict=True), "o", color=PALETTE["vermilion"], label="measured, a dot for each seed")
+    if never:
+        axes.semilogy(never, [steps] * len(never), "^", color=PALETTE["vermilion"], label=f"beyond {steps} steps")
+    axes.axhline(steps, color=GREY, linewidth=1, linestyle="--")
+    axes.set_xticks(list(measured))
+    axes.legend(frameon=False, fontsize=10, loc="lower right")
+    caption = (
+        "The line follows from σ(bias). Above it, other paths than the cell carry the gradient: the gates and the "
+        "state h. The scale of the steps is logarithmic."
+    )
+    told = "; ".join(f"bias {bias:g}: {_spans(each, steps)}" for bias, each in measured.items())
+    return describe(figure, caption=caption, alt=f"Steps until half of the gradient is lost, one number a seed. {told}")
+
+
+def _spans(each: Sequence[int | None], steps: int) -> str:
+    return ", ".join(f"beyond {steps}" if span is None else str(span) for span in each)
 
 
 def _visible(curve: Tensor) -> Tensor:

@@ -14,6 +14,9 @@ OURS = "the course's, until yours is there"
 AttendSource = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(decoder's states, source's states, which words are real) → what was found and the decoder's states."""
 
+MemorySpan = Callable[..., int | None]
+"""(cell, first state, inputs, gradient at the last state) → the lag at which half of it is lost."""
+
 
 def teacher_or_ours(answer: Callable[[Tensor, int], Tensor]) -> tuple[Callable[[Tensor, int], Tensor], str]:
     """The reader's `teacher_inputs` and "yours"; the course's, and whose it is, while theirs is missing or wrong."""
@@ -42,6 +45,25 @@ def attention_or_ours(answer: AttendSource) -> tuple[Callable[[Tensor, Tensor], 
     except Exception:  # whatever it raises: the check of the exercise tells what
         right = False
     return (of_batch, "yours") if right else (_attend, OURS)
+
+
+def span_or_ours(answer: MemorySpan) -> tuple[MemorySpan, str]:
+    """The reader's `memory_span` and "yours"; the course's, and whose it is, while theirs is missing or wrong."""
+    state, inputs, v = torch.zeros(2), torch.zeros(20, 2), torch.tensor([3.0, 4.0])
+    try:
+        found = [answer(lambda s, x, keep=keep: keep * s + x, state, inputs, v) for keep in (0.9, 0.5, 1.0)]
+        right = found == [7, 2, None]
+    except Exception:  # whatever it raises: the check of the exercise tells what
+        right = False
+    return (answer, "yours") if right else (_span, OURS)
+
+
+def _span(step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor) -> int | None:
+    states = [state.detach().requires_grad_()]
+    for x in inputs:
+        states.append(step(states[-1], x))
+    gradients = torch.autograd.grad(states[-1] @ v, states)[::-1]
+    return next((lag for lag, each in enumerate(gradients) if lag and each.norm() < v.norm() / 2), None)
 
 
 def _read(target: Tensor, start: int) -> Tensor:

@@ -1,0 +1,317 @@
+"""The exercise on how many steps back a recurrent cell remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, edge, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+from lmcourse.exercises.values import Plain
+
+Step = Callable[[Tensor, Tensor], Tensor]
+
+KEEP = "step = lambda s, x: {keep} * s + x"
+GAIN = "step = lambda s, x: x * s"
+DIAGONAL = "step = lambda s, x: torch.tensor([{}]).double() * s + x"
+ROTATION = "step = lambda s, x: torch.stack([-s[1], s[0]]) + x"
+TANH = "step = lambda s, x: torch.tanh(W @ s + U @ x)"
+LSTM = """\
+def step(s, x):
+    h, c = s.chunk(2)
+    i, f, g, o = (W @ x + U @ h + b).chunk(4)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return torch.cat([o.sigmoid() * c.tanh(), c])
+
+"""
+
+
+def _by_jacobians(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    """Multiply the Jacobian of each step, row by row, and carry `v` through the product."""
+    jacobians = []
+    for x in inputs:
+        before = state.detach().clone().requires_grad_()
+        state = step(before, x)
+        rows = [torch.autograd.grad(number, before, retain_graph=True)[0] for number in state]
+        jacobians.append(torch.stack(rows))
+    gradient = v
+    for lag, jacobian in enumerate(reversed(jacobians), start=1):
+        gradient = gradient @ jacobian
+        if gradient.norm() < share * v.norm():
+            return lag
+    return None
+
+
+def _ask(name: str, step: str, state: Tensor, inputs: Tensor, v: Tensor, share: float | None = None) -> Case:
+    settings = "" if share is None else f", share={share}"
+    return script(name, f"{step}\nmemory_span(step, state, inputs, v{settings})", state=state, inputs=inputs, v=v)
+
+
+def _numbers(*numbers: float) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def _gains(name: str, *gains: float, share: float | None = None, v: float = 1.0) -> Case:
+    """A cell that multiplies its state by each input: the newest gain is the last."""
+    return _ask(name, GAIN, _numbers(1.0), _numbers(*gains)[:, None], _numbers(v), share)
+
+
+def _kept(name: str, keep: float, steps: int, share: float | None = None, v: float = 1.0) -> Case:
+    inputs = torch.zeros(steps, 1, dtype=torch.float64)
+    return _ask(name, KEEP.format(keep=keep), _numbers(0.0), inputs, _numbers(v), share)
+
+
+def _tanh(name: str, random: Random, steps: int, d: int, *, gain: float = 1.0, start: float = 0.3) -> Case:
+    tensors: dict[str, Plain] = {
+        "W": normal64(random, d, d, scale=gain / d**0.5),
+        "U": normal64(random, d, 2, scale=0.4),
+        "state": normal64(random, d, scale=start),
+        "inputs": normal64(random, steps, 2),
+        "v": normal64(random, d),
+    }
+    return script(name, f"{TANH}\nmemory_span(step, state, inputs, v)", **tensors)
+
+
+def _lstm(name: str, random: Random, steps: int, d: int, forget_bias: float) -> Case:
+    """The gradient arrives at the cell, the second half of the state."""
+    bias = torch.zeros(4 * d, dtype=torch.float64)
+    bias[d : 2 * d] = forget_bias
+    tensors: dict[str, Plain] = {
+        "W": normal64(random, 4 * d, 2, scale=0.3),
+        "U": normal64(random, 4 * d, d, scale=0.3),
+        "b": bias,
+        "state": normal64(random, 2 * d, scale=0.3),
+        "inputs": normal64(random, steps, 2),
+        "v": torch.cat([torch.zeros(d), torch.ones(d)]).double(),
+    }
+    return script(name, f"{LSTM}memory_span(step, state, inputs, v)", **tensors)
+
+
+def _hidden(random: Random) -> list[Case]:
+    seen = Random(7)
+    two = torch.zeros(30, 2, dtype=torch.float64)
+    cases = [
+        _gains("a gradient that comes back", 0.2, 3.0, 5.0, 0.1, 1.5, 2.0),
+        _gains("a gradient that comes back", 0.1, 9.0, 0.25, 1.0),
+        _gains("a gradient that grows first", 0.1, 0.5, 0.3, 6.0, 1.0),
+        _gains("a gradient that grows first", 0.3, 0.25, 2.0, 4.0, share=0.2, v=-3.0),
+        _gains("negative gains", 0.9, -0.9, -0.4, 0.9, -1.0),
+        _kept("another share", 0.8, 20, share=0.1),
+        _kept("another share", 0.97, 90, share=0.25, v=5.0),
+        _kept("not within the inputs", 0.95, 13),
+        _kept("just within the inputs", 0.95, 14),
+        _ask("two speeds", DIAGONAL.format("0.6, 0.93"), _numbers(0, 0), two, _numbers(2, 1)),
+        _ask("two speeds", DIAGONAL.format("0.99, 0.2"), _numbers(1, 1), two, _numbers(1, 3)),
+        edge(_kept("one step", 0.3, 1)),
+        edge(_kept("one step", 0.7, 1)),
+        edge(_kept("exactly the share", 0.25, 5, share=0.0625, v=2.0)),
+        edge(_kept("a share above 1", 0.5, 4, share=2.0)),
+        _ask("three numbers", DIAGONAL.format("0.8, -0.8, 0.7"), _numbers(0, 1, 2), _LONG[:9, :1], _numbers(1, 2, -2)),
+        _tanh("a tanh cell", seen, 25, 3, gain=1.5),
+        _tanh("a tanh cell", seen, 25, 5, gain=1.6),
+        _tanh("a large first state", seen, 3, 2, gain=3.0, start=2.0),
+        _lstm("an LSTM", seen, 30, 2, 1.0),
+        _lstm("an LSTM", seen, 30, 3, 3.0),
+        script(
+            "how often step is called",
+            "calls = []\nstep = lambda s, x: calls.append(x) or 0.9 * s + x\n"
+            "memory_span(step, state, inputs, v)\nlen(calls)",
+            state=_numbers(0.0), inputs=_numbers(*range(12))[:, None], v=_numbers(1.0),
+        ),
+    ]  # fmt: skip
+    keeps = random.sample((0.7, 0.75, 0.85, 0.88, 0.92), 3)
+    cases += [_kept("other cells", keep, 30, v=random.choice((-2.0, 0.5, 3.0))) for keep in keeps]
+    return cases
+
+
+_FIXED = Random(6)
+_LONG = torch.zeros(30, 2, dtype=torch.float64)
+
+memory_span = Exercise(
+    "memory_span",
+    points=3,
+    minutes=10,
+    difficulty=3,
+    reference=_by_jacobians,
+    cases=[
+        _kept("0.9 of the state stays", 0.9, 30),
+        _kept("a longer gradient", 0.9, 30, v=4.0),
+        _kept("a tenth", 0.9, 30, share=0.1),
+        _ask("a rotation", ROTATION, _numbers(1, 0), _LONG, _numbers(3, 4)),
+        _ask("one number slow, one fast", DIAGONAL.format("0.5, 0.95"), _numbers(1, 1), _LONG, _numbers(1, 1)),
+        _ask("four numbers", KEEP.format(keep=0.9), _LONG.new_zeros(4), _LONG.new_zeros(30, 4), _LONG.new_ones(4)),
+        _gains("the gradient grows, then fades", 0.2, 0.5, 0.25, 0.4, 4.0),
+        _gains("the gradient fades, and comes back", 0.1, 4.0, 0.2, 2.0),
+        _tanh("a tanh cell", _FIXED, 25, 4, gain=1.4),
+        _lstm("an LSTM", _FIXED, 30, 3, 2.0),
+        edge(_kept("exactly half", 0.5, 5)),
+        edge(_kept("one step, which forgets", 0.3, 1)),
+        edge(_kept("one step, which keeps", 0.7, 1)),
+        script(
+            "step is called once for each input",
+            "calls = []\nstep = lambda s, x: calls.append(x) or 0.9 * s + x\n"
+            "memory_span(step, state, inputs, v)\nlen(calls)",
+            state=_numbers(0.0), inputs=torch.zeros(9, 1, dtype=torch.float64), v=_numbers(1.0),
+        ),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Autograd can give the gradient of one number with respect to many tensors at once. Which number, and which "
+        "tensors?",
+        "Let the first state require a gradient (work on `state.detach()`), keep all T + 1 states in a list, and ask "
+        "`torch.autograd.grad` for the gradients of v · s_T with respect to the list.",
+        "Entry −1 − k of those gradients belongs to lag k. Return the first k from 1 to T whose length is below share "
+        "times the length of v.",
+    ],
+)  # fmt: skip
+
+
+def _run(step: Step, state: Tensor, inputs: Tensor) -> list[Tensor]:
+    states = [state.detach().clone().requires_grad_()]
+    for x in inputs:
+        states.append(step(states[-1], x))
+    return states
+
+
+def _lengths(step: Step, state: Tensor, inputs: Tensor, v: Tensor) -> list[float]:
+    """The length of the gradient at lag 0, 1, ..., T."""
+    states = _run(step, state, inputs)
+    gradients = torch.autograd.grad(states[-1] @ v, states)
+    return [gradient.norm().item() for gradient in reversed(gradients)]
+
+
+def _first_below(lengths: Sequence[float], bound: float) -> int | None:
+    return next((lag for lag, length in enumerate(lengths) if lag and length < bound), None)
+
+
+@memory_span.misconception("You count lags from 0. The step from s_T to s_{T−1} is lag 1.")
+def counted_from_0(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    lag = _by_jacobians(step, state, inputs, v, share)
+    return lag if lag is None else lag - 1
+
+
+@memory_span.misconception("You take gradients with respect to the inputs. Asked is what is left at the *states*.")
+def of_the_inputs(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    leaves = [x.detach().clone().requires_grad_() for x in inputs]
+    for x in leaves:
+        state = step(state, x)
+    gradients = torch.autograd.grad(state @ v, leaves)
+    return _first_below([0.0, *(gradient.norm().item() for gradient in reversed(gradients))], share * v.norm().item())
+
+
+@memory_span.misconception("You compare single numbers with the bound. Take the length of the whole gradient vector.")
+def number_by_number(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    states = _run(step, state, inputs)
+    gradients = torch.autograd.grad(states[-1] @ v, states)
+    return _first_below([g.abs().max().item() for g in reversed(gradients)], share * v.norm().item())
+
+
+@memory_span.misconception("Gradients of several states add up in yours. v arrives at the last state, and only there.")
+def arrives_everywhere(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    states = _run(step, state, inputs)
+    arriving = torch.stack(states) @ v
+    gradients = torch.autograd.grad(arriving.sum(), states)
+    return _first_below([gradient.norm().item() for gradient in reversed(gradients)], share * v.norm().item())
+
+
+@memory_span.misconception("You compare with the largest gradient on the way. The measure is the length of v.")
+def share_of_the_largest(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    lengths = _lengths(step, state, inputs, v)
+    return _first_below(lengths, share * max(lengths))
+
+
+@memory_span.misconception("You compare with `share` itself. The bound is share times the length of v.")
+def share_alone(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    return _first_below(_lengths(step, state, inputs, v), share)
+
+
+@memory_span.misconception("You return where the gradient is below the bound for good. Asked is the first time.")
+def below_for_good(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    bound = share * v.norm().item()
+    above = [lag for lag, length in enumerate(_lengths(step, state, inputs, v)) if length >= bound]
+    after = above[-1] + 1 if above else 1
+    return after if after <= len(inputs) else None
+
+
+@memory_span.misconception("A gradient that never falls below the bound has no such lag: None, not T.")
+def never_is_the_length(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int:
+    return _by_jacobians(step, state, inputs, v, share) or len(inputs)
+
+
+@memory_span.misconception("You start from the first state and go forward. Lags count back from the last state.")
+def from_the_first_state(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    states = _run(step, state, inputs)
+    lengths = [torch.autograd.grad(each @ v, states[0], retain_graph=True)[0].norm().item() for each in states]
+    return _first_below(lengths, share * v.norm().item())
+
+
+@memory_span.misconception("You compare the squared length. Take its root.")
+def squared(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    return _first_below([each**2 for each in _lengths(step, state, inputs, v)], share * v.norm().item())
+
+
+@memory_span.misconception("You add up the numbers of v · s_T without v. The gradient that arrives is v.")
+def without_v(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    return _first_below(_lengths(step, state, inputs, torch.ones_like(v)), share * v.norm().item())
+
+
+@memory_span.misconception("Exactly the share is not below it yet: <, not ≤.")
+def at_most(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    return _first_below(_lengths(step, state, inputs, v), share * v.norm().item() * (1 + 1e-12))
+
+
+@memory_span.misconception("The first state counts too: the largest lag is T.")
+def first_state_left_out(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    return _first_below(_lengths(step, state, inputs, v)[:-1], share * v.norm().item())
+
+
+@memory_span.misconception("You run the cell again for each lag. One run of T steps gives every lag.")
+def run_again_for_each_lag(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    for lag in range(1, len(inputs) + 1):
+        if _lengths(step, state, inputs, v)[lag] < share * v.norm().item():
+            return lag
+    return None
+
+
+memory_span.equivalent_mutant(
+    "gradients = torch.autograd.grad(states[-1] @ v, states) → gradients = torch.autograd.grad(v @ states[-1], states)",
+    "The dot product of two vectors is the same from both sides.",
+)
+
+
+@memory_span.variant
+def step_by_step_back(
+    step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5
+) -> int | None:
+    pairs = []
+    for x in inputs:
+        before = state.detach().clone().requires_grad_(True)
+        state = step(before, x)
+        pairs.append((before, state))
+    gradient = v
+    for lag, (before, after) in enumerate(pairs[::-1], 1):
+        after.backward(gradient)  # type: ignore[no-untyped-call]
+        assert before.grad is not None
+        gradient = before.grad
+        if torch.linalg.vector_norm(gradient) < share * torch.linalg.vector_norm(v):
+            return lag
+    return None
+
+
+@memory_span.variant
+def by_retained_gradients(
+    step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5
+) -> int | None:
+    states = [state.clone().detach().requires_grad_(True)]
+    for x in inputs:
+        new = step(states[-1], x)
+        new.retain_grad()
+        states.append(new)
+    (states[-1] * v).sum().backward()  # type: ignore[no-untyped-call]
+    lengths = torch.stack([each.grad for each in states[:-1]]).norm(dim=1).flip(0)  # type: ignore[misc]
+    below = (lengths < share * v.norm()).nonzero()
+    return int(below[0]) + 1 if len(below) else None
