@@ -23,7 +23,7 @@ MAX_FRAMES = 16
 MAX_FEW = 24
 """Settings of a figure whose controls have so few values that all are drawn, without leaving any out."""
 
-TOGETHER = frozenset({"stride_map"})
+TOGETHER = frozenset({"stride_map", "prefetch_timeline"})
 """Figures whose controls make sense only together: all their settings are drawn, however many."""
 
 MAX_STOPS = 11

@@ -3,15 +3,15 @@
 #
 # **90 min · 9 exercises · 22 points**
 #
-# What does a model read? Not letters, not words: numbers, from a table that was made before the model, by counting. In the first half of this notebook you make that table, and find out what it breaks, and whom
-# it costs. In the second half a text goes from a file to the device: each token once, nothing twice, and tomorrow the same as today.
+# What does a model read? Not letters, not words: numbers, from a table that was made before the model, by counting. In the first half of this notebook you make that table, and find out what it breaks and which
+# readers pay for it. In the second half a text goes from a file to the device: each token once, nothing twice, and tomorrow the same as today.
 #
 # **You will be able to**
 #
 # - write byte pair encoding, train it on a text, and show that another library reads your tokenizer and makes the same tokens;
 # - say why a model miscounts letters, trips over numbers and a blank, and charges some languages many times the price of others;
 # - find tokens that a model has never seen, from its weights alone;
-# - build the way from a file to batches, with no copy to wait for and no luck in it.
+# - load batches from a file so that the device does not wait for copies, and a run can be repeated exactly.
 #
 # **You need** cross-entropy (notebook 05), and a little Python about bytes, which is explained. No GPU.
 #
@@ -19,7 +19,6 @@
 # it again for the next one.
 
 # %%
-import ast
 import math
 import random
 import tempfile
@@ -27,7 +26,6 @@ import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from itertools import islice, pairwise
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -86,32 +84,32 @@ for letter in ("e", "é", "人", "😀"):
     print(letter, list(letter.encode()))
 
 # %% [markdown]
-# `encode` gives the **bytes** of a text in UTF-8: numbers from 0 to 255. That is a vocabulary of 256 which never fails, for any text of the world. It is only too short-sighted: a Chinese character is three tokens. So begin with bytes, and make longer tokens of what is common.
+# `encode` gives the **bytes** of a text in UTF-8: numbers from 0 to 255. A vocabulary of these 256 can write every text of the world. But its sequences are long: a Chinese character is three tokens. So begin with bytes, and make longer tokens of what is common.
 
 # %% [markdown]
 # ## 2 · Merge what is common
 #
 # **Byte pair encoding** was a way to compress files (Gage, 1994). Sennrich, Haddow and Birch (2016) cut words with it, for translation; Radford et al. (2019) began with bytes, for GPT-2. The rule is one line: *find the pair of neighbours that is most common, and make it a token. Again.*
 #
-# By hand, with four words: low five times, lower twice, newest six times, widest three times. Which pair is most common? e and s stand side by side in newest (6) and in widest (3): 9 times, and so do s and t. Move the step, and see who wins, and what that does to the others. Then type a text of your own.
+# By hand, with four words: low five times, lower twice, newest six times, widest three times. Which pair is most common? e and s stand side by side in newest (6) and in widest (3): 9 times, and so do s and t. Move the step: which pair is merged, and what does that do to the other counts? Then type a text of your own.
 
 # %%
 explore(figures.merge_steps, text="low low low low low lower lower " + "newest " * 6 + "widest widest widest", step=(0, 12))
 
 # %% [markdown]
-# Three things are left open by the one line, and libraries fill them in differently. So say them:
+# The one line leaves three things open, and libraries decide them differently. Here:
 #
-# - **Ties.** Of equally common pairs we take the one with the smaller left token, then the smaller right one. (A well-known course takes the *greater*; a well-known repository whichever it met first.)
-# - **Borders.** The text is cut into words before, each with its blank in front, and no token reaches across. A word is counted once, with the number of times that it occurs.
-# - **The end.** A pair that stands in one place only saves one token in one place. Stop there.
+# - **Ties.** Of equally common pairs we take the one with the smaller left token, then the smaller right one. (Other programs take the greater, or the pair that they met first.)
+# - **Borders.** First the text is cut into words, each with its blank in front, and no token reaches across a border. Each different word is stored once, with the number of times that it occurs.
+# - **The end.** Merging a pair that occurs once saves a single token in the whole text. Stop before that.
 #
 # ### Exercise 1 · Count neighbours  (2 points · 5 min · ●)
 #
-# `words` are lists of tokens, `times` says how often each occurs. Return how often each pair stands in the text. Pairs may overlap: both count. A pair with a count of 0 is left out. If there is not exactly one number for each word, raise `ValueError`.
+# `words` are lists of tokens, `times` says how often each occurs. Return how often each pair occurs in the text. Pairs may overlap: both count. A pair with a count of 0 is left out. If there is not exactly one number for each word, raise `ValueError`.
 
 # %% exercise="count_pairs"
 def count_pairs(words: list[list[int]], times: list[int]) -> dict[tuple[int, int], int]:
-    """How often each pair of neighbours stands in these words: {(1, 2): 3} for [[1, 2]] and [3]."""
+    """Count the pairs of neighbours in these words: {(1, 2): 3} for [[1, 2]] and [3]."""
     ### BEGIN SOLUTION
     counts = Counter()
     for word, many in zip(words, times, strict=True):
@@ -156,7 +154,7 @@ check(merge, hidden=True)
 # %% [markdown]
 # ### Exercise 3 · Train  (4 points · 12 min · ●●●)
 #
-# Now the whole training. `words` says how often each word occurs. Tokens 0 to 255 are the bytes of UTF-8, and merge number $i$, counted from 0, makes token $256 + i$. Return at most `merges` pairs, in the order in which they are learned, by the three rules above. Your `count_pairs` and `merge` are at hand.
+# Now the whole training. `words` says how often each word occurs. Tokens 0 to 255 are the bytes of UTF-8, and merge number $i$, counted from 0, makes token $256 + i$. Return at most `merges` pairs, in the order in which they are learned, by the three rules above. Your `count_pairs` and `merge` can be used.
 
 # %% exercise="train_bpe"
 def train_bpe(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
@@ -182,7 +180,7 @@ check(train_bpe, hidden=True)
 
 
 # %% [markdown]
-# Is it the real thing? Train it on the whole text: 256 merges, so 512 tokens. (As long as the cell above is empty, the course's own merges stand in.)
+# Is it the real thing? Train it on the whole text: 256 merges, so 512 tokens. (While the cell above is empty, the course's own merges are used.)
 
 # %%
 word_counts = dict(Counter(split_words(text)))
@@ -193,10 +191,11 @@ except NotImplementedError:
 my_tokenizer = BPETokenizer(my_merges)
 print(f"{len(word_counts):,} different words; the first merges:")
 print(" | ".join(my_tokenizer.decode([256 + i]) for i in range(12)))
-print("the same as the package's:", my_merges == learn_merges([text], 256))
+package_merges = learn_merges([text], 256)
+print(f"{sum(mine == theirs for mine, theirs in zip(my_merges, package_merges, strict=False))} of the package's {len(package_merges)} merges are yours, too")
 
 # %% [markdown]
-# " t", " a", "he": the third makes "the" possible. Nobody told it about English.
+# " t", " a", "he": the third makes "the" possible. It was given no list of English words.
 
 # %% [markdown]
 # ## 3 · Read with merges
@@ -211,7 +210,7 @@ predict("which_merge_first")
 #
 # ### Exercise 4 · Encode  (3 points · 8 min · ●●)
 #
-# Return the tokens of a word, given the merges in the order in which they were learned. (Each pair is in the list once, and is made of bytes and of tokens that were made before it.) What no merge touches stays bytes.
+# Return the tokens of a word, given the merges in the order in which they were learned. (Each pair is in the list once, and is made of bytes and of tokens that were made before it.) Bytes that no merge uses stay as they are. Leave `merges` as it is.
 
 # %% exercise="encode_word"
 def encode_word(word: str, merges: list[tuple[int, int]]) -> list[int]:
@@ -234,7 +233,7 @@ check(encode_word, hidden=True)
 # %% [markdown]
 # ### Exercise 5 · Decode  (2 points · 5 min · ●●)
 #
-# Back to text. Tokens may come from a model, so anything may come: what is no UTF-8, such as half of an é, becomes the character U+FFFD (�), as `errors="replace"` does it, and a token that does not exist is a `ValueError`.
+# Back to text. Tokens may come from a model, in any order. Bytes that are not UTF-8, such as half of an é, become the character U+FFFD (�), as with `errors="replace"`. For a token that does not exist, raise `ValueError`. Leave both lists as they are.
 
 # %% exercise="decode"
 def decode(tokens: list[int], merges: list[tuple[int, int]]) -> str:
@@ -285,7 +284,7 @@ for word in (" stored", " higher"):
     print(" + ".join(tokenizer.decode([token]) for token in tokenizer.encode(word)))
 
 # %% [markdown]
-# " h" was merged long before "her" was at stake, and after that " hi" + "gher" had no chance. It hardly matters: a third of a percent. Something else matters more. Cut a text in two and encode the halves:
+# " h" was merged long before "her" was at stake, and after that " hi" + "gher" had no chance. This costs a third of a percent, which is little. Something else costs more. Cut a text in two and encode the halves:
 
 # %%
 cuts = []
@@ -299,7 +298,7 @@ for seed in range(4):
 print("cuts that change the tokens:", ", ".join(f"{share:.0%}" for share in cuts))
 
 # %% [markdown]
-# Seven cuts of ten leave tokens at the seam that the whole text does not have. Think of a prompt that ends in a blank: the model wants to go on with " word", one token, but the blank is spent already. It is asked for something that it hardly ever saw in training. *End prompts behind a word, not behind a blank.*
+# Seven cuts of ten change the tokens around the cut. Think of a prompt that ends in a blank: the likely next token is " word", but its blank is in the prompt already. The model has to continue with "word", which it saw rarely in training. *End prompts after a word, not after a blank.*
 
 # %% [markdown]
 # ## 4 · What a real one does
@@ -318,19 +317,19 @@ explore(
 #
 # > A·rag·orn· instructed· Fro·do· to· mind· Lo·th·lor·ien·.
 #
-# (The published vocabularies are too large to ship. What is said of them here was looked up with them, in November 2026; `lmcourse/data/recorded_tokens.py` says how.)
+# (The published vocabularies are too large to ship. Their numbers here were counted in November 2026; `lmcourse/data/recorded_tokens.py` says how.)
 
 # %%
 predict("a_blank_in_front")
 
 # %% [markdown]
-# With a capital, in quotes, or at the start of a line, a word is another string, and falls apart. " strawberry" is one token of GPT-4, "strawberry" three, str·aw·berry, and in neither does the model see an r. If it can spell, it has learned the spelling of each token by heart.
+# With a capital, in quotes, or at the start of a line, a word is another string, and is cut into pieces. " strawberry" is one token of GPT-4, "strawberry" three, str·aw·berry, and in neither does the model see an r. A model that can spell has learned the spelling of each token by heart.
 #
-# Numbers are worse. GPT-2 cuts 2023 into 20·23, and 12345678 into 123·45·678, as they happened to be common: of the numbers 0 to 999, 819 have a token of their own and 181 do not. How should it learn to add? GPT-4 cuts every three digits, from the left: 1234567 is 123·456·7. Carrying goes from the right; Singh and Strouse (2024) show that models add better when the digits are grouped from there.
+# Numbers are worse. GPT-2 cuts 2023 into 20·23, and 12345678 into 123·45·678, because these pieces happened to be common: of the numbers 0 to 999, 819 have a token of their own and 181 do not. How should it learn to add? GPT-4 cuts every three digits, from the left: 1234567 is 123·456·7. Carrying goes from the right; Singh and Strouse (2024) show that models add better when the digits are grouped from there.
 #
 # ### Your tokenizer, in their file
 #
-# How do you know that your merges are right? Ask a program that nobody here wrote. Hugging Face's `tokenizers` keeps a tokenizer in a file, tokenizer.json, which most tools can read. Write yours into one, let their library open it, and compare:
+# How do you know that your merges are right? Compare with a program by other authors. Hugging Face's `tokenizers` keeps a tokenizer in a file, tokenizer.json, which most tools can read. Write yours into one, let their library open it, and compare:
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -341,16 +340,19 @@ with tempfile.TemporaryDirectory() as folder:
     again = open_tokenizer(path)
 
 samples = [text, "naïve 東京 😀 12345678", "  two blanks\n\tand a tab "]
-print("they make your tokens:    ", all(theirs.encode(each).ids == my_tokenizer.encode(each) for each in samples))
-print("and your text of them:    ", all(theirs.decode(my_tokenizer.encode(each)) == each for each in samples))
-print("you read what they saved: ", again.to_json() == my_tokenizer.to_json())
+for each in samples:
+    mine, found = my_tokenizer.encode(each), theirs.encode(each).ids
+    equal = sum(a == b for a, b in zip(mine, found, strict=False))
+    back = theirs.decode(mine)
+    print(f"{each[:16]!r:22} {len(mine):6,} tokens are yours, {len(found):6,} theirs, {equal:6,} equal; decoded {len(back):6,} of {len(each):6,} characters")
+print(f"and the file that they saved has {len(again.merges)} merges, as yours has {len(my_merges)}")
 
 # %% [markdown]
 # Keep yours, if you like: `save_tokenizer(my_tokenizer, Path("my_tokenizer.json"))`. Later notebooks can open it with `open_tokenizer`, and `lmcourse train --tokenizer my_tokenizer.json` trains a model that reads with it.
 #
 # ### How many tokens is a word?
 #
-# > **Spot the slip.** "A token is about three quarters of a word; a word has 1.3 tokens." Which vocabulary? Which text?
+# > **Spot the slip.** A colleague writes: "A token is about three quarters of a word; a word has 1.3 tokens." With which vocabulary, and for which text?
 
 # %%
 largest = BPETokenizer.train([text], 5000)
@@ -361,7 +363,7 @@ for size in (256, 512, 1024, 2048, largest.vocab_size):
     print(f"{size:6,} tokens: {count / len(words):.2f} per word, {bytes_per_token[size]:.2f} bytes each")
 
 # %% [markdown]
-# At 2,978 tokens there is no pair left that occurs twice. 1.43 tokens a word, on the very text it was trained on: 1.3 is what vocabularies of 50,000 and more reach, in English prose.
+# At 2,978 tokens there is no pair left that occurs twice. That gives 1.43 tokens a word, on the text it was trained on. Vocabularies of 50,000 and more reach 1.3, in English prose.
 
 # %%
 figures.vocabulary_trade(bytes_per_token)
@@ -369,25 +371,25 @@ figures.vocabulary_trade(bytes_per_token)
 # %% [markdown]
 # ## 5 · A number is a row
 #
-# What does the model do with token 1,042? It takes row 1,042 of a matrix $W_{\text{embed}}$ of shape $(|V|, d)$. Notes like to write it as a product with a *one-hot* vector, which is 0 but for a single 1:
+# What does the model do with token 1,042? It takes row 1,042 of a matrix $W_{\text{embed}}$ of shape $(|V|, d)$. The same can be written as a product with a *one-hot* vector, which holds a single 1 and is 0 elsewhere:
 
 # %%
 torch.manual_seed(0)
 W_embed = torch.randn(5, 3)
 tokens = torch.tensor([4, 0, 4])
 one_hot = F.one_hot(tokens, 5).float()
-print("the same rows:", torch.equal(one_hot @ W_embed, W_embed[tokens]))
+print("largest difference of product and rows:", (one_hot @ W_embed - W_embed[tokens]).abs().max().item())
 try:
     W_embed[torch.tensor([1, 2, 3, 4, 5])]
 except IndexError as error:
     print("IndexError:", error)
 
 # %% [markdown]
-# The second half shows a slip of many texts: "tokens are numbered $1 \dots |V|$". Rows count from 0 to $|V| - 1$. Numbered from 1, the last token is an error and the first row is never used.
+# Rows count from 0 to $|V| - 1$. With tokens numbered from 1, the last token is an error and the first row is never used.
 #
 # ### Tokens that never come
 #
-# A row that is never used is not rare at all. The tokenizer is trained on one text, the model on another, and some tokens occur in the first only. What happens to their rows?
+# Unused rows are common. The tokenizer is trained on one text, the model on another, and some tokens occur only in the first. What happens to their rows?
 
 # %%
 predict("unseen_row")
@@ -402,7 +404,7 @@ came[story_bytes] = True
 
 
 def train_on_stories(decay: float, seed: int, steps: int = 500) -> tuple[Tensor, Tensor, Tensor, list[float]]:
-    """Input rows before and after, output rows, and how much probability the first and the last step give to bytes that never come."""
+    """Return input rows before and after, output rows, and the probability of absent bytes in the first and last step."""
     torch.manual_seed(seed)
     embedding, hidden, output = nn.Embedding(256, 16), nn.Linear(48, 64), nn.Linear(64, 256, bias=False)
     before, shares = embedding.weight.detach().clone(), []
@@ -421,21 +423,21 @@ def train_on_stories(decay: float, seed: int, steps: int = 500) -> tuple[Tensor,
 rows = {(decay, seed): train_on_stories(decay, seed) for decay in (0.0, 0.1) for seed in range(4 if decay == 0 else 1)}
 for (decay, seed), (before, after, _, shares) in rows.items():
     ratio = (after[~came].norm(dim=1) / before[~came].norm(dim=1)).mean().item()
-    same = torch.equal(after[~came], before[~came])
-    print(f"decay {decay}, seed {seed}: unchanged {same!s:5}  length × {ratio:.4f}   their probability {shares[0]:.2f} → below 0.01: {shares[1] < 0.01}")
+    moved = (after[~came] - before[~came]).abs().max().item()
+    print(f"decay {decay}, seed {seed}: largest change {moved:.1g}   length × {ratio:.4f}   their probability {shares[0]:.2f} → {shares[1]:.2f}")
 print(f"(1 − 0.003 · 0.1)^500 = {(1 - 3e-3 * 0.1) ** 500:.4f}")
 
 # %% [markdown]
-# Without decay, unchanged to the bit: the random numbers of the first day. With decay they shrink, and nothing pushes back, by exactly the power that the last line computes. If a user now types such a token, the network reads noise. People found this the hard way: " SolidGoldMagikarp" is token 43,453 of GPT-2, and models that were asked to repeat it insulted the user or spoke of something else (Rumbelow and Watkins, 2023). It was the name of a very busy user of a forum, in the text that the *tokenizer* was trained on.
+# Without decay the rows are unchanged to the bit: they still hold their first random numbers. With decay they shrink by the power in the last line, because no gradient acts against it. If a user now types such a token, the network reads noise. This has happened: " SolidGoldMagikarp" is token 43,453 of GPT-2, and models that were asked to repeat it insulted the user or spoke of something else (Rumbelow and Watkins, 2023). It was the name of a very busy user of a forum that was in the *tokenizer's* training text.
 #
-# The *output* rows tell more. Every step pushes the scores of all tokens down but for the one that came; a token that never comes is only pushed, in the same direction as all of its kind. So its row is no noise: it points where theirs point. And we know some that can never come! Thirteen bytes occur in no UTF-8 text: C0, C1, and F5 to FF. Take the mean of their rows as a compass, and ask each other row for its angle to it:
+# The *output* rows show more. Every step raises the score of the token that came and lowers all other scores. The rows of tokens that never come are only ever lowered, all in the same direction, so in the end they point the same way. And some bytes can never come: C0, C1, and F5 to FF, thirteen in all, occur in no UTF-8 text. Take the mean of their rows as a reference, and measure the cosine of each other row with it:
 
 # %%
 never_utf8 = [0xC0, 0xC1, *range(0xF5, 0x100)]
 
 
 def similarity_to_unused(output: Tensor) -> Tensor:
-    """The cosine of each row of the output with the mean of the thirteen rows that no text can train."""
+    """Return the cosine of each output row with the mean of the thirteen rows that no text can train."""
     directions = F.normalize(output, dim=1)
     return directions @ F.normalize(directions[never_utf8].mean(dim=0), dim=0)
 
@@ -444,13 +446,15 @@ others = ~came
 others[never_utf8] = False
 for (decay, seed), (_, _, output, _) in rows.items():
     cosine = similarity_to_unused(output)
-    found = (cosine > 0.75) & ~torch.isin(torch.arange(256), torch.tensor(never_utf8))
-    print(f"decay {decay}, seed {seed}: {int(found.sum())} rows above 0.75; exactly those that never came: {torch.equal(found, others)}")
+    print(
+        f"decay {decay}, seed {seed}: above 0.75 are {int((cosine[others] > 0.75).sum())} of {int(others.sum())} that never came (lowest {cosine[others].min():.1f}) "
+        f"and {int((cosine[came] > 0.75).sum())} of {int(came.sum())} that came (highest {cosine[came].max():.1f})"
+    )
 cosine = similarity_to_unused(rows[0.0, 0][2])
 figures.output_rows({"bytes that came": cosine[came].tolist(), "others that never came": cosine[others].tolist()})
 
 # %% [markdown]
-# Not one is missed, and none is blamed wrongly, with every seed. Nobody looked at the training text. Land and Bartolo (2024) search published models in this way, and find such tokens in most of them.
+# With every seed, this finds all bytes that never came and no other, without a look at the training text. Land and Bartolo (2024) search published models in this way, and find such tokens in most of them.
 
 # %% [markdown]
 # ## 6 · Longer tokens, better model?
@@ -459,42 +463,66 @@ figures.output_rows({"bytes that came": cosine[came].tolist(), "others that neve
 predict("larger_vocabulary")
 
 # %% [markdown]
-# Count it. The simplest models are counts: how common is a token (*unigram*), and how common is it behind another (*pair*)? Both on 600 stories:
+# Measure it. The simplest models are counts: how common is a token (*unigram*), and how common is it after another (*pair*)? Count on 600 stories, and score 100 other stories:
 
 # %%
 many_stories = "\n\n".join(stories(600))
 story_tokenizer = BPETokenizer.train([many_stories], 1000)
-size_in_bytes = len(many_stories.encode())
-perplexities = {}
+other_stories = "\n\n".join(stories(100, seed=1))
+size_in_bytes = len(other_stories.encode())
+perplexities, bits_per_byte = {}, {}
 for size in (256, 400, story_tokenizer.vocab_size):
-    tokens_read = BPETokenizer(story_tokenizer.merges[: size - 256]).encode(many_stories)
-    n, singles, pairs = len(tokens_read), Counter(tokens_read), Counter(pairwise(tokens_read))
-    single = -sum(times * math.log(times / n) for times in singles.values())
-    pair = -sum(times * math.log(times / singles[left]) for (left, _), times in pairs.items())
+    cutter = BPETokenizer(story_tokenizer.merges[: size - 256])
+    counted, scored = cutter.encode(many_stories), cutter.encode(other_stories)
+    n, singles, pairs = len(scored), Counter(counted), Counter(pairwise(counted))
+    # What was never counted gets a little of the shorter model's probability.
+    chance = [(singles[token] + 1 / size) / (len(counted) + 1) for token in range(size)]
+    single = -sum(math.log(chance[token]) for token in scored)
+    pair = -sum(math.log((pairs[a, b] + chance[b]) / (singles[a] + 1)) for a, b in pairwise(scored))
     perplexities[size] = [math.exp(nats / n) for nats in (single, pair)]
-    bits = [nats / size_in_bytes / math.log(2) for nats in (single, pair)]
+    bits_per_byte[size] = bits = [nats / size_in_bytes / math.log(2) for nats in (single, pair)]
     print(
         f"{size} tokens: perplexity {perplexities[size][0]:5.1f} and {perplexities[size][1]:4.2f},  "
         f"bits per byte {bits[0]:.2f} and {bits[1]:.2f}"
     )
 
 # %% [markdown]
-# (The stories have 571: their language is small.) Perplexity says that the unigrams of 400 tokens are four times as bad as those of bytes. Bits per byte say that they are twice as good, and they are right: they divide by something that does not change with the table. *Never compare losses per token across tokenizers.*
+# (Training stops at 571 tokens: the language of the stories is small.) By perplexity, the unigrams of 400 tokens are four times as bad as those of bytes. By bits per byte they are twice as good, and that is the fair comparison: it divides by the bytes of the text, which do not change with the table. *Never compare losses per token across tokenizers.*
 #
-# Then why not a million tokens? Each is a row of the embedding and a row of the output, which have to be stored, multiplied and above all *trained*, and the rare ones hardly ever come. Section 5 has shown what becomes of them.
+# Then why not a million tokens? Each is a row of the embedding and a row of the output, to be stored, multiplied and above all *trained*, and the rare ones seldom come. Section 5 has shown what becomes of such rows.
 #
-# **In real models.** GPT-2: 50,257 = 256 bytes + 50,000 merges + 1 for the end of a text. Llama 2: 32,000; Llama 3: 128,256; Gemma 3: 262,208. Of GPT-2's tokens, 344 are no valid UTF-8 by themselves: pieces of characters.
+# **In real models.** GPT-2: 50,257 = 256 bytes + 50,000 merges + 1 for the end of a text. Llama 2: 32,000; Llama 3: 128,256; Gemma 3: 262,144, padded to 262,208 in the larger models. Of GPT-2's tokens, 344 are no valid UTF-8 by themselves: pieces of characters.
 
 # %% [markdown]
 # ## 7 · Who pays?
 #
-# A user pays per token, waits per token, and has a context of so many tokens. Here is one text that exists in nearly every language, article 1 of the Universal Declaration of Human Rights (1948): *All human beings are born free and equal in dignity and rights. They are endowed with reason …* In English it is 33 tokens, for GPT-2, GPT-4 and GPT-4o alike.
+# A user pays per token, waits per token, and has a context that is measured in tokens. Here is one text that exists in nearly every language, article 1 of the Universal Declaration of Human Rights (1948): *All human beings are born free and equal in dignity and rights. They are endowed with reason …*
 
 # %%
 print(f"{'':9} {'characters':>10} {'GPT-2':>6} {'GPT-4':>6} {'GPT-4o':>6}")
-for language, characters in SENTENCE_CHARACTERS.items():
+
+
+def print_row(language: str) -> None:
+    """Print the characters and the tokens of article 1 in a language."""
     counts = [table[language] for table in SENTENCE_TOKENS.values()]
-    print(f"{language:9} {characters:10} {counts[0]:6} {counts[1]:6} {counts[2]:6}")
+    print(f"{language:9} {SENTENCE_CHARACTERS[language]:10} {counts[0]:6} {counts[1]:6} {counts[2]:6}")
+
+
+for language in SENTENCE_CHARACTERS:
+    if language != "English":
+        print_row(language)
+
+# %% [markdown]
+# A student asks: *do multilingual vocabularies help English, too?*
+
+# %%
+predict("what_english_gains")
+
+# %%
+print_row("English")
+
+# %% [markdown]
+# Not here: 33, 33 and 33, although GPT-4o's table is twice GPT-4's and four times GPT-2's. The larger table helps the other languages, and every user pays for it: two more rows per token in each model.
 
 # %% [markdown]
 # ### Exercise 6 · What a language pays  (1 point · 3 min · ●)
@@ -521,14 +549,6 @@ explore(figures.sentence_price, base=["English", "Chinese", "Hindi", "Burmese"])
 
 # %% [markdown]
 # A reader of Burmese paid 22 times the English price with GPT-2, 15.5 times with GPT-4, and still pays four times with GPT-4o. Petrov et al. (2023) and Ahia et al. (2023) measured it over many languages: the same text differs in length by up to 15 times.
-#
-# A student asks in a lecture: *do multilingual vocabularies help English, too?*
-
-# %%
-predict("what_english_gains")
-
-# %% [markdown]
-# Not here: 33, 33 and 33, although GPT-4o's table is twice GPT-4's, and four times GPT-2's. They help everybody else. And what the larger table costs, two rows per token, is paid by all, once per model.
 
 # %% [markdown]
 # ## 8 · Windows
@@ -537,7 +557,7 @@ predict("what_english_gains")
 #
 # $$y_{b,s} = x_{b,s+1}.$$
 #
-# How many windows of $S$ are there in $n$ tokens? A window needs $S$ inputs and one more token for its last target. By hand, $n = 5$ and $S = 2$: windows can begin at 0, 1 and 2, so at $n - S$ places. Side by side, without overlap, there are $\lfloor (n-1)/S \rfloor = 2$. (A loader that circulates draws starts below $n - S - 1$: it never asks for the last token.)
+# How many windows of $S$ are there in $n$ tokens? A window needs $S$ inputs and one more token for its last target. By hand, $n = 5$ and $S = 2$: windows can begin at 0, 1 and 2, so at $n - S$ places. Side by side, without overlap, there are $\lfloor (n-1)/S \rfloor = 2$.
 #
 # ### Exercise 7 · Windows  (3 points · 7 min · ●●)
 #
@@ -585,7 +605,7 @@ def count_contexts(read: bytes, longest: int = 8) -> dict[bytes, Counter]:
 
 
 def probability(counts: dict[bytes, Counter], context: bytes, byte: int) -> float:
-    """Of a byte behind a context: each longer context that was seen corrects the shorter one."""
+    """Return the probability of a byte after a context: each longer context that was seen corrects the shorter one."""
     p = 1 / 256
     for length in range(min(len(context), 8) + 1):
         if (seen := counts.get(context[len(context) - length :])) is None:
@@ -595,7 +615,7 @@ def probability(counts: dict[bytes, Counter], context: bytes, byte: int) -> floa
 
 
 def losses_by_position(seed: int, window: int = 16) -> tuple[list[float], float]:
-    """The mean loss at each position of a window, and that of all tokens with full context."""
+    """Return the mean loss at each position of a window, and the mean loss with full context."""
     counts = count_contexts("\n\n".join(stories(150, seed)).encode())
     unseen = "\n\n".join(stories(40, seed + 100)).encode()
     starts = range(8, len(unseen) - window, window)
@@ -613,14 +633,12 @@ by_position, full = losses_by_position(0)
 figures.loss_by_position(by_position, full)
 
 # %% [markdown]
-# The first bytes of a window cost several times the later ones. Over the whole window the mean is about 0.14 nats above what the same model does with full context. So longer windows have a lower loss *on paper*, before anybody has learned anything. Compare losses at equal windows, or slide the window and count its last position only.
-#
-# > **Spot the slip.** Notes say that "$y_{bs}$ is predicted from the first $s$ tokens", and count $s$ from zero two pages later. At $s = 0$, the model would have to guess from nothing. It sees one token.
+# The first bytes of a window cost several times the later ones. Over the whole window the mean is about 0.14 nats above what the same model does with full context. So the same model has a lower loss with longer windows. Compare losses at equal windows, or slide the window and count its last position only.
 
 # %% [markdown]
 # ## 9 · From disk
 #
-# A corpus does not fit into memory. The notes of a course write it with `tokens.tofile("data.npy")` and map it into memory with `np.memmap`. Four things can go wrong, and all of them do so in silence or much later:
+# A corpus does not fit into memory. So write it with `tokens.tofile("data.npy")` and map it into memory with `np.memmap`? Four things can go wrong, three of them in silence:
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -638,11 +656,11 @@ with tempfile.TemporaryDirectory() as folder:
 # %% [markdown]
 # Little end first: the four bytes of 1 are 1 0 0 0, which are two tokens of two bytes.
 #
-# Here is a reader that avoids all four. Before you go on: which line is there against which trap?
+# Here is a reader that avoids all four. First find the line that prevents each of them.
 
 # %%
 def read_tokens(path: str, first: int, count: int, bytes_each: int) -> Int[Tensor, "count"]:
-    """`count` tokens of a raw file, from token number `first` on."""
+    """Return `count` tokens of a raw file, from token number `first` on."""
     held = Path(path).stat().st_size // bytes_each
     if bytes_each not in (2, 4) or not 0 <= first <= first + count <= held:
         raise ValueError(f"the file has {held} tokens of {bytes_each} bytes")
@@ -682,37 +700,23 @@ with tempfile.TemporaryDirectory() as folder:
         print(f"{name:16} {'below 1' if peaks[name] < 1 else f'{peaks[name]:.0f}'} MiB")
 
 # %% [markdown]
-# The package's `TokenFile` puts a header in front: a magic word, the width, the count, the size of the vocabulary and the tokenizer itself. So it says what is wrong with a file instead of reading noise from it. (nanoGPT keeps raw uint16, and opens its map anew for each batch, because pages that were touched count as the process's memory for as long as the map is open.)
+# The package's `TokenFile` begins with a header: a magic word, the width, the count, the size of the vocabulary and the tokenizer itself. So a wrong file gives an error that names the problem, not noise. (nanoGPT keeps raw uint16, and opens its map anew for each batch, because pages that were touched count as the process's memory for as long as the map is open.)
 
 # %% [markdown]
 # ## 10 · Never wait
 #
-# A GPU computes, and its next batch lies in main memory. The copy takes time, too. Must the GPU wait for it? A copy can run beside the computation if it starts from *pinned* memory, which the operating system promises not to move. Ordinary, *pageable* memory may be swapped out at any moment, so the driver first copies it to a pinned place of its own: two copies, and the program waits for the first. In PyTorch:
+# A GPU computes, and its next batch lies in main memory. The copy takes time, too. Must the GPU wait for it? A copy can run during the computation if it starts from *pinned* memory, which the operating system promises not to move. Ordinary, *pageable* memory may be swapped out at any moment, so the driver first copies it to a pinned place of its own: two copies, and the program waits for the first. In PyTorch:
 #
 #     batch = batch.pin_memory()                    # on a machine with an accelerator only: else a RuntimeError
 #     batch = batch.to("cuda", non_blocking=True)   # returns at once
 #
-# And then: order the copy of the *next* batch before you train on this one. The notes of a course print such a loop. It has three bugs, and the first two cannot even run:
+# And then: order the copy of the *next* batch before you train on this one. A colleague's loop orders it only `if i + 2 != len(loader)`, and runs without an error. Which batches are trained on? Choose the loop in the picture, and change the times until the *copy* decides.
 
 # %%
-attempts: dict[str, Callable[[str], object]] = {
-    "iter([1, 2, 3]).next()": lambda _: methodcaller("next")(iter([1, 2, 3])),
-    "batch.cuda(async=True)": ast.parse,
-}
-for line, attempt in attempts.items():
-    try:
-        attempt(line)
-    except (AttributeError, SyntaxError) as error:
-        print(f"{line:24} {type(error).__name__}")
+explore(figures.prefetch_timeline, copy=[2.0, 4.0, 10.0, 20.0], compute=[2.0, 5.0, 10.0, 20.0], loop=list(LOOPS))
 
 # %% [markdown]
-# (`next(data_iter)`; and `async` became a keyword of Python in 2018, so the argument is called `non_blocking`.) The third runs, and that is the worst: the test for "is there a next batch?" is `if i + 2 != len(loader)`. Which batches are trained on? Choose it in the picture, and move the times until the *copy* decides.
-
-# %%
-explore(figures.prefetch_timeline, copy=(1.0, 20.0, 1.0), compute=(1.0, 20.0, 1.0), loop=list(LOOPS))
-
-# %% [markdown]
-# With six batches it trains on 0 1 2 3 4 4; with two on 0 0; with one it stops with an error. Nobody would notice from the loss.
+# With six batches it trains on 0 1 2 3 4 4; with two on 0 0; with one it stops with an error. The loss does not show it.
 
 # %%
 for copy_time in (2.0, 12.0):
@@ -722,13 +726,13 @@ for copy_time in (2.0, 12.0):
 # %% [markdown]
 # ### Exercise 8 · One batch ahead  (3 points · 8 min · ●●)
 #
-# Write the loop. `loader` gives the batches, one after the other: it may be any iterable, can be gone through once, and may not know how many there are. `copy(batch)` orders a copy and returns it; `train(copied)` trains on it. Copy each batch once and train on each copy once, in order, and order the copy of batch $i + 1$ *before* you train on batch $i$, but no copy earlier than that. No batches are no error. A batch may be anything but `None`, also 0 or an empty list. Return nothing.
+# Write the loop. `loader` gives the batches, one after the other: it may be any iterable, can be gone through once, and may not know how many there are. `copy(batch)` orders a copy and returns it; `train(copied)` trains on it. Copy each batch once and train on each copy once, in order. Order the copy of batch $i + 1$ *before* you train on batch $i$, but no earlier. No batches are no error. A batch may be 0 or an empty list, but not `None`. Return nothing. If `copy` or `train` raises an error, do not catch it.
 
 # %% exercise="train_ahead"
 def train_ahead(
     loader: Iterable[Any], copy: Callable[[Any], Any], train: Callable[[Any], None]
 ) -> None:
-    """Train on the copy of every batch; the next copy is ordered before."""
+    """Train on the copy of every batch, and order the next copy before each step."""
     ### BEGIN SOLUTION
     waiting = []
     for batch in loader:
@@ -750,27 +754,28 @@ check(train_ahead, hidden=True)
 # %% [markdown]
 # ## 11 · The same tomorrow
 #
-# A run that cannot be repeated cannot be debugged. "Set the seed in three places: torch, numpy, random," say some notes, and that is where it starts. There are also the workers of a data loader, kernels whose sums come in another order each time, and, most often, somebody who draws from the same generator as you:
+# A run that cannot be repeated cannot be debugged. Seeding torch, NumPy and Python's `random` is a start. But the workers of a data loader have generators, too, some kernels add in another order each time, and, most often, other code draws from the same generator as you:
 
 # %%
-def two_draws(somebody_else: bool) -> Tensor:
-    """What you draw from the generator of everybody."""
+def two_draws(other_code_draws: bool) -> Tensor:
+    """Draw two numbers from the generator that all code shares."""
     torch.manual_seed(0)
-    if somebody_else:
+    if other_code_draws:
         torch.rand(1)  # a new layer is made, a picture is cropped
     return torch.rand(2)
 
 
-print("the same numbers:", torch.equal(two_draws(False), two_draws(True)))
+for other_code_draws in (False, True):
+    print([round(number, 3) for number in two_draws(other_code_draws).tolist()])
 
 # %% [markdown]
-# ### Exercise 9 · Luck of your own  (2 points · 5 min · ●)
+# ### Exercise 9 · Your own generator  (2 points · 5 min · ●)
 #
-# Return the numbers that `torch.rand(count)` gives to a generator which was just seeded with `seed`, always the same for the same seed, whoever drew before. And leave no trace: whatever torch, NumPy or Python's `random` would have drawn next, they still draw.
+# Return the numbers that `torch.rand(count)` gives to a generator which was just seeded with `seed`, always the same for the same seed, whatever was drawn before. And leave no trace: torch, NumPy and Python's `random` draw the same numbers after your call as they would without it.
 
 # %% exercise="own_numbers"
 def own_numbers(seed: int, count: int) -> Float[Tensor, "count"]:
-    """`count` uniform numbers that depend on the seed alone."""
+    """Return `count` uniform numbers that depend on the seed alone."""
     ### BEGIN SOLUTION
     return torch.rand(count, generator=torch.Generator().manual_seed(seed))
     ### END SOLUTION
@@ -786,7 +791,7 @@ check(own_numbers, hidden=True)
 # %% [markdown]
 # ### All of it together
 #
-# Text → tokens → file → shuffled windows → batches: the package's `Loader` has a seed of its own, a thread that makes batches ahead, pinned memory where there is a GPU, and a `state_dict` from which a run that was stopped goes on. Three tests. Is every window read once in an epoch? Does the same seed give the same batches? Does a run that stops half-way see what it would have seen?
+# Text → tokens → file → shuffled windows → batches: the package's `Loader` has its own seed, a thread that makes batches ahead, pinned memory where there is a GPU, and a `state_dict` from which a stopped run resumes. Three tests. Is every window read once in an epoch? Does the same seed give the same batches? Does a resumed run read what it would have read?
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -803,54 +808,41 @@ with tempfile.TemporaryDirectory() as folder:
             batches = list(islice(one, windows // 4))
             first = torch.cat([batch.inputs for batch in batches])
             print("windows read twice:", windows // 4 * 4 - len(first.unique(dim=0)))
-            print("same seed, same batches:", all(torch.equal(a.inputs, b.inputs) for a, b in zip(batches, same, strict=False)))
-            print("another seed, the same first batch:", torch.equal(batches[0].inputs, next(other).inputs))
+            for name, again_read in {"the same seed": same, "another seed": other}.items():
+                equal = sum(torch.equal(a.inputs, b.inputs) for a, b in zip(batches, again_read, strict=False))
+                print(f"{name}: {equal} of {len(batches)} batches are the same")
             for _ in islice(resumed, 10):
                 pass
             position = resumed.state_dict()
         with loader() as resumed:
             resumed.load_state_dict(position)
-            print("goes on where it stopped:", torch.equal(next(resumed).inputs, batches[10].inputs))
-        print("the file knows its tokenizer:", tokens_on_disk.tokenizer == my_tokenizer.to_json())
+            rest = list(islice(resumed, len(batches) - 10))
+            equal = sum(torch.equal(a.inputs, b.inputs) for a, b in zip(batches[10:], rest, strict=True))
+            print(f"resumed after 10 batches: {equal} of the other {len(rest)} are the same")
 
 # %% [markdown]
-# **In real models.** A famous bug is mended: until PyTorch 1.9 all workers of a `DataLoader` drew the *same* numbers from NumPy, and every worker augmented its pictures alike. And decide what a user may type: `<|endoftext|>` in a prompt is refused by `tiktoken`'s `encode`, cut into seven harmless tokens by `encode_ordinary`, and becomes the one token that ends a document if you allow it. Otherwise your users end your documents.
+# **In real models.** Until PyTorch 1.9 all workers of a `DataLoader` drew the *same* numbers from NumPy, so that every worker augmented its pictures in the same way. And decide what a user may type: `tiktoken`'s `encode` rejects `<|endoftext|>` in a prompt, `encode_ordinary` cuts it into seven harmless tokens, and if you allow it, it becomes the one token that ends a document.
 
 # %% [markdown]
 # ## What to keep
 #
 # | question | answer |
 # | --- | --- |
-# | what is a token? | bytes that often stand together, found by merging the commonest pair again and again |
+# | what is a token? | bytes that often occur together, found by merging the commonest pair again and again |
 # | how is a word read? | by the merges, in the order in which they were learned; not longest first, not fewest tokens |
 # | why does "strawberry" have no r? | the model sees numbers of tokens; spelling has to be learned for each |
 # | which tokenizer is better? | compare bits per byte, never perplexity per token |
-# | what about tokens that never come? | input rows stay as they were born, output rows all point the same way |
-# | who pays? | whoever the table was not made for: up to 22 times the English price here |
+# | what about tokens that never come? | input rows keep their first random numbers, output rows all point the same way |
+# | what does a language pay? | more, the less of it the tokenizer was trained on: up to 22 times the English price here |
 # | a window of $S$? | $S + 1$ tokens; the targets are the inputs one later; position $s$ sees $s + 1$ |
 # | a file of tokens? | mapped with mode "r", its width and byte order known, a copy of what you need |
 # | loading in time? | order the next copy before you train; the longer of copy and step decides |
-# | the same tomorrow? | a generator of your own, and a state that can be saved |
-#
-# ### Slips
-#
-# From lecture notes on this subject. Each looks right.
-#
-# | it says | but |
-# | --- | --- |
-# | tokens $1 \dots \lvert V\rvert$ | rows count from 0: section 5 |
-# | `tofile("data.npy")` | raw numbers, no .npy: `np.load` refuses them |
-# | `np.memmap(path, dtype)` to read | the mode is r+, and writing reaches the file |
-# | `x = x.pin_memory()` | without an accelerator a RuntimeError |
-# | `data_iter.next()`, `cuda(async=True)` | `next(data_iter)`, `non_blocking=True` |
-# | `if i + 2 != len(loader)` | the last batch is never trained on, the one before it twice |
-# | "three places to set the seed" | workers, kernels, and everybody who shares your generator |
-# | "$y_{bs}$ sees the first $s$ tokens" | $s + 1$, if $s$ counts from zero |
+# | the same tomorrow? | your own generator, and a state that can be saved |
 #
 # ## Check yourself
 #
 # 1. Two tokenizers of 50,000 tokens give 1.30 and 1.35 tokens a word on your text. Which one makes the better model?
-# 2. Why does a merge of a pair that occurs once never help on the training text, and hardly on another?
+# 2. Why does a merge of a pair that occurs once help so little?
 # 3. You add 1,000 tokens to a trained model's vocabulary for a new subject. What do their rows look like, and what do you do about it?
 # 4. Your colleague's loss is 0.1 lower than yours; they train with windows of 4,096, you with 256. What do you ask them for?
 # 5. `encode(a) + encode(b) == encode(a + b)`: when does it hold?
@@ -858,12 +850,12 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # <details><summary>Answers</summary>
 #
-# 1. One cannot tell from the length alone. Train both and compare bits per byte.
+# 1. The length alone does not decide it. Train both and compare bits per byte.
 # 2. It shortens one place by one token, and its row is trained by that one place.
 # 3. Random, and untrained: start them from something sensible (the mean of the rows of the tokens that they replace), and train on texts that have them.
 # 4. For the loss at equal windows, or by position: theirs has far fewer tokens near the start of a window.
-# 5. When the cut lies on a border of words, where no merge reaches across: before a blank, for instance.
-# 6. Not if every copy takes 3 ms. It helps where times vary: a slow copy now and then is then hidden behind two steps.
+# 5. When the cut is at a border of words, such as before a blank: no merge reaches across it.
+# 6. Not if every copy takes 3 ms. It helps where times vary: then an occasional slow copy has the time of two steps.
 #
 # </details>
 #
@@ -901,12 +893,13 @@ for seed in range(4):
 before, after, _, _ = rows[0.1, 0]
 assert torch.allclose(after[~came], before[~came] * (1 - 3e-3 * 0.1) ** 500, rtol=1e-4)
 assert story_tokenizer.vocab_size == 571 and 3.9 < perplexities[400][0] / perplexities[256][0] < 4.3
+assert 1.9 < bits_per_byte[256][0] / bits_per_byte[400][0] < 2.1
 assert all(table["English"] == 33 for table in SENTENCE_TOKENS.values())
 burmese = [table["Burmese"] / table["English"] for table in SENTENCE_TOKENS.values()]
 assert [round(price, 1) for price in burmese] == [22.0, 15.5, 4.1]
 for seed in range(4):
     by_position, full = losses_by_position(seed)
-    assert by_position[0] > 4 * by_position[7] and by_position[0] > 1.9 * by_position[1]
+    assert 4 < by_position[0] / by_position[7] < 6 and by_position[0] > 1.9 * by_position[1]
     assert 0.13 < sum(by_position) / 16 - full < 0.15
 assert [(n - s, (n - 1) // s) for n, s in ((5, 2),)] == [(3, 2)]
 assert [work.batch for work in LOOPS["i + 2"](4, 10, 6)[1]] == [0, 1, 2, 3, 4, 4] and [w.batch for w in LOOPS["i + 2"](4, 10, 2)[1]] == [0, 0]

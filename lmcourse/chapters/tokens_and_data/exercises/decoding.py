@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from lmcourse.chapters.tokens_and_data.exercises.calls import call
@@ -62,6 +63,7 @@ decode = Exercise(
         call("low, est", "decode", [259, 257], TOY),
         call("a blank inside", "decode", [97, 32, 98], TOY),
         call("a letter that two tokens share", "decode", [256, 258], _HALF),
+        call("three bytes that begin no letter", "decode", [97, 159, 152, 128], []),
         call("no such token", "decode", [97, 261], TOY),
         call("a negative one", "decode", [97, -1], TOY),
         call("no tokens", "decode", [], TOY),
@@ -69,7 +71,7 @@ decode = Exercise(
     hidden_cases=_hidden,
     hints=[
         "Make a list of the bytes of every token: first bytes([0]) to bytes([255]), then one for each merge.",
-        "The bytes of a merge are those of its left token followed by those of its right token: both are in the list.",
+        "A merge has the bytes of its left token, then the bytes of its right token. Both are in the list.",
         'Join the bytes of all tokens, and only then b"…".decode(errors="replace").',
     ],
     forbid=["tokenizers", "tiktoken"],
@@ -95,27 +97,27 @@ def token_by_token(tokens: list[int], merges: list[Pair]) -> str:
     return "".join(piece.decode(errors="replace") for piece in _known(tokens, merges))
 
 
-@decode.misconception("A model may stop in the middle of a letter. That is no error: put U+FFFD there.")
+@decode.misconception("You raise an error for half a letter. A model may stop there: use U+FFFD.")
 def strict(tokens: list[int], merges: list[Pair]) -> str:
     return b"".join(_known(tokens, merges)).decode()
 
 
-@decode.misconception("You drop what is no letter, and nobody would notice. U+FFFD stands for it.")
+@decode.misconception("You drop bytes that are not UTF-8. Put U+FFFD in their place.")
 def dropped(tokens: list[int], merges: list[Pair]) -> str:
     return b"".join(_known(tokens, merges)).decode(errors="ignore")
 
 
-@decode.misconception("You make a character of each byte. é has two bytes: decode UTF-8.")
+@decode.misconception("You turn each byte into a character. é has two bytes: decode UTF-8.")
 def latin_1(tokens: list[int], merges: list[Pair]) -> str:
     return b"".join(_known(tokens, merges)).decode("latin-1")
 
 
-@decode.misconception("Blanks are part of tokens. Add none.")
+@decode.misconception("You add blanks between tokens. Blanks are part of tokens: add none.")
 def blanks_between(tokens: list[int], merges: list[Pair]) -> str:
     return b" ".join(_known(tokens, merges)).decode(errors="replace")
 
 
-@decode.misconception("−1 is no token, but a Python list takes its last one. Raise ValueError.")
+@decode.misconception("For token −1 you return the last one, as a Python list does. Raise ValueError.")
 def from_the_end(tokens: list[int], merges: list[Pair]) -> str:
     pieces = _pieces(merges)
     if any(token >= len(pieces) for token in tokens):
@@ -123,25 +125,40 @@ def from_the_end(tokens: list[int], merges: list[Pair]) -> str:
     return b"".join(pieces[token] for token in tokens).decode(errors="replace")
 
 
-@decode.misconception("A token that does not exist gives an IndexError or KeyError. The task asks for a ValueError.")
+@decode.misconception("For a token that does not exist, you raise IndexError or KeyError. Raise ValueError.")
 def index_error(tokens: list[int], merges: list[Pair]) -> str:
     pieces = dict(enumerate(_pieces(merges)))
     return b"".join(pieces[token] for token in tokens).decode(errors="replace")
 
 
-@decode.misconception("A token that does not exist is left out in silence. Raise ValueError.")
+@decode.misconception("You leave out a token that does not exist. Raise ValueError.")
 def left_out(tokens: list[int], merges: list[Pair]) -> str:
     pieces = dict(enumerate(_pieces(merges)))
     return b"".join(pieces.get(token, b"") for token in tokens).decode(errors="replace")
 
 
-@decode.misconception("A merge may be made of merges. You take it apart once only.")
+@decode.misconception("You take merges apart once. A merge may be made of merges.")
 def one_level(tokens: list[int], merges: list[Pair]) -> str:
     _known(tokens, merges)
     raw: list[int] = []
     for token in tokens:
         raw += [token] if token < 256 else list(merges[token - 256])
     return b"".join(bytes([part]) if part < 256 else b"" for part in raw).decode(errors="replace")
+
+
+@decode.misconception("You put the bytes of a merge's right token before those of its left token.")
+def right_before_left(tokens: list[int], merges: list[Pair]) -> str:
+    pieces = [bytes([value]) for value in range(256)]
+    for left, right in merges:
+        pieces.append(pieces[right] + pieces[left])
+    if any(not 0 <= token < len(pieces) for token in tokens):
+        raise ValueError("no such token")
+    return b"".join(pieces[token] for token in tokens).decode(errors="replace")
+
+
+@decode.misconception("You make one U+FFFD of several in a row. Keep each, as errors=“replace” does.")
+def one_for_several(tokens: list[int], merges: list[Pair]) -> str:
+    return re.sub("\ufffd+", "\ufffd", _reference(tokens, merges))
 
 
 @decode.variant

@@ -43,9 +43,10 @@ def _telling(random: Random) -> tuple[str, list[Pair]]:
     """A random word and merges with which every known mistake makes other tokens, so that no mark depends on luck."""
     while True:
         merges = _random_merges(random, "abé", random.randint(6, 12))
-        word = "".join(random.choice("abé") for _ in range(random.randint(12, 20)))
+        word = " " + "".join(random.choice("abé") for _ in range(random.randint(12, 20)))
         right = _reference(word, merges)
-        if all(wrong.answer(word, merges) != right for wrong in encode_word.misconceptions):
+        seen = (wrong.answer for wrong in encode_word.misconceptions if wrong.answer is not one_byte_lost)
+        if all(answer(word, merges) != right for answer in seen):
             return word, merges
 
 
@@ -55,7 +56,7 @@ def _hidden(random: Random) -> list[Case]:
         call("long words", "encode_word", "low" * 50 + "est", TOY),
         call("runs of one letter", "encode_word", "aaaaaaa", [(97, 97), (256, 97)]),
         call("runs of one letter", "encode_word", "aaaaaaa", [(97, 97), (256, 256)]),
-        call("one letter", "encode_word", "a", [(97, 98)]),
+        call("one byte", "encode_word", "b", [(97, 98)]),
         call("no merges", "encode_word", "東京", []),
         call("letters of several bytes", "encode_word", "东京東京", [(230, 157), (256, 177), (228, 186)]),
         call("letters of several bytes", "encode_word", "né", _NE),
@@ -84,6 +85,8 @@ encode_word = Exercise(
         call("two letters", "encode_word", "ab", [(97, 98)]),
         call("no plan", "encode_word", "abbb", [(98, 98), (97, 98), (257, 98)]),
         call("nothing fits", "encode_word", "why", TOY),
+        call("blanks count", "encode_word", " low ", TOY),
+        call("one letter", "encode_word", "a", TOY),
         call("a letter of two bytes", "encode_word", "né", _NE),
         call("an empty word", "encode_word", "", TOY),
     ],
@@ -91,7 +94,7 @@ encode_word = Exercise(
     hints=[
         "Begin with the bytes, list(word.encode()).",
         "Training merged its pairs in one order. Do what it did, in that order, to this word.",
-        "Merge number i makes token 256 + i. Your `merge` puts it wherever its pair stands.",
+        "Merge number i makes token 256 + i. Your `merge` replaces its pair everywhere.",
     ],
     forbid=["tokenizers", "tiktoken"],
     uses=["merge"],
@@ -114,7 +117,7 @@ def _repeatedly(word: str, merges: list[Pair], key: Callable[[int, int], Any]) -
     return tokens
 
 
-@encode_word.misconception("The longest piece is not what merging finds: what was learned first is merged first.")
+@encode_word.misconception("You take the longest piece that fits. Apply the merge that was learned first.")
 def longest_first(word: str, merges: list[Pair]) -> list[int]:
     raw, found = word.encode(), []
     pieces = {piece: token for token, piece in reversed(list(enumerate(_bytes_of(merges))))}
@@ -126,7 +129,7 @@ def longest_first(word: str, merges: list[Pair]) -> list[int]:
 
 
 @encode_word.misconception(
-    "Those are the fewest tokens there could be. Merging has no plan: it does what training did."
+    "You look for the fewest tokens. Apply the merges in the order of training, even if the result is longer."
 )
 def fewest(word: str, merges: list[Pair]) -> list[int]:
     raw, pieces = word.encode(), _bytes_of(merges)
@@ -137,17 +140,17 @@ def fewest(word: str, merges: list[Pair]) -> list[int]:
     return best[-1]
 
 
-@encode_word.misconception("You merge what you meet first from the left. The order of learning decides.")
+@encode_word.misconception("You apply the leftmost merge that fits. The order of learning decides.")
 def left_to_right(word: str, merges: list[Pair]) -> list[int]:
     return _repeatedly(word, merges, lambda rank, at: at)
 
 
-@encode_word.misconception("You begin with the merge that was learned last. The first comes first.")
+@encode_word.misconception("You apply the merge that was learned last. Apply the one that was learned first.")
 def newest_first(word: str, merges: list[Pair]) -> list[int]:
     return _repeatedly(word, merges, lambda rank, at: (-rank, at))
 
 
-@encode_word.misconception("You stop after one merge. Go on with the next ones.")
+@encode_word.misconception("You stop after one merge. Apply the others, too.")
 def one_merge_only(word: str, merges: list[Pair]) -> list[int]:
     tokens = list(word.encode())
     for new, pair in enumerate(merges, start=256):
@@ -156,7 +159,9 @@ def one_merge_only(word: str, merges: list[Pair]) -> list[int]:
     return tokens
 
 
-@encode_word.misconception("You go through the merges from the end. What they are made of does not exist yet then.")
+@encode_word.misconception(
+    "You go through the merges from the end. The tokens that a late merge needs do not exist then."
+)
 def backwards(word: str, merges: list[Pair]) -> list[int]:
     tokens = list(word.encode())
     for new, pair in reversed(list(enumerate(merges, start=256))):
@@ -172,13 +177,13 @@ def characters(word: str, merges: list[Pair]) -> list[int]:
     return tokens
 
 
-@encode_word.misconception("Those are the pieces. Tokens are their numbers.")
+@encode_word.misconception("You return the pieces of text. Return their numbers.")
 def pieces_as_text(word: str, merges: list[Pair]) -> list[str]:
     known = _bytes_of(merges)
     return [known[token].decode(errors="replace") for token in _reference(word, merges)]
 
 
-@encode_word.misconception("You apply each merge once. It applies wherever its pair stands.")
+@encode_word.misconception("You apply each merge once. Apply it wherever its pair occurs.")
 def first_place_only(word: str, merges: list[Pair]) -> list[int]:
     tokens = list(word.encode())
     for new, pair in enumerate(merges, start=256):
@@ -192,6 +197,16 @@ def first_place_only(word: str, merges: list[Pair]) -> list[int]:
 @encode_word.misconception("Your new tokens begin at 257. The bytes are 0 to 255, so the first merge makes 256.")
 def ids_from_257(word: str, merges: list[Pair]) -> list[int]:
     return [token + (token > 255) for token in _reference(word, merges)]
+
+
+@encode_word.misconception("You remove blanks around the word. Blanks are bytes of the word.")
+def stripped(word: str, merges: list[Pair]) -> list[int]:
+    return _reference(word.strip(), merges)
+
+
+@encode_word.misconception("You return no tokens for a word of one byte. That byte is its token.")
+def one_byte_lost(word: str, merges: list[Pair]) -> list[int]:
+    return _reference(word, merges) if len(word.encode()) > 1 else []
 
 
 @encode_word.variant

@@ -62,14 +62,14 @@ merge = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Walk from left to right with an index. Is the pair here? Then append the new token and go on behind both.",
-        "If it is not, append the token and go on by one. Mind the last token: it has no right neighbour.",
+        "Walk from left to right with an index. Is the pair here? Then append the new token and continue after both.",
+        "If it is not, append the token and move on by one. The last token has no right neighbour.",
         "`tuple(tokens[i : i + 2]) == pair` is False at the end, without an error.",
     ],
 )
 
 
-@merge.misconception("You use a token twice. After a merge go on behind *both* tokens.")
+@merge.misconception("You use a token twice. After a merge, continue after *both* tokens.")
 def overlapping(tokens: list[int], pair: Pair, new: int) -> list[int]:
     merged, used = [], False
     for at, token in enumerate(tokens):
@@ -83,7 +83,7 @@ def overlapping(tokens: list[int], pair: Pair, new: int) -> list[int]:
     return merged
 
 
-@merge.misconception("You stop after one merge. The pair is merged wherever it stands.")
+@merge.misconception("You stop after one merge. Merge the pair wherever it occurs.")
 def first_only(tokens: list[int], pair: Pair, new: int) -> list[int]:
     for at in range(len(tokens) - 1):
         if (tokens[at], tokens[at + 1]) == pair:
@@ -91,12 +91,12 @@ def first_only(tokens: list[int], pair: Pair, new: int) -> list[int]:
     return tokens
 
 
-@merge.misconception("You merge from right to left. Of 7 7 7 the *left* two are merged.")
+@merge.misconception("You merge from right to left. In 7 7 7, merge the *left* two.")
 def from_the_right(tokens: list[int], pair: Pair, new: int) -> list[int]:
     return merged(tokens[::-1], (pair[1], pair[0]), new)[::-1]
 
 
-@merge.misconception("The last token is lost when it is not part of a pair.")
+@merge.misconception("You lose the last token when it is not part of a pair.")
 def last_lost(tokens: list[int], pair: Pair, new: int) -> list[int]:
     merged, at = [], 0
     while at < len(tokens) - 1:
@@ -106,7 +106,7 @@ def last_lost(tokens: list[int], pair: Pair, new: int) -> list[int]:
     return merged
 
 
-@merge.misconception("(2, 1) is not (1, 2): the order counts.")
+@merge.misconception("You merge (2, 1) as well as (1, 2). The order of a pair counts.")
 def either_order(tokens: list[int], pair: Pair, new: int) -> list[int]:
     merged, at = [], 0
     while at < len(tokens):
@@ -116,7 +116,7 @@ def either_order(tokens: list[int], pair: Pair, new: int) -> list[int]:
     return merged
 
 
-@merge.misconception("You merge the result on. Each token is used once; a new token waits for a merge of its own.")
+@merge.misconception("You merge new tokens again. A new token does not merge in the same call.")
 def again(tokens: list[int], pair: Pair, new: int) -> list[int]:
     merged: list[int] = []
     for token in tokens:
@@ -126,7 +126,7 @@ def again(tokens: list[int], pair: Pair, new: int) -> list[int]:
     return merged
 
 
-@merge.misconception("You keep the pair beside the new token. The new one stands *in place of* the two.")
+@merge.misconception("You keep the pair and add the new token. The new token *replaces* both.")
 def inserted(tokens: list[int], pair: Pair, new: int) -> list[int]:
     merged, at = [], 0
     while at < len(tokens):
@@ -136,9 +136,15 @@ def inserted(tokens: list[int], pair: Pair, new: int) -> list[int]:
     return merged
 
 
-@merge.misconception("You put the new token in place of the left one and leave the right one standing.")
+@merge.misconception("You replace the left token and keep the right one. The new token replaces both.")
 def right_one_stays(tokens: list[int], pair: Pair, new: int) -> list[int]:
     return [new if tuple(tokens[at : at + 2]) == pair else token for at, token in enumerate(tokens)]
+
+
+@merge.misconception("You search in a text of digits, where “1,2” is also part of “11,2”. Compare tokens.")
+def text_replaced(tokens: list[int], pair: Pair, new: int) -> list[int]:
+    text = ",".join(map(str, tokens)).replace(f"{pair[0]},{pair[1]}", str(new))
+    return [int(token) for token in text.split(",") if token]
 
 
 @merge.variant

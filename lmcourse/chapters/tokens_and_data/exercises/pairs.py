@@ -33,7 +33,7 @@ def _reference(words: Words, times: list[int]) -> dict[Pair, int]:
 def _hidden(random: Random) -> list[Case]:
     cases = [
         case("long runs", [[7] * 9, [7] * 2, [7]], [2, 3, 4]),
-        case("the same word twice", [[5, 6], [5, 6], [6, 5]], [1, 2, 4]),
+        case("equal words in between", [[5, 6], [7, 7], [5, 6], [7, 7]], [1, 2, 4, 8]),
         case("words that never occur", [[1, 2], [3, 4], [1, 2]], [0, 3, 0]),
         case("many times", [[255, 256, 300], [300, 255]], [1_000_000, 7]),
         case("empty words", [[], [0], [], [0, 0]], [3, 3, 3, 3]),
@@ -62,13 +62,15 @@ count_pairs = Exercise(
         case("twice in a word", [[1, 2, 3, 1, 2]], [1]),
         case("a word of one token, and an empty one", [[9], [], [9, 8]], [4, 4, 1]),
         case("a word that occurs zero times", [[1, 2], [2, 3]], [0, 1]),
+        case("the same word twice", [[5, 6], [5, 6], [6, 5]], [1, 2, 4]),
         case("no words", [], []),
         case("a number too few", [[1, 2], [3, 4]], [1]),
+        case("a number too many", [[1, 2]], [1, 5]),
     ],
     hidden_cases=_hidden,
     hints=[
         "itertools.pairwise(word) goes through the neighbours of a word.",
-        "Each neighbourhood adds to counts[pair] what `times` says of its word; counts.get(pair, 0) is 0 at first.",
+        "Each pair adds its word's number from `times` to counts[pair]; counts.get(pair, 0) is 0 at first.",
         "zip(words, times, strict=True) raises the ValueError. Leave out the entries that are 0 at the end.",
     ],
 )
@@ -85,7 +87,7 @@ def _zip(words: Words, times: list[int]) -> Iterable[tuple[list[int], int]]:
     return zip(words, times, strict=True)
 
 
-@count_pairs.misconception("A word that occurs five times counts five times.")
+@count_pairs.misconception("You count each word once. A word that occurs five times counts five times.")
 def each_word_once(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted((pair, 1) for word, many in _zip(words, times) if many for pair in pairwise(word))
 
@@ -102,25 +104,25 @@ def no_overlap(words: Words, times: list[int]) -> dict[Pair, int]:
     return dict(counts)
 
 
-@count_pairs.misconception("The end of a word and the start of the next are no neighbours.")
+@count_pairs.misconception(
+    "You count pairs across words. The end of a word and the start of the next are not neighbours."
+)
 def across_words(words: Words, times: list[int]) -> dict[Pair, int]:
     text = [token for word, many in _zip(words, times) for token in word * many]
     return dict(Counter(pairwise(text)))
 
 
-@count_pairs.misconception("(1, 2) and (2, 1) are different pairs.")
+@count_pairs.misconception("You count (1, 2) and (2, 1) together. They are different pairs.")
 def either_order(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted(((min(a, b), max(a, b)), n) for word, n in _zip(words, times) for a, b in pairwise(word))
 
 
-@count_pairs.misconception(
-    "You look at every second neighbourhood only. Each token but the last has a right neighbour."
-)
+@count_pairs.misconception("You look at every second pair only. Each token except the last has a right neighbour.")
 def every_two(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted(((a, b), n) for word, n in _zip(words, times) for a, b in list(pairwise(word))[::2])
 
 
-@count_pairs.misconception("You count tokens. Pairs of neighbours are asked for.")
+@count_pairs.misconception("You count single tokens. Count pairs of neighbours.")
 def single_tokens(words: Words, times: list[int]) -> dict[int, int]:
     counts: Counter[int] = Counter()
     for word, many in _zip(words, times):
@@ -138,7 +140,7 @@ def zeros_kept(words: Words, times: list[int]) -> dict[Pair, int]:
     return dict(counts)
 
 
-@count_pairs.misconception("Your words wrap round: the last token and the first of the same word are no neighbours.")
+@count_pairs.misconception("You pair the last token of a word with its first. They are not neighbours.")
 def wraps_round(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted((pair, n) for word, n in _zip(words, times) for pair in pairwise(word + word[:1]))
 
@@ -148,9 +150,22 @@ def once_a_word(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted((pair, n) for word, n in _zip(words, times) for pair in set(pairwise(word)))
 
 
-@count_pairs.misconception("A number is missing, and you leave a word out without a word. Raise ValueError.")
+@count_pairs.misconception("When a number is missing, you leave out a word without an error. Raise ValueError.")
 def cut_short(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted((pair, n) for word, n in zip(words, times, strict=False) for pair in pairwise(word))
+
+
+@count_pairs.misconception("You raise ValueError only if a number is missing. Raise it if there is one too many, too.")
+def only_too_few(words: Words, times: list[int]) -> dict[Pair, int]:
+    if len(times) < len(words):
+        raise ValueError("a number is missing")
+    return _counted((pair, n) for word, n in zip(words, times, strict=False) for pair in pairwise(word))
+
+
+@count_pairs.misconception("You keep words as keys of a dict. Of two equal words, only the last one's number counts.")
+def words_as_keys(words: Words, times: list[int]) -> dict[Pair, int]:
+    table = dict(zip(map(tuple, words), times, strict=True))
+    return _counted((pair, n) for word, n in table.items() for pair in pairwise(word))
 
 
 @count_pairs.variant

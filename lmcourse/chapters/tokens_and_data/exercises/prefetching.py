@@ -36,6 +36,11 @@ def _read_ahead(name: str, count: int) -> Case:
     return script(name, lines)
 
 
+def _failing(name: str, loader: str, copy: str, train: str) -> Case:
+    """A copy or a step that divides by 0."""
+    return script(name, f"train_ahead({loader}, lambda x: {copy}, lambda x: {train})")
+
+
 def _reference(loader: Iterable[Any], copy: Act, train: Act) -> None:
     """Neighbours of the copies, with a last one that stands for the end."""
     end = object()
@@ -63,7 +68,8 @@ def _hidden(random: Random) -> list[Case]:
             "_ = train_ahead(Loader(), lambda x: x, log.append)\nlog\nlen(passes)",
         ),
     ]
-    cases.append(script("nothing is returned", "train_ahead([1, 2], lambda x: x, lambda x: x) is None\n'done'"))
+    cases.append(script("nothing is returned", "train_ahead(iter([3, 1, 2]), lambda x: x, lambda x: x)"))
+    cases.append(_failing("a step fails", "iter([1, 2, 0, 3])", "x", "1 // x"))
     for _ in range(2):
         cases.append(_logged("other loaders", repr([random.randint(1, 99) for _ in range(random.randint(4, 8))])))
     return cases
@@ -83,6 +89,8 @@ train_ahead = Exercise(
         _on_device("train on what copy returned", "[1, 2, 3]"),
         _logged("a batch that counts as nothing", "[1, 0, 2]"),
         _read_ahead("no more than one ahead", 4),
+        script("nothing is returned", "train_ahead([1, 2], lambda x: x, lambda x: x)"),
+        _failing("a copy fails", "[1, 0, 2]", "1 // x", "x"),
     ],
     hidden_cases=_hidden,
     hints=[

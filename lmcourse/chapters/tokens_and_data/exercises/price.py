@@ -58,32 +58,32 @@ def inverse(tokens: dict[str, int], base: str) -> Prices:
     return {name: tokens[base] / count for name, count in tokens.items()}
 
 
-@relative_price.misconception("That is a difference. A factor is asked for.")
+@relative_price.misconception("You return a difference. Return a factor.")
 def difference(tokens: dict[str, int], base: str) -> dict[str, int]:
     return {name: count - tokens[base] for name, count in tokens.items()}
 
 
-@relative_price.misconception("You divide by all languages together. Divide by the base.")
+@relative_price.misconception("You divide by the tokens of all languages together. Divide by the base.")
 def share_of_all(tokens: dict[str, int], base: str) -> Prices:
     return {name: count / (sum(tokens.values()) if base in tokens else tokens[base]) for name, count in tokens.items()}
 
 
-@relative_price.misconception("A factor of 1.8 is not 2: do not round.")
+@relative_price.misconception("You round the factors. Do not round: 1.8 is not 2.")
 def rounded(tokens: dict[str, int], base: str) -> Prices:
     return {name: float(round(count / tokens[base])) for name, count in tokens.items()}
 
 
-@relative_price.misconception("You cut off the fraction: that is // in place of /.")
+@relative_price.misconception("You cut off the fraction, as // does. Divide with /.")
 def floored(tokens: dict[str, int], base: str) -> dict[str, int]:
     return {name: count // tokens[base] for name, count in tokens.items()}
 
 
-@relative_price.misconception("The base pays 1.0, and belongs to the answer.")
+@relative_price.misconception("You leave out the base. It pays 1.0 and is part of the answer.")
 def base_left_out(tokens: dict[str, int], base: str) -> Prices:
     return {name: count / tokens[base] for name, count in tokens.items() if name != base}
 
 
-@relative_price.misconception("A factor is asked for, not a percentage.")
+@relative_price.misconception("You return percentages. Return factors.")
 def percent(tokens: dict[str, int], base: str) -> Prices:
     return {name: 100 * count / tokens[base] for name, count in tokens.items()}
 
@@ -93,7 +93,7 @@ def with_the_cheapest(tokens: dict[str, int], base: str) -> Prices:
     return {name: count / min(tokens[base], *tokens.values()) for name, count in tokens.items()}
 
 
-@relative_price.misconception("You divide by the first language of the table. Divide by the base, wherever it stands.")
+@relative_price.misconception("You divide by the first language of the table. Divide by the base.")
 def with_the_first(tokens: dict[str, int], base: str) -> Prices:
     first = tokens[base] and next(iter(tokens.values()))
     return {name: count / first for name, count in tokens.items()}

@@ -40,7 +40,7 @@ def _hidden(random: Random) -> list[Case]:
         _numbers("no numbers", 3, 0),
         _numbers("one number", 9, 1),
         _numbers("many numbers", 11, 100),
-        script("calls in turns", "own_numbers(1, 2)\nown_numbers(2, 2)\nown_numbers(1, 4)\nown_numbers(2, 1)"),
+        script("calls that alternate", "own_numbers(1, 2)\nown_numbers(2, 2)\nown_numbers(1, 4)\nown_numbers(2, 1)"),
         _between("others draw as before", 8, 3),
         _between("others draw as before", 0, 3),
         _between("others draw as before", 5, 0),
@@ -58,19 +58,21 @@ own_numbers = Exercise(
         _numbers("three numbers", 7, 3),
         script("the same seed twice", "own_numbers(7, 2)\nown_numbers(7, 2)"),
         _numbers("another seed", 8, 3),
-        _between("does anybody notice?", 7, 3),
-        script("whoever drew before", "import torch\n_ = torch.rand(9)\nown_numbers(9, 2)"),
+        _between("other generators", 7, 3),
+        script("after other draws", "import torch\n_ = torch.rand(9)\nown_numbers(9, 2)"),
         _numbers("no numbers", 7, 0),
     ],
     hidden_cases=_hidden,
     hints=[
-        "torch.manual_seed seeds the generator that everybody draws from. There can be others.",
+        "torch.manual_seed seeds the generator that all code shares. You can make another one.",
         "torch.Generator().manual_seed(seed) makes one and returns it; torch.rand takes it as generator=.",
     ],
 )
 
 
-@own_numbers.misconception("You seed the generator that all others draw from: after your call their numbers differ.")
+@own_numbers.misconception(
+    "You seed the generator that all code shares. After your call, other code draws other numbers."
+)
 def global_seed(seed: int, count: int) -> Tensor:
     torch.manual_seed(seed)
     return torch.rand(count)
@@ -88,17 +90,19 @@ def numpy_seed(seed: int, count: int) -> Tensor:
     return torch.rand(count)
 
 
-@own_numbers.misconception("You never use the seed: your numbers depend on who drew before.")
+@own_numbers.misconception(
+    "Your numbers depend on what was drawn before. Draw from the generator that you seed: `generator=`."
+)
 def unseeded(seed: int, count: int) -> Tensor:
     return torch.rand(count)
 
 
-@own_numbers.misconception("Uniform numbers between 0 and 1 are asked for, not normal ones.")
+@own_numbers.misconception("You draw normal numbers. Draw uniform numbers between 0 and 1.")
 def normal_numbers(seed: int, count: int) -> Tensor:
     return torch.randn(count, generator=torch.Generator().manual_seed(seed))
 
 
-@own_numbers.misconception("You draw and put the seed back, but not the generator's *place* in its sequence.")
+@own_numbers.misconception("You restore the seed of the shared generator, but not its *place* in its sequence.")
 def seed_put_back(seed: int, count: int) -> Tensor:
     before = torch.initial_seed()
     torch.manual_seed(seed)
@@ -107,9 +111,29 @@ def seed_put_back(seed: int, count: int) -> Tensor:
     return numbers
 
 
-@own_numbers.misconception("The numbers come from NumPy's generator. torch.rand of this seed gives others.")
+@own_numbers.misconception("Your numbers come from NumPy's generator. torch.rand gives other numbers for this seed.")
 def from_numpy(seed: int, count: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng(seed).random(count, dtype=np.float32))
+
+
+@own_numbers.misconception("Your numbers come from Python's `random`. torch.rand gives other numbers for this seed.")
+def from_python(seed: int, count: int) -> Tensor:
+    source = python_random.Random(seed)
+    return torch.tensor([source.random() for _ in range(count)])
+
+
+@own_numbers.misconception("You make a generator and do not seed it. Every seed gives the same numbers.")
+def never_seeded(seed: int, count: int) -> Tensor:
+    return torch.rand(count, generator=torch.Generator())
+
+
+@own_numbers.misconception(
+    "You seed NumPy's or Python's generator, too. After your call, other code draws other numbers."
+)
+def seeds_the_others_too(seed: int, count: int) -> Tensor:
+    np.random.seed(seed % 2**32)
+    python_random.seed(seed)
+    return torch.rand(count, generator=torch.Generator().manual_seed(seed))
 
 
 @own_numbers.variant

@@ -69,6 +69,7 @@ train_bpe = Exercise(
         case("low, lower, newest, widest", TOY, 5),
         case("a tie", {"ab": 2, "ba": 2, "cd": 2}, 2),
         case("a tie, larger pair first", {"zy": 3, "ab": 3}, 1),
+        case("a tie with equal left tokens", {"ac": 3, "ab": 3}, 1),
         case("every pair is rare", {"ab": 1, "cd": 1}, 3),
         case("a letter of two bytes", {"élé": 4}, 3),
         case("words have borders", {"ab": 3, "ca": 2}, 4),
@@ -110,32 +111,34 @@ def _learn(
     return found
 
 
-@train_bpe.misconception("Of equally common pairs you take the larger. Agreed is the smaller.")
+@train_bpe.misconception("Of equally common pairs you take the larger. Take the smaller.")
 def largest_of_equals(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, key=lambda pair, count: (-count, -pair[0], -pair[1]))
 
 
-@train_bpe.misconception("Of equals you take what you met first: your tokens depend on the order of the words.")
+@train_bpe.misconception(
+    "Of equally common pairs you take the first that you meet. So your tokens depend on the order of the words."
+)
 def first_of_equals(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, key=lambda pair, count: -count)
 
 
-@train_bpe.misconception("Words count as often as they occur. You count each once.")
+@train_bpe.misconception("You count each word once. A word counts as often as it occurs.")
 def each_word_once(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, times=lambda n: 1)
 
 
-@train_bpe.misconception("You merge pairs that occur once. That shortens one place only: stop.")
+@train_bpe.misconception("You merge pairs that occur once. Stop before that: such a merge saves a single token.")
 def until_nothing_left(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, least=1)
 
 
-@train_bpe.misconception("You stop too early: a pair that occurs twice is still merged.")
+@train_bpe.misconception("You stop too early. Merge pairs that occur twice, too.")
 def more_than_twice(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, least=3)
 
 
-@train_bpe.misconception("You merge across the borders of words. Each word is a text of its own.")
+@train_bpe.misconception("You merge across the borders of words. Each word is a separate text.")
 def across_words(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn({"".join(word * times for word, times in words.items()): 1}, merges)
 
@@ -160,6 +163,20 @@ def never_recounted(words: dict[str, int], merges: int) -> list[Pair]:
             counts[pair] += many
     common = [pair for pair in counts if counts[pair] > 1]
     return sorted(common, key=lambda pair: (-counts[pair], pair))[:merges]
+
+
+@train_bpe.misconception(
+    "Of equally common pairs you take the smaller *right* token first. Compare the left tokens first."
+)
+def right_token_first(words: dict[str, int], merges: int) -> list[Pair]:
+    return _learn(words, merges, key=lambda pair, count: (-count, pair[1], pair[0]))
+
+
+@train_bpe.misconception(
+    "Of equally common pairs you compare the left tokens only. If these are equal, the right one decides."
+)
+def left_token_only(words: dict[str, int], merges: int) -> list[Pair]:
+    return _learn(words, merges, key=lambda pair, count: (-count, pair[0]))
 
 
 for right_answer in RIGHT_TRAINING:

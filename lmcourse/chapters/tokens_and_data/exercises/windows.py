@@ -80,6 +80,8 @@ batch_at = Exercise(
         case("the last that fits", TEN, [6], 3),
         case("one further", TEN, [7], 3),
         case("a start below zero", TEN, [-4], 3),
+        case("one in the middle does not fit", TEN, [0, 8, 2], 3),
+        case("tokens above 32,767", torch.tensor([7, 40_000, 65_535, 8]), [0, 1], 2),
         case("tokens of four bytes", TEN.int(), [0, 1], 2),
         case("no windows", TEN, [], 3),
         _dtypes("what an embedding takes", "int32"),
@@ -105,13 +107,13 @@ def _check(tokens: Tensor, starts: list[int], length: int, spare: int = 0) -> No
         raise ValueError("a window does not fit")
 
 
-@batch_at.misconception("Your targets are the inputs: the model would be asked for what it reads.")
+@batch_at.misconception("Your targets equal the inputs. They are the same text one token later.")
 def no_shift(tokens: Tensor, starts: list[int], length: int) -> Rows:
     _check(tokens, starts, length)
     return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 0)
 
 
-@batch_at.misconception("Your targets lie one *before* the inputs. The next token is asked for.")
+@batch_at.misconception("Your targets are one token *before* the inputs. They are one token after.")
 def shifted_back(tokens: Tensor, starts: list[int], length: int) -> Rows:
     _check(tokens, starts, length)
     windows = _rows(tokens, starts, length + 1, 0)
@@ -125,7 +127,7 @@ def rolled(tokens: Tensor, starts: list[int], length: int) -> Rows:
     return inputs, inputs.roll(-1, dims=1)
 
 
-@batch_at.misconception("A window that does not fit comes out shorter in silence. Raise ValueError.")
+@batch_at.misconception("You return a shorter window where one does not fit. Raise ValueError.")
 def cut_short(tokens: Tensor, starts: list[int], length: int) -> Rows:
     if any(start < 0 for start in starts):
         raise ValueError("a window does not fit")
@@ -133,26 +135,26 @@ def cut_short(tokens: Tensor, starts: list[int], length: int) -> Rows:
     return windows[:, :-1], windows[:, 1:]
 
 
-@batch_at.misconception("You refuse the last window. It fits: its last target is the text's last token.")
+@batch_at.misconception("You reject the last window that fits. Its last target is the text's last token.")
 def one_refused(tokens: Tensor, starts: list[int], length: int) -> Rows:
     _check(tokens, starts, length, 1)
     return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 1)
 
 
-@batch_at.misconception("Your targets are the window behind. They are this window, one token later.")
+@batch_at.misconception("Your targets are the next window. They are this window, one token later.")
 def next_window(tokens: Tensor, starts: list[int], length: int) -> Rows:
     _check(tokens, starts, length)
     wrapped = tokens.long().repeat(2)
     return _rows(tokens, starts, length, 0), _rows(wrapped, starts, length, length)
 
 
-@batch_at.misconception("You keep the dtype of the text. An embedding asks for int64.")
+@batch_at.misconception("Your windows are not int64. Return int64, which an embedding takes.")
 def dtype_kept(tokens: Tensor, starts: list[int], length: int) -> Rows:
     _check(tokens, starts, length)
     return _rows(tokens, starts, length, 0).to(tokens.dtype), _rows(tokens, starts, length, 1).to(tokens.dtype)
 
 
-@batch_at.misconception("A start below zero is no window, but a slice counts it from the end. Raise ValueError.")
+@batch_at.misconception("You count a start below zero from the end. Raise ValueError.")
 def negative_start(tokens: Tensor, starts: list[int], length: int) -> Rows:
     if any(start + length >= len(tokens) for start in starts):
         raise ValueError("a window does not fit")
@@ -161,18 +163,30 @@ def negative_start(tokens: Tensor, starts: list[int], length: int) -> Rows:
     return windows[:, :-1], windows[:, 1:]
 
 
-@batch_at.misconception("No windows stop you. The answer then has 0 rows of `length` columns.")
+@batch_at.misconception("Your answer fails without windows. Return 0 rows of `length` columns.")
 def stack_of_nothing(tokens: Tensor, starts: list[int], length: int) -> Rows:
     _check(tokens, starts, length)
     windows = torch.stack([tokens.long()[start : start + length + 1] for start in starts])
     return windows[:, :-1], windows[:, 1:]
 
 
-@batch_at.misconception("You number windows side by side. The starts are places in the text.")
+@batch_at.misconception("You take starts as numbers of windows side by side. They are places in the text.")
 def side_by_side(tokens: Tensor, starts: list[int], length: int) -> Rows:
     _check(tokens, starts, length)
     first = [start * length % max(len(tokens) - length, 1) for start in starts]
     return _rows(tokens, first, length, 0), _rows(tokens, first, length, 1)
+
+
+@batch_at.misconception("You check the first and the last start only. Starts are in no order: check each.")
+def ends_checked(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, [*starts[:1], *starts[-1:]], length)
+    return _rows(tokens, starts, length, 0), _rows(tokens, starts, length, 1)
+
+
+@batch_at.misconception("Your tokens pass through int16, which ends at 32,767. Convert them to int64 at once.")
+def through_int16(tokens: Tensor, starts: list[int], length: int) -> Rows:
+    _check(tokens, starts, length)
+    return _rows(tokens.short(), starts, length, 0), _rows(tokens.short(), starts, length, 1)
 
 
 @batch_at.variant

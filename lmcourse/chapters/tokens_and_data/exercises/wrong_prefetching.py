@@ -1,8 +1,9 @@
-"""Wrong loops that copy ahead. The first is what lecture notes print, with its two smaller bugs mended."""
+"""Wrong loops that copy ahead. The first is the loop `i + 2` of the timeline."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 Act = Callable[[Any], Any]
@@ -108,18 +109,77 @@ def reads_everything(loader: Iterable[Any], copy: Act, train: Act) -> None:
         train(batch)
 
 
-WRONG_PREFETCHING: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("That is i + 2: the last batch is never trained on, and the one before it twice.", i_plus_2),
+def copies_after_training(loader: Iterable[Any], copy: Act, train: Act) -> None:
+    """The next copy is ordered when the step is over."""
+    source = iter(loader)
+    ready = [copy(batch) for batch in islice(source, 1)]
+    for batch in source:
+        train(ready.pop())
+        ready.append(copy(batch))
+    for last in ready:
+        train(last)
+
+
+def two_passes(loader: Iterable[Any], copy: Act, train: Act) -> None:
+    """One pass counts, the other trains."""
+    count = sum(1 for _ in loader)
+    waiting: list[Any] = []
+    for i, batch in enumerate(loader):
+        waiting.append(copy(batch))
+        if i:
+            train(waiting.pop(0))
+        if i == count - 1:
+            train(waiting.pop(0))
+
+
+def catches_everything(loader: Iterable[Any], copy: Act, train: Act) -> None:
+    """`except Exception`."""
+    waiting: list[Any] = []
+    try:
+        for batch in loader:
+            waiting.append(copy(batch))
+            if len(waiting) == 2:
+                train(waiting.pop(0))
+        for batch in waiting:
+            train(batch)
+    except Exception:
+        return
+
+
+def returns_copies(loader: Iterable[Any], copy: Act, train: Act) -> list[Any]:
+    """The copies are the value."""
+    waiting: list[Any] = []
+    for batch in loader:
+        waiting.append(copy(batch))
+        if len(waiting) > 1:
+            train(waiting[-2])
+    for batch in waiting[-1:]:
+        train(batch)
+    return waiting
+
+
+WRONG_PREFETCHING: tuple[tuple[str, Callable[..., object]], ...] = (
+    ("You never train on the last batch, and twice on the one before it, as with `i + 2`.", i_plus_2),
     ("The device waits for every copy: order the next one *before* you train.", no_overlap),
-    ("You copy everything first. All batches at once do not fit into the device.", everything_first),
-    ("The last batch is copied and never trained on.", last_not_trained),
-    ("Two copies wait. Only one batch is kept ahead.", two_ahead),
-    ("An empty loader is no error: next() of nothing raises StopIteration.", crash_on_nothing),
+    ("You copy everything first. All batches at once do not fit on the device.", everything_first),
+    ("You copy the last batch and never train on it.", last_not_trained),
+    ("You keep two copies waiting. Keep one.", two_ahead),
+    (
+        "Your answer fails on an empty loader, where next() raises StopIteration. No batches are no error.",
+        crash_on_nothing,
+    ),
     ("You ask for len(loader). A loader that makes its batches as it goes has none.", asks_for_len),
-    ("You stop at a batch that counts as False, such as 0. Ask whether there *is* one.", while_it_counts),
+    ("You stop at a batch or a copy that counts as False, such as 0. Compare with None.", while_it_counts),
     (
         "You train on the batch itself, which is still in main memory. Train on what `copy` returned.",
         trains_on_the_original,
     ),
     ("You read the whole loader into a list first. It may have no end: take one batch at a time.", reads_everything),
+    ("You order the next copy only after training. Order it before, so that both run at once.", copies_after_training),
+    ("You go through the loader twice. A generator is empty the second time: keep one batch ahead.", two_passes),
+    (
+        "You catch the errors of `copy` and `train`. The run would continue without a batch: let them pass.",
+        catches_everything,
+    ),
+    ("You return a value. Return nothing: `train` has done the work.", returns_copies),
 )

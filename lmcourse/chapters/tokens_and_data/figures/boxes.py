@@ -100,8 +100,8 @@ def token_colours(
     axes = new_drawing_axes(figure, f"{len(pieces)} tokens, {len(part)} characters, {words} words")
     _boxes(axes, pieces)
     caption = (
-        f"A vocabulary of {vocabulary:,} tokens, learned from 98 kB of this course's own prose. · is a blank, and two "
-        "digits of base 16 are a byte that is no letter by itself." + _cut(text)
+        f"A vocabulary of {vocabulary:,} tokens, learned from 98 kB of this course's own prose. · is a blank. Two "
+        "hexadecimal digits are a byte that is not a letter by itself." + _cut(text)
     )
     told = " | ".join(pieces[:60])
     return describe(figure, caption=caption, alt=f"{len(pieces)} tokens of a vocabulary of {vocabulary}: {told}")
@@ -135,7 +135,7 @@ def merge_steps(text: str = TOY, step: int = 0) -> Figure:
             counts[pair] += times[word]
     best = sorted(counts, key=lambda pair: (-counts[pair], pair))[:7]
     names = ["+".join(shown(tokenizer.token_bytes[token]) for token in pair) for pair in best]
-    bars = new_axes(figure, "", "how often the pair stands there")
+    bars = new_axes(figure, "", "how often the pair occurs")
     bars.set_subplotspec(grid[1])
     merged = bool(best) and counts[best[0]] > 1
     colours = [PALETTE["vermilion"] if merged and index == 0 else GREY for index in range(len(best))]
@@ -144,10 +144,10 @@ def merge_steps(text: str = TOY, step: int = 0) -> Figure:
     bars.invert_yaxis()
     bars.xaxis.set_major_locator(MaxNLocator(integer=True))
     bars.set_xlim(0, None if best else 1)
-    end = f"Merged next: {names[0]}." if merged else "Nothing is left that stands there twice: the end."
+    end = f"Merged next: {names[0]}." if merged else "No pair occurs twice: the end."
     caption = (
-        f"{end} Of equals, the pair with the smaller numbers wins. A word is written once, with how often it occurs."
-        + _cut(text)
+        f"{end} Of equally common pairs, the one with the smaller numbers is merged. "
+        "Each word is drawn once, with its count." + _cut(text)
     )
     found = ", ".join(f"{name} {counts[pair]}" for name, pair in zip(names, best, strict=True))
     return describe(figure, caption=caption, alt=f"After {len(merges)} merges {total} tokens; pairs: {found}. {end}")

@@ -19,13 +19,16 @@ def loss_by_position(losses: Sequence[float], full: float) -> Figure:
     """
     mean = sum(losses) / len(losses)
     figure = new_figure(8.0, 3.4)
-    axes = new_axes(figure, "A window begins in the dark", "position in the window", "loss (nats per byte)")
+    axes = new_axes(
+        figure, "The first positions of a window cost most", "position in the window", "loss (nats per byte)"
+    )
     axes.bar(range(len(losses)), losses, color=PALETTE["sky"])
     axes.axhline(mean, color=PALETTE["vermilion"], linewidth=1.5, label=f"mean of the window: {mean:.2f}")
     axes.axhline(full, color="black", linestyle="--", linewidth=1.2, label=f"full context: {full:.2f}")
     axes.legend(frameon=False, fontsize=10)
     caption = (
-        "At position 0 the model sees one byte, at position 7 eight. The mean is worse than what the model can do."
+        "At position 0 the model sees one byte, at position 7 it sees eight. "
+        "The mean over the window is above the loss with full context."
     )
     told = ", ".join(f"{loss:.2f}" for loss in losses[:8])
     return describe(
@@ -34,14 +37,17 @@ def loss_by_position(losses: Sequence[float], full: float) -> Figure:
 
 
 def output_rows(similarities: Mapping[str, Sequence[float]]) -> Figure:
-    """How rows of the output look at a direction: a histogram for each kind of token.
+    """Draw the cosines of output rows with one direction: a histogram for each kind of token.
 
     Args:
         similarities: cosines, by kind.
     """
     figure = new_figure(8.0, 3.4)
     axes = new_axes(
-        figure, "Who never came looks alike", "cosine with the mean row of bytes that UTF-8 never uses", "tokens"
+        figure,
+        "Rows of tokens that never came point the same way",
+        "cosine with the mean row of bytes that UTF-8 never uses",
+        "tokens",
     )
     colours = (PALETTE["blue"], PALETTE["vermilion"], GREY)
     edges = np.linspace(-1, 1, 81).tolist()
@@ -49,8 +55,8 @@ def output_rows(similarities: Mapping[str, Sequence[float]]) -> Figure:
         axes.hist(np.asarray(values), bins=edges, color=colour, alpha=0.75, label=f"{name} ({len(values)})")
     axes.legend(frameon=False, fontsize=10, loc="upper left")
     caption = (
-        "One number per token, from the weights of the output layer alone. Thirteen bytes cannot occur in any text; "
-        "tokens whose rows point where theirs do were not seen either."
+        "One cosine per token, from the weights of the output layer alone. Thirteen bytes cannot occur in any text. "
+        "Tokens with rows of a similar direction were not in the training text either."
     )
     told = "; ".join(f"{name} from {min(values):.1f} to {max(values):.1f}" for name, values in similarities.items())
     return describe(figure, caption=caption, alt=f"Histogram of cosines. {told}")

@@ -42,6 +42,6 @@ def sentence_price(base: str = "English") -> Figure:
     axes.legend(frameon=False, fontsize=9)
     caption = (
         "Article 1 of the Universal Declaration of Human Rights. A user pays per token, and the context is measured in "
-        "tokens: the same text is dearer, slower and leaves less room. Equal steps are equal factors."
+        "tokens: more tokens are more expensive, slower, and fill the context. Equal steps are equal factors."
     )
     return describe(figure, caption=caption, alt=f"Price in multiples of {base}. {'; '.join(told)}")

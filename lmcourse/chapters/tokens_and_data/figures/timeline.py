@@ -101,6 +101,6 @@ def prefetch_timeline(copy: float = 4.0, compute: float = 10.0, loop: str = "one
     axes.set_ylim(1.45, -0.65)
     axes.set_yticks([0, 1], ["copy", "train"])
     trained = " ".join(str(work.batch) for work in lanes[1])
-    caption = f"Trained on: {trained}. Ahead, the longer of the two decides; in turn, their sum."
+    caption = f"Trained on: {trained}. One ahead, the longer of copy and step decides; copy, then train: their sum."
     alt = f"{loop}, copy {copy:g} ms, step {compute:g} ms: {end:.0f} ms for {_BATCHES} batches; trained on {trained}"
     return describe(figure, caption=caption, alt=alt)

@@ -1,4 +1,4 @@
-"""New words without end, and what a larger vocabulary buys."""
+"""New words in a text, and token lengths by the size of the vocabulary."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def new_words(text: str) -> Figure:
     axes.loglog(range(1, len(found) + 1), found, color=PALETTE["blue"], linewidth=2, label="this text")
     axes.loglog([1, len(found)], [1, len(found)], color=GREY, linestyle="--", linewidth=1, label="every word new")
     axes.legend(frameon=False, fontsize=10)
-    caption = "The curve bends and never gets flat: after tens of thousands of words there are still new ones."
+    caption = f"The curve bends, but after {len(found):,} words it still rises."
     places = [count for count in (100, 1_000, 10_000) if count <= len(found)]
     told = ", ".join(f"{found[count - 1]:,} after {count:,}" for count in places)
     return describe(figure, caption=caption, alt=f"Different words: {told}, {found[-1]:,} at the end of {len(found):,}")
@@ -59,8 +59,8 @@ def vocabulary_trade(bytes_per_token: Mapping[int, float], width: int = 768) -> 
     rows.set_ylim(bottom=0)
     rows.spines["top"].set_visible(False)
     caption = (
-        "Blue: how much text a token holds, which shortens the sequence. Red, dashed: the table of rows, of "
-        f"width {width}, that somebody has to train. Twice the rows buy less and less."
+        "Blue: bytes per token; more bytes make a shorter sequence. Red, dashed: the numbers in an embedding of "
+        f"width {width}, all to be trained. Each doubling of the vocabulary gains less."
     )
     told = ", ".join(f"{size:,}: {value:.2f}" for size, value in bytes_per_token.items())
     return describe(figure, caption=caption, alt=f"Bytes per token by vocabulary: {told}")
