@@ -129,11 +129,15 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
     passing = [trial for trial in trials if trial not in failing]
     for kind, detectors in [("differs", NUMBERS), *OTHERS.items()]:
         of_kind = [trial for trial in failing if _kind(trial) == kind]
-        alone = len(of_kind) == len(failing) and not others
-        asked = [detector for detector in detectors if alone or detector not in OF_ALL]
-        sentence = _first(asked, Evidence(exercise, of_kind, passing)) if of_kind else ""
-        if sentence:
-            return sentence if alone or names(of_kind) in sentence else f"In {names(of_kind)}: {sentence}"
+        if not of_kind:
+            continue
+        evidence = Evidence(exercise, of_kind, passing)
+        alone = len(of_kind) == len(failing)
+        if alone and (sentence := _first([each for each in detectors if each in OF_ALL], evidence)):
+            return sentence
+        if sentence := _first([each for each in detectors if each not in OF_ALL], evidence):
+            whole = (alone and not others) or names(of_kind) in sentence
+            return sentence if whole else f"In {names(of_kind)}: {sentence}"
     return ""
 
 

@@ -70,6 +70,10 @@ REPEAT_SECONDS = 0.25
 RETRY_SECONDS = 0.001
 """Seconds until the limit looks again whether it may interrupt."""
 
+IMPORT_SECONDS, IMPORT_RETRY_SECONDS = 30.0, 0.05
+"""Seconds beyond the limit that an import under way is left to end, as one that is broken off leaves half a module;
+and seconds until the limit looks again."""
+
 MAX_CATCHABLE_TIMEOUTS = 2
 """Interrupts until the limit no longer cares about the code's own `except:` and `finally:`."""
 
@@ -103,6 +107,7 @@ class _Interrupts:
     def __init__(self) -> None:
         self.count = 0
         self.over = False
+        self.import_seconds = 0.0
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """A signal handler: end the code wherever it is."""
@@ -111,6 +116,10 @@ class _Interrupts:
         hooks = (self._at_line.__code__, self._at_return.__code__)  # Python drops one that raises
         if any(one.f_code in hooks for one in _with_callers(frame)) or _is_between(frame):
             signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS, REPEAT_SECONDS)
+            return
+        if self.import_seconds < IMPORT_SECONDS and _imports(frame):
+            self.import_seconds += IMPORT_RETRY_SECONDS
+            signal.setitimer(signal.ITIMER_REAL, IMPORT_RETRY_SECONDS, REPEAT_SECONDS)
             return
         self.count += 1
         if self.count > MAX_CATCHABLE_TIMEOUTS:
@@ -151,6 +160,15 @@ def _with_callers(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Return True if the answer is importing a module: PyTorch, for one, loads its compiler at a first step."""
+    answer = takewhile(lambda one: not runs_answers(one), _with_callers(frame))
+    return any(
+        one.f_code.co_name == "_load_unlocked" and one.f_code.co_filename == "<frozen importlib._bootstrap>"
+        for one in answer
+    )
 
 
 def _works_for_framework(frame: FrameType | None) -> bool:

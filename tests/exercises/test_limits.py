@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,19 @@ def test_the_line_that_never_ends_is_told() -> None:
 
 
 @LINUX
+def test_an_import_is_not_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "takes_long.py").write_text("import time\ntime.sleep(0.6)\nwhole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def answer() -> bool:
+        import takes_long
+
+        return bool(takes_long.whole)
+
+    assert run_case(answer, case("an import"), seconds=0.2).value is True
+    sys.modules.pop("takes_long")
+
+
 def test_a_result_that_is_too_large_to_copy_is_refused_like_any_other() -> None:
     assert failure_of(never_ends_to_count, seconds=3).kind in ("MemoryError", "TimeLimitExceeded")
 
