@@ -18,6 +18,9 @@ from lmcourse.text import one_line
 MAX_MESSAGE_CHARS = 300
 """Characters of a message or a line that are shown."""
 
+NOT_PLAIN = "NotPlainError"
+"""The kind of a failure that no exception of the answer's caused: its result is an object, not data."""
+
 MODULE_ALIASES = ("torch", "math", "np", "F")
 """Names that notebooks import modules under."""
 
@@ -46,7 +49,9 @@ class Failure:
         return self.kinds[0]
 
     def __str__(self) -> str:
-        """One line: "ValueError: no bits, in line 3: `return x / y`"."""
+        """One line: "ValueError: no bits, in line 3: `return x / y`"; "it returned a generator, which is …"."""
+        if self.kind == NOT_PLAIN:
+            return f"it {self.message}"
         message = f": {self.message}" if self.message else ""
         return f"{self.kind}{message}, in line {self.number}: `{self.line}`" if self.line else f"{self.kind}{message}"
 

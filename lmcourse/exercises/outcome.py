@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case
-from lmcourse.exercises.failure import Failure, failure_of
+from lmcourse.exercises.failure import NOT_PLAIN, Failure, failure_of
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.isolated_state import isolated_state
 from lmcourse.exercises.limits import TimeLimitExceeded, memory_limit, time_limit
@@ -113,7 +113,7 @@ def _run(
     except (TimeLimitExceeded, KeyboardInterrupt):
         raise
     except NotPlainError as error:
-        return None, (), Failure(("NotPlainError",), f"returned {error}, which is not a number, a string or a tensor")
+        return None, (), Failure((NOT_PLAIN,), f"returned {error}, which is not a number, a string or a tensor")
     except BaseException as error:  # a learner's sys.exit() must end the case, not the kernel
         return None, (), failure_of(error)
 

@@ -17,10 +17,11 @@ from torch import Tensor
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.compare import difference, equal
 from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.failure import NOT_PLAIN
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain
 
-ALWAYS_WRONG_EXCEPTIONS = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", "NotPlainError")
+ALWAYS_WRONG_EXCEPTIONS = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", NOT_PLAIN)
 """Ways to fail that answer no question, even one that asks for a RuntimeError (some of these are one)."""
 
 
@@ -53,7 +54,8 @@ def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome)
         wanted = expected.failure.kind
         if outcome.failure:
             right = wanted in outcome.failure.kinds and outcome.failure.kind not in ALWAYS_WRONG_EXCEPTIONS
-            return None if right else f"expected {wanted}, but it raises {outcome.failure}"
+            raises = "" if outcome.failure.kind == NOT_PLAIN else "it raises "
+            return None if right else f"expected {wanted}, but {raises}{outcome.failure}"
         return f"expected {wanted} to be raised, but it returns a value"
     if outcome.failure:
         return str(outcome.failure)

@@ -36,7 +36,7 @@ from traitlets.config import Config
 import lmcourse.exercises
 import lmcourse.notebook
 from lmcourse.exercises import rules
-from lmcourse.exercises.failure import Failure, failure_of
+from lmcourse.exercises.failure import NOT_PLAIN, Failure, failure_of
 from lmcourse.exercises.forbidden_names import forbidden_in_source
 from lmcourse.exercises.isolated_state import BoundedBuffer
 from lmcourse.exercises.limits import TimeLimitExceeded, time_limit
@@ -88,7 +88,7 @@ def _send(channel: Channel, reply: Any) -> None:
     try:
         channel.send(reply)
     except ProtocolError as error:
-        failure = Failure(("NotPlainError",), f"returned what cannot be graded: {error}")
+        failure = Failure((NOT_PLAIN,), f"returned what cannot be graded: {error}")
         channel.send(outcome_to_plain(Outcome(failure=failure)))
 
 
