@@ -26,12 +26,12 @@ tensor_bytes   1.5 / 2 points
     tensor_bytes([4, 8], 'bool')
     expected 32, yours 4
 ✓ passes: a (4, 8) matrix in fp32, the same in bf16, one FFN matrix of GPT-2 in
-  fp32, a scalar
+  fp32, a scalar, axes of odd sizes
 · `hint()` gives a nudge.
-· 4 of 5 groups of cases pass: 1.5 of 2 points.
-· Grading adds 18 cases (every dtype, scalars and empty tensors, more than 4 GB,
-  one axis, axes of one, other shapes): `check(tensor_bytes, hidden=True)` shows
-  them."""
+· 5 of 6 groups of cases pass: 1.5 of 2 points.
+· Grading adds 20 cases (every dtype, scalars and empty tensors, more than 4 GB,
+  one axis, axes of one, sizes whose product float32 rounds, other shapes):
+  `check(tensor_bytes, hidden=True)` shows them."""
 """A real report; a test keeps it what the course says."""
 
 GREETING = """\

@@ -1128,7 +1128,7 @@ figures.learning_curve(train, Value)
 # | question | answer |
 # | --- | --- |
 # | what is a computation graph? | inputs, parameters and compute nodes; an edge carries one local derivative |
-# | how does a gradient travel? | along a path multiply, over paths add: `parent.grad += node.grad * local` |
+# | how does a gradient travel? | along a path the local derivatives multiply, over paths the products add |
 # | in which order? | every node before its parents; a node passes its gradient on once it is complete |
 # | who keeps a gradient? | leaves that require one; others after `retain_grad()` |
 # | how is it checked? | central differences in fp64, with $h \approx \sqrt[3]{\varepsilon} \approx 6 \cdot 10^{-6}$ |

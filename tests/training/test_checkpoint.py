@@ -109,17 +109,23 @@ def test_damage_is_noticed_in_one_line(tmp_path: Path, name: str, damage: str) -
 
 
 @pytest.mark.parametrize(
-    ("written", "changed"),
-    [('"step": 31', '"step": 33'), ("null", "true"), ("0.001", "NaN"), ('"step"', '"steps"'), ("{", "[" * 100_000)],
+    ("written", "changed", "told"),
+    [
+        ('"step": 31', '"step": 33', "it is not what was written"),
+        ("null", "true", "it is not what was written"),
+        ('"step"', '"steps"', "it is not what was written"),
+        ("0.001", "NaN", "NaN is no number"),
+        ("{", "[" * 100_000, "its JSON is nested too deeply"),
+    ],
 )
-def test_a_changed_manifest_is_noticed(tmp_path: Path, written: str, changed: str) -> None:
+def test_a_changed_manifest_is_noticed(tmp_path: Path, written: str, changed: str, told: str) -> None:
     """Good JSON, JSON with a number that there is not, and JSON too deep to read."""
     write(tmp_path / "a", step=31, training={"rate": 0.001, "grad_clip": 2})
     file = tmp_path / "a" / MANIFEST
     text = file.read_text(encoding="utf-8")
     assert written in text
     file.write_text(text.replace(written, changed, 1), encoding="utf-8")
-    with pytest.raises(DamagedCheckpointError, match="is damaged: it is not what was written"):
+    with pytest.raises(DamagedCheckpointError, match=f"is damaged: .*{told}"):
         read_manifest(tmp_path / "a")
 
 

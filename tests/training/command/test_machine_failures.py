@@ -113,12 +113,13 @@ def test_where_folders_cannot_be_locked_a_file_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_ends_after_the_step_and_loses_nothing(name: str, status: int, run: RunConfig, tmp_path: Path) -> None:
     number = getattr(signal, name)
-    folder, before = tmp_path / "run", signal.getsignal(number)
+    folder, outside = tmp_path / "run", signal.signal(number, signal.SIG_DFL)  # tests may run under nohup, too
     result = train(run, folder, callbacks=[at(3, lambda: os.kill(os.getpid(), number))])
+    left = signal.signal(number, outside)
     assert (STOPPED[result.reason], result.step) == (status, 3)
     assert end_message(result, folder).startswith(f"Stopped by {name}: step 3,")
     assert load_trained_model(folder, last=True).step == 3
-    assert signal.getsignal(number) is before
+    assert left == signal.SIG_DFL
     assert train(run, folder, resume=True).step == 4
     assert [record["step"] for record in read_metrics(folder / "metrics.jsonl")] == [1, 2, 3, 4]
 
@@ -195,11 +196,11 @@ def test_a_disk_that_is_full_at_any_other_moment_is_told_too(run: RunConfig, tmp
     folder = tmp_path / "run"
     with no_file_beyond(10), pytest.raises(CourseError, match=r"File too large; make room, then begin again$"):
         train(run, folder)
-    without = replace(run, training=replace(run.training, steps=20, checkpoint_every=None))
+    without = replace(run, training=replace(run.training, steps=40, checkpoint_every=None))
     again = rf"File too large; make room, then go on: lmcourse train --resume --out {folder}$"
-    with no_file_beyond(1500), pytest.raises(CourseError, match=again):
+    with no_file_beyond(2500), pytest.raises(CourseError, match=again):
         train(without, folder)
-    assert 3 < len(read_metrics(folder / "metrics.jsonl")) < 20
+    assert 3 < len(read_metrics(folder / "metrics.jsonl")) < 40
     assert train(replace(run, training=replace(run.training, steps=1, checkpoint_every=None)), folder, resume=True)
 
 

@@ -127,8 +127,8 @@ def batch_index_in_the_weight(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     dw = torch.zeros_like(w)
     for b in range(len(_flat(x))):
         for k in range(dy.shape[-1]):
-            for d in range(w.shape[1]):
-                dw[b, d] += _flat(dy)[b, k] * _flat(x)[b, d]
+            for column in range(w.shape[1]):
+                dw[b, column] += _flat(dy)[b, k] * _flat(x)[b, column]
     return [_by_torch(x, w, dy)[0], dw]
 
 

@@ -2,62 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable
-from itertools import pairwise
-
+from lmcourse.chapters.language_models.judged import MODELS
 from lmcourse.exercises.cases import script
 from lmcourse.exercises.exercise import Exercise
-
-Odds = dict[str, float]
-
-
-def model_a(text: str, context: str) -> Odds:
-    return {letter: text.count(context + letter) / text.count(context) for letter in sorted(set(text))}
-
-
-def model_b(text: str, context: str) -> Odds:
-    after = re.findall(re.escape(context) + "(.)", text)
-    return {letter: after.count(letter) / len(after) for letter in sorted(set(text))}
-
-
-def model_c(text: str, context: str) -> Odds:
-    after = [following for before, following in pairwise(text) if context in ("", before)]
-    return {letter: after.count(letter) / len(after) for letter in sorted(set(text))}
-
-
-MODELS: dict[str, Callable[[str, str], Odds]] = {"model_a": model_a, "model_b": model_b, "model_c": model_c}
-"""As the notebook prints them."""
-
-
-def _truth(text: str, context: str) -> Odds | None:
-    after = Counter(text[end] for end in range(len(context), len(text)) if text[:end].endswith(context))
-    total = sum(after.values())
-    return {letter: after[letter] / total for letter in sorted(set(text))} if total else None
-
-
-def exposed(found: dict[str, tuple[str, str]], name: str) -> str:
-    """What a model does on the text and context that were found for it."""
-    text, context = found[name]
-    right = _truth(text, context)
-    if right is None:
-        return f"“{context}” is never followed by a letter in “{text}”"
-    if name == "model_c" and len(context) > 1:
-        return "model_c is for contexts of at most one letter"
-    try:
-        given = MODELS[name](text, context)
-    except ZeroDivisionError:
-        return f"{name} is wrong there"
-    is_right = all(abs(given[letter] - right[letter]) < 1e-9 for letter in right)
-    return f"{name} is right there" if is_right else f"{name} is wrong there"
 
 
 def _faults() -> dict[str, tuple[str, str]]:
     return {"model_a": ("xyxzx", "x"), "model_b": ("aaab", "a"), "model_c": ("ab", "")}
 
 
-_IMPORT = "from lmcourse.chapters.language_models.exercises.faults import exposed"
+_IMPORT = "from lmcourse.chapters.language_models.judged import exposed"
 
 faults = Exercise(
     "faults",

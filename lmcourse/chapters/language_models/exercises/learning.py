@@ -9,14 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.language_models.kinds import counted_table, kinds_source, new_text_price, write
+from lmcourse.chapters.language_models.judged import Found
+from lmcourse.chapters.language_models.kinds import kinds_source, write
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
-
-ALLOWED = 0.8
-"""What a table may pay above the entropy, as a part of what counting pays."""
-
-Found = dict[str, Any]
 
 
 def _train(
@@ -58,90 +54,8 @@ def _train(
     return best
 
 
-def _sums_to_one(p: Tensor, dim: int) -> bool:
-    return bool(((p.sum(dim=dim) - 1).abs() < 1e-3).all() and (p >= 0).all())
-
-
-def rows(found: Found, v: int) -> str:
-    """What the table holds, in words."""
-    log_p = torch.as_tensor(found["log_p"]).detach()
-    if log_p.shape != (v, v):
-        return f"a table of shape {tuple(log_p.shape)}"
-    if _sums_to_one(log_p.exp(), 1):
-        return "log-probabilities"
-    if _sums_to_one(log_p, 1):
-        return "probabilities"
-    return "a distribution in each column" if _sums_to_one(log_p.exp(), 0) else "rows that do not sum to one"
-
-
-def _table(found: Found, v: int) -> Tensor:
-    """Log-probabilities, made of the table if it holds something else: that costs the points of one group only."""
-    log_p = torch.as_tensor(found["log_p"]).detach().double()
-    kind = rows(found, v)
-    if kind == "probabilities":
-        return log_p.log()
-    return log_p.T if kind.endswith("column") else log_p.log_softmax(dim=1)
-
-
-def _pairs(text: Tensor) -> tuple[Tensor, Tensor, int]:
-    return text[:-1], text[1:], (len(text) - 1) // 10
-
-
-def told(found: Found, text: Tensor, v: int) -> list[str]:
-    """What `train` and `held_out` are, in words."""
-    first, second, kept = _pairs(text)
-    log_p = _table(found, v)
-    forwards, backwards = -log_p[first, second], -log_p[second, first]
-    names = []
-    for name, part in (("train", slice(None, -kept)), ("held_out", slice(-kept, None))):
-        right = forwards[part].mean().item()
-        known = {
-            f"nats per word on the {'first nine tenths' if name == 'train' else 'last tenth'}": right,
-            "bits per word": right / math.log(2),
-            "a sum over words": right * len(forwards[part]),
-            "nats per word on the whole text": forwards.mean().item(),
-            "the price of the words before": backwards[part].mean().item(),
-        }
-        number = float(found[name])
-        fits = [label for label, value in known.items() if math.isclose(number, value, rel_tol=0.002)]
-        names.append(fits[0] if fits else f"{number / right:.2f} times the nats per word of log_p")
-    return names
-
-
-def fresh(found: Found, text: Tensor, P: Tensor) -> str:
-    """Whether the last tenth is new text to the table: there it pays above the source what it pays on all new text."""
-    first, second, kept = _pairs(text)
-    log_p = _table(found, len(P))
-    above = (P.log() - log_p)[first[-kept:], second[-kept:]].mean().item()
-    is_new = above > 0.35 * (new_text_price(log_p, P) - new_text_price(P.log(), P))
-    return "the last tenth is new to the table" if is_new else "the table was trained on the last tenth, too"
-
-
-def against_single_words(found: Found, text: Tensor, P: Tensor) -> str:
-    """Compare with a table whose rows are all the frequencies of the words in the text."""
-    counts = torch.bincount(text, minlength=len(P)).double() + 0.1
-    alone = (counts / counts.sum()).log().expand(len(P), len(P))
-    difference = new_text_price(_table(found, len(P)), P) - new_text_price(alone, P)
-    how = "as expensive as" if abs(difference) < 0.05 else "cheaper than" if difference < 0 else "more expensive than"
-    return f"{how} without the word before"
-
-
-def against_counting(found: Found, text: Tensor, P: Tensor) -> str:
-    """Compare what new text costs above the entropy with what it costs counts by Witten and Bell; if it is too much,
-    also what the table costs on the text that it trains on, and its rank."""
-    log_p = _table(found, len(P))
-    table, counts, entropy = (new_text_price(each, P) for each in (log_p, counted_table(text, len(P)), P.log()))
-    if table - entropy <= ALLOWED * (counts - entropy):
-        return f"at most {ALLOWED} of what counting overpays"
-    first, second, kept = _pairs(text)
-    above = (P.log() - log_p)[first[:-kept], second[:-kept]].mean()
-    own = "less" if above < 0 else "more"
-    rank = "full" if torch.linalg.matrix_rank(log_p, rtol=1e-4) > len(P) / 2 else "low"
-    return f"more than {ALLOWED} of it; {own} than the source on the text it trains on; {rank} rank"
-
-
 WORDS = 80
-_IMPORT = "from lmcourse.chapters.language_models.exercises.learning import"
+_IMPORT = "from lmcourse.chapters.language_models.judged import"
 
 
 def _of_source(seed: int) -> dict[str, Tensor]:
