@@ -29,17 +29,17 @@ def test_unchanged_work_is_not_graded_again_by_either_way(course: Course) -> Non
     results = course.grade("--record")
     second = graded_at(course)
     assert first == {"ada": second["ada"]}
-    assert {name: each["score"] for name, each in results.items()} == {"ada": 28.0, "bob": 25.0}
+    assert {name: each["score"] for name, each in results.items()} == {"ada": 27.0, "bob": 24.0}
     course.run("nbgrader", "autograde", ASSIGNMENT)
     course.grade("--record")
     assert graded_at(course) == second
     shutil.rmtree(course.submitted / "bob")
     Learner().hand_in(course.submitted, "bob")
     results = course.grade("--record")
-    assert results["bob"]["score"] == 28.0
+    assert results["bob"]["score"] == 27.0
     assert graded_at(course)["ada"] == second["ada"]
     (course.root / "autograded" / "ada" / ASSIGNMENT / NAME).write_text("{ damaged")
-    assert course.grade("--record")["ada"]["score"] == 28.0
+    assert course.grade("--record")["ada"]["score"] == 27.0
 
 
 def test_one_exercise_is_graded_again_and_other_marks_stay(course: Course) -> None:
@@ -68,7 +68,7 @@ def test_one_exercise_is_graded_again_and_other_marks_stay(course: Course) -> No
 def test_grading_without_record_changes_no_file(course: Course) -> None:
     Learner().hand_in(course.submitted, "ada")
     before = {path: path.read_bytes() for path in course.root.rglob("*") if path.is_file()}
-    assert course.grade()["ada"]["score"] == 28.0
+    assert course.grade()["ada"]["score"] == 27.0
     assert {path: path.read_bytes() for path in course.root.rglob("*") if path.is_file()} == before
 
 
@@ -105,7 +105,7 @@ def test_exercises_left_out_and_plain_tests_are_graded_both_ways(tmp_path: Path)
         learner.hand_in(course.submitted, "ada")
         if way == "ours":
             result = course.grade("--record")["ada"]
-            assert (result["score"], result["max_score"]) == (25.0, 25.0)
+            assert (result["score"], result["max_score"]) == (24.0, 24.0)
             ours = course.marks()
         else:
             course.run("nbgrader", "generate_assignment", ASSIGNMENT, "--force")

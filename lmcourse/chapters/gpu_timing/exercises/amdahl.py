@@ -34,7 +34,7 @@ free_norms.wrong_value(1.25, "You add the share. Time falls to 74.5 %: divide th
 free_norms.wrong_value(1.3, "One decimal is too coarse: give two.")
 free_norms.wrong_value(34, "That is a percentage. Asked is how many times as fast.")
 free_norms.wrong_value(1.002, "You took the share of the FLOPs, 0.17 %. What counts is the share of the time.")
-free_norms.wrong_value(1.255, "You add the whole share, 25.5 %, to 1. Time falls to 74.5 %: divide the old time by the new.")
+free_norms.wrong_value(1.255, "You add the whole share to 1. Time falls to 74.5 %: divide the old time by the new.")
 free_norms.wrong_value(0.745, "That is the new time as a share of the old. The speed-up is its inverse.")
 free_norms.wrong_value(3.922, "That is 1/0.255: as if only normalisation were left. It is what disappears.")
 free_norms.wrong_value(1.639, "That is with element-wise operations free as well. Only normalisation shall be.")
