@@ -130,6 +130,59 @@ class EdgesAsPairs:
 
 
 @Value.variant
+class OneRuleForAll:
+    def __init__(self, data: Any, steps: Any = ()) -> None:
+        self.data, self.grad = data, 0.0
+        self.parents = tuple(parent for parent, _ in steps)
+        self.locals = tuple(local for _, local in steps)
+
+    @staticmethod
+    def leaf(number: Any) -> Any:
+        return number if isinstance(number, OneRuleForAll) else OneRuleForAll(float(number))
+
+    def along(self, result: Any, slope: Any) -> Any:
+        return OneRuleForAll(result, [(self, slope)])
+
+    def __add__(self, other: Any) -> Any:
+        right = self.leaf(other)
+        return OneRuleForAll(self.data + right.data, [(self, 1.0), (right, 1.0)])
+
+    def __mul__(self, other: Any) -> Any:
+        right = self.leaf(other)
+        return OneRuleForAll(self.data * right.data, [(self, right.data), (right, self.data)])
+
+    def __pow__(self, n: Any) -> Any:
+        return self.along(self.data**n, n * self.data ** (n - 1))
+
+    def exp(self) -> Any:
+        return self.along(math.exp(self.data), math.exp(self.data))
+
+    def tanh(self) -> Any:
+        t = math.tanh(self.data)
+        return self.along(t, (1 - t) * (1 + t))
+
+    def relu(self) -> Any:
+        return self.along(max(0.0, self.data), 1.0 if self.data > 0 else 0.0)
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Any:
+        return self + self.leaf(other) * -1
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.leaf(other) - self
+
+    def __truediv__(self, other: Any) -> Any:
+        return self * self.leaf(other) ** -1
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.leaf(other) / self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+@Value.variant
 class NumPyNumbers:
     def __init__(self, data: Any, parents: Any = None, locals: Any = None) -> None:
         self.data = np.float64(data)

@@ -57,5 +57,10 @@ def other_texts() -> dict[str, tuple[str, str]]:
 
 
 @faults.variant
+def short_texts() -> dict[str, tuple[str, str]]:
+    return {"model_a": ("abcab", "ab"), "model_b": ("oooh", "o"), "model_c": ("aba", "")}
+
+
+@faults.variant
 def overlaps_for_two() -> dict[str, list[str]]:
     return {"model_a": ["aaaab", "aa"], "model_b": ["aaaab", "aa"], "model_c": ["aabbc", ""]}

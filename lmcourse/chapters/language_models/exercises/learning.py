@@ -245,6 +245,26 @@ def on_counts(text: Tensor, v: int) -> dict[str, Any]:
 
 
 @learn.variant
+def as_a_module(text: Tensor, v: int) -> dict[str, Any]:
+    table = torch.nn.Sequential(torch.nn.Embedding(v, 3), torch.nn.Linear(3, v))
+    torch.nn.init.normal_(table[0].weight, std=0.1)  # type: ignore[arg-type]
+    pairs = torch.stack([text[:-1], text[1:]], dim=1)
+    cut = len(pairs) - len(pairs) // 10
+    parts = {"train": pairs[:cut], "held_out": pairs[cut:]}
+    optimizer = torch.optim.Adam(table.parameters(), lr=0.03)
+    best: dict[str, Any] = {}
+    for _ in range(150):
+        log_p = table(torch.arange(v)).log_softmax(1)
+        loss = {name: -log_p[part[:, 0], part[:, 1]].mean() for name, part in parts.items()}
+        if not best or loss["held_out"] < best["held_out"]:
+            best = {"log_p": log_p.detach(), **{name: price.item() for name, price in loss.items()}}
+        optimizer.zero_grad()
+        loss["train"].backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    return best
+
+
+@learn.variant
 def with_patience_and_a_large_rank(text: Tensor, v: int) -> dict[str, Any]:
     known, after = text[:-1], text[1:]
     cut = len(known) - len(known) // 10

@@ -169,6 +169,16 @@ def by_elimination(small: float, large: float, b_small: int, b_large: int) -> tu
 
 
 @noise_scale.variant
+def as_a_straight_line(small: float, large: float, b_small: int, b_large: int) -> list[float]:
+    first, second = 1 / b_small, 1 / b_large
+    if first == second:
+        raise ValueError("two equal sizes")
+    slope = (large - small) / (second - first)
+    start = small - slope * first
+    return [start, slope, slope / start if start > 0 else math.inf]
+
+
+@noise_scale.variant
 def by_a_linear_system(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
     if b_small == b_large:
         raise ValueError("one equation is not enough")

@@ -303,6 +303,19 @@ def step_by_step_back(
 
 
 @memory_span.variant
+def by_a_list_of_lengths(
+    step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5
+) -> int | None:
+    path = [state.detach().requires_grad_()]
+    for row in range(len(inputs)):
+        path += [step(path[-1], inputs[row])]
+    back = torch.autograd.grad(path[-1], path[:-1], grad_outputs=v)
+    lengths = [each.square().sum().sqrt().item() for each in reversed(back)]
+    limit = share * v.square().sum().sqrt().item()
+    return next((lag for lag, length in enumerate(lengths, start=1) if length < limit), None)
+
+
+@memory_span.variant
 def by_retained_gradients(
     step: Callable[[Tensor, Tensor], Tensor], state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5
 ) -> int | None:
