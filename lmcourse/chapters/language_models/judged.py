@@ -92,13 +92,14 @@ def _table(found: Found, v: int) -> Tensor:
     return log_p.T if kind.endswith("column") else log_p.log_softmax(dim=1)
 
 
-def _pairs(text: Tensor) -> tuple[Tensor, Tensor, int]:
+def pairs_of(text: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Return the words before, the words after, and how many of the pairs are kept aside."""
     return text[:-1], text[1:], (len(text) - 1) // 10
 
 
 def told(found: Found, text: Tensor, v: int) -> list[str]:
     """What `train` and `held_out` are, in words."""
-    first, second, kept = _pairs(text)
+    first, second, kept = pairs_of(text)
     log_p = _table(found, v)
     forwards, backwards = -log_p[first, second], -log_p[second, first]
     names = []
@@ -119,7 +120,7 @@ def told(found: Found, text: Tensor, v: int) -> list[str]:
 
 def fresh(found: Found, text: Tensor, P: Tensor) -> str:
     """Whether the last tenth is new text to the table: there it pays above the source what it pays on all new text."""
-    first, second, kept = _pairs(text)
+    first, second, kept = pairs_of(text)
     log_p = _table(found, len(P))
     above = (P.log() - log_p)[first[-kept:], second[-kept:]].mean().item()
     is_new = above > 0.35 * (new_text_price(log_p, P) - new_text_price(P.log(), P))
@@ -142,7 +143,7 @@ def against_counting(found: Found, text: Tensor, P: Tensor) -> str:
     table, counts, entropy = (new_text_price(each, P) for each in (log_p, counted_table(text, len(P)), P.log()))
     if table - entropy <= ALLOWED * (counts - entropy):
         return f"at most {ALLOWED} of what counting overpays"
-    first, second, kept = _pairs(text)
+    first, second, kept = pairs_of(text)
     above = (P.log() - log_p)[first[:-kept], second[:-kept]].mean()
     own = "less" if above < 0 else "more"
     rank = "full" if torch.linalg.matrix_rank(log_p, rtol=1e-4) > len(P) / 2 else "low"

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.chapters.language_models.judged import Found
+from lmcourse.chapters.language_models.judged import Found, pairs_of
 from lmcourse.chapters.language_models.kinds import kinds_source, write
 from lmcourse.exercises.cases import Case, script
 from lmcourse.exercises.exercise import Exercise
@@ -200,7 +200,7 @@ def full_table(text: Tensor, v: int) -> Found:
 def single_words(text: Tensor, v: int) -> Found:
     counts = torch.bincount(text[: -len(text) // 10], minlength=v).double() + 0.1
     log_p = (counts / counts.sum()).log().expand(v, v)
-    first, second, kept = _pairs(text)
+    first, second, kept = pairs_of(text)
     prices = -log_p[first, second]
     return {"log_p": log_p, "train": prices[:-kept].mean(), "held_out": prices[-kept:].mean()}
 
@@ -259,7 +259,7 @@ def as_a_module(text: Tensor, v: int) -> dict[str, Any]:
         if not best or loss["held_out"] < best["held_out"]:
             best = {"log_p": log_p.detach(), **{name: price.item() for name, price in loss.items()}}
         optimizer.zero_grad()
-        loss["train"].backward()  # type: ignore[no-untyped-call]
+        loss["train"].backward()
         optimizer.step()
     return best
 
