@@ -284,7 +284,7 @@ def test_each_figure_answers_to_each_of_its_controls(site: Path, page: Page, com
 def test_a_control_that_moves_alone_sends_the_others_back(site: Path, page: Page) -> None:
     from playwright.sync_api import expect
 
-    page.goto((site / READ[1]).as_uri())
+    page.goto((site / READ[2]).as_uri())
     figure = page.locator("figure.explorable", has_text="one control moves at a time").first
     first, second = figure.locator("input[type=range]").all()[:2]
     start = first.input_value()
