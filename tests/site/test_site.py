@@ -129,7 +129,7 @@ def test_every_exercise_is_a_card(pages: dict[str, BeautifulSoup]) -> None:
             assert report is not None
             assert "all passed" in report.get_text()
             assert "hidden:" not in report.get_text()
-        assert "Grading runs " in pages[f"{chapter.id}.html"].get_text()
+        assert "Grading adds " in pages[f"{chapter.id}.html"].get_text()
 
 
 def test_an_output_of_a_clock_is_not_shown(pages: dict[str, BeautifulSoup]) -> None:
