@@ -25,18 +25,15 @@ Odds = dict[str, float]
 
 
 def model_a(text: str, context: str) -> Odds:
-    """Return the share of each letter after a context, as model A of the exercise counts it: wrongly."""
     return {letter: text.count(context + letter) / text.count(context) for letter in sorted(set(text))}
 
 
 def model_b(text: str, context: str) -> Odds:
-    """Return the share of each letter after a context, as model B of the exercise counts it: wrongly."""
     after = re.findall(re.escape(context) + "(.)", text)
     return {letter: after.count(letter) / len(after) for letter in sorted(set(text))}
 
 
 def model_c(text: str, context: str) -> Odds:
-    """Return the share of each letter after a context, as model C of the exercise counts it: wrongly."""
     after = [following for before, following in pairwise(text) if context in ("", before)]
     return {letter: after.count(letter) / len(after) for letter in sorted(set(text))}
 
