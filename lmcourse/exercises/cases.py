@@ -56,7 +56,7 @@ class Case:
 
     @cached_property
     def special(self) -> bool:
-        """Whether it is marked as an edge, or an input is empty, infinite or NaN."""
+        """True if it is marked as an edge, or an input is empty, infinite or NaN."""
         return self.edge or any(map(_is_empty_or_not_finite, (*self.args, *self.kwargs.values())))
 
     def expressions(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ CONVERSIONS = {
     (list, "a NumPy array"): ": `.tolist()` converts it",
     (list, "a tensor"): ": `.tolist()` converts it",
 }
-"""What is said of a result that one call makes right, by what is asked for and what came."""
+"""Advice on a result that one call makes right, by the kind that is asked for and the kind that came."""
 
 
 def difference(

@@ -159,7 +159,7 @@ class Exercise:
 
     @property
     def summary(self) -> str:
-        """What its heading says in brackets: "2 points · 10 min · ●●", and " · differentiable" if it is."""
+        """The text in brackets in its heading: "2 points · 10 min · ●●", and " · differentiable" if it is."""
         line = f"{self.points} {plural('point', self.points)} · {self.minutes} min · {DIFFICULTY[self.difficulty]}"
         return line + " · differentiable" * self.differentiable
 

@@ -1,4 +1,4 @@
-"""What the kernel knows about an answer beside its value: whether the last version of its cell ran, and what it calls.
+"""The state of an answer in the kernel: if the last version of its cell ran, and which wrong answers it calls.
 
 Everything is looked up in IPython's history when a check asks; nothing listens while cells run.
 """

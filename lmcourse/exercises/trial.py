@@ -42,7 +42,7 @@ class Trial:
 
     @cached_property
     def edge(self) -> bool:
-        """Whether it is no ordinary case: its inputs are not, the reference raises, or it is a derived case."""
+        """True if its inputs are special, the reference raises, or it is a derived case."""
         return self.case.special or bool(self.case.of) or self.expected.failure is not None
 
 

@@ -26,7 +26,7 @@ MAX_LIST_CHARS = 160
 """Characters of a list of names; it counts those that are left out."""
 
 HIDDEN = "hidden: "
-"""What the row of hidden cases of one name starts with."""
+"""The beginning of the row of hidden cases of one name."""
 
 OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back")
 """The parts that the JSON of a report has only if there is something to say."""

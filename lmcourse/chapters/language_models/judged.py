@@ -1,4 +1,4 @@
-"""What the checks of `faults` and `learn` say in words of an answer: where models miscount, what a table has learned.
+"""The words in which the checks of `faults` and `learn` describe an answer, which they compare.
 
 A submission's process runs it too, which has no exercises.
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 from lmcourse.chapters.language_models.kinds import counted_table, new_text_price
 
 ALLOWED = 0.8
-"""What a table may pay above the entropy, as a part of what counting pays."""
+"""The most that a table may pay above the entropy, as a part of what counting pays above it."""
 
 Found = dict[str, Any]
 Odds = dict[str, float]
@@ -49,7 +49,7 @@ def _truth(text: str, context: str) -> Odds | None:
 
 
 def exposed(found: dict[str, tuple[str, str]], name: str) -> str:
-    """What a model does on the text and context that were found for it."""
+    """Return in words how a model does on the text and context that were found for it."""
     text, context = found[name]
     right = _truth(text, context)
     if right is None:
@@ -69,7 +69,7 @@ def _sums_to_one(p: Tensor, dim: int) -> bool:
 
 
 def rows(found: Found, v: int) -> str:
-    """What the table holds, in words."""
+    """Return in words the kind of numbers in the table."""
     log_p = torch.as_tensor(found["log_p"]).detach()
     if log_p.shape != (v, v):
         return f"a table of shape {tuple(log_p.shape)}"
@@ -95,7 +95,7 @@ def pairs_of(text: Tensor) -> tuple[Tensor, Tensor, int]:
 
 
 def told(found: Found, text: Tensor, v: int) -> list[str]:
-    """What `train` and `held_out` are, in words."""
+    """Return in words the quantities that `train` and `held_out` are."""
     first, second, kept = pairs_of(text)
     log_p = _table(found, v)
     forwards, backwards = -log_p[first, second], -log_p[second, first]
@@ -116,7 +116,7 @@ def told(found: Found, text: Tensor, v: int) -> list[str]:
 
 
 def fresh(found: Found, text: Tensor, P: Tensor) -> str:
-    """Whether the last tenth is new text to the table: there it pays above the source what it pays on all new text."""
+    """Return in words if the last tenth is new text to the table, which pays as much there as on all new text."""
     first, second, kept = pairs_of(text)
     log_p = _table(found, len(P))
     above = (P.log() - log_p)[first[-kept:], second[-kept:]].mean().item()

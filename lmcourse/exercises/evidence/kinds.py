@@ -226,7 +226,7 @@ def _only_sizes() -> Iterator[tuple[str, Explains]]:
 
 
 def _is_size(axis: int, step: int, a: Tensor, b: Tensor) -> bool:
-    """Whether only this axis has another size, which differs by a step."""
+    """Return True if only this axis has another size, which differs by a step."""
     sizes = [[size for other, size in enumerate(x.shape) if other != axis % x.ndim] for x in (a, b)]
     return a.ndim == b.ndim >= -axis and sizes[0] == sizes[1] and b.shape[axis] == a.shape[axis] + step
 

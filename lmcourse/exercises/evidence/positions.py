@@ -155,7 +155,7 @@ def wrong_in_one_region(evidence: Evidence) -> str:
 
 
 def _long_enough(numbers: Numbers, axes: Sequence[int]) -> bool:
-    """Whether a result has three entries along each of these axes, so that a region is no accident."""
+    """Return True if a result has three entries along each of these axes, so that a region is no accident."""
     shape = numbers.expected.shape
     return all(len(shape) >= -axis and shape[axis] >= 3 for axis in axes)
 

@@ -25,7 +25,7 @@ RELATIONS = (
     (torch.exp2, "2 to the power of the expected one"),
     (torch.abs, "the expected one without its sign"),
 )
-"""What a wrong number may be of the expected one, and how it is called."""
+"""Functions of the expected number that a wrong one may be, and how they are called."""
 
 
 def only_sign(evidence: Evidence) -> str:

@@ -21,7 +21,7 @@ from lmcourse.exercises.exercise import Exercise
 POWERS = [2.0**power for power in range(-200, 201)]
 
 Judge = Callable[[Tensor], bool]
-"""Whether a scale is right, given all nonzero gradients times that scale, as float64."""
+"""A test of a scale, given all nonzero gradients times that scale, as float64: True if it is right."""
 
 
 def rounded(values: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""What low precision does to sums, to small gradients and to quantised numbers."""
+"""Figures of low precision: sums, small gradients, quantised numbers."""
 
 from __future__ import annotations
 

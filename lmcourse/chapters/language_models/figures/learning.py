@@ -1,4 +1,4 @@
-"""What training costs, step by step."""
+"""The cost of training, step by step."""
 
 from __future__ import annotations
 

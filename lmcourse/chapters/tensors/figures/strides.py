@@ -30,7 +30,7 @@ VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
 """Views, and one that is impossible, of x = torch.arange(12).view(3, 4)."""
 
 PLAIN_VIEWS, RESHAPED = tuple(VIEWS)[:5], tuple(VIEWS)[5:]
-"""Those shown before the reader knows when a view is possible, and those shown after."""
+"""The figures shown before the reader knows when a view is possible, and the ones shown after."""
 
 _SEVERAL = "#D5D8DC"
 _CELLS = 12
