@@ -74,6 +74,12 @@ IMPORT_SECONDS, IMPORT_RETRY_SECONDS = 30.0, 0.05
 """Seconds beyond the limit that an import under way is left to end, as one that is broken off leaves half a module;
 and seconds until the limit looks again."""
 
+PATIENCE = 4
+"""How many times its limit code may take by the clock, if other work keeps the processor from it."""
+
+MIN_SHARE = 0.002
+"""The share of a processor below which code does not compute but wait."""
+
 MAX_CATCHABLE_TIMEOUTS = 2
 """Interrupts until the limit no longer cares about the code's own `except:` and `finally:`."""
 
@@ -86,11 +92,12 @@ class TimeLimitExceeded(BaseException):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise `TimeLimitExceeded` inside the block once `seconds` have passed, and again until it ends.
 
-    A block that swallows it and comes to an end has exceeded the limit all the same.
+    On a busy machine, a block that computes has `seconds` of a processor, and at most `PATIENCE` times as long by the
+    clock. A block that swallows the exception and comes to an end has exceeded the limit all the same.
     """
     on_main_thread = threading.current_thread() is threading.main_thread()
     limit = _by_signal if hasattr(signal, "setitimer") and on_main_thread else _by_thread
-    interrupts = _Interrupts()
+    interrupts = _Interrupts(seconds)
     # An interrupt may land in this `finally`; the limit's own, around it, then has REPEAT_SECONDS seconds to itself.
     with limit(seconds, interrupts):
         try:
@@ -104,10 +111,12 @@ def time_limit(seconds: float) -> Iterator[None]:
 class _Interrupts:
     """What happens when time is up, each time."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
         self.count = 0
         self.over = False
         self.import_seconds = 0.0
+        self._seconds = seconds
+        self._begin = self._last = _times()
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """A signal handler: end the code wherever it is."""
@@ -121,10 +130,19 @@ class _Interrupts:
             self.import_seconds += IMPORT_RETRY_SECONDS
             signal.setitimer(signal.ITIMER_REAL, IMPORT_RETRY_SECONDS, REPEAT_SECONDS)
             return
+        if not self.count and self._is_kept_waiting():
+            return
         self.count += 1
         if self.count > MAX_CATCHABLE_TIMEOUTS:
             self._insist(frame)
         raise TimeLimitExceeded
+
+    def _is_kept_waiting(self) -> bool:
+        """Return True if the code computes, but other work has kept the processor from it for a part of its time."""
+        now, begin, last = _times(), self._begin, self._last
+        self._last = now
+        computes = now[1] - last[1] >= MIN_SHARE * (now[0] - last[0])
+        return computes and now[1] - begin[1] < self._seconds and now[0] - begin[0] < PATIENCE * self._seconds
 
     def _insist(self, frame: FrameType | None) -> None:
         """For code that swallows the exception: raise at each line that it tries to go on with, handlers included."""
@@ -145,6 +163,11 @@ class _Interrupts:
         """Python drops a trace function that raises: put it back before the caller can swallow what it raised."""
         if not self.over and event == "return":
             sys.settrace(self._at_line)
+
+
+def _times() -> tuple[float, float]:
+    """Seconds of the clock, and seconds that this thread has had a processor."""
+    return time.monotonic(), time.thread_time()
 
 
 def restore_profile(profile: Any) -> None:

@@ -18,6 +18,7 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import Failure
 from lmcourse.exercises.forbidden_names import Use
 from lmcourse.exercises.judge import judge
+from lmcourse.exercises.limits import PATIENCE
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
 from lmcourse.grading.cells import Cell, cells_to_run, course_imports, reaches, read_cell
@@ -249,7 +250,9 @@ class _Run:
         seconds = self._settings.cell_seconds
         request = {"text": cell.text, "number": cell.number, "answer": cell.answer, "seconds": seconds}
         try:
-            record = record_of(process.ask("cell", seconds + GRACE_SECONDS, **request), "printed", "failure", "result")
+            record = record_of(
+                process.ask("cell", PATIENCE * seconds + GRACE_SECONDS, **request), "printed", "failure", "result"
+            )
             failure = None if record["failure"] is None else failure_from_plain(record["failure"])
             printed = replace_unprintable(text_from(record["printed"], MAX_PRINTED_CHARS), keep="\n\t")
             result = text_from(record["result"], MAX_RESULT_CHARS)
@@ -275,7 +278,7 @@ class _Run:
                 forbidden = uses_from_plain(process.ask("forbidden", GRACE_SECONDS, name=name, forbid=forbid))
             for case in cases:
                 request = {"name": name, "value": exercise.value, "case": case_to_plain(case), "forbid": forbid}
-                reply = process.ask("case", seconds + GRACE_SECONDS, seconds=seconds, **request)
+                reply = process.ask("case", PATIENCE * seconds + GRACE_SECONDS, seconds=seconds, **request)
                 outcomes.append(outcome_from_plain(reply))
                 seconds = seconds_after(outcomes[-1], seconds)
         except (LostError, ProtocolError) as error:

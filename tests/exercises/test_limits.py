@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import cProfile
+import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -289,3 +291,20 @@ def test_what_is_allowed_is_allowed() -> None:
     with pytest.raises(MemoryError), memory_limit(2**30):
         bytearray(2**31)
     assert len(bytearray(2**31)) == 2**31
+
+
+@LINUX
+def test_time_of_other_work_does_not_count() -> None:
+    def computes(x: float) -> float:
+        pause = f"sleep 0.1; kill -STOP {os.getpid()}; sleep 0.8; kill -CONT {os.getpid()}"
+        with subprocess.Popen(["sh", "-c", pause]):
+            end = time.thread_time() + 0.3
+            while time.thread_time() < end:
+                x += 1
+        return 1.0
+
+    assert run_case(computes, CASE, seconds=0.5).value == 1.0
+
+
+def test_waiting_counts() -> None:
+    assert failure_of(lambda x: time.sleep(1.5), 0.3).kind == "TimeLimitExceeded"
