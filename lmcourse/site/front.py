@@ -19,21 +19,20 @@ MAX_TEASER = 190
 """Characters of a chapter's beginning on the map; whole sentences, one at least."""
 
 LEAD = (
-    "Twenty notebooks in which you predict, implement, measure and plot every part of a transformer language model: "
-    "from the bits of a number, through attention, to training and its cost in bytes, FLOPs and days."
+    "Twenty notebooks on transformer language models, from the bits of a number through attention to training and its "
+    "cost in bytes, FLOPs and days. You predict, implement, measure and plot every part, and you write the code."
 )
 HOW = (
-    "You write the code. A check under each exercise tells you at once what is right, what differs, and, if your "
-    "mistake is a known one, which it is. Here you can read all of it before you install anything: figures move, "
-    "predictions answer, and hints and answers open when you ask for them."
+    "A check under each exercise shows what is right, what differs, and which mistake you made if it recognises it. Here "
+    "you can read everything before you install anything: figures move, predictions answer, and hints and answers unfold."
 )
 COMMANDS = """```console
-make lab     # the first time it installs, for some minutes; then JupyterLab opens on a welcome page
-make test    # did I break anything? lint, types and fast tests of the package and all notebooks
+make lab     # installs the course the first time, then opens JupyterLab on a welcome page
+make test    # for maintainers: lint, types, fast tests
 ```
 
-Both work in a clone of the course's repository, need Python 3.11, 3.12 or 3.13 and keep to one folder. No GPU is
-needed; one is used where it is there. Your answers, your progress and your mistakes stay on your machine."""
+Both work in a clone of the course's repository and need Python 3.11, 3.12 or 3.13. Everything is installed into one folder,
+`.venv`. You need no GPU. Your answers, your progress and your mistakes stay on your machine."""
 
 
 def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
@@ -47,7 +46,7 @@ def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
         "# Transformers, by hand",
         _raw(begin),
         "## Predict first",
-        "Each idea begins with a question. Commit yourself, then read why.",
+        "Each idea begins with a question. Choose an answer, then read why.",
         _raw(prediction_html(find_prediction(PREDICTION))),
         "## Then move it",
         _figure(pages, drawn),

@@ -57,8 +57,9 @@ def test_the_python_versions_are_those_of_the_package(course: Path) -> None:
     assert f"Python {', '.join(versions[:-1])} or {versions[-1]}" in README
 
 
-def test_the_pip_lines_are_those_of_the_lock(course: Path) -> None:
+def test_pip_lines_of_the_page_on_running_equal_the_locks(course: Path) -> None:
     lock = (course / "requirements.lock").read_text(encoding="utf-8")
-    lines = re.findall(r"^python -m pip .+$", README, re.M)
+    page = (course / "docs" / "running.md").read_text(encoding="utf-8").split("\n## conda")[0]
+    lines = re.findall(r"^python -m pip .+$", page, re.M)
     assert len(lines) == 3
     assert all(f"#     {line}" in lock for line in lines)

@@ -17,7 +17,7 @@ NODES = {
     "notebooks/14-memory/memory.ipynb::Cell 0": "14",
     "tests/chapters/test_positions.py::test_a": "09",
     "tests/chapters/test_all.py::test_a": None,
-    "tests/course/test_rooms.py::test_a": None,
+    "tests/course/test_layers.py::test_a": None,
     "tests/nn/test_norm.py::test_a": None,
 }
 """Tests, and the notebook that each is about by its place."""

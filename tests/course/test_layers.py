@@ -1,4 +1,4 @@
-"""Imports point downwards only, and no chapter knows another: `docs/architecture.md` draws it, this keeps it."""
+"""Packages import only from lower layers, and no chapter imports another: `docs/architecture.md` lists the layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmcourse.course import CHAPTERS
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "lmcourse"
 
-FLOORS = (
+LAYERS = (
     ("lazy",),
     ("__init__", "errors", "text", "units"),
     ("atomic", "device", "json_file"),
@@ -37,12 +37,12 @@ FLOORS = (
     ("cli",),
     ("__main__",),
 )
-"""From the ground up. A room may import from the floors below it; two rooms on one floor do not know each other."""
+"""Packages from the lowest layer to the highest. A package imports from lower layers only, not from its own."""
 
-LEVEL = {room: level for level, floor in enumerate(FLOORS) for room in floor}
+LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 
 
-def room_of(path: Path, package: Path) -> str:
+def package_of(path: Path, package: Path) -> str:
     return path.relative_to(package).parts[0].removesuffix(".py")
 
 
@@ -52,7 +52,7 @@ def imported_names(text: str) -> Iterator[tuple[int, list[str]]]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, "a relative import: write lmcourse.room.module"
+            assert not node.level, "a relative import: write lmcourse.package.module"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
@@ -61,7 +61,7 @@ def imported_names(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def imported(text: str) -> Iterator[tuple[int, str]]:
-    """The rooms of lmcourse that a module imports from, with the line."""
+    """The packages of lmcourse that a module imports from, with the line."""
     yield from ((line, name[1]) for line, name in imported_names(text))
 
 
@@ -69,10 +69,10 @@ def upward(package: Path) -> list[str]:
     """Every import that does not point downwards."""
     found = []
     for path in sorted(package.rglob("*.py")):
-        room = room_of(path, package)
+        name = package_of(path, package)
         for line, other in imported(path.read_text(encoding="utf-8")):
-            if other in LEVEL and other != room and LEVEL[other] >= LEVEL.get(room, -1):
-                found.append(f"{path.relative_to(package)}:{line}: {room} imports {other}")
+            if other in LEVEL and other != name and LEVEL[other] >= LEVEL.get(name, -1):
+                found.append(f"{path.relative_to(package)}:{line}: {name} imports {other}")
     return found
 
 
@@ -84,12 +84,12 @@ def imported_chapters(path: Path) -> Iterator[tuple[int, str, list[str]]]:
 
 
 def into_other_chapters(chapters: Path) -> list[str]:
-    """Every import by which a chapter knows another one."""
+    """Every import of a chapter from another one."""
     return [
-        f"{path.relative_to(chapters)}:{line}: {room_of(path, chapters)} imports {topic or 'all chapters'}"
+        f"{path.relative_to(chapters)}:{line}: {package_of(path, chapters)} imports {topic or 'all chapters'}"
         for path in sorted(chapters.rglob("*.py"))
         for line, topic, _ in imported_chapters(path)
-        if topic != room_of(path, chapters)
+        if topic != package_of(path, chapters)
     ]
 
 
@@ -97,9 +97,9 @@ def test_imports_point_downwards() -> None:
     assert upward(PACKAGE) == []
 
 
-def test_every_room_has_a_floor() -> None:
-    rooms = {room_of(path, PACKAGE) for path in PACKAGE.rglob("*.py")}
-    assert rooms - LEVEL.keys() == set(), "say in FLOORS, and in docs/architecture.md, where the new room is"
+def test_every_package_has_a_layer() -> None:
+    packages = {package_of(path, PACKAGE) for path in PACKAGE.rglob("*.py")}
+    assert packages - LEVEL.keys() == set(), "say in LAYERS, and in docs/architecture.md, where the new package is"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_notebook_imports_from_its_own_chapter_but_no_exercises() -> None:
 
 
 def test_the_engine_holds_no_exercise() -> None:
-    """`lmcourse/exercises` is what all chapters share: what one of them asks is in its own room."""
+    """`lmcourse/exercises` is shared by all chapters; the exercises of one chapter are in its own package."""
     engine = PACKAGE / "exercises"
     assert [path.name for path in engine.iterdir() if path.is_dir() and path.name != "__pycache__"] == ["evidence"]
     for path in engine.rglob("*.py"):
