@@ -208,14 +208,14 @@ def test_our_numbers_beside_other_calculators(course: Path) -> None:
     again = training_memory(LLAMA, 1, 8192, recipe, activation_checkpointing="blocks")
     gpt_2, llama = training_flops(decoder("gpt-2"), 1, 1024).model, training_flops(LLAMA, 1, 8192).model
     wanted = [
-        f"| {gpt_2.total / 1e9:.1f} GFLOPs | their head is counted forward only",
-        f"79 in place of {gpt_2['head'] / 1e9:.0f};",
-        f"| {llama.total / 1e12:.1f} TFLOPs | the head again (8.6 for {llama['head'] / 1e12:.1f})",
-        f"(316.7 for {llama['feed-forward'] / 1e12:.1f})",
+        f"| {gpt_2.total / 1e9:.1f} GFLOPs | they count only the forward pass of the head",
+        f"79 instead of {gpt_2['head'] / 1e9:.0f};",
+        f"| {llama.total / 1e12:.1f} TFLOPs | the head again (8.6 instead of {llama['head'] / 1e12:.1f})",
+        f"(316.7 instead of {llama['feed-forward'] / 1e12:.1f})",
         f"| 2.00 GiB | {gib(cache_bytes(LLAMA, 1, 8192).total)} |",
         f"| 15.02 GiB | {gib(fused['weights'])} |",
         f"| 354.0 GiB | {fused['activations'] / 2**30:.1f} GiB |",
-        f"In the form to read, ours is {readable['activations'] / 2**30:.1f} |",
+        f"With unfused attention, ours is {readable['activations'] / 2**30:.1f} GiB |",
         f"| 34.0 GiB | {again['activations'] / 2**30:.1f} GiB |",
         f"| 8,030,261,248 | {account(Workload(LLAMA, 1, 8192, recipe)).parameters.total:,} |",
         f"| 32.0 GiB | {fused['activations'] / 2**30:.1f} GiB |",
