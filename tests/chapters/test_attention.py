@@ -14,7 +14,6 @@ import torch.nn.functional as F
 from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
-from torch.nn.attention.bias import causal_lower_right
 
 from lmcourse import plots
 from lmcourse.chapters.attention import figures
@@ -63,6 +62,8 @@ def test_weights_are_those_of_multihead_attention() -> None:
 
 @pytest.mark.parametrize(("s", "t"), LENGTHS)
 def test_causal_mask_and_attention_are_torchs_with_the_lower_right_bias(s: int, t: int) -> None:
+    from torch.nn.attention.bias import causal_lower_right  # this imports PyTorch's compiler
+
     units = torch.eye(t, dtype=torch.float64)[None, None]
     seen = F.scaled_dot_product_attention(
         torch.zeros(1, 1, s, t, dtype=torch.float64), units, units, attn_mask=causal_lower_right(s, t)
