@@ -1,12 +1,12 @@
 """The exercises and predictions of notebook 07, in the notebook's order."""
 
+from lmcourse.chapters.tokens_and_data.exercises.counting import merge_counted
 from lmcourse.chapters.tokens_and_data.exercises.decoding import decode
 from lmcourse.chapters.tokens_and_data.exercises.encoding import encode_word
 from lmcourse.chapters.tokens_and_data.exercises.merging import merge
 from lmcourse.chapters.tokens_and_data.exercises.pairs import count_pairs
 from lmcourse.chapters.tokens_and_data.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.tokens_and_data.exercises.prefetching import train_ahead
-from lmcourse.chapters.tokens_and_data.exercises.price import relative_price
 from lmcourse.chapters.tokens_and_data.exercises.seeding import own_numbers
 from lmcourse.chapters.tokens_and_data.exercises.training import train_bpe
 from lmcourse.chapters.tokens_and_data.exercises.windows import batch_at
@@ -14,10 +14,10 @@ from lmcourse.chapters.tokens_and_data.exercises.windows import batch_at
 EXERCISES = (
     count_pairs,
     merge,
+    merge_counted,
     train_bpe,
     encode_word,
     decode,
-    relative_price,
     batch_at,
     train_ahead,
     own_numbers,
@@ -31,8 +31,8 @@ __all__ = [
     "decode",
     "encode_word",
     "merge",
+    "merge_counted",
     "own_numbers",
-    "relative_price",
     "train_ahead",
     "train_bpe",
 ]

@@ -11,6 +11,13 @@ PREDICTIONS = (
         because="A character has one to four bytes: more, the later it comes in Unicode's table.",
     ),
     Prediction(
+        "words_looked_at",
+        "Of 717,824 looks at words for 256 merges: how many are at a word that holds the pair which is merged?",
+        options=("358,912", "71,782", "7,318"),
+        answer="7,318",
+        because="One of 98. The commonest pairs are in hundreds of words, the 256th is in about ten.",
+    ),
+    Prediction(
         "which_merge_first",
         "Two merges were learned: first b·c, then a·b. What becomes of the word “abc”?",
         options=("ab·c", "a·bc", "abc"),

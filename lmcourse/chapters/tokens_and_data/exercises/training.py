@@ -10,7 +10,9 @@ from typing import Any
 
 from lmcourse.chapters.tokens_and_data.exercises.merging import merged
 from lmcourse.chapters.tokens_and_data.exercises.right_training import RIGHT_TRAINING
+from lmcourse.data.corpus_sources import stories
 from lmcourse.data.tokenizers.bpe import learn_merges
+from lmcourse.data.tokenizers.pre_tokenizer import split_words
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 
@@ -55,14 +57,15 @@ def _hidden(random: Random) -> list[Case]:
         case("ties between bytes and new tokens", {"abz": 2, "zab": 2, "zz": 2}, 5),
     ]
     cases += [case("other words", *_telling(random)) for _ in range(3)]
-    return cases
+    words = Counter(word for story in stories(600) for word in split_words(story))
+    return [*cases, case("600 stories", dict(words), 300)]
 
 
 train_bpe = Exercise(
     "train_bpe",
-    points=4,
-    minutes=12,
-    difficulty=3,
+    points=2,
+    minutes=8,
+    difficulty=2,
     reference=_reference,
     cases=[
         case("aab three times, ab once", {"aab": 3, "ab": 1}, 1),
@@ -77,13 +80,14 @@ train_bpe = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Begin with list(word.encode()) for each word. Then, again and again: count pairs, choose one, merge it in all "
-        "words. Your count_pairs and merge do the work.",
+        "Begin with list(word.encode()) for each word. Count once, with count_pairs, and write down where each pair "
+        "is. Then, again and again: choose a pair, and let merge_counted do the rest.",
+        "`where` is a dict of sets: where.setdefault(pair, set()).add(number) for each pair of word `number`.",
         "The commonest pair, and of equals the smallest: min(counts, key=lambda pair: (-counts[pair], pair)).",
         "Stop when there are no pairs, or the best has a count below 2. Merge number i (from 0) makes token 256 + i.",
     ],
     forbid=["tokenizers", "tiktoken"],
-    uses=["count_pairs", "merge"],
+    uses=["count_pairs", "merge", "merge_counted"],
 )
 
 
