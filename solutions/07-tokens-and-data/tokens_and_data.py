@@ -1,14 +1,14 @@
 # %% [markdown]
 # # 07 · Tokens and data
 #
-# **90 min · 9 exercises · 22 points**
+# **100 min · 10 exercises · 23 points**
 #
 # What does a model read? Not letters, not words: numbers, from a table that was made before the model, by counting. In the first half of this notebook you make that table, and find out what it breaks and which
 # readers pay for it. In the second half a text goes from a file to the device: each token once, nothing twice, and tomorrow the same as today.
 #
 # **You will be able to**
 #
-# - write byte pair encoding, train it on a text, and show that another library reads your tokenizer and makes the same tokens;
+# - write byte pair encoding that looks only at what a merge changes, train it on a text, and show that another library reads your tokenizer and makes the same tokens;
 # - say why a model miscounts letters, trips over numbers and a blank, and charges some languages many times the price of others;
 # - find tokens that a model has never seen, from its weights alone;
 # - load batches from a file so that the device does not wait for copies, and a run can be repeated exactly.
@@ -39,7 +39,7 @@ from torch import Tensor, nn
 from lmcourse.chapters.tokens_and_data import figures
 from lmcourse.chapters.tokens_and_data.counted_text import CountedText, visits_needed
 from lmcourse.chapters.tokens_and_data.figures.boxes import course_tokenizer
-from lmcourse.chapters.tokens_and_data.figures.timeline import LOOPS
+from lmcourse.chapters.tokens_and_data.figures.timeline import LOOPS, MEMORY
 from lmcourse.chapters.tokens_and_data.figures.words import types_after, words_of
 from lmcourse.data.corpora import find_corpus
 from lmcourse.data.corpus_sources import stories
@@ -413,6 +413,19 @@ for each in samples:
 print(f"and the file that they saved has {len(again.merges)} merges, as yours has {len(my_merges)}")
 
 # %% [markdown]
+# Two things happen before any merge. The **pre-tokenizer** cuts the text into words, each with its blank in front; where does the first of two blanks go? And a **special token** is a number that no merge makes, such as the one that ends a document. A program gives it, not a text. But what if a user types its name?
+
+# %%
+for each in ("two blanks", "  two blanks", "don't pay 12345!"):
+    print(f"{each!r:20} {split_words(each)}")
+theirs.add_special_tokens(["<|endoftext|>"])
+prompt = "the end<|endoftext|>"
+print("as text:   ", " | ".join(my_tokenizer.decode([token]) for token in my_tokenizer.encode(prompt)))
+print("as a token:", " | ".join(theirs.encode(prompt).tokens).replace("Ġ", " "), f"(number {theirs.token_to_id('<|endoftext|>')})")
+
+# %% [markdown]
+# With the second program, a user ends the document from inside a prompt, and a page from the web does so in the training text. Most libraries let you choose.
+#
 # Keep yours, if you like: `save_tokenizer(my_tokenizer, Path("my_tokenizer.json"))`. Later notebooks can open it with `open_tokenizer`, and `lmcourse train --tokenizer my_tokenizer.json` trains a model that reads with it.
 #
 # ### How many tokens is a word?
@@ -755,21 +768,57 @@ with tempfile.TemporaryDirectory() as folder:
 #     batch = batch.pin_memory()                    # on a machine with an accelerator only: else a RuntimeError
 #     batch = batch.to("cuda", non_blocking=True)   # returns at once
 #
-# And then: order the copy of the *next* batch before you train on this one. A colleague's loop orders it only `if i + 2 != len(loader)`, and runs without an error. Which batches are trained on? Choose the loop in the picture, and change the times until the *copy* decides.
+# ### Exercise 8 · Two copies  (1 point · 4 min · ●)
+#
+# A batch of `size` bytes is ready in main memory. Copies inside main memory run at `host` bytes per second, copies over the bus to the device at `link`. You order the copy with `non_blocking=True`. Return two times in seconds from then on: when your program continues, and when the batch is on the device. Let the copies run one after the other. (A real driver copies in pieces, so that they overlap in part.)
 
-# %%
-explore(figures.prefetch_timeline, copy=[2.0, 4.0, 10.0, 20.0], compute=[2.0, 5.0, 10.0, 20.0], loop=list(LOOPS))
+# %% exercise="copy_seconds"
+def copy_seconds(size: float, host: float, link: float, pinned: bool) -> tuple[float, float]:
+    """Return when the program continues, and when the batch is on the device."""
+    ### BEGIN SOLUTION
+    waits = 0.0 if pinned else size / host
+    return waits, waits + size / link
+    ### END SOLUTION
+
+
+# %% check="copy_seconds"
+check(copy_seconds)
+### BEGIN HIDDEN TESTS
+check(copy_seconds, hidden=True)
+### END HIDDEN TESTS
+
 
 # %% [markdown]
-# With six batches it trains on 0 1 2 3 4 4; with two on 0 0; with one it stops with an error. The loss does not show it.
+# The bandwidths of an ordinary machine are 10 GB/s inside main memory for one thread, and 25 GB/s over the bus:
 
 # %%
-for copy_time in (2.0, 12.0):
-    ends = {name: LOOPS[name](copy_time, 10.0, 100)[1][-1].end for name in ("copy, then train", "one ahead")}
-    print(f"100 batches, step 10 ms, copy {copy_time:g} ms:", ", ".join(f"{name} {end:,.0f} ms" for name, end in ends.items()))
+for name, size in {"64 windows of 2,048 tokens": 64 * 2049 * 8, "256 pictures of 224 · 224 pixels": 256 * 224 * 224 * 3 * 4}.items():
+    for pinned in (True, False):
+        try:
+            waits, arrives = copy_seconds(size, 10e9, 25e9, pinned)
+        except NotImplementedError:
+            continue
+        print(f"{name:32} {'pinned' if pinned else 'pageable':8} the program waits {1e3 * waits:5.2f} ms, there after {1e3 * arrives:5.2f} ms")
 
 # %% [markdown]
-# ### Exercise 8 · One batch ahead  (3 points · 8 min · ●●)
+# Tokens are small. For pictures, and for everything that a GPU reads step by step from main memory, it matters.
+#
+# And now the loop: order the copy of the *next* batch before you train on this one. A colleague's loop orders it only `if i + 2 != len(loader)`, and runs without an error. Which batches are trained on? Choose the loop in the picture, and change the times until the *copy* decides. Then take pageable memory: which loop loses more?
+
+# %%
+explore(figures.prefetch_timeline, copy=[4.0, 10.0, 20.0], compute=[5.0, 10.0, 20.0], loop=list(LOOPS), memory=list(MEMORY))
+
+# %% [markdown]
+# With six batches it trains on 0 1 2 3 4 4; with two on 0 0; with one it stops with an error. The loss does not show it. And from pageable memory both other loops lose the same time: nothing hides a copy that the program waits for.
+
+# %%
+for copy_time, staging in ((2.0, 0.0), (12.0, 0.0), (2.0, 2.0)):
+    ends = {name: LOOPS[name](copy_time, 10.0, 100, staging)[1][-1].end for name in ("copy, then train", "one ahead")}
+    memory = "pageable" if staging else "pinned"
+    print(f"100 batches, step 10 ms, copy {copy_time:g} ms, {memory}:", ", ".join(f"{name} {end:,.0f} ms" for name, end in ends.items()))
+
+# %% [markdown]
+# ### Exercise 9 · One batch ahead  (3 points · 8 min · ●●)
 #
 # Write the loop. `loader` gives the batches, one after the other: it may be any iterable, can be gone through once, and may not know how many there are. `copy(batch)` orders a copy and returns it; `train(copied)` trains on it. Copy each batch once and train on each copy once, in order. Order the copy of batch $i + 1$ *before* you train on batch $i$, but no earlier. No batches are no error. A batch may be 0 or an empty list, but not `None`. Return nothing. If `copy` or `train` raises an error, do not catch it.
 
@@ -814,7 +863,7 @@ for other_code_draws in (False, True):
     print([round(number, 3) for number in two_draws(other_code_draws).tolist()])
 
 # %% [markdown]
-# ### Exercise 9 · Your own generator  (2 points · 5 min · ●)
+# ### Exercise 10 · Your own generator  (2 points · 5 min · ●)
 #
 # Return the numbers that `torch.rand(count)` gives to a generator which was just seeded with `seed`, always the same for the same seed, whatever was drawn before. And leave no trace: torch, NumPy and Python's `random` draw the same numbers after your call as they would without it.
 
@@ -926,6 +975,8 @@ for word, times in toy.items():
         toy_pairs[left + right] += times
 assert toy_pairs["es"] == toy_pairs["st"] == 9 == max(toy_pairs.values())
 assert my_merges == learn_merges([text], 256) and [my_tokenizer.decode([256 + i]) for i in range(3)] == [" t", " a", "he"]
+assert len(word_counts) == 2804 and visits_needed(word_counts, package_merges[:256]) == 7318 and len(package_merges) == 2722
+assert visits_needed(word_counts, package_merges) == 12_691 and CountedText.of_bytes(word_counts).train(merge_counted, my_merges).looks == 7318
 assert 0.003 < extra / total < 0.004 and all(0.6 < share < 0.8 for share in cuts)
 assert fewest_tokens(b" higher", pieces, longest) < len(tokenizer.encode(" higher"))
 assert largest.vocab_size == 2978 and round(len(largest.encode(text)) / len(words), 2) == 1.43

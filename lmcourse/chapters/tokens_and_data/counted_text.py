@@ -56,15 +56,11 @@ class WrittenCounts(dict[Pair, int]):
         super().__delitem__(pair)
 
     # Those of dict write without a call of the two above.
-    setdefault = MutableMapping.setdefault  # type: ignore[assignment]
+    setdefault = MutableMapping.setdefault
     pop = MutableMapping.pop
     popitem = MutableMapping.popitem
     update = MutableMapping.update
     clear = MutableMapping.clear
-
-    def __ior__(self, other: Any) -> WrittenCounts:
-        self.update(other)
-        return self
 
 
 class CountedText:

@@ -9,6 +9,7 @@ from lmcourse.chapters.tokens_and_data.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.tokens_and_data.exercises.prefetching import train_ahead
 from lmcourse.chapters.tokens_and_data.exercises.seeding import own_numbers
 from lmcourse.chapters.tokens_and_data.exercises.training import train_bpe
+from lmcourse.chapters.tokens_and_data.exercises.transfer import copy_seconds
 from lmcourse.chapters.tokens_and_data.exercises.windows import batch_at
 
 EXERCISES = (
@@ -19,6 +20,7 @@ EXERCISES = (
     encode_word,
     decode,
     batch_at,
+    copy_seconds,
     train_ahead,
     own_numbers,
 )
@@ -27,6 +29,7 @@ __all__ = [
     "EXERCISES",
     "PREDICTIONS",
     "batch_at",
+    "copy_seconds",
     "count_pairs",
     "decode",
     "encode_word",
