@@ -75,7 +75,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("04-optimization", "Optimization", 130, PART_I),
     Chapter("05-language-models", "Language models", 100, PART_II),
     Chapter("06-recurrence-and-attention", "Recurrence and attention", 110, PART_II),
-    Chapter("07-tokens-and-data", "Tokens and data", 100, PART_II),
+    Chapter("07-tokens-and-data", "Tokens and data", 90, PART_II),
     Chapter("08-attention", "Attention", 120, PART_III),
     Chapter("09-positions", "Positions", 120, PART_III),
     Chapter("10-normalization-and-blocks", "Normalization and blocks", 110, PART_III),

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 07 · Tokens and data
 #
-# **100 min · 10 exercises · 23 points**
+# **90 min · 10 exercises · 23 points**
 #
 # What does a model read? Not letters, not words: numbers, from a table that was made before the model, by counting. In the first half of this notebook you make that table, and find out what it breaks and which
 # readers pay for it. In the second half a text goes from a file to the device: each token once, nothing twice, and tomorrow the same as today.

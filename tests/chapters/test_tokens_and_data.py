@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import torch
 
 from lmcourse import plots
 from lmcourse.chapters.tokens_and_data import exercises, figures
+from lmcourse.chapters.tokens_and_data.counted_text import NO_MORE, CountedText, Pair, visits_needed
 from lmcourse.chapters.tokens_and_data.figures.boxes import course_tokenizer, shown
 from lmcourse.chapters.tokens_and_data.figures.timeline import LOOPS
 from lmcourse.data.loader import Loader
@@ -61,6 +64,72 @@ def test_merges_are_those_of_the_librarys_trainer(seed: int) -> None:
     pieces = [theirs.id_to_token(token) for token in range(256, theirs.get_vocab_size())]
     ours = BPETokenizer(merges).token_bytes[256:]
     assert pieces == [piece.decode("latin-1") for piece in ours]
+
+
+def full_count(words: list[list[int]], times: list[int]) -> tuple[Counter[Pair], dict[Pair, set[int]]]:
+    """Count all pairs, and note the words that hold them."""
+    counts: Counter[Pair] = Counter()
+    where: dict[Pair, set[int]] = defaultdict(set)
+    for number, (word, many) in enumerate(zip(words, times, strict=True)):
+        for pair in zip(word, word[1:], strict=False):  # noqa: RUF007
+            counts[pair] += many
+            where[pair].add(number)
+    return counts, where
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_incremental_counts_are_full_recounts(seed: int) -> None:
+    source = random.Random(seed)
+    words = [[source.randint(1, 3) for _ in range(source.randint(0, 12))] for _ in range(8)]
+    text = CountedText(words, [source.randint(1, 5) for _ in words])
+    for new in range(256, 266):
+        pair = source.choice(sorted(text.counts))
+        expected = [exercises.merge.reference(word, pair, new) for word in text.words]
+        assert text.merge(exercises.merge_counted.reference, pair, new) is None
+        assert text.words == expected
+        assert (text.counts, text.where) == full_count(expected, text.times)
+        assert text.work == NO_MORE
+
+
+def test_a_merge_looks_at_the_words_that_hold_its_pair() -> None:
+    words = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
+    merges = exercises.train_bpe.reference(words, 10)
+    text = CountedText.of_bytes(words).train(exercises.merge_counted.reference, merges)
+    assert text.looks == text.visits == visits_needed(words, merges)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        list,
+        lambda words: words.copy(),
+        lambda words: words[:],
+        lambda words: [*reversed(words)],
+        lambda words: [words[-1], words[0]],
+        lambda words: dict(enumerate(words)),
+    ],
+)
+def test_every_way_to_read_words_is_recorded(look: Callable[[Any], object]) -> None:
+    text = CountedText([[1, 2], [3, 4]], [1, 1])
+    text.merge(lambda words, *rest: look(words), (1, 2), 256)
+    assert (text.looks, text.visits) == (2, 1)
+    assert text.work.startswith("2 of 2 words")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda counts: counts.update({(3, 4): 1}),
+        lambda counts: counts.clear(),
+        lambda counts: counts.pop((3, 4)),
+        lambda counts: counts.setdefault((3, 3), 0),
+        lambda counts: counts.__delitem__((3, 4)),
+    ],
+)
+def test_every_way_to_write_counts_is_recorded(write: Callable[[Any], object]) -> None:
+    text = CountedText([[1, 2], [3, 4]], [1, 1])
+    text.merge(lambda words, times, counts, *rest: write(counts), (1, 2), 256)
+    assert text.work == "1 counts of pairs that are not in these words"
 
 
 def test_batches_are_those_of_the_loader() -> None:
@@ -135,6 +204,13 @@ def test_the_notes_loop_never_trains_on_the_last_batch() -> None:
     for batches in (2, 3, 6):
         trained = [work.batch for work in LOOPS["i + 2"](4, 10, batches)[1]]
         assert trained == [*range(batches - 1), batches - 2]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_pageable_memory_costs_one_staging_copy_per_batch(loop: str) -> None:
+    pinned, pageable = (LOOPS[loop](4.0, 10.0, 6, staging)[1][-1].end for staging in (0.0, 3.0))
+    assert pageable == pinned + 6 * 3.0
+    assert "pageable" in plots.alt_text(figures.prefetch_timeline(loop=loop, memory="pageable"))
 
 
 def test_figures_of_measurements_show_them() -> None:

@@ -95,10 +95,7 @@ class CountedText:
     @property
     def words(self) -> list[list[int]]:
         """The words' tokens, without a record that they are read."""
-        read = {*self._words.read}
-        words = [list(word) for word in self._words]
-        self._words.read = read
-        return words
+        return [[*word] for word in list.__iter__(self._words)]
 
     @property
     def counts(self) -> dict[Pair, int]:
@@ -108,19 +105,17 @@ class CountedText:
     def merge(self, merge_counted: Callable[..., object], pair: Pair, new: int) -> object:
         """Call an answer, record what it looks at, and return what it returns."""
         holders = {*self.where.get(pair, ())}
-        before = self.words
+        tokens = {number: {new, *list.__getitem__(self._words, number)} for number in holders}
         self._words.read, self._counts.written = set(), set()
         returned = merge_counted(self._words, self.times, self._counts, self.where, pair, new)
         self.visits, self.looks = self.visits + len(holders), self.looks + len(self._words.read)
-        after = self.words
-        theirs: set[Pair] = set()
-        for number in holders:  # every pair of a word's tokens: on the way from one merge to the next, others occur
-            theirs.update(product({*before[number], *after[number]}, repeat=2))
+        # Every pair of a word's tokens is its own: on the way from one merge to the next, some occur that then go.
+        others = self._counts.written - {pair}.union(*(product(each, repeat=2) for each in tokens.values()))
         self.work = NO_MORE
         if not self._words.read <= holders:
-            self.work = f"{len(self._words.read)} of {len(before)} words, and {len(holders)} held the pair"
-        elif not self._counts.written <= theirs | {pair}:
-            self.work = f"counts of {len(self._counts.written - theirs)} pairs of other words"
+            self.work = f"{len(self._words.read)} of {len(self._words)} words, and {len(holders)} held the pair"
+        elif others:
+            self.work = f"{len(others)} counts of pairs that are not in these words"
         return returned
 
     def train(self, merge_counted: Callable[..., object], merges: Iterable[Pair]) -> CountedText:
