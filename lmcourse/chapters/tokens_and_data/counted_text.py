@@ -57,10 +57,14 @@ class WrittenCounts(dict[Pair, int]):
 
     # Those of dict write without a call of the two above.
     setdefault = MutableMapping.setdefault
-    pop = MutableMapping.pop
     popitem = MutableMapping.popitem
     update = MutableMapping.update
     clear = MutableMapping.clear
+
+    def pop(self, pair: Pair, *default: Any) -> Any:
+        """Remove a pair, and record it."""
+        self.written.add(pair)
+        return super().pop(pair, *default)
 
 
 class CountedText:

@@ -276,7 +276,7 @@ def _left_behind(words: Words, times: list[int], counts: Counts, where: Where, p
 
 
 @merge_counted.misconception(
-    "After your call nothing has changed. `words = …` gives a new list the old name: write words[number] = …"
+    "After your call nothing has changed. `words = …` gives a new list the old name: assign to words[number]."
 )
 def nothing_changes(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     """All of it happens to copies."""
@@ -331,7 +331,7 @@ def all_words(words: Words, times: list[int], counts: Counts, where: Where, pair
 
 
 @merge_counted.misconception(
-    "The results are right, and you write the counts of all pairs. Write only those that change: counts[each] = …"
+    "The results are right, and you write the counts of all pairs. Write only those that change."
 )
 def all_counts(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     _mistake()(words, times, counts, where, pair, new)
