@@ -1,7 +1,7 @@
 # The course in a container, with all that its tests use:
 #
 #     docker build --tag lmcourse .
-#     docker run --rm --init --publish 8888:8888 --volume "$PWD/notebooks:/course/notebooks" lmcourse
+#     docker run --rm --init --publish 127.0.0.1:8888:8888 --volume "$PWD/notebooks:/course/notebooks" lmcourse
 #     docker run --rm --init --security-opt seccomp=unconfined --security-opt systempaths=unconfined lmcourse make prove
 #
 # The first run opens JupyterLab and prints its address; work stays in notebooks/ of the clone. The second run tests the

@@ -158,3 +158,10 @@ def test_what_a_system_cannot_test_is_there_and_has_a_reason() -> None:
             found = [path for path in (ROOT / "tests").rglob("test_*.py") if skipped_on(platform, path) == reason]
             assert any(path.relative_to(ROOT).as_posix().startswith(begins) for path in found), begins
     assert not any(skipped_on("linux", path) for path in (ROOT / "tests").rglob("test_*.py"))
+
+
+def test_the_container_publishes_its_port_on_loopback_only() -> None:
+    published = [
+        port for page in (DOCKERFILE, text("docs", "running.md")) for port in re.findall(r"--publish (\S+)", page)
+    ]
+    assert published == ["127.0.0.1:8888:8888"] * 2
