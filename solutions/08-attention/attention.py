@@ -1,20 +1,21 @@
 # %% [markdown]
 # # 08 · Attention
 #
-# **120 min · 12 exercises · 31 points**
+# **150 min · 13 exercises · 35 points**
 #
 # *Susan thanked Tom because he helped.* You know at once who "he" is. A network that reads one word at a time, each on
 # its own, cannot know: the answer stands three words back. Attention is the layer that goes and looks.
 #
 # **You will be able to**
 #
-# - write attention in all its forms, with one head or many, causal or across two texts, and prove it equal to
-#   PyTorch's;
+# - write attention with one head or many, causal or across two texts, and run a trained model with your own function;
+# - write the backward pass that trains on long texts without a matrix of scores;
 # - decode with a cache that gives the same result as a full pass, and say what that cache weighs;
-# - say when attention is limited by arithmetic and when by memory, and what sharing keys or looking at less changes.
+# - say when attention is limited by arithmetic and when by memory, and what sharing keys, compressing them or looking
+#   at less changes.
 #
-# **You need** tensors and `einsum` (notebook 02), softmax (01), and attention as a soft look-up (06) does not hurt. No
-# GPU.
+# **You need** tensors and `einsum` (notebook 02), softmax (01) and, for the last exercise, the chain rule (03).
+# Attention as a soft look-up (06) helps. No GPU.
 #
 # Each exercise has a cell for your answer and a check below it. The check tells you what differs, and often why. Stuck?
 # `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
@@ -33,9 +34,17 @@ from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.kv_cache import bytes_per_token
 from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.figures.costs import layer_cost
+from lmcourse.chapters.attention.in_model import (
+    loss_of,
+    multi_head_or_ours,
+    print_slips,
+    validation_texts,
+    with_attention,
+)
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.plots import alt_text
+from lmcourse.pretrained import load_pretrained
 from lmcourse.widgets import Log
 
 start("08-attention")
@@ -43,14 +52,15 @@ start("08-attention")
 # %% [markdown]
 # ## 1 · Who moves information?
 #
-# A transformer is a tower of layers, and nearly all of them work on each token alone: the embedding, the norms, the
-# feed-forward layers, the output. They would do the same if the tokens came from different books.
+# A transformer is a stack of layers: an embedding, then attention, norms and feed-forward layers in turn, then an
+# output. Leave the attention out for a moment.
 
 # %%
 predict("who_changes")
 
 # %% [markdown]
-# Here is a test that works for any layer: change one input token and see which outputs move.
+# All the other layers work on each token alone. They would do the same if the tokens came from different books. Here is
+# a test that works for any layer: change one input token and see which outputs move.
 
 # %%
 torch.manual_seed(0)
@@ -78,11 +88,20 @@ for name, layer in layers.items():
 #
 # Every token $i$ makes three vectors from its own features $x_i$, with three learned matrices: a query $q_i$ (what am I
 # looking for?), a key $k_i$ (what can I be found by?) and a value $v_i$ (what do I hand over?). When all three come
-# from the same text, we speak of **self-attention**. For one token, the rest is five steps:
+# from the same text, we speak of **self-attention**.
+#
+# A query and a key match if their dot product is large. It is a sum of $d$ products, where $d$ is the number of entries
+# of $q$ and $k$, the width of a *head*.
+
+# %%
+predict("score_growth")
+
+# %% [markdown]
+# So the scores have to be brought back to size. For one token, attention is five steps:
 #
 # 1. take its query $q$;
 # 2. **score** every token: $q \cdot k_j$, a dot product, large if the key points where the query points;
-# 3. divide the scores by $\sqrt d$, where $d$ is the number of entries of $q$ and $k$ (section 3 says why);
+# 3. divide the scores by $\sqrt d$ (section 3 shows what happens if you do not);
 # 4. turn them into **weights** with a softmax: positive, and they sum to one;
 # 5. **average** the values under these weights.
 #
@@ -102,14 +121,14 @@ print("result ", [round(number, 2) for number in (weights @ v).tolist()])
 # The first key points where the query points, so the result is mostly the first value. Softmax never gives a weight of
 # exactly zero, so a little of the others is in it, too.
 #
-# > **Spot the slip.** A set of notes writes the result of token $i$ as $o_i = \sum_j \alpha_{ij} v_i$, with weights
+# > **Spot the slip.** A colleague writes the result of token $i$ as $o_i = \sum_j \alpha_{ij} v_i$, with weights
 # > $\alpha_{ij}$ that sum to one over $j$. One index is wrong. Would anybody notice?
 
 # %%
 predict("own_value")
 
 # %% [markdown]
-# The right formula is $o_i = \sum_j \alpha_{ij} v_j$: *who* is asked changes with $j$. With weights of 0.3, 0.2, 0.2
+# The right formula is $o_i = \sum_j \alpha_{ij} v_j$: the value is that of token $j$. With weights of 0.3, 0.2, 0.2
 # and 0.3 and the values 10, 0, 5 and 20 it gives $3 + 0 + 1 + 6 = 10$.
 #
 # Now set a head by hand. Pick a token, move its query, its key and its value, and watch. Can you make "he" look at
@@ -122,9 +141,8 @@ figures.AttentionPlayground()
 # %% [markdown]
 # The grey shape on the right deserves a second look. The result is an average of the values, so it lies *inside* the
 # shape that they span, whatever the queries and keys. For fixed weights, attention is linear in the values: twice the
-# values, twice the result. A tower of such averages alone would only average averages, and this is one reason why a
-# feed-forward layer follows each. (The weights themselves are a thoroughly nonlinear function of $x$, which "no
-# nonlinearity in attention" forgets to say.)
+# values, twice the result. A stack of such averages alone would only average averages, and this is one reason why a
+# feed-forward layer follows each. (The weights themselves are a nonlinear function of $x$.)
 #
 # **In real models.** Values have a hundred features, not two, and nobody sets them by hand. But the patterns are real:
 # trained heads were found that look at the previous token, at a verb's object, or from a pronoun to its noun (Clark et
@@ -133,12 +151,6 @@ figures.AttentionPlayground()
 # %% [markdown]
 # ## 3 · Why divide by √d?
 #
-# A score is a sum of $d$ products. What does the width of a head do to it?
-
-# %%
-predict("score_growth")
-
-# %% [markdown]
 # If the entries of $q$ and $k$ have mean 0 and variance 1, as they roughly do at the start of training, then the product
 # of two entries has mean 0 and variance 1 as well. The $d$ products are independent, so their sum has variance $d$, and
 # a typical score is $\sqrt d$.
@@ -154,9 +166,6 @@ for d in (16, 64, 256, 1024):
 # and $e^{45}$ to one is no average any more: one token takes everything, and no gradient reaches the others. Dividing
 # by $\sqrt d$ brings the spread back to 1, whatever the width (Vaswani et al., 2017, §3.2.1).
 #
-# Now for all tokens at once: $s$ queries are the rows of $Q$, $t$ keys the rows of $K$, and their $t$ values the rows
-# of $V$.
-#
 # Here is the head from above once more, undivided. Switch the division on and off: what does it do to the weights, and
 # where does the star go? (With two features $\sqrt d$ is only 1.4;
 # real heads have 64 or 128, and it is 8 or 11.)
@@ -165,24 +174,19 @@ for d in (16, 64, 256, 1024):
 figures.AttentionPlayground(divide=False)
 
 # %% [markdown]
-# In a formula:
-#
-# $$\underbrace{A}_{s \times t} = \text{softmax}\Big(\frac{Q K^\top}{\sqrt d}\Big), \qquad
-# \underbrace{O}_{s \times d} = \underbrace{A}_{s \times t}\ \underbrace{V}_{t \times d}$$
-#
-# The softmax runs along each row: a query shares out its attention among the $t$ keys. Real tensors carry two more axes
-# in front, the texts of the batch and the heads. Both are passengers: every text and head does the same on its own.
-#
-# > **Spot the slip.** Another set of notes writes $s_t = q^\top k_t / d_\text{attn}$ and says in the sentence before it
-# > "normalised by $\sqrt{d_\text{attn}}$". Which of the two would make a 64-wide head nearly blind to what it compares?
+# Now for all tokens at once: $s$ queries are the rows of a matrix, $t$ keys the rows of another. Each query shares out
+# its attention among the $t$ keys. Real tensors carry two more axes in front, the texts of the batch and the heads.
+# Both are passengers: every text and every head does the same on its own.
 #
 # ### Exercise 1 · Attention weights  (2 points · 6 min · ●● · differentiable)
 #
-# Return how much each query looks at each key: the softmax, over keys, of the scaled scores. Keep the dtype of `q`.
-# Fused attention functions are off limits here; `softmax` is fine.
+# Return how much each query looks at each key. Keep the dtype of `q`. Fused attention functions are off limits here;
+# `softmax` is fine.
 
 # %% exercise="attention_weights"
-def attention_weights(q: Float[Tensor, "b h s d"], k: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h s t"]:
+def attention_weights(
+    q: Float[Tensor, "b h s d"], k: Float[Tensor, "b h t d"]
+) -> Float[Tensor, "b h s t"]:
     """How much each query attends to each key; every row sums to one."""
     ### BEGIN SOLUTION
     scores = einsum(q, k, "b h s d, b h t d -> b h s t")
@@ -197,18 +201,37 @@ check(attention_weights, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Move the width and see all three scalings side by side. From which width on does the unscaled head stop averaging?
+# With the values as rows of a third matrix $V$, all of attention is one line:
+#
+# $$\underbrace{A}_{s \times t} = \text{softmax}\Big(\frac{Q K^\top}{\sqrt d}\Big), \qquad
+# \underbrace{O}_{s \times d} = \underbrace{A}_{s \times t}\ \underbrace{V}_{t \times d}$$
+#
+# A colleague divides by $d$. "It only has to be smaller." Which of the two would make a 64-wide head nearly blind to
+# what it compares? Move the width and see all three scalings side by side. From which width on does the unscaled head stop averaging?
 # What is left of the differences when you divide by $d$?
 
 # %%
 explore(figures.softmax_saturation, d=Log(1, 1024), keys=[2, 20, 200])
 
 # %% [markdown]
+# Dividing by $d$ is not always a slip. All this was about queries and keys that know nothing of each other, as at the
+# start of training. A head that has learned something has queries and keys that *agree*. Give half of each key to its
+# query, and measure again:
+
+# %%
+torch.manual_seed(0)
+for d in (16, 256, 4096):
+    q, noise = torch.randn(2, 1000, d, dtype=torch.float64)
+    sizes = [einsum(q, k, "n d, n d -> n").square().mean().sqrt() for k in (noise, 0.5 * q + 0.75**0.5 * noise)]
+    print(f"d = {d:4}   independent: size of q·k / √d {sizes[0] / d**0.5:4.1f}   correlated: / √d {sizes[1] / d**0.5:5.1f}, / d {sizes[1] / d:.2f}")
+
+# %% [markdown]
+# For correlated queries and keys the products all have the same sign, and the sum grows like $d$. µP therefore takes
+# $1/d$, so that wide models learn at the same rate as narrow ones (Yang et al., 2022).
+#
 # **In real models.** Nearly all use $1/\sqrt d$. T5 uses no scale and lets a smaller initialisation of the queries
 # absorb it (Raffel et al., 2020). Gemma 2 27B divides by $\sqrt{144}$ although its heads are 128 wide (Gemma Team,
-# 2024). And dividing by $d$ is not always a slip: µP argues that after some training $q$ and $k$ are *correlated*, so
-# that their product grows like $d$ and not like $\sqrt d$, and takes $1/d$ so that wide models learn at the same rate
-# as narrow ones (Yang et al., 2022).
+# 2024).
 
 # %% [markdown]
 # ## 4 · No peeking
@@ -220,27 +243,34 @@ explore(figures.softmax_saturation, d=Log(1, 1024), keys=[2, 20, 200])
 predict("leaky_mask")
 
 # %% [markdown]
-# A **mask** does. The formula is kept, all scores are computed in one go, and those that point to the future are set to
-# $-\infty$ *before* the softmax. $e^{-\infty} = 0$, so their weight is exactly zero, and the others still sum to one:
-#
-# $$A = \text{softmax}\Big(\frac{Q K^\top}{\sqrt d} + M\Big), \qquad M_{ij} = 0 \text{ if key } j \text{ is not later than query } i, \text{ else } -\infty$$
+# A **mask** does. All scores are computed in one go, and those that point to the future are set to $-\infty$ *before*
+# the softmax. $e^{-\infty} = 0$, so their weight is exactly zero, and the others still sum to one.
 #
 # By hand, the third of four tokens, with equal scores: $\text{softmax}(1, 1, 1, -\infty) = (\tfrac13, \tfrac13,
 # \tfrac13, 0)$. Masking *after* the softmax would leave $(\tfrac14, \tfrac14, \tfrac14, 0)$: no longer an average, and
 # the future still had a say in the denominator.
 #
-# One more thing to get right. Soon there will be fewer queries than keys: only the newest $s$ of $t$ tokens ask, and
-# they may look at all $t$. Then query $i$ stands at position $t - s + i$, not at $i$.
-#
-# First see what a mask does. Here no query prefers anybody, and the future is hidden. Read the rows of the left picture:
+# First see what a mask does. Here no query prefers any key, and the future is hidden. Read the rows of the left picture:
 # which weights does each have, and why? Which token gets its own value only, whatever you do? Then switch the mask off.
 
 # %%
-figures.AttentionPlayground("nobody asks", "Tom", hide_future=True)
+figures.AttentionPlayground("no query asks", "Tom", hide_future=True)
 
 # %% [markdown]
-# > **Spot the slip.** Notes on causal attention define, for a query $s$ and a key $s'$, the mask as "$m = 0$ if
-# > $s \le s'$, $-\infty$ if $s > s'$". Write it down for three tokens. Who sees whom?
+# Soon there will be fewer queries than keys: a text of $t$ tokens, and only the newest $s$ of them ask. They may look at
+# all that came before. Two new tokens after three old ones; a row for each query, 1 where it may look:
+#
+# ```
+# A   1 0 0 0 0        B   1 1 1 1 0        C   1 1 1 0 0
+#     1 1 0 0 0            1 1 1 1 1            1 1 1 1 0
+# ```
+
+# %%
+predict("which_mask")
+
+# %% [markdown]
+# A colleague defines the mask for a query $s$ and a key $s'$ as "0 if $s \le s'$, $-\infty$ if $s > s'$". Write it down
+# for three tokens. Who sees whom?
 #
 # ### Exercise 2 · The causal mask  (2 points · 4 min · ●)
 #
@@ -265,8 +295,9 @@ check(causal_mask, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# The printed mask has the letters exchanged: with it the first token sees everything and the last only itself. Right is
-# 0 if $s' \le s$.
+# Your colleague has the letters swapped: the first token sees everything and the last only itself. Right is 0 if
+# $s' \le s$. In a formula, query $i$ of the last $s$ of $t$ tokens is at position $t - s + i$, and
+# $A = \text{softmax}(QK^\top/\sqrt d + M)$ with $M_{ij} = 0$ if $j \le t - s + i$, else $-\infty$.
 #
 # ### Exercise 3 · Causal attention  (3 points · 8 min · ●● · differentiable)
 #
@@ -293,15 +324,16 @@ check(causal_attention, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# The check holds you to `F.scaled_dot_product_attention`, PyTorch's own. It has a switch `is_causal=True`, and a trap
-# behind it: for fewer queries than keys it puts the first query at position 0. One new token, four keys, and it sees
-# ... only the oldest:
+# The check compares your function with `F.scaled_dot_product_attention`, PyTorch's own. It has a switch
+# `is_causal=True`, and the switch has a trap: with fewer queries than keys it puts the first query at position 0. One
+# new token, four keys, and it sees ... only the oldest:
 
 # %%
 torch.manual_seed(0)
 q, k, v = torch.randn(1, 1, 1, 8), torch.randn(1, 1, 4, 8), torch.randn(1, 1, 4, 8)
 mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-print("the result is the first value:", torch.allclose(mixed[0, 0, 0], v[0, 0, 0]))
+print("difference from the first value:", (mixed[0, 0, 0] - v[0, 0, 0]).abs().max().item())
+print("from what it should be:         ", round((mixed - F.scaled_dot_product_attention(q, k, v)).abs().max().item(), 2))
 
 # %% [markdown]
 # ### One formula, three layers
@@ -342,31 +374,26 @@ for kept in ([1, 1, 1, 0], [0, 1, 1, 1]):
 predict("cut_into_heads")
 
 # %% [markdown]
-# Nobody loops over heads. The $W_Q^i$ lie side by side in one $d \times d$ matrix, so one product makes all queries at
-# once, and cutting the result into heads is a matter of *reading* it differently. Six features, two heads, by hand:
+# There is no loop over heads. The $W_Q^i$ lie side by side in one $d \times d$ matrix, so one product makes all queries
+# at once, and to cut the result into heads is to *read* it differently. Six features, two heads, by hand:
 #
 # | features of a token | 0 1 2 3 4 5 |
 # | --- | --- |
 # | head 0 | 0 1 2 |
 # | head 1 | 3 4 5 |
 #
-# A head is a block of neighbouring features, for every token. In einops: `"b s (h d) -> b h s d"`. Two famous ways to
-# get it wrong keep all the shapes right, so that only the numbers tell:
-
-# %%
-tokens = torch.tensor([[0, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15]])  # two tokens of six features
-print("right        head 0:", rearrange(tokens, "s (h d) -> h s d", h=2)[0].tolist())
-print("no transpose head 0:", tokens.reshape(2, 2, 3)[0].tolist(), " (the first token twice)")
-print("interleaved  head 0:", rearrange(tokens, "s (d h) -> h s d", h=2)[0].tolist())
-
-# %% [markdown]
-# ### Exercise 4 · Many heads  (3 points · 10 min · ●● · differentiable)
+# This holds for every token. Attention itself wants the heads as an axis of their own, next to the batch.
+#
+# ### Exercise 4 · Many heads  (3 points · 12 min · ●● · differentiable)
 #
 # All three layers of the table in one function. Queries come from `x`, keys and values from `source` (the same tensor
 # in self-attention). The weights are as in `nn.Linear`: (out, in), so a projection is `x @ w.T`. `visible`, if given,
-# is `True` where a query may look. You have written attention itself; here you may use
-# `F.scaled_dot_product_attention`, but not `nn.MultiheadAttention`, which is what you are writing. No loop is needed.
-# There are no biases.
+# is `True` where a query may look. `turn`, if given, is a function of (b, heads, tokens, d / heads) that is applied to
+# queries and to keys after they are cut into heads: trained models use one to tell positions apart (notebook 09).
+#
+# You have written attention itself; here you may use `F.scaled_dot_product_attention`, but not `nn.MultiheadAttention`,
+# which is what you are writing. No loop is needed. There are no biases. The last case of the check runs your function
+# inside a trained model.
 
 # %% exercise="multi_head"
 def multi_head(
@@ -378,11 +405,14 @@ def multi_head(
     w_out: Float[Tensor, "d d"],
     heads: int,
     visible: Bool[Tensor, "s t"] | None = None,
+    turn: Callable[[Tensor], Tensor] | None = None,
 ) -> Float[Tensor, "b s d"]:
-    """Project, cut into heads, attend, lay side by side, mix."""
+    """Project, cut into heads, turn, attend, lay side by side, mix."""
     ### BEGIN SOLUTION
     pairs = (x, w_q), (source, w_k), (source, w_v)
     q, k, v = (rearrange(y @ w.T, "b s (h d) -> b h s d", h=heads) for y, w in pairs)
+    if turn is not None:
+        q, k = turn(q), turn(k)
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
     return rearrange(mixed, "b h s d -> b s (h d)") @ w_out.T
     ### END SOLUTION
@@ -395,10 +425,53 @@ check(multi_head, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Your answer was compared with `nn.MultiheadAttention`, which nobody here wrote.
+# ### Your attention in a trained model
 #
-# Heads specialise. Below are four patterns that people have found in trained models, one to a head. Which of them
-# copies the previous token? Which finds an earlier copy of the same word? One seems to do nothing at all.
+# Your answer was compared with `nn.MultiheadAttention`. But does it do what a *trained* model needs? The course comes
+# with a small one: four layers of four heads, trained on the help texts of Python by `lmcourse train`.
+# `with_attention` puts your function in place of every attention layer, with the layer's own weights. 1,024 tokens that
+# the model was not trained on:
+
+# %%
+trained = load_pretrained()
+tokens = validation_texts()
+attend, whose = multi_head_or_ours(multi_head)
+with torch.no_grad():
+    expected = trained.model(tokens)
+    with with_attention(trained.model, attend):
+        received = trained.model(tokens)
+print(f"the model as it is: loss {loss_of(expected, tokens):.2f} nats per token")
+print(f"with {whose}: loss {loss_of(received, tokens):.2f}, largest difference of a logit {(received - expected).abs().max():.0e}")
+
+# %% [markdown]
+# Your lines carry a model that somebody trained without you. Now break them. There are famous ways to cut heads wrongly,
+# and all of them keep the shapes right.
+
+# %%
+predict("wrong_heads")
+
+# %%
+predict("future_shown")
+
+# %%
+print_slips()
+
+# %% [markdown]
+# No line raised an error. Two things to keep. **Weights that were trained one way are nonsense read another way**: a
+# `view` at *both* ends is not one slip that undoes the other. And a model that was trained with a mask gets *worse*
+# without it, because it has never seen a future. Here is what three of the readings put into the first of two heads:
+
+# %%
+rows = torch.tensor([[0, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15]])  # two tokens of six features, two heads
+print("right        head 0:", rearrange(rows, "s (h d) -> h s d", h=2)[0].tolist())
+print("no transpose head 0:", rows.reshape(2, 2, 3)[0].tolist(), " (the first token twice)")
+print("interleaved  head 0:", rearrange(rows, "s (d h) -> h s d", h=2)[0].tolist())
+
+# %% [markdown]
+# ### What heads look at
+#
+# Heads specialise. Below are four patterns after those that people have described in trained models, one to a head.
+# Which of them copies the previous token? Which finds an earlier copy of the same word? One seems to do nothing at all.
 
 # %%
 figures.head_gallery()
@@ -406,42 +479,37 @@ figures.head_gallery()
 # %% [markdown]
 # C looks one back, A looks for earlier copies, D averages over all so far. B puts nearly everything on the first token:
 # a head that has nothing to say still has to spend its attention, all of it, and learns to spend it where it does no
-# harm. Such *attention sinks* are so common that a cache which drops the first tokens breaks the model (Xiao et al.,
-# 2024). A head like C in one layer and one that looks for copies in the next make an *induction head*: "what came after
-# this word last time?" (Olsson et al., 2022).
+# harm. In large models such *attention sinks* are so common that a cache which drops the first tokens breaks the model
+# (Xiao et al., 2024).
 #
-# ### Heads that were learned
-#
-# Those four were drawn by hand. The course comes with a small model that was really trained: four layers of four heads,
-# on the help texts of Python, by `lmcourse train`. Nobody told any head what to do.
+# These four were drawn by hand. In the small model no head was told what to do.
 
 # %%
 predict("where_it_looks_back")
 
 # %% [markdown]
-# Look through the 16 of them: the left side shows one text, the right side how far back the head looks on average. Which
-# head looks one token back? Which look at nothing in particular? Its text is cut into pieces of words (notebook 07), so the
-# previous token is often the beginning of the same word.
+# Here are all 16, on three texts. Which head looks one token back? Which look at nothing in particular? The text is cut
+# into pieces of words (notebook 07), so the previous token is often the beginning of the same word.
 
 # %%
-explore(figures.heads, layer=(0, 3), head=(0, 3), text=["a sentence", "a repetition", "code"])
+explore(figures.heads, text=["a sentence", "a repetition", "code"])
 
 # %% [markdown]
-# A picture of one short text may mislead. So measure: for each head, the share of its attention that goes to the
+# A picture of one short text may mislead. So measure: for each head, the fraction of its attention that goes to the
 # previous token, averaged over a thousand tokens that the model was not trained on.
 
 # %%
 explore(
     figures.head_scores,
-    pattern=["the previous token", "itself", "the first token", "behind an earlier copy"],
+    pattern=["the previous token", "itself", "the first token", "the token after an earlier copy"],
 )
 
 # %% [markdown]
 # Head 3 of layer 3 is the one: more than half of its attention goes one token back, and most of the rest two. Trained heads
-# are less clean than drawn ones, and more of them do something that has no name. And two of the famous patterns are
-# missing. No head rests on the first token, and none looks behind an earlier copy: this model has read two million tokens,
-# and induction heads come late (Olsson et al., 2022, see them form after billions). A pattern that was found in one model
-# has to be looked for anew in the next.
+# are less clean than drawn ones, and more of them do something that has no name. Two famous patterns are missing here.
+# No head rests on the first token, and none looks at the token after an earlier copy ("what came after this word last
+# time?", an *induction head*). This model has read two million tokens; Olsson et al. (2022) see such heads form after
+# billions. A pattern that was found in one model has to be looked for again in the next.
 #
 # ### What it takes, and where it goes
 #
@@ -454,30 +522,15 @@ torch.manual_seed(0)
 x = torch.randn(6, 16, dtype=torch.float64)
 w_q, w_k, w_v = torch.randn(3, 16, 16, dtype=torch.float64)
 fused = x @ torch.cat([w_q, w_k, w_v]).T
-same = all(torch.allclose(part, x @ w.T) for part, w in zip(fused.chunk(3, dim=-1), (w_q, w_k, w_v), strict=True))
-print("one wide product equals three:", same)
+for name, part, w in zip("qkv", fused.chunk(3, dim=-1), (w_q, w_k, w_v), strict=True):
+    print(f"{name}: largest difference {(part - x @ w.T).abs().max().item():.0e}")
 
 # %% [markdown]
 # In a block the layer reads *normalised* features and adds its result to what was there: $h \leftarrow h +
-# \text{MultiHead}(\text{LN}(h))$. The queries, keys and values of layer $\ell$ are made from $\text{LN}(h_1^{\ell-1}),
-# \dots, \text{LN}(h_t^{\ell-1})$. (Look for the LN when you read the formulas of a block: it gets lost easily between
-# two lines. Notebook 10 is about it.)
-#
-# > **Spot the slip.** On splitting the heads over several GPUs, notes say that each GPU computes its heads' part of the
-# > output projection, and then "concatenating together each such result (via AllReduce)". Half of that sentence is
-# > wrong. Which half?
-
-# %%
-torch.manual_seed(0)
-heads_side_by_side, w_out = torch.randn(3, 8, dtype=torch.float64), torch.randn(8, 8, dtype=torch.float64)
-left, right = heads_side_by_side[:, :4] @ w_out[:4], heads_side_by_side[:, 4:] @ w_out[4:]  # two GPUs, half the rows each
-print("the whole product:", tuple((heads_side_by_side @ w_out).shape))
-print("parts added up:   ", torch.allclose(left + right, heads_side_by_side @ w_out))
-print("parts in a row:   ", tuple(torch.cat([left, right], dim=-1).shape))
-
-# %% [markdown]
-# AllReduce is right, and it *sums*. Each head's part of $W_O$ gives a result of the full width, and the layer's output
-# is their sum: that is another way to read the formula above, $\sum_i o^i W_O^i$.
+# \text{MultiHead}(\text{LN}(h))$ (notebook 10). And there is another way to read the formula for many heads. Each
+# head's part of $W_O$ gives a result of the full width, and the layer's output is their sum, $\sum_i o^i W_O^i$. So each
+# head writes its own message into the residual stream. (This also shows how to split heads over several GPUs: notebook
+# 18.)
 #
 # **In real models.** GPT-3 has 96 heads of 128, Llama 3 8B has 32 of 128. The width of a head has hardly moved since
 # 2017, when it was 64; the number has. `lmcourse.nn.attention` is this exercise as one class for every model of the
@@ -487,7 +540,7 @@ print("parts in a row:   ", tuple(torch.cat([left, right], dim=-1).shape))
 # ## 6 · One token at a time
 #
 # A model writes one token, appends it, and reads everything again to write the next. After a thousand tokens it has
-# read the first one a thousand times. What of that work was new?
+# read the first one a thousand times. Which part of that work was new?
 
 # %%
 predict("what_is_kept")
@@ -533,7 +586,7 @@ check(attend_with_cache, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# What does the cache weigh? Per token: a key and a value (2), in each layer, for each head that has keys of its own,
+# How many bytes does the cache take? Per token a key and a value (2), in each layer, for each head that has its own keys,
 # `d_head` numbers of two bytes. For Llama 2 7B, 32 layers with 32 heads of 128:
 #
 # $$2 \cdot 32 \cdot 32 \cdot 128 \cdot 2 \text{ bytes} = 524{,}288 \text{ bytes, half a MiB for every token of every text.}$$
@@ -556,15 +609,11 @@ check(attend_with_cache, hidden=True)
 predict("sharing_saves")
 
 # %% [markdown]
-# Who shares with whom? Neighbours. With six query heads and two key heads, heads 0, 1, 2 use the first and 3, 4, 5 the
-# second. The simplest way is to give every query head a copy of its key head:
+# Who shares with whom? Neighbours. With six query heads and two key heads:
 #
-# | | query head 0 | 1 | 2 | 3 | 4 | 5 |
+# | query head | 0 | 1 | 2 | 3 | 4 | 5 |
 # | --- | --- | --- | --- | --- | --- | --- |
-# | `"b g t d -> b (g group) t d"` | 0 | 0 | 0 | 1 | 1 | 1 |
-# | `k.repeat(1, 3, 1, 1)` | 0 | 1 | 0 | 1 | 0 | 1 |
-#
-# The second row has the right shape and the wrong heads. Weights trained one way give nonsense read the other way.
+# | looks at key head | 0 | 0 | 0 | 1 | 1 | 1 |
 #
 # ### Exercise 6 · Grouped-query attention  (3 points · 8 min · ●● · differentiable)
 #
@@ -592,6 +641,10 @@ check(grouped_query_attention, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# There are two ways to copy key heads that look alike: `repeat(k, "b g t d -> b (g group) t d", group=3)` puts the copies
+# of a head side by side, `k.repeat(1, 3, 1, 1)` puts copies of the whole one after the other, 0 1 0 1 0 1. The second
+# has the right shape and the wrong heads, and you have seen what that does to a trained model.
+#
 # Slide from MHA over GQA to MQA, and make the text longer. The projections to keys and values shrink as well: from 33.6
 # to 8.4 million weights a layer at eight key heads.
 
@@ -610,6 +663,64 @@ for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
     print(f"{name:15} {heads:4} query heads {key_heads:3} key heads   {bytes_per_token(model):8,} bytes per token")
 
 # %% [markdown]
+# ### Or keep a summary
+#
+# Sharing makes heads alike. **Multi-head latent attention** (MLA; DeepSeek-AI, 2024) leaves every head its own keys and
+# values, and does not keep them. For each token the layer makes one short vector, the *latent* $c_j = W_D x_j$, and only
+# $c_j$ goes into the cache. Whatever a head needs is made from it: its keys are $k_j = W_{UK}\, c_j$, its values
+# $W_{UV}\, c_j$, with matrices of its own.
+#
+# That saves memory. But does it save traffic? If every step first makes the keys of all heads from all latents, it
+# writes and reads as many numbers as before. Can you have the scores without ever making a key?
+#
+# ### Exercise 7 · Scores from latents  (2 points · 7 min · ●● · differentiable)
+#
+# `w_uk` holds the matrix of each head: a head's key of token $j$ is `w_uk[head] @ latent[j]`. Return the scores
+# $q \cdot k_j$, not scaled, in the dtype of `q`, without a tensor of $h \cdot t \cdot d$ numbers.
+
+# %% exercise="absorbed_scores"
+def absorbed_scores(
+    q: Float[Tensor, "h s d"], latent: Float[Tensor, "t c"], w_uk: Float[Tensor, "h d c"]
+) -> Float[Tensor, "h s t"]:
+    """Every query's dot product with every key, from the latents alone."""
+    ### BEGIN SOLUTION
+    absorbed = einsum(q, w_uk, "h s d, h d c -> h s c")
+    return einsum(absorbed, latent, "h s c, t c -> h s t")
+    ### END SOLUTION
+
+
+# %% check="absorbed_scores"
+check(absorbed_scores)
+### BEGIN HIDDEN TESTS
+check(absorbed_scores, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# The matrix moved to the side of the query, of which there are few: $q \cdot (W_{UK}\, c_j) = (W_{UK}^\top q) \cdot c_j$.
+# To the cache this looks like multi-query attention: one vector per token, and all heads look at it. $W_{UV}$ moves in
+# the same way, behind the weighted average.
+#
+# One thing stands in the way. Trained models turn queries and keys by their positions (`turn` in exercise 4), and a
+# rotation between $W_{UK}$ and $q$ is another one for each pair of tokens, so no matrix can absorb it. DeepSeek
+# therefore keeps 64 more features per token, turned and shared by all heads, whose products are added to the scores.
+
+# %%
+predict("latent_cache")
+
+# %%
+layers, heads, d_head, latent, turned = 61, 128, 128, 512, 64  # DeepSeek-V3
+for name, numbers in (("MHA", 2 * heads * d_head), ("GQA, 8 key heads", 2 * 8 * d_head), ("MLA", latent + turned), ("MQA", 2 * d_head)):
+    print(f"{name:17} {layers * numbers * 2:9,} bytes per token")
+
+# %% [markdown]
+# MLA keeps little more than twice as much as MQA, and every head has its own keys. It pays with arithmetic: a score is a
+# dot product over 576 numbers, not over 128. While decoding waits for memory, arithmetic is cheap, as the next section
+# shows.
+#
+# **In real models.** DeepSeek-V2 and V3 have it (DeepSeek-AI, 2024), and Kimi K2 (Moonshot AI, 2025). In DeepSeek's own
+# comparison it was better than MHA.
+
+# %% [markdown]
 # ## 8 · What it costs
 #
 # A product of an $m \times k$ and a $k \times n$ matrix takes $2mkn$ FLOPs: a multiplication and an addition for each
@@ -625,11 +736,11 @@ for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
 # | **together** | $8\,bnd^2 + 4\,bn^2d$ | $O(bnd + b\,h\,n^2)$, and $4d^2$ weights |
 #
 # Look for $h$. It is in no entry of the FLOPs, and it multiplies the score matrix: cutting into more heads changes the
-# memory, not the work. The quadratic part passes the projections at $n = 2d$, 8,192 tokens at Llama 2 7B's
+# memory, not the work. The quadratic part overtakes the projections at $n = 2d$, 8,192 tokens at Llama 2 7B's
 # width of 4,096.
 #
-# Work is one side. The other is *traffic*: every number has to come from memory once and go back once. Which of the two
-# takes longer is told by the **arithmetic intensity**, FLOPs divided by bytes. An H100 computes 295 bf16 FLOPs in the
+# Work is one side. The other is *traffic*: every number has to come from memory once and go back once. The **arithmetic
+# intensity**, FLOPs divided by bytes, decides which of the two takes longer. An H100 computes 295 bf16 FLOPs in the
 # time in which it moves one byte. Below that, it waits for memory.
 #
 # **Training, with a score matrix in memory.** For long texts the matrix outweighs all else: it is written and read
@@ -637,7 +748,7 @@ for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
 #
 # $$\frac{4\,bn^2d}{4\,bhn^2} = \frac dh = d_\text{head}.$$
 #
-# With the weights counted in, it is about $(1/k + 1/bn)^{-1}$, where $k = d/h$. Are more heads good for it?
+# With the weights counted in, a rough formula is $(1/k + 1/bn)^{-1}$, where $k = d/h$. Are more heads good for it?
 
 # %%
 b, n, d = 8, 4096, 4096
@@ -647,22 +758,19 @@ for h in (8, 32, 128):
 
 # %% [markdown]
 # $k$ is the *width* of a head. More heads make it smaller: with 128 of them the intensity is far below the H100's 295.
-# Kernels that never write the matrix (section 10) escape from that altogether.
+# (The rough formula is within a factor of 3, and too low. For 32 heads it is on the wrong side of 295.) Kernels that
+# never write the matrix (section 10) escape from this.
 #
 # **Decoding.** One new token for each of $b$ texts. Every weight is read for $b$ tokens' worth of work, and the whole
 # cache, $2 \cdot b\,t \cdot g \cdot d_\text{head}$ numbers, for a single query per text. A larger batch shares the
 # weights among more texts. It does not share the cache: each text has its own.
 #
-# To write $n$ tokens with a cache takes $bnd^2$ operations, up to constants.
+# ### Exercise 8 · What the cache moves  (1 point · 5 min · ●●)
 #
-# > **Spot the slip.** Lecture notes count what moves meanwhile: "$b^2 d + n d^2$" numbers. The second part is right: the
-# > $d^2$ weights are read once for each of the $n$ tokens. The first is meant to be the cache. How many numbers does the
-# > cache of $b$ texts hold at the end, and how often is it read?
-#
-# ### Exercise 7 · What the cache moves  (1 point · 5 min · ●●)
-#
-# Put the first part right, without constants either. How many operations are there for each number that moves, for
-# $b = 32$ texts of $n = 2048$ tokens at a width of $d = 4096$? (Four digits after the point will do.)
+# To write $n$ tokens with a cache takes $bnd^2$ operations, up to constants. Each of the $n$ steps reads the $d^2$
+# weights, and it reads the cache (of MHA, all that a full one holds). How many operations are there for each number that
+# moves, without constants, for $b = 32$ texts of $n = 2048$ tokens at a width of $d = 4096$? (Four digits after the
+# point will do.)
 
 # %% exercise="decoding_intensity"
 decoding_intensity = None  # a number in place of None
@@ -679,7 +787,7 @@ check(decoding_intensity=decoding_intensity, hidden=True)
 
 # %% [markdown]
 # Each of the $n$ tokens reads all that is there of $b \cdot n \cdot d$ numbers: $b\,n^2 d + n d^2$ together. With the
-# weights alone the intensity would be 32, the batch size. Divide above and below by $b\,n\,d^2$, and it is
+# weights alone the intensity would be 32, the batch size. Divide numerator and denominator by $b\,n\,d^2$, and it is
 # $(n/d + 1/b)^{-1}$: with long texts the first term wins, and no batch size helps. Sharing keys divides exactly that term
 # by $h/g$, the only one that hurts:
 
@@ -691,7 +799,7 @@ for name, g in (("MHA", 32), ("GQA", 8), ("MQA", 1)):
 # %% [markdown]
 # Now count it all, exactly.
 #
-# ### Exercise 8 · FLOPs and bytes  (3 points · 12 min · ●●●)
+# ### Exercise 9 · FLOPs and bytes  (3 points · 12 min · ●●●)
 #
 # One attention layer, in bf16 (two bytes a number). Each of `batch` texts has `context` tokens, of which the last `new`
 # are new. (Training: `new == context`. Decoding: `new == 1`.) Return two whole numbers, by your own count and not by
@@ -734,9 +842,8 @@ check(attention_flops_bytes, hidden=True)
 explore(figures.attention_roofline, batch=Log(1, 256), context=Log(256, 32768), accelerator=["a100-sxm-80gb", "h100-sxm", "h200"])
 
 # %% [markdown]
-# A longer context moves the circles to the left. A larger batch hardly moves the blue one: even 256 texts leave MHA at
-# 5 FLOPs per byte, because each brings its own cache. What
-# helps is to share keys, or to look at less (section 9).
+# A longer context moves the circles to the left. A larger batch moves the blue one only a little: even 256 texts leave
+# MHA at 5 FLOPs per byte, because each brings its own cache. Sharing keys helps, or looking at less (section 9).
 #
 # The bars on the right are the reason why sharing was invented for inference. In training it saves no more than the
 # narrower projections do. In decoding with 8 key heads the layer takes less than a third of the time, because less than
@@ -754,7 +861,7 @@ explore(figures.attention_roofline, batch=Log(1, 256), context=Log(256, 32768), 
 # Most of what a word needs is close by. A **sliding window** lets each token see itself and the $W - 1$ before it: $nW$
 # pairs instead of $n^2$, and a cache that never holds more than $W$ tokens.
 #
-# ### Exercise 9 · A sliding window  (2 points · 4 min · ●)
+# ### Exercise 10 · A sliding window  (2 points · 4 min · ●)
 #
 # As `causal_mask`, for $s \le t$, with a window: each query sees the `window` latest keys up to and including itself.
 # Raise `ValueError` for a window below 1.
@@ -777,31 +884,15 @@ check(sliding_window_mask, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# What is further back is lost to this layer. **Sparse attention** (Child et al., 2019) adds far-away keys at regular
-# distances: a window of `stride` tokens, and from there on every `stride`-th. With a stride near $\sqrt n$ both parts
-# have about $\sqrt n$ keys, and every token reaches every earlier one in two hops: one to the right column, one within
-# the window.
-#
-# ### Exercise 10 · A strided mask  (2 points · 5 min · ●●)
-#
-# Return the causal `length` × `length` mask in which a query sees a key if their distance is less than `stride`, or a
-# multiple of it.
+# Whatever is further back is lost to this layer. **Sparse attention** (Child et al., 2019) adds far-away keys: a window
+# of `stride` tokens, and from there on every `stride`-th. With a stride near $\sqrt n$ both parts have about $\sqrt n$
+# keys, and every token reaches every earlier one in two hops: one to the right column, one within the window.
 
-# %% exercise="strided_mask"
-def strided_mask(length: int, stride: int) -> Bool[Tensor, "t t"]:
-    """A window of `stride` tokens, and every stride-th token before it."""
-    ### BEGIN SOLUTION
-    position = torch.arange(length)
-    distance = position[:, None] - position
-    return (distance >= 0) & ((distance < stride) | (distance % stride == 0))
-    ### END SOLUTION
-
-
-# %% check="strided_mask"
-check(strided_mask)
-### BEGIN HIDDEN TESTS
-check(strided_mask, hidden=True)
-### END HIDDEN TESTS
+# %%
+position = torch.arange(12)
+distance = position[:, None] - position
+strided = (distance >= 0) & ((distance < 4) | (distance % 4 == 0))
+print("\n".join("".join(" ●"[seen] for seen in row) for row in strided.int().tolist()))
 
 # %% [markdown]
 # Welcome to the zoo. For each mask: how many pairs are left? Which rows stop growing? Which token can a query *not* see
@@ -816,7 +907,7 @@ explore(
 )
 
 # %% [markdown]
-# (The first token of a chunk does not see the one right before it. That is the price of blocks that do not slide.)
+# (The first token of a chunk does not see the token right before it. Blocks that do not slide have this price.)
 #
 # ### How far does a word carry?
 
@@ -830,9 +921,7 @@ predict("window_reach")
 #
 # $$\text{receptive field} = L\,(W - 1) + 1.$$
 #
-# For other masks there is no formula, but there is an algorithm. Write each mask as a matrix of zeros and ones. An
-# entry of the product $M_2 M_1$ counts the ways from a token of the upper layer over the middle to one of the input.
-# Where it is not zero, there is a way.
+# For other masks there is no formula, but there is an algorithm. Find it.
 #
 # ### Exercise 11 · The receptive field  (3 points · 8 min · ●●)
 #
@@ -860,7 +949,7 @@ check(receptive_field, hidden=True)
 explore(figures.receptive_field, window=(1, 8), layers=(1, 8), full_layers=["none", "every 4th"])
 
 # %% [markdown]
-# A way exists; that does not make it a good one. Over twenty hops a message is averaged twenty times. So current models
+# A path exists; that does not make it a good one. Over twenty hops a message is averaged twenty times. So current models
 # **interleave**: a few layers with a window, then one that sees everything. Switch "full layers" to "every 4th" above:
 # a single one opens the whole text. And the cache? Only the full layers keep everything.
 
@@ -871,18 +960,18 @@ explore(figures.cache_against_context, batch=Log(1, 64))
 # At 131,072 tokens Llama 3 8B keeps 16 GiB per text. With a window of 4,096 in three of four layers it would be 4.4
 # GiB.
 #
-# **In real models.** GPT-3 alternates dense and banded sparse layers (Brown et al., 2020). Mistral 7B has a window of
-# 4,096 in all its 32 layers (Jiang et al., 2023). Command A has three windowed layers with rotary positions for each
+# **In real models.** GPT-3 alternates dense and banded sparse layers (Brown et al., 2020). Mistral 7B v0.1 has a window
+# of 4,096 in all its 32 layers (Jiang et al., 2023); v0.2 and v0.3 have none. Command A has three windowed layers with rotary positions for each
 # full layer, which has no positions at all (Cohere, 2025), and Llama 4 does the same with chunks of 8,192 and announces
-# ten million tokens (Meta, 2025). Gemma is often named with them, but Gemma 3 has *five* windows to a full layer, and
-# rotary positions in all of them (Gemma Team, 2025). Positions are the subject of notebook 09.
+# ten million tokens (Meta, 2025). Gemma 3 has *five* windows to a full layer, and rotary positions in all of them
+# (Gemma Team, 2025). Positions are the subject of notebook 09.
 
 # %% [markdown]
 # ## 10 · The matrix that is never written
 #
 # Scores and weights are the only tensors of the layer that grow with $n^2$. At 8,192 tokens and 32 heads the weights of
-# one layer and one text are 4 GiB in bf16. All that for numbers that are used once, and averaged away at once. Can the
-# result be had without them?
+# one layer and one text are 4 GiB in bf16. All that for numbers that are used once. Can you compute the result without
+# them?
 #
 # Take the keys in blocks, and carry three things along for each query: the largest score so far, $m$; the sum of
 # $e^{\text{score} - m}$, the softmax's denominator; and the sum of the values, each times its $e^{\text{score} - m}$.
@@ -901,10 +990,10 @@ explore(figures.cache_against_context, batch=Log(1, 64))
 #
 # ### Exercise 12 · A block of keys  (3 points · 12 min · ●●●)
 #
-# `scores` holds the scores of $s$ queries for the $t$ keys of the next block, scaled already, and `v` their values. `top`,
+# `scores` holds the scores of $s$ queries for the $t$ keys of the next block, already scaled, and `v` their values. `top`,
 # `total` and `numerator` are the three things from the blocks before, a row for each query. Return them as they are
-# after this block, in the same order, shapes and dtype; leave what came in as it is. Scores of hidden keys are $-\infty$.
-# A query that has seen no key at all has a `top` of $-\infty$ and zeros, and may have to wait for longer than a block.
+# after this block, in the same order, shapes and dtype, and do not change the inputs. Scores of hidden keys are
+# $-\infty$. A query that has seen no key at all has a `top` of $-\infty$ and zeros. That may last for several blocks.
 
 # %% exercise="block_update"
 def block_update(
@@ -932,35 +1021,91 @@ check(block_update, hidden=True)
 # %% [markdown]
 # When a larger score comes, both sums shrink by $e^{m_\text{old} - m_\text{new}}$: $1.368\,e^{-2} + e^0 = 1.185$. Nothing
 # is approximated; 1,000 keys at once or one at a time give the same average. Here your update runs a causal layer
-# block by block (ours does, while yours is missing), and no more than `block` scores of a query are ever there at once:
-
+# block by block (the course's version does, while yours is missing), with at most `block` scores of a query at a time:
 
 # %%
-def streamed_attention(q: Tensor, k: Tensor, v: Tensor, block: int, update: Callable[..., tuple[Tensor, ...]]) -> Tensor:
-    """Causal attention that holds no more than `block` scores of a query at a time."""
-    state = torch.full((len(q), 1), -torch.inf), torch.zeros(len(q), 1), torch.zeros(len(q), v.shape[1])
+def streamed_attention(
+    q: Tensor, k: Tensor, v: Tensor, block: int, update: Callable[..., tuple[Tensor, ...]]
+) -> tuple[Tensor, Tensor]:
+    """Causal attention with at most `block` scores of a query at a time; and m + log(denominator) of each row."""
+    top, total, numerator = (torch.full((len(q), width), start, dtype=q.dtype) for width, start in ((1, -torch.inf), (1, 0), (v.shape[1], 0)))
     position = torch.arange(len(q))[:, None]
     for keys in torch.arange(len(k)).split(block):
         scores = (q @ k[keys].T / q.shape[-1] ** 0.5).masked_fill(keys > position, -torch.inf)
-        state = update(*state, scores, v[keys])
-    return state[2] / state[1]
+        top, total, numerator = update(top, total, numerator, scores, v[keys])
+    return numerator / total, top + total.log()
 
 # %%
 figures.compare_block_sizes(streamed_attention, block_update)
 
 # %% [markdown]
 # **FlashAttention** (Dao et al., 2022) does this inside one GPU kernel, with blocks small enough for the chip's own
-# fast memory. The score matrix never reaches the slow memory. For the backward pass it keeps one number per row and
-# *recomputes* the scores block by block, which is more arithmetic and still faster, because arithmetic was not what the
-# layer was waiting for.
+# fast memory. The score matrix never reaches the slow memory.
+#
+# ### And backwards?
+#
+# Autograd would need the weights again, all $s \times s$ of them. FlashAttention keeps one number per row instead,
+# `log_sum` $= m + \log(\text{denominator})$, and *recomputes* the scores block by block. That is more arithmetic and
+# still faster, because arithmetic was not what the layer was waiting for.
+#
+# There is one difficulty. You know the softmax's backward pass from notebook 03: if $P$ are the weights of a row and
+# $dP$ the gradient that arrives at them, it needs $\sum_j P_{ij}\, dP_{ij}$, a sum over the *whole* row. A block of keys
+# sees a part of the row. Where can you get that number without the row? Two lines on paper are enough: write down what
+# $dP_{ij}$ is made of, and exchange the sums.
+#
+# ### Exercise 13 · Backwards, block by block  (4 points · 18 min · ●●●)
+#
+# One causal head, with scores divided by $\sqrt d$. `out` is its result, `log_sum` as above, and `d_out` the gradient
+# that arrives at `out`. Return the gradients at `q`, `k` and `v`, in the dtype of `q`, with at most `block` keys at a
+# time: no tensor of $s \times s$ numbers. Autograd and fused attention are off limits.
+
+# %% exercise="flash_backward"
+def flash_backward(
+    q: Float[Tensor, "s d"],
+    k: Float[Tensor, "s d"],
+    v: Float[Tensor, "s dv"],
+    out: Float[Tensor, "s dv"],
+    log_sum: Float[Tensor, "s 1"],
+    d_out: Float[Tensor, "s dv"],
+    block: int,
+) -> tuple[Float[Tensor, "s d"], Float[Tensor, "s d"], Float[Tensor, "s dv"]]:
+    """The gradients at queries, keys and values of causal attention, from blocks of keys."""
+    ### BEGIN SOLUTION
+    scale, position = q.shape[1] ** -0.5, torch.arange(len(q))[:, None]
+    shared = (d_out * out).sum(dim=1, keepdim=True)
+    dq, dk, dv = torch.zeros_like(q), torch.empty_like(k), torch.empty_like(v)
+    for keys in torch.arange(len(k)).split(block):
+        scores = (scale * q @ k[keys].T).masked_fill(keys > position, -torch.inf)
+        weights = (scores - log_sum).exp()
+        d_scores = weights * (d_out @ v[keys].T - shared) * scale
+        dq += d_scores @ k[keys]
+        dk[keys] = d_scores.T @ q
+        dv[keys] = weights.T @ d_out
+    return dq, dk, dv
+    ### END SOLUTION
+
+
+# %% check="flash_backward"
+check(flash_backward)
+### BEGIN HIDDEN TESTS
+check(flash_backward, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# With $O = PV$ the gradient at the weights is $dP_{ij} = dO_i \cdot v_j$. So $\sum_j P_{ij}\, dP_{ij} = dO_i \cdot
+# \sum_j P_{ij} v_j = dO_i \cdot O_i$: the sum over the row was already in the result. Your update and your backward
+# pass together, 300 tokens of 64 features, against autograd:
+
+# %%
+figures.compare_gradients(streamed_attention, block_update, flash_backward)
 
 # %%
 explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 
 # %% [markdown]
-# **In real models.** It is what `F.scaled_dot_product_attention` calls where it can, and why texts of a hundred
-# thousand tokens can be trained on at all. It computes the same function, up to rounding. Sliding windows and shared keys
-# change the model; this changes only the way.
+# **In real models.** `F.scaled_dot_product_attention` calls such a kernel where it can, and because of it models can be
+# trained on texts of a hundred thousand tokens. It computes the same function, up to rounding. Sliding windows, shared
+# keys and latents change the model; this changes only the order of the work.
 
 # %% [markdown]
 # ## What to keep
@@ -973,23 +1118,10 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 # | what is a head? | a block of $d/h$ neighbouring features: `"b s (h d) -> b h s d"`; more heads, same weights, same FLOPs |
 # | what is kept in decoding? | keys and values: 2 · layers · key heads · d_head · bytes, per token |
 # | what does sharing keys save? | bytes that decoding reads, by $h/g$; no FLOPs of the scores |
+# | what does MLA keep? | one latent per token for all heads; scores are $(W_{UK}^\top q) \cdot c$, and no key is made |
 # | what limits what? | training: arithmetic. Decoding: memory, at $(n/d + 1/b)^{-1}$ FLOPs per byte or so |
+# | how does FlashAttention go back? | recompute scores from `log_sum`; the row's sum of $P\,dP$ is $dO \cdot O$ |
 # | how far does a window reach? | $L(W - 1) + 1$ tokens; one full layer in four reaches everything |
-
-# %% [markdown]
-# ### Slips
-#
-# Sentences from lectures and notes on attention, as spoken or printed. Each is wrong; by now you can say why.
-#
-# > - A cache keeps "keys, queries and values". (A query is asked once and never again: a third too much. And KV stands
-# >   for key and value, not for "key-vector".)
-# > - With six query heads and two key heads, "the first 3 heads" share one and "heads 3–6" the other. (Head 3 would have
-# >   two keys.)
-# > - "GQA does not hurt, but multi-head attention hurts." (Multi-*query* attention is meant.)
-# > - Arithmetic intensity is "memory accesses and arithmetic". (It is arithmetic *over* accesses.)
-# > - The intensity of training is about $(1/k + 1/bn)^{-1}$ with $k = d/h$, so a large number of heads is good for it.
-# >   ($k$ is the *width* of a head. More heads make it smaller.)
-# > - "MQA does not change the complexity." (It changes the only term that hurts.)
 
 # %% [markdown]
 # ## Check yourself
@@ -997,7 +1129,7 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 # 1. You permute the tokens of a text and run it through self-attention without a mask. What happens to the outputs?
 #    What does that say about word order?
 # 2. Why is masking with $-10^4$ instead of $-\infty$ usually harmless, and when is it not?
-# 3. Someone writes `q.view(b, heads, s, d_head)` for a `q` of shape (b, s, heads · d_head). No error. What is in head
+# 3. You write `q.view(b, heads, s, d_head)` for a `q` of shape (b, s, heads · d_head). No error. What is in head
 #    0?
 # 4. A model has 32 layers, 8 key heads of 128 and bf16. How many tokens of context fit into 16 GiB of cache? What if it
 #    is served to 16 users at once?
@@ -1012,11 +1144,11 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 #    what positions are for (notebook 09).
 # 2. Because $e^{-10^4}$ is zero in every format. *Filled* in, it fails where scores of visible keys are as low as that,
 #    or where *all* keys are hidden: then $-10^4$ gives a plain average, and $-\infty$ gives NaN. *Added*, it
-#    fails only where scores are as far apart as that; and where all keys are hidden, they attend as if none was.
+#    fails only where scores are as far apart as that; and where all keys are hidden, the weights are as if none was.
 # 3. The features of the first $s / \text{heads}$ tokens, chopped into pieces: the last axis has to be split first, and
 #    then two axes swapped.
 # 4. $2 \cdot 32 \cdot 8 \cdot 128 \cdot 2 = 131{,}072$ bytes a token, so 131,072 tokens; 8,192 for each of 16 users.
-# 5. Hardly at all: the same weights serve twice the texts. If the cache dominates it doubles, because every text has
+# 5. Very little: the same weights serve twice as many texts. If the cache dominates it doubles, because every text has
 #    its own.
 # 6. 101 in both cases (tokens 0 to 100). On top, the full layer sees every token of the layer below. At the bottom,
 #    token 100 itself has seen them all.
@@ -1027,9 +1159,9 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 #
 # - Vaswani et al., 2017, *Attention is all you need*, §3.2.
 # - Shazeer, 2019, *Fast transformer decoding: one write-head is all you need*; Ainslie et al., 2023, *GQA*; Pope et
-#   al., 2022, *Efficiently scaling transformer inference*.
+#   al., 2022, *Efficiently scaling transformer inference*; DeepSeek-AI, 2024, *DeepSeek-V2*, §2.1.
 # - Child et al., 2019, *Generating long sequences with sparse transformers*.
-# - Dao et al., 2022, *FlashAttention*; Milakov & Gimelshein, 2018, *Online normalizer calculation for softmax*.
+# - Dao et al., 2022, *FlashAttention*, appendix B.2 for the backward pass; Milakov & Gimelshein, 2018, *Online normalizer calculation for softmax*.
 # - Clark et al., 2019, *What does BERT look at?*; Olsson et al., 2022, *In-context learning and induction heads*; Xiao
 #   et al., 2024, *Efficient streaming language models with attention sinks*.
 # - In this package: `lmcourse.nn.attend`, `.attention_pattern` and `.attention`, about 300 lines for all of the above;
@@ -1061,6 +1193,8 @@ gemma, scout = (find_model(name).decoder.layers for name in ("gemma-3-27b", "lla
 assert [layer.attention.pattern.kind for layer in gemma[:6]] == ["window"] * 5 + ["full"] and gemma[5].attention.rotary
 assert [layer.attention.pattern.kind for layer in scout[:4]] == ["chunk"] * 3 + ["full"] and not scout[3].attention.rotary
 assert scout[0].attention.pattern.size == 8192
+assert [61 * numbers * 2 for numbers in (2 * 128 * 128, 2 * 8 * 128, 576, 256)] == [3_997_696, 249_856, 70_272, 31_232]
+assert 2.2 < 70_272 / 31_232 < 2.3 and round(loss_of(expected, tokens), 2) == 1.79 and tokens.numel() == 1024
 decoding = [layer_cost(32, 1, 2048, 32, g).seconds(find_accelerator("h100-sxm")) for g in (32, 8)]
 assert 0.25 < decoding[1] / decoding[0] < 0.34
 assert 32 * 2048 * 4096**2 / (2048 * 4096**2) == 32

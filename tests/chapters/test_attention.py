@@ -18,24 +18,29 @@ from torch.autograd.graph import saved_tensors_hooks
 from lmcourse import plots
 from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.exercises import (
+    absorbed_scores,
     attend_with_cache,
     attention_flops_bytes,
     attention_weights,
     block_update,
     causal_attention,
     causal_mask,
+    flash_backward,
     grouped_query_attention,
     multi_head,
     receptive_field,
     sliding_window_mask,
-    strided_mask,
 )
-from lmcourse.chapters.attention.figures import AttentionPlayground
+from lmcourse.chapters.attention.figures import AttentionPlayground, streaming
 from lmcourse.chapters.attention.figures.costs import saved_bytes
 from lmcourse.chapters.attention.figures.heads import TEXTS, scores, shares_by_distance, weights_on
 from lmcourse.chapters.attention.figures.look import PRESETS
 from lmcourse.chapters.attention.figures.masks import mask_matrix
 from lmcourse.chapters.attention.figures.scale import largest_weight
+from lmcourse.chapters.attention.in_model import SLIPS, in_the_model, print_slips, with_attention
+from lmcourse.exercises.allocations import largest_tensor
+from lmcourse.nn.attention import Attention, AttentionConfig
+from lmcourse.pretrained import load_pretrained
 from lmcourse.widgets.live import image_html
 from tests.plots.figures import check_figure, said
 
@@ -125,16 +130,6 @@ def test_the_window_is_that_of_transformers(s: int, t: int) -> None:
     assert torch.equal(sliding_window_mask.reference(s, t, window), rule(0, 0, query, key))
 
 
-def test_the_strided_mask_is_the_papers() -> None:
-    """Child et al., 2019, §4.2: A¹ = {t, …, i} with t = max(0, i − l), and A² = {j : (i − j) mod l = 0}."""
-    stride = 3
-    mask = strided_mask.reference(13, stride)
-    for i in range(13):
-        near = set(range(max(0, i - stride), i + 1))
-        far = {j for j in range(i + 1) if (i - j) % stride == 0}
-        assert {j for j in range(13) if mask[i, j]} == near | far
-
-
 def test_the_receptive_field_is_where_the_gradient_goes() -> None:
     def window(size: int) -> Tensor:
         return torch.ones(12, 12).tril().triu(1 - size).bool()
@@ -170,6 +165,59 @@ def test_block_after_block_gives_torchs_attention(update: Callable[..., Any], wh
     torch.testing.assert_close(state[2] / state[1], expected)
 
 
+@pytest.mark.parametrize(("block", "length"), [(1, 6), (7, 50), (64, 40)])
+def test_backward_by_blocks_is_autograds_of_all_keys_at_once(block: int, length: int) -> None:
+    q, k, v, d_out = heads(length, 8), heads(length, 8), heads(length, 5), heads(length, 5)
+    inputs = [each.requires_grad_() for each in (q, k, v)]
+    scores = (q @ k.T / 8**0.5).masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
+    out = scores.softmax(dim=-1) @ v
+    expected = torch.autograd.grad(out, inputs, d_out)
+    state = out.detach(), scores.logsumexp(dim=-1, keepdim=True).detach()
+    answers = [flash_backward.reference, *(variant.answer for variant in flash_backward.variants), streaming._backward]
+    for answer in answers:
+        torch.testing.assert_close(answer(*(each.detach() for each in inputs), *state, d_out, block), expected)
+
+
+def test_the_row_sum_of_softmaxs_backward_is_in_the_result() -> None:
+    weights, v, d_out = heads(5, 9).softmax(dim=-1), heads(9, 4), heads(5, 4)
+    torch.testing.assert_close((weights * (d_out @ v.T)).sum(dim=-1), (d_out * (weights @ v)).sum(dim=-1))
+
+
+def test_scores_from_latents_are_those_of_keys() -> None:
+    q, latent, w_uk = heads(3, 2, 8), heads(6, 5), heads(3, 8, 5)
+    keys = torch.einsum("tc,hdc->htd", latent, w_uk)
+    torch.testing.assert_close(absorbed_scores.reference(q, latent, w_uk), q @ keys.mT)
+    assert largest_tensor(absorbed_scores.reference, q, latent, w_uk) < 3 * 6 * 8
+
+
+def test_an_answer_runs_the_trained_model_and_is_taken_out_again() -> None:
+    model, tokens = load_pretrained().model, torch.arange(20)[None]
+    with torch.no_grad():
+        before = model(tokens)
+        with with_attention(model, multi_head.reference):
+            torch.testing.assert_close(model(tokens), before, rtol=0, atol=1e-4)
+        with with_attention(model, lambda x, *_, **__: x):
+            assert (model(tokens) - before).abs().max() > 1
+        assert torch.equal(model(tokens), before)
+    assert in_the_model(multi_head.reference)["logits"] == "equal to the model's"
+
+
+def test_a_model_with_shared_keys_is_refused() -> None:
+    shared: Any = nn.Sequential(Attention(AttentionConfig(heads=4, kv_heads=2), 16))
+    with pytest.raises(ValueError, match="as many key heads"), with_attention(shared, multi_head.reference):
+        pass
+
+
+def test_slips_raise_no_error_and_every_one_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    print_slips(2)
+    rows = capsys.readouterr().out.splitlines()[1:]
+    losses = {name: float(row[len(name) :].split()[1]) for name, row in zip(SLIPS, rows, strict=True)}
+    right = losses.pop("the right heads")
+    assert min(losses.values()) == losses["no mask"]
+    assert right + 0.4 < losses["no mask"] < 3
+    assert all(3.5 < loss < 5.5 for name, loss in losses.items() if name != "no mask")
+
+
 def test_the_playground_computes_torchs_attention() -> None:
     hand = PRESETS["he finds Tom"]
     q, k, v = (torch.tensor(part, dtype=torch.float64) for part in (hand.queries, hand.keys, hand.values))
@@ -197,7 +245,7 @@ def test_the_previous_token_head_is_the_one_the_notebook_names() -> None:
         shares = shares_by_distance(weights_on(text)[1][3, 3])
         assert np.argmax(shares) == 1
         assert sum(shares[1:3]) > 0.7
-    for pattern in ("the first token", "behind an earlier copy"):
+    for pattern in ("the first token", "the token after an earlier copy"):
         assert scores(pattern).max() < 0.1
 
 

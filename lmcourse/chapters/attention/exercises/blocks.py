@@ -200,6 +200,29 @@ def a_softmax_for_each_block(top: Tensor, total: Tensor, numerator: Tensor, scor
     return new_top, total * shrink + 1, numerator * shrink + weights @ v
 
 
+@block_update.misconception(
+    "Your m stays what it was. A larger score in a later block must raise it; both sums then shrink to fit."
+)
+def maximum_not_raised(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    base = torch.where(top == -math.inf, scores.amax(dim=-1, keepdim=True), top)
+    return _update(top, total, numerator, scores, v, base=base, new_top=base)
+
+
+@block_update.misconception(
+    "The sums are right and m is the old one: return the largest score of all so far, since the next block needs it."
+)
+def old_maximum_returned(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    return top, *_update(top, total, numerator, scores, v)[1:]
+
+
+@block_update.misconception(
+    "The second and the third result are swapped: the denominator, of one column, comes before the sum of the values."
+)
+def sums_swapped(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    new_top, new_total, new_numerator = _update(top, total, numerator, scores, v)
+    return new_top, new_numerator, new_total
+
+
 @block_update.variant
 def the_past_as_one_more_key(
     top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor

@@ -147,7 +147,7 @@ def new_keys_in_front(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: T
 
 
 @attend_with_cache.misconception(
-    "The output is right, but what you hand on is only the new keys and values: the next step needs all of them."
+    "The output is right, but you return only the new keys and values: the next step needs all of them."
 )
 def cache_not_grown(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
     return _attend(q, *_grown(k, v, past_k, past_v)), k, v
@@ -160,8 +160,8 @@ def old_cache_returned(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: 
     return _attend(q, *_grown(k, v, past_k, past_v)), past_k, past_v
 
 
-@attend_with_cache.misconception("Keys and values are exchanged where you return them.")
-def keys_and_values_exchanged(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+@attend_with_cache.misconception("Keys and values are swapped where you return them.")
+def keys_and_values_swapped(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
     keys, values = _grown(k, v, past_k, past_v)
     return _attend(q, keys, values), values, keys
 

@@ -33,7 +33,8 @@ decoding_intensity.wrong_value(
     32.0, "That is the batch size, which is what the weights alone would allow. The cache moves as well."
 )
 decoding_intensity.wrong_value(
-    31.996094226778958, "That is what the lecture's sum gives. Its first part is far too small."
+    31.996094226778958,
+    "You read b² d numbers of the cache. Count the numbers that the cache of b texts holds, and how often it is read.",
 )
 decoding_intensity.wrong_value(
     31.751937984496124, "You read the cache once. It holds b · n · d numbers, and every one of the n tokens reads it."

@@ -157,6 +157,12 @@ def borders_off_by_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attend(q, k[:, mine], v[:, mine])
 
 
+@grouped_query_attention.misconception("Your scores are not divided by √d. Sharing keys does not change their spread.")
+def not_scaled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    _checked(q, k)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=_visible(q, k), enable_gqa=True, scale=1.0)
+
+
 @grouped_query_attention.misconception("The future is not hidden: the same causal mask holds for all heads.")
 def not_causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     _checked(q, k)

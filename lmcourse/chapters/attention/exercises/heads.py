@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -11,9 +12,11 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
+
+Turn = Callable[[Tensor], Tensor]
 
 
 def _by_torch(
@@ -25,16 +28,20 @@ def _by_torch(
     w_out: Tensor,
     heads: int,
     visible: Tensor | None = None,
+    turn: Turn | None = None,
 ) -> Tensor:
-    """What nn.MultiheadAttention computes. In its masks True means hidden, and the batch is the second axis."""
-    queries, keys = x.double().transpose(0, 1), source.double().transpose(0, 1)
+    """What nn.MultiheadAttention computes. It takes queries and keys that are projected, turned and joined again, and
+    unit weights for them; the batch is its second axis, and in its masks True means hidden."""
+    q, k = (_turned(F.linear(y, w).double(), heads, turn) for y, w in ((x, w_q), (source, w_k)))
+    queries, keys, values = (y.transpose(0, 1) for y in (q, k, source.double()))
+    unit = torch.eye(x.shape[-1], dtype=torch.float64)
     mixed, _ = F.multi_head_attention_forward(
         queries,
         keys,
-        keys,
+        values,
         embed_dim_to_check=x.shape[-1],
         num_heads=heads,
-        in_proj_weight=torch.cat([w_q, w_k, w_v]).double(),
+        in_proj_weight=torch.cat([unit, unit, w_v.double()]),
         in_proj_bias=None,
         bias_k=None,
         bias_v=None,
@@ -46,6 +53,11 @@ def _by_torch(
         attn_mask=None if visible is None else ~visible,
     )
     return mixed.transpose(0, 1).to(x.dtype)
+
+
+def _turned(y: Tensor, heads: int, turn: Turn | None) -> Tensor:
+    """Queries or keys of all heads side by side, each head turned."""
+    return y if turn is None else torch.cat(turn(torch.stack(y.chunk(heads, dim=-1), dim=1)).unbind(dim=1), dim=-1)
 
 
 def _layer(random: Random, batch: int, s: int, t: int, heads: int, width: int) -> tuple[Tensor, ...]:
@@ -69,6 +81,22 @@ def _past(length: int) -> Tensor:
     return torch.ones(length, length, dtype=torch.bool).tril()
 
 
+def _turning(name: str, random: Random, s: int, heads: int, width: int) -> Case:
+    """A factor for each token and each feature of a head."""
+    inputs = dict(zip(_NAMES, _layer(random, 1, s, 0, heads, width), strict=True))
+    del inputs["source"]
+    factors = normal(random, s, width)
+    arguments = f"x, x, w_q, w_k, w_v, w_out, {heads}, visible=visible, turn=lambda y: y * factors"
+    return script(name, f"multi_head({arguments})", **inputs, visible=_past(s), factors=factors)
+
+
+_NAMES = ("x", "source", "w_q", "w_k", "w_v", "w_out")
+_IN_THE_MODEL = """
+from lmcourse.chapters.attention.in_model import in_the_model
+in_the_model(multi_head)
+"""
+
+
 def _cases(random: Random) -> list[Case]:
     b, s, t, heads, width = (random.randint(2, 5) for _ in range(5))
     holes = torch.tensor([[i == j % s or random.random() < 0.6 for j in range(s + t)] for i in range(s)])
@@ -88,6 +116,7 @@ def _cases(random: Random) -> list[Case]:
         case("a causal mask", *_layer(random, b, s, 0, heads, width), heads, visible=_past(s)),
         case("another sequence", *_layer(random, b, s, s + t, heads, width), heads),
         case("another sequence", *_layer(random, b, s, s + t, heads, width), heads, visible=holes),
+        _turning("queries and keys that are turned", random, s, heads, width),
     ]
 
 
@@ -96,7 +125,7 @@ _FIXED = Random(6)
 multi_head = Exercise(
     "multi_head",
     points=3,
-    minutes=10,
+    minutes=12,
     difficulty=2,
     reference=_by_torch,
     differentiable=True,
@@ -105,12 +134,15 @@ multi_head = Exercise(
         case("a batch of two, four heads", *_layer(_FIXED, 2, 5, 0, 4, 2), 4),
         case("a decoder: causal", *_layer(_FIXED, 1, 4, 0, 2, 4), 2, visible=_past(4)),
         case("cross-attention: six keys for three queries", *_layer(_FIXED, 1, 3, 6, 2, 4), 2),
+        _turning("queries and keys that are turned", _FIXED, 3, 2, 4),
+        edge(script("inside the trained model", _IN_THE_MODEL)),
     ],
     hidden_cases=_cases,
     hints=[
         "Project first, as if there were one wide head; then cut the last axis into heads. A head is a slice of "
         "*consecutive* features.",
-        'rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=heads). Everything you know about attention works on that.',
+        'rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=heads). Everything you know about attention works on that. '
+        "`turn`, if it is not None, gets q and k in this shape.",
         'At the end, the other way round: "b h s d -> b s (h d)", then w_out. F.scaled_dot_product_attention takes '
         "`visible` as attn_mask.",
     ],
@@ -127,28 +159,59 @@ def _projected(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
 def _wrong(
     *args: Any,
     visible: Tensor | None = None,
+    turn: Turn | None = None,
     cut: str = "b s (h d) -> b h s d",
     join: str = "b h s d -> b s (h d)",
     scale: float | None = None,
+    turned: str = "qk",
 ) -> Tensor:
     """Multi-head attention with one mistake switched on."""
     w_out, heads = args[5:7]
     q, k, v = (rearrange(y, cut, h=heads) for y in _projected(*args))
+    return _finished(q, k, v, w_out, visible, turn, join, scale, turned)
+
+
+def _finished(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    w_out: Tensor,
+    visible: Tensor | None,
+    turn: Turn | None,
+    join: str = "b h s d -> b s (h d)",
+    scale: float | None = None,
+    turned: str = "qk",
+) -> Tensor:
+    """From heads to the end."""
+    if turn is not None:
+        q, k, v = (turn(y) if name in turned else y for name, y in zip("qkv", (q, k, v), strict=True))
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)
-    joined: Tensor = rearrange(mixed, join, h=heads) @ w_out.T
-    return joined
+    width = w_out.shape[-1]
+    joined = mixed.reshape(len(mixed), -1, width) if join == "as it lies" else rearrange(mixed, join)
+    return joined @ w_out.T
+
+
+def _cut_as_it_lies(*args: Any) -> list[Tensor]:
+    """(b, s, d) read as (b, h, s, d / h)."""
+    return [y.reshape(len(y), args[6], y.shape[1], -1) for y in _projected(*args)]
 
 
 @multi_head.misconception(
     "You reshape (b, s, d) straight to (b, h, s, d/h). That cuts the *tokens* into heads: split the last axis, then "
     "swap two axes."
 )
-def reshaped_without_a_transpose(*args: Any, **kwargs: Any) -> Tensor:
-    w_out, heads = args[5:7]
-    q, k, v = (y.reshape(len(y), heads, y.shape[1], -1) for y in _projected(*args))
-    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=kwargs.get("visible"))
-    joined: Tensor = mixed.transpose(1, 2).flatten(2) @ w_out.T
-    return joined
+def reshaped_without_a_transpose(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
+    q, k, v = _cut_as_it_lies(*args)
+    return _finished(q, k, v, args[5], visible, turn)
+
+
+@multi_head.misconception(
+    "You reshape (b, s, d) straight to heads and straight back: a head gets the features of a few tokens, not a few "
+    "features of all tokens. Split the last axis and swap two axes; at the end, swap them back first."
+)
+def reshaped_at_both_ends(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
+    q, k, v = _cut_as_it_lies(*args)
+    return _finished(q, k, v, args[5], visible, turn, "as it lies")
 
 
 @multi_head.misconception(
@@ -163,10 +226,7 @@ def features_interleaved(*args: Any, **kwargs: Any) -> Tensor:
     "You flatten heads and tokens in the order they lie in: bring the tokens back in front of the heads first."
 )
 def joined_without_a_transpose(*args: Any, **kwargs: Any) -> Tensor:
-    x, w_out, heads = args[0], args[5], args[6]
-    right = _wrong(*args[:5], torch.eye(x.shape[-1], dtype=x.dtype), heads, **kwargs)
-    joined: Tensor = rearrange(right, "b s (h d) -> b h s d", h=heads).reshape(x.shape) @ w_out.T
-    return joined
+    return _wrong(*args, **kwargs, join="as it lies")
 
 
 @multi_head.misconception("You scale by the model's width; each head has its own, d / heads.")
@@ -196,35 +256,61 @@ def source_ignored(*args: Any, **kwargs: Any) -> Tensor:
 
 
 @multi_head.misconception("Keys come from `source`, and so do values: yours are made from x.")
-def values_from_the_queries(*args: Any, **kwargs: Any) -> Tensor:
+def values_from_the_queries(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
     x, w_v, w_out, heads = args[0], *args[4:7]
     q, k, _ = _projected(*args)
     q, k, v = (rearrange(y, "b s (h d) -> b h s d", h=heads) for y in (q, k, x @ w_v.T))
-    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=kwargs.get("visible"))
-    joined: Tensor = rearrange(mixed, "b h s d -> b s (h d)") @ w_out.T
-    return joined
+    return _finished(q, k, v, w_out, visible, turn)
+
+
+@multi_head.misconception("Your values are made with w_k: they have a matrix of their own, w_v.")
+def values_by_w_k(*args: Any, **kwargs: Any) -> Tensor:
+    return _wrong(*args[:4], args[3], *args[5:], **kwargs)
 
 
 @multi_head.misconception("Queries look where `visible` does not let them: in a decoder they would see the future.")
-def mask_ignored(*args: Any, visible: Tensor | None = None) -> Tensor:
-    return _wrong(*args)
+def mask_ignored(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
+    return _wrong(*args, turn=turn)
+
+
+@multi_head.misconception("Your attention is always causal. It should hide only what `visible` hides.")
+def always_causal(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
+    s, t = args[0].shape[1], args[1].shape[1]
+    return _wrong(*args, visible=torch.ones(s, t, dtype=torch.bool).tril(t - s), turn=turn)
 
 
 @multi_head.misconception(
     "You read `visible` the wrong way round: True means 'may look' here (and 'hidden' in nn.MultiheadAttention)."
 )
-def mask_inverted(*args: Any, visible: Tensor | None = None) -> Tensor:
-    return _wrong(*args, visible=None if visible is None else ~visible)
+def mask_inverted(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
+    return _wrong(*args, visible=None if visible is None else ~visible, turn=turn)
+
+
+@multi_head.misconception("`turn` is not used: where it is given, apply it to queries and keys.")
+def not_turned(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
+    return _wrong(*args, visible=visible)
+
+
+@multi_head.misconception("You turn the values, too. Only queries and keys are turned.")
+def values_turned(*args: Any, **kwargs: Any) -> Tensor:
+    return _wrong(*args, **kwargs, turned="qkv")
+
+
+@multi_head.misconception("You turn the queries only. The keys are turned by the same function.")
+def only_queries_turned(*args: Any, **kwargs: Any) -> Tensor:
+    return _wrong(*args, **kwargs, turned="q")
 
 
 @multi_head.variant
-def head_after_head(*args: Any, visible: Tensor | None = None) -> Tensor:
+def head_after_head(*args: Any, visible: Tensor | None = None, turn: Any = None) -> Tensor:
     x, source, w_q, w_k, w_v, w_out, heads = args
     width = x.shape[2] // heads
     result = torch.zeros_like(x)
     for head in range(heads):
         mine = slice(head * width, (head + 1) * width)
         q, k, v = x @ w_q[mine].T, source @ w_k[mine].T, source @ w_v[mine].T
+        if turn is not None:
+            q, k = turn(q[:, None])[:, 0], turn(k[:, None])[:, 0]
         scores = q @ k.transpose(1, 2) / math.sqrt(width)
         if visible is not None:
             scores = scores.masked_fill(visible.logical_not(), float("-inf"))
@@ -233,10 +319,12 @@ def head_after_head(*args: Any, visible: Tensor | None = None) -> Tensor:
 
 
 @multi_head.variant
-def softmax_in_float32(*args: Any, visible: Tensor | None = None) -> Tensor:
+def softmax_in_float32(*args: Any, visible: Tensor | None = None, turn: Any = None) -> Tensor:
     x, source, w_q, w_k, w_v, w_out, heads = args
     split = (x.shape[0], -1, heads, x.shape[2] // heads)
     q, k, v = (y.matmul(w.T).reshape(split).transpose(1, 2) for y, w in ((x, w_q), (source, w_k), (source, w_v)))
+    if turn:
+        q, k = turn(q), turn(k)
     scores = torch.matmul(q, k.transpose(2, 3)) / math.sqrt(q.shape[-1])
     if visible is not None:
         scores = scores.masked_fill(~visible, float("-inf"))
@@ -245,7 +333,7 @@ def softmax_in_float32(*args: Any, visible: Tensor | None = None) -> Tensor:
 
 
 @multi_head.variant
-def view_and_transpose(*args: Any, visible: Tensor | None = None) -> Tensor:
+def view_and_transpose(*args: Any, visible: Tensor | None = None, turn: Any = lambda y: y) -> Tensor:
     x, source, w_q, w_k, w_v, w_out, heads = args
     batch, s, d = x.shape
     t = source.shape[1]
@@ -255,19 +343,23 @@ def view_and_transpose(*args: Any, visible: Tensor | None = None) -> Tensor:
     mask = torch.zeros(s, t, dtype=x.dtype)
     if visible is not None:
         mask[~visible] = -torch.inf
-    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    mixed = F.scaled_dot_product_attention(turn(q), turn(k), v, attn_mask=mask)
     return F.linear(mixed.transpose(1, 2).contiguous().view(batch, s, d), w_out)
 
 
 @multi_head.variant
-def weights_cut_into_heads(*args: Any, visible: Tensor | None = None) -> Tensor:
+def weights_cut_into_heads(*args: Any, visible: Tensor | None = None, turn: Any = None) -> Tensor:
     x, source, w_q, w_k, w_v, w_out, heads = args
     d = x.shape[-1]
     cut_q, cut_k, cut_v = (w.reshape(heads, d // heads, d) for w in (w_q, w_k, w_v))
-    matching = torch.einsum("hed,hef->hdf", cut_q, cut_k) * (d // heads) ** -0.5
-    scores = torch.einsum("bid,hdf,bjf->hbij", x, matching, source)
+    q = torch.einsum("bid,hed->bhie", x, cut_q) * (d // heads) ** -0.5
+    k = torch.einsum("bjd,hed->bhje", source, cut_k)
+    if turn:
+        q, k = turn(q), turn(k)
+    scores = torch.einsum("bhie,bhje->hbij", q, k)
     if visible is not None:
         scores = torch.where(visible, scores, -torch.inf)
     moved = torch.einsum("dhe,hef->hdf", w_out.reshape(d, heads, d // heads), cut_v)
-    mixed: Tensor = torch.einsum("hbij,hdf,bjf->bid", scores.softmax(dim=-1), moved, source)
+    messages = torch.einsum("hdf,bjf->hbjd", moved, source)
+    mixed: Tensor = torch.einsum("hbij,hbjd->bid", scores.softmax(dim=-1), messages)
     return mixed

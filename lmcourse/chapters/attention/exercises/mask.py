@@ -51,7 +51,7 @@ causal_mask = Exercise(
         case("four tokens", 4, 4),
         case("the last two of five tokens", 2, 5),
         case("one new token", 1, 4),
-        case("nobody asks", 0, 3),
+        case("no query", 0, 3),
         case("three queries, two tokens", 3, 2),
     ],
     hidden_cases=_mask_cases,
@@ -69,14 +69,14 @@ def _checked(s: int, t: int) -> Tensor:
     return torch.ones(s, t, dtype=torch.bool)
 
 
-@causal_mask.misconception(
-    "Your mask is upside down, as in the slip above: the first token sees everything and the last only itself."
-)
+@causal_mask.misconception("Your mask is upside down: the first token sees everything and the last only itself.")
 def upside_down(s: int, t: int) -> Tensor:
     return _checked(s, t).triu(t - s)
 
 
-@causal_mask.misconception("A token may look at itself, too: your diagonal is hidden, and the first token sees nobody.")
+@causal_mask.misconception(
+    "A token may look at itself, too: your diagonal is hidden, and the first token sees nothing."
+)
 def itself_hidden(s: int, t: int) -> Tensor:
     return _checked(s, t).tril(t - s - 1)
 
@@ -96,7 +96,7 @@ def queries_at_the_start(s: int, t: int) -> Tensor:
 
 
 @causal_mask.misconception(
-    "True and False are exchanged: here True means 'may look', as in scaled_dot_product_attention."
+    "True and False are swapped: here True means 'may look', as in scaled_dot_product_attention."
 )
 def true_means_hidden(s: int, t: int) -> Tensor:
     return ~_checked(s, t).tril(t - s)
@@ -114,7 +114,7 @@ def always_square(s: int, t: int) -> Tensor:
 
 
 @causal_mask.misconception(
-    "Where nobody asks, your mask has a row for every token: a slice [-s:] of the last s rows begins at [0:] for s = 0."
+    "With no query, your mask has a row for every token: a slice [-s:] of the last s rows begins at [0:] for s = 0."
 )
 def the_last_rows_from_minus_s(s: int, t: int) -> Tensor:
     _checked(s, t)
@@ -122,8 +122,8 @@ def the_last_rows_from_minus_s(s: int, t: int) -> Tensor:
 
 
 @causal_mask.misconception(
-    "Where nobody asks, your tensor has lost its shape and dtype: `torch.tensor([])` knows of no columns and no bool. "
-    "It should be (0, t)."
+    "With no query, your tensor has lost its shape and dtype: `torch.tensor([])` has no columns and is not bool. It "
+    "should have the shape (0, t)."
 )
 def made_of_lists(s: int, t: int) -> Tensor:
     _checked(s, t)

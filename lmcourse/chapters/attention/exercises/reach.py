@@ -123,6 +123,16 @@ def ways_counted(masks: list[Tensor]) -> Tensor:
     return _product(masks).sum(dim=-1).long()
 
 
+@receptive_field.misconception(
+    "You count ways in 8 bits, and 256 of them are 0 again. Keep a True or False instead of a count between the layers."
+)
+def counted_in_eight_bits(masks: list[Tensor]) -> Tensor:
+    ways = torch.eye(len(masks[0]), dtype=torch.uint8)
+    for mask in masks:
+        ways = mask.to(torch.uint8) @ ways
+    return (ways > 0).sum(dim=-1)
+
+
 @receptive_field.misconception("Your layers are in the wrong order: masks[0] is the bottom layer, the first to work.")
 def upside_down(masks: list[Tensor]) -> Tensor:
     return (_product(masks[::-1]) > 0).sum(dim=-1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lmcourse.data.token_file import TokenFile
 from lmcourse.inference.attention_maps import attention_maps
-from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+from lmcourse.plots.style import describe, new_axes, new_figure
 from lmcourse.pretrained import load_pretrained, pretrained_folder
 from lmcourse.training.command.run_folder import VALIDATION
 
@@ -24,8 +24,8 @@ TEXTS = {
 }
 """What the heads can be shown."""
 
-PATTERNS = ("the previous token", "itself", "the first token", "behind an earlier copy")
-"""What a head may look at: the last is the token that followed when this one was here before (induction)."""
+PATTERNS = ("the previous token", "itself", "the first token", "the token after an earlier copy")
+"""What a head may look at: the last is the token that followed an earlier copy of this one (induction)."""
 
 _FARTHEST = 8
 _WINDOW, _WINDOWS = 128, 8
@@ -40,38 +40,36 @@ def weights_on(text: str) -> tuple[tuple[str, ...], Array]:
     return tuple(shown), attention_maps(trained.model, torch.tensor(tokens)).numpy().astype(np.float64)
 
 
-def heads(layer: int = 0, head: int = 0, text: str = "a sentence") -> Figure:
-    """Whom one head of the trained model looks at in a text, and how far back on average.
+def heads(text: str = "a sentence") -> Figure:
+    """All heads of the trained model on a text: a matrix of weights for each, and the average weight one token back.
 
-    ValueError if there is no such layer, head or text.
+    ValueError if there is no such text.
     """
     if text not in TEXTS:
         raise ValueError(f"there is no text {text!r}, only {', '.join(TEXTS)}")
     tokens, weights = weights_on(text)
     layers, count = weights.shape[:2]
-    if not (0 <= layer < layers and 0 <= head < count):
-        raise ValueError(f"layers are 0 to {layers - 1} and heads 0 to {count - 1}, not {layer} and {head}")
-    one = weights[layer, head]
-    shares = shares_by_distance(one)
-    figure = new_figure(8.0, 4.4)
-    grid = figure.add_gridspec(1, 2, width_ratios=(1.5, 1))
-    panel = new_axes(figure, f"Layer {layer}, head {head}: who looks at whom")
-    panel.set_subplotspec(grid[0])
-    panel.imshow(one, cmap="Blues", vmin=0, vmax=1, aspect="equal")
-    panel.set_xticks(range(len(tokens)), tokens, rotation=90, fontsize=7)
-    panel.set_yticks(range(len(tokens)), tokens, fontsize=7)
-    panel.grid(visible=False)
-    bars = new_axes(figure, "How far back", "tokens back", "average weight")
-    bars.set_subplotspec(grid[1])
-    bars.bar(range(len(shares)), shares, color=PALETTE["blue"])
-    bars.set_xticks(range(len(shares)))
-    bars.set_ylim(0, 1)
+    figure = new_figure(8.0, 8.6)
+    grid = figure.add_gridspec(layers, count)
+    one_back = np.array([[shares_by_distance(one)[1] for one in layer] for layer in weights])
+    for layer, head in np.ndindex(layers, count):
+        panel = new_axes(figure, f"layer {layer}, head {head}: {one_back[layer, head]:.2f}")
+        panel.title.set_fontsize(8.5)
+        panel.set_subplotspec(grid[layer, head])
+        panel.imshow(weights[layer, head], cmap="Blues", vmin=0, vmax=1, aspect="equal")
+        panel.set_xticks(range(len(tokens)), tokens if layer == layers - 1 else [], rotation=90, fontsize=5)
+        panel.set_yticks(range(len(tokens)), tokens if head == 0 else [], fontsize=5)
+        panel.tick_params(length=0)
+        panel.grid(visible=False)
     caption = (
-        "A head of the model that ships with the course. Left: a row per token that asks, darker is more, rows sum to "
-        "one; · is a space. Right: the average over all rows that reach so far back; 0 is the token itself."
+        "All heads of the model that ships with the course. A row per query, darker is more, rows sum to one; · is a "
+        "space. The number is the average weight on the token one back."
     )
-    listed = ", ".join(f"{distance} back {share:.2f}" for distance, share in enumerate(shares[:4]))
-    alt = f"Layer {layer}, head {head} on {text} of {len(tokens)} tokens. Average weight: {listed}"
+    layer, head = np.unravel_index(int(one_back.argmax()), one_back.shape)
+    alt = (
+        f"Weights of {layers} × {count} heads on {text} of {len(tokens)} tokens. The most weight one token back, "
+        f"{one_back.max():.2f}, has head {head} of layer {layer}; the median of all heads is {np.median(one_back):.2f}"
+    )
     return describe(figure, caption=caption, alt=alt)
 
 
@@ -104,7 +102,7 @@ def share(maps: torch.Tensor, tokens: torch.Tensor, pattern: str) -> torch.Tenso
         pattern: one of PATTERNS.
     """
     length = len(tokens)
-    if pattern == "behind an earlier copy":
+    if pattern == "the token after an earlier copy":
         copies = torch.tril(tokens[:, None] == tokens, -1)
         wanted = torch.nn.functional.pad(copies, (1, 0))[:, :length]  # one to the right: what followed the copy
     else:
@@ -121,11 +119,13 @@ def head_scores(pattern: str = PATTERNS[0]) -> Figure:
     ValueError for a pattern that is not in PATTERNS.
     """
     found = scores(pattern)
-    figure = new_figure(5.0, 3.6)
+    figure = new_figure(8.0, 3.4)
     panel = new_axes(figure, f"Attention to {pattern}", "head", "layer")
     panel.imshow(found, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (layer, head), share in np.ndenumerate(found):
-        panel.text(head, layer, f"{share:.2f}", ha="center", va="center", color="white" if share > 0.5 else "black")
+        panel.text(
+            head, layer, f"{share:.2f}", ha="center", va="center", fontsize=9, color="white" if share > 0.5 else "black"
+        )
     panel.set_xticks(range(found.shape[1]))
     panel.set_yticks(range(found.shape[0]))
     panel.grid(visible=False)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -60,7 +61,7 @@ def _around(start: int) -> tuple[Pair, ...]:
 PRESETS: dict[str, HandmadeHead] = {
     "he finds Tom": HandmadeHead((*[_ZERO] * 4, (2, 0.5), _ZERO), _FEATURES, _VALUES),
     "she would find Susan": HandmadeHead((*[_ZERO] * 4, (-2, 0.5), _ZERO), _FEATURES, _VALUES),
-    "nobody asks": HandmadeHead((_ZERO,) * 6, _FEATURES, _VALUES),
+    "no query asks": HandmadeHead((_ZERO,) * 6, _FEATURES, _VALUES),
     "each asks for the previous": HandmadeHead(_around(-1), _around(0), _VALUES),
 }
 """Starting points for playing. In these keys the first number says who: −2 is a woman, 2 a man."""
@@ -187,9 +188,10 @@ def _draw_plane(axes: Axes, points: Sequence[Pair], weights: Array, colour: str,
         together.setdefault(point, []).append(token)
     for point, tokens in together.items():
         side = "right" if point[0] > 1.5 else "left" if point[0] < -1.5 else "center"
-        axes.annotate(
-            ", ".join(tokens), point, xytext=(0, 9), textcoords="offset points", ha=side, fontsize=8, zorder=4
-        )
+        heaviest = max(weight for weight, other in zip(weights, points, strict=True) if other == point)
+        above = 3 + math.sqrt(12 + 260 * heaviest) / 2  # points; the area of a dot is 12 + 260 · weight
+        place: dict[str, Any] = {"xytext": (0, above), "textcoords": "offset points", "ha": side, "va": "bottom"}
+        axes.annotate(", ".join(tokens), point, fontsize=8, zorder=6, **place)
     axes.set_xlim(-5, 5)
     axes.set_ylim(-5, 5)
     axes.set_aspect("equal")

@@ -22,7 +22,7 @@ MASK_DESCRIPTIONS: dict[str, str] = {
     "causal": "Itself and all before it: a decoder, such as GPT (Radford et al., 2018).",
     "prefix": "The first `size` tokens see each other, the rest is causal: a prefix language model (Raffel et al., "
     "2020).",
-    "window": "Itself and the `size` − 1 tokens before it: Mistral 7B (Jiang et al., 2023).",
+    "window": "Itself and the `size` − 1 tokens before it: Mistral 7B v0.1 (Jiang et al., 2023).",
     "chunk": "Its own block of `size` tokens, up to itself: most layers of Llama 4 (Meta, 2025).",
     "strided": "A window of `size` tokens, and every `size`th token before it (Child et al., 2019).",
     "fixed": "Its own block, and the last token of every block (Child et al., 2019).",
@@ -146,8 +146,8 @@ def receptive_field(window: int = 3, layers: int = 4, full_layers: str = "none")
     growth.set_xticks(range(0, 13, 4))
     growth.legend(frameon=False, fontsize=9, loc="lower right")
     caption = (
-        "One layer hears a window; every further layer carries news window − 1 tokens further. A single layer that "
-        "sees everything, every 4th, is enough to hear the whole text."
+        "One layer hears a window; every further layer reaches window − 1 tokens further. A single layer that "
+        "sees everything, every 4th, is enough to reach the whole text."
     )
     alt = f"Window {window}, {layers} layers, full layers {full_layers}: the last of {length} tokens hears {count}"
     return describe(figure, caption=caption, alt=alt)

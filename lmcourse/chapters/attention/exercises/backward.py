@@ -1,0 +1,315 @@
+"""The exercise on the backward pass of attention, block by block."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case, edge, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD
+from lmcourse.exercises.inputs import integers, normal
+
+Gradients = tuple[Tensor, Tensor, Tensor]
+
+
+def _by_autograd(q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int) -> Gradients:
+    """What autograd gives for torch's own attention in fp64, for each query with the keys that it sees."""
+    dq, dk, dv = (torch.zeros(each.shape, dtype=torch.float64) for each in (q, k, v))
+    for i in range(len(q)):
+        query, keys, values = (
+            each.detach().double()[None].requires_grad_() for each in (q[i : i + 1], k[: i + 1], v[: i + 1])
+        )
+        with torch.enable_grad():
+            mixed = F.scaled_dot_product_attention(query, keys, values)[0]
+        d_query, d_keys, d_values = torch.autograd.grad(mixed, (query, keys, values), d_out[i : i + 1].double())
+        dq[i] = d_query[0, 0]
+        dk[: i + 1] += d_keys[0]
+        dv[: i + 1] += d_values[0]
+    return dq.to(q.dtype), dk.to(q.dtype), dv.to(q.dtype)
+
+
+def _forward(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The result, and the logarithm of each row's sum of e^score."""
+    scores = (q.double() @ k.double().T / q.shape[-1] ** 0.5).masked_fill(
+        torch.ones(len(q), len(k)).triu(1).bool(), -torch.inf
+    )
+    return (scores.softmax(dim=-1) @ v.double()).to(v.dtype), scores.logsumexp(dim=-1, keepdim=True).to(q.dtype)
+
+
+def _inputs(random: Random, s: int, d: int, dv: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
+    q, k = normal(random, s, d, dtype=dtype), normal(random, s, d, dtype=dtype)
+    v, d_out = normal(random, s, dv, dtype=dtype), normal(random, s, dv, dtype=dtype)
+    return q, k, v, *_forward(q, k, v), d_out
+
+
+def _large(random: Random) -> tuple[Tensor, ...]:
+    """Scores of a thousand, of which two are equal now and then."""
+    q, k = (64 * integers(random, 4, 16, dtype=torch.float64) for _ in range(2))
+    k[1], k[3] = k[0], k[2]
+    v, d_out = normal(random, 4, 3, dtype=torch.float64), normal(random, 4, 3, dtype=torch.float64)
+    return q, k, v, *_forward(q, k, v), d_out
+
+
+def _without_the_matrix(random: Random) -> Case:
+    q, k, v, out, log_sum, d_out = _inputs(random, 48, 4, 6)
+    lines = """
+from lmcourse.exercises.allocations import largest_tensor
+largest_tensor(flash_backward, q, k, v, out, log_sum, d_out, 8) < 48 * 48
+flash_backward(q, k, v, out, log_sum, d_out, 8)[2][:2]
+"""
+    name = "no tensor of s × s numbers: s = 48, blocks of 8"
+    return script(name, lines, q=q, k=k, v=v, out=out, log_sum=log_sum, d_out=d_out)
+
+
+def _cases(random: Random) -> list[Case]:
+    seen, f64 = Random(7), torch.float64
+    s, d, block = random.randint(9, 20), random.randint(2, 5), random.randint(2, 7)
+    return [
+        edge(case("one token", *_inputs(seen, 1, 3, 2), 1)),
+        case("fifty tokens", *_inputs(seen, 50, 8, 8), 7),
+        case("one key at a time", *_inputs(seen, 6, 3, 4), 1),
+        case("a block longer than the text", *_inputs(seen, 5, 3, 4), 64),
+        case("double precision", *_inputs(seen, 7, 4, 6, f64), 3),
+        case("other sizes", *_inputs(random, s, d, d + 1), block),
+        case("other sizes", *_inputs(random, s + 1, d + 2, d), block),
+        edge(case("large scores", *_large(random), 3)),
+    ]
+
+
+_FIXED = Random(9)
+
+flash_backward = Exercise(
+    "flash_backward",
+    points=4,
+    minutes=18,
+    difficulty=3,
+    reference=_by_autograd,
+    cases=[
+        case("four tokens, blocks of two", *_inputs(_FIXED, 4, 4, 4), 2),
+        case("five tokens, blocks of two; values wider than keys", *_inputs(_FIXED, 5, 2, 3), 2),
+        case("all keys in one block", *_inputs(_FIXED, 4, 3, 2), 4),
+        edge(case("scores of a thousand", *_large(_FIXED), 2)),
+        _without_the_matrix(_FIXED),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "First the weights of a block. log_sum is m + log(denominator), so (scores − log_sum).exp() are the finished "
+        "weights P, masked and normalised. Then dV of the block is P.T @ d_out.",
+        "The gradient at P is dP = d_out @ v.T. The softmax of a row turns it into P · (dP − D), where D is the row's "
+        "sum of P · dP. Write dP out in this sum and exchange the two sums: D is d_out · out.",
+        "dS = P * (dP − D) / √d. Then dk of the block is dS.T @ q, and dq collects dS @ k over all blocks.",
+    ],
+    forbid=[*NO_AUTOGRAD, ".scaled_dot_product_attention", ".multi_head_attention_forward"],
+)
+
+
+def _blocks(
+    *args: Any,
+    d_sum: str = "out",
+    mask: str = "causal",
+    weights: str = "log_sum",
+    score_scale: float = -0.5,
+    gradient_scale: float = -0.5,
+    softmax: bool = True,
+    collect: bool = True,
+    swapped: bool = False,
+) -> Gradients:
+    """The backward pass with one mistake switched on."""
+    q, k, v, out, log_sum, d_out, block = args
+    d = q.shape[-1]
+    rows, dq = torch.arange(len(q))[:, None], torch.zeros_like(q)
+    top = torch.full_like(log_sum, -torch.inf)
+    dks, dvs = [], []
+    for keys in torch.split(torch.arange(len(k)), block):
+        scores = q @ k[keys].T * d**score_scale
+        if mask != "none":
+            scores = scores.masked_fill((keys if mask == "causal" else keys - keys[0]) > rows, -torch.inf)
+        top = top.maximum(scores.amax(dim=-1, keepdim=True))
+        p = {
+            "log_sum": (scores - log_sum).exp(),
+            "top": (scores - top).exp(),
+            "softmax": scores.softmax(dim=-1),
+            "quotient": scores.exp() / log_sum.exp(),
+        }[weights]
+        dp = d_out @ v[keys].T
+        share = {"out": (d_out * out).sum(-1, keepdim=True), "block": (p * dp).sum(-1, keepdim=True), "none": 0.0}[
+            d_sum
+        ]
+        ds = (p if softmax else 1.0) * (dp - share) * d**gradient_scale
+        own = ds @ (q if swapped else k)[keys]
+        dq = dq + own if collect else own
+        dks.append(ds.T @ (k if swapped else q))
+        dvs.append(p.T @ d_out)
+    return dq, torch.cat(dks), torch.cat(dvs)
+
+
+@flash_backward.misconception(
+    "You leave out what all weights of a row share: they sum to one, so if one grows the others shrink. dS is "
+    "P · (dP − D), with one number D per row."
+)
+def nothing_shared(*args: Any) -> Gradients:
+    return _blocks(*args, d_sum="none")
+
+
+@flash_backward.misconception(
+    "Your D sums over the keys of the block alone. It is a sum over the whole row; `out` and `d_out` together know it."
+)
+def shared_within_the_block(*args: Any) -> Gradients:
+    return _blocks(*args, d_sum="block")
+
+
+@flash_backward.misconception("The scores were divided by √d, and so is the gradient that goes back through them.")
+def gradient_not_scaled(*args: Any) -> Gradients:
+    return _blocks(*args, gradient_scale=0.0)
+
+
+@flash_backward.misconception("You divide the gradient by d. The scores were divided by √d, once.")
+def gradient_scaled_twice(*args: Any) -> Gradients:
+    return _blocks(*args, gradient_scale=-1.0)
+
+
+@flash_backward.misconception("The scores that you recompute are not divided by √d, as they were in the forward pass.")
+def scores_not_scaled(*args: Any) -> Gradients:
+    return _blocks(*args, score_scale=0.0)
+
+
+@flash_backward.misconception(
+    "You subtract the largest score so far, so your weights do not sum to one. Subtract log_sum: it holds the maximum "
+    "and the denominator of the whole row."
+)
+def running_maximum(*args: Any) -> Gradients:
+    return _blocks(*args, weights="top")
+
+
+@flash_backward.misconception(
+    "Your weights are a softmax over the block alone. log_sum is there to make them weights of the whole row."
+)
+def softmax_of_the_block(*args: Any) -> Gradients:
+    return _blocks(*args, weights="softmax")
+
+
+@flash_backward.misconception("e^score overflows, and so does e^log_sum: subtract first, then exp.")
+def quotient_of_powers(*args: Any) -> Gradients:
+    return _blocks(*args, weights="quotient")
+
+
+@flash_backward.misconception(
+    "Your scores are not masked. They are made a second time, so the future has to be hidden a second time."
+)
+def mask_forgotten(*args: Any) -> Gradients:
+    return _blocks(*args, mask="none")
+
+
+@flash_backward.misconception(
+    "In the second block your mask starts at 0 again: compare the keys' positions in the text with those of the "
+    "queries."
+)
+def mask_of_the_first_block(*args: Any) -> Gradients:
+    return _blocks(*args, mask="local")
+
+
+@flash_backward.misconception("The gradient at the scores is P · (dP − D); the factor P is missing.")
+def softmax_skipped(*args: Any) -> Gradients:
+    return _blocks(*args, softmax=False)
+
+
+@flash_backward.misconception("Each block replaces dq. A query has seen keys of several blocks: add the parts up.")
+def only_the_last_block(*args: Any) -> Gradients:
+    return _blocks(*args, collect=False)
+
+
+@flash_backward.misconception("Queries and keys are swapped at the end: dq comes from k, and dk from q.")
+def queries_for_keys(*args: Any) -> Gradients:
+    return _blocks(*args, swapped=True)
+
+
+@flash_backward.misconception("The gradients are right, and in another order: dq, dk, dv.")
+def order_reversed(*args: Any) -> Gradients:
+    dq, dk, dv = _blocks(*args)
+    return dv, dk, dq
+
+
+@flash_backward.misconception("The gradients are right, but all scores are there at once. Take `block` keys at a time.")
+def all_at_once(*args: Any) -> Gradients:
+    return _blocks(*args[:6], len(args[0]))
+
+
+@flash_backward.variant
+def query_by_query(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    for i in range(q.shape[0]):
+        keys, values = k[: i + 1], v[: i + 1]
+        p = torch.exp(keys @ q[i] / q.shape[1] ** 0.5 - log_sum[i])
+        ds = p * (values @ d_out[i] - d_out[i] @ out[i]) / q.shape[1] ** 0.5
+        dq[i] = ds @ keys
+        dk[: i + 1] += torch.outer(ds, q[i])
+        dv[: i + 1] += torch.outer(p, d_out[i])
+    return dq, dk, dv
+
+
+@flash_backward.variant
+def blocks_of_queries_and_keys(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    dq, dk, dv = (torch.zeros(each.shape, dtype=each.dtype) for each in (q, k, v))
+    delta = torch.einsum("ij,ij->i", d_out, out)
+    for a in range(0, len(q), block):
+        for b in range(0, a + 1, block):
+            i, j = slice(a, a + block), slice(b, b + block)
+            scores = torch.einsum("id,jd->ij", q[i], k[j]) / q.shape[1] ** 0.5
+            p = torch.exp(scores - log_sum[i])
+            if a == b:
+                p = p.tril()
+            ds = p * (torch.einsum("id,jd->ij", d_out[i], v[j]) - delta[i, None]) / q.shape[1] ** 0.5
+            dq[i] += ds @ k[j]
+            dk[j] += ds.T @ q[i]
+            dv[j] += p.T @ d_out[i]
+    return dq, dk, dv
+
+
+@flash_backward.variant
+def two_passes_over_the_blocks(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    shared = torch.zeros_like(log_sum)
+    place = torch.arange(len(q)).unsqueeze(1)
+    for first in range(0, len(k), block):
+        near = slice(first, min(first + block, len(k)))
+        hidden = torch.arange(len(k))[near] > place
+        p = (q @ k[near].T * q.shape[1] ** -0.5).masked_fill(hidden, -torch.inf).sub(log_sum).exp()
+        shared += (p * (d_out @ v[near].T)).sum(dim=1, keepdim=True)
+    dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    for first in range(0, len(k), block):
+        near = slice(first, min(first + block, len(k)))
+        hidden = torch.arange(len(k))[near] > place
+        p = (q @ k[near].T * q.shape[1] ** -0.5).masked_fill(hidden, -torch.inf).sub(log_sum).exp()
+        ds = p * (d_out @ v[near].T - shared) * q.shape[1] ** -0.5
+        dq += ds @ k[near]
+        dk[near], dv[near] = ds.T @ q, p.T @ d_out
+    return dq, dk, dv
+
+
+@flash_backward.variant
+def by_numpy(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    Q, K, V, mixed, L, G = (each.double().numpy() for each in (q, k, v, out, log_sum, d_out))
+    scale, dq, dk, dv = 1 / np.sqrt(Q.shape[1]), np.zeros_like(Q), np.zeros_like(K), np.zeros_like(V)
+    D = np.sum(G * mixed, axis=1, keepdims=True)
+    for first in range(0, len(K), block):
+        near = np.arange(first, min(first + block, len(K)))
+        scores = np.where(near > np.arange(len(Q))[:, None], -np.inf, scale * Q @ K[near].T)
+        P = np.exp(scores - L)
+        dS = P * (G @ V[near].T - D) * scale
+        dq += dS @ K[near]
+        dk[near] = dS.T @ Q
+        dv[near] = P.T @ G
+    return torch.from_numpy(dq).to(q.dtype), torch.from_numpy(dk).to(q.dtype), torch.from_numpy(dv).to(q.dtype)

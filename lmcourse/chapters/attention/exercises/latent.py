@@ -1,0 +1,136 @@
+"""The exercise on scores from latent vectors, without keys."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case, edge, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal
+
+
+def _from_keys(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    """Make the keys, of one head after the other."""
+    heads = zip(q.double(), w_uk.double(), strict=True)
+    return torch.stack([mine @ (latent.double() @ w.T).T for mine, w in heads]).to(q.dtype)
+
+
+def _inputs(random: Random, h: int, s: int, t: int, d: int, c: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    """Scaled so that scores are near 1."""
+    return [normal(random, *shape, dtype=dtype, scale=c**-0.5) for shape in ((h, s, d), (t, c), (h, d, c))]
+
+
+def _without_keys(random: Random) -> Case:
+    q, latent, w_uk = _inputs(random, 4, 1, 40, 16, 6)
+    lines = """
+from lmcourse.exercises.allocations import largest_tensor
+largest_tensor(absorbed_scores, q, latent, w_uk) < 4 * 40 * 16
+absorbed_scores(q, latent, w_uk)[:, 0, :3]
+"""
+    return script("no tensor of h × t × d numbers: h = 4, t = 40, d = 16", lines, q=q, latent=latent, w_uk=w_uk)
+
+
+def _cases(random: Random) -> list[Case]:
+    seen = Random(7)
+    h, s, t, d, c = (random.randint(2, 6) for _ in range(5))
+    return [
+        edge(case("one head, one token", *_inputs(seen, 1, 1, 1, 3, 2))),
+        case("a latent as wide as a head", *_inputs(seen, 2, 3, 3, 3, 3)),
+        case("a latent wider than a head", *_inputs(seen, 2, 2, 5, 3, 8)),
+        case("double precision", *_inputs(seen, 2, 2, 5, 3, 4, torch.float64)),
+        case("other sizes", *_inputs(random, h, s, t + s, d, c)),
+        case("other sizes", *_inputs(random, h + 1, 1, t, d, c + 1)),
+    ]
+
+
+_FIXED = Random(8)
+
+absorbed_scores = Exercise(
+    "absorbed_scores",
+    points=2,
+    minutes=7,
+    difficulty=2,
+    reference=_from_keys,
+    differentiable=True,
+    cases=[
+        case("two heads, one query, three tokens", *_inputs(_FIXED, 2, 1, 3, 4, 2)),
+        case("two heads, three queries, five tokens", *_inputs(_FIXED, 2, 3, 5, 4, 3)),
+        _without_keys(_FIXED),
+    ],
+    hidden_cases=_cases,
+    hints=[
+        "A score is q · (W c): three factors, and you may choose which two to multiply first.",
+        "Bring the matrix to the side of the query. How many numbers does a query have then?",
+        'First absorbed = einsum(q, w_uk, "h s d, h d c -> h s c"), then its dot products with the latents. An einsum '
+        "of three tensors at once may multiply in the wrong order.",
+    ],
+)
+
+
+def _scores(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    return q @ w_uk @ latent.T
+
+
+@absorbed_scores.misconception(
+    "The scores are right, but you made h × t × d numbers on the way: the keys. Multiply the query with w_uk first."
+)
+def keys_made(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    return q @ (latent @ w_uk.mT).mT
+
+
+@absorbed_scores.misconception("You divide by √d. The scores are asked for as they are, not scaled.")
+def scaled(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    scale: float = q.shape[-1] ** -0.5
+    return scale * _scores(q, latent, w_uk)
+
+
+@absorbed_scores.misconception("You return weights, after a softmax. The scores are asked for.")
+def weights_returned(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    return _scores(q, latent, w_uk).softmax(dim=-1)
+
+
+@absorbed_scores.misconception("All your heads use the matrix of the first. Each head has its own.")
+def first_matrix_for_all(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    return _scores(q, latent, w_uk[:1])
+
+
+@absorbed_scores.misconception("You add up the heads. Each head has its own scores.")
+def heads_added_up(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    return _scores(q, latent, w_uk).sum(dim=0)
+
+
+@absorbed_scores.misconception("Your rows are tokens and your columns queries: the scores are h × s × t.")
+def transposed(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    return _scores(q, latent, w_uk).mT
+
+
+@absorbed_scores.variant
+def head_after_head(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    rows = []
+    for head in range(len(q)):
+        absorbed = q[head] @ w_uk[head]
+        rows.append(absorbed @ latent.transpose(0, 1))
+    return torch.stack(rows)
+
+
+@absorbed_scores.variant
+def two_einsums(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    absorbed = torch.einsum("hsd,hdc->hsc", q, w_uk)
+    scores: Tensor = torch.einsum("hsc,tc->hst", absorbed, latent)
+    return scores
+
+
+@absorbed_scores.variant
+def one_long_query(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    heads, s, _ = q.shape
+    absorbed = torch.bmm(q, w_uk).reshape(heads * s, -1)
+    return torch.mm(absorbed, latent.mT).reshape(heads, s, -1)
+
+
+@absorbed_scores.variant
+def in_double_precision(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    absorbed = (q.double().unsqueeze(-1) * w_uk.double().unsqueeze(1)).sum(dim=2)
+    return torch.matmul(absorbed, latent.double().T).to(q.dtype)

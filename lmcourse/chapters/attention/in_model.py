@@ -1,0 +1,157 @@
+"""A function for multi-head attention in place of every attention layer of the small trained model.
+
+A submission's process runs it too, which has no exercises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cache, partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lmcourse.data.token_file import TokenFile
+from lmcourse.models.transformer import Transformer
+from lmcourse.nn.attention import Attention
+from lmcourse.nn.context import ForwardContext
+from lmcourse.pretrained import load_pretrained, pretrained_folder
+from lmcourse.training.command.run_folder import VALIDATION
+
+MultiHead = Callable[..., Tensor]
+"""Takes (x, source, w_q, w_k, w_v, w_out, heads, visible=…, turn=…)."""
+
+CLOSE = 1e-4
+"""Logits may differ by this much: float32 sums in another order."""
+
+
+@contextmanager
+def with_attention(model: Transformer, attention: MultiHead) -> Iterator[None]:
+    """Inside, every attention layer of the model calls `attention` with its weights, its mask and its rotation.
+
+    Raises:
+        ValueError: a layer shares keys between heads or has biases, which `attention` does not take.
+    """
+    layers = [module for module in model.modules() if isinstance(module, Attention)]
+    if any(layer.kv_heads != layer.heads or layer.qkv.bias is not None for layer in layers):
+        raise ValueError("`attention` takes no biases, and as many key heads as query heads")
+    for layer in layers:
+        vars(layer)["forward"] = partial(_forward, layer, attention)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del vars(layer)["forward"]
+
+
+def _forward(
+    layer: Attention, attention: MultiHead, x: Float[Tensor, "b s d"], context: ForwardContext
+) -> Float[Tensor, "b s d"]:
+    w_q, w_k, w_v = layer.qkv.weight.chunk(3)
+    visible, _ = context.mask(layer.pattern, context.positions)
+    rotary = layer.qk_transform.rotary
+    turn = partial(rotary.rotate, cos_sin=context.cos_sin(rotary)) if rotary else None
+    return attention(x, x, w_q, w_k, w_v, layer.out.weight, layer.heads, visible=visible[0], turn=turn)
+
+
+@cache
+def validation_texts(count: int = 8, length: int = 128) -> Int[Tensor, "count length"]:
+    """Token sequences that the model was not trained on."""
+    with TokenFile(pretrained_folder() / VALIDATION) as file:
+        return torch.stack(
+            [torch.as_tensor(file[start : start + length]) for start in range(0, count * length, length)]
+        )
+
+
+def loss_of(logits: Float[Tensor, "b s v"], tokens: Int[Tensor, "b s"]) -> float:
+    """Cross-entropy of each next token, in nats per token."""
+    return F.cross_entropy(logits[:, :-1].flatten(0, 1).double(), tokens[:, 1:].flatten()).item()
+
+
+@torch.no_grad()
+def logits_with(attention: MultiHead | None, tokens: Int[Tensor, "b s"]) -> Float[Tensor, "b s v"]:
+    """Logits of the trained model, with a function in place of its attention; None is the model as it is."""
+    model = _model()
+    with with_attention(model, attention) if attention else nullcontext():
+        logits: Tensor = model(tokens)
+    return logits
+
+
+@cache
+def _model() -> Transformer:
+    return load_pretrained().model
+
+
+def in_the_model(attention: MultiHead) -> dict[str, Any]:
+    """Compare the logits of the model, with a function in place of its attention, with its own; and say the loss."""
+    tokens = validation_texts(2)
+    expected, received = logits_with(None, tokens), logits_with(attention, tokens)
+    difference = (received - expected).abs().max().item()
+    same = "equal to the model's" if difference < CLOSE else f"off by up to {difference:.0f}"
+    return {"logits": same, "loss": round(loss_of(received, tokens), 2)}
+
+
+def multi_head_or_ours(attention: MultiHead) -> tuple[MultiHead, str]:
+    """The reader's function and "your multi_head"; the course's, and whose it is, while theirs is a stub."""
+    unit = torch.eye(2)
+    try:
+        attention(unit[None], unit[None], unit, unit, unit, unit, 1)
+    except NotImplementedError:
+        return _multi_head, "the course's multi_head, until yours is there"
+    return attention, "your multi_head"
+
+
+def print_slips(count: int = 8) -> None:
+    """Print what famous slips in multi-head attention do to the trained model's logits, loss and best tokens."""
+    tokens = validation_texts(count)
+    expected = logits_with(None, tokens)
+    print(f"{'in every layer':37} {'difference':>10} {'loss':>6} {'same best token':>16}")
+    for name, settings in SLIPS.items():
+        received = logits_with(partial(_multi_head, **settings), tokens)
+        difference = (received - expected).abs().max().item()
+        same = (received.argmax(dim=-1) == expected.argmax(dim=-1)).float().mean().item()
+        print(f"{name:37} {difference:10.2g} {loss_of(received, tokens):6.2f} {same:16.0%}")
+
+
+_CUT, _JOIN = "b s (h d) -> b h s d", "b h s d -> b s (h d)"
+
+SLIPS: dict[str, dict[str, Any]] = {
+    "the right heads": {},
+    "`view` at both ends, no transpose": {"cut": "", "join": ""},
+    "`view` in front only": {"cut": ""},
+    "`view` at the end only": {"join": ""},
+    "every h-th feature, at both ends": {"cut": "b s (d h) -> b h s d", "join": "b h s d -> b s (d h)"},
+    "no mask": {"masked": False},
+    "no `turn`": {"turned": False},
+}
+"""Settings of the course's function that make a well-known mistake."""
+
+
+def _multi_head(
+    x: Tensor,
+    source: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    w_out: Tensor,
+    heads: int,
+    visible: Tensor | None = None,
+    turn: Callable[[Tensor], Tensor] | None = None,
+    *,
+    cut: str = _CUT,
+    join: str = _JOIN,
+    masked: bool = True,
+    turned: bool = True,
+) -> Tensor:
+    """Multi-head attention; an empty `cut` or `join` reads the numbers as they lie in memory."""
+    wide = x @ w_q.T, source @ w_k.T, source @ w_v.T
+    q, k, v = (rearrange(y, cut, h=heads) if cut else y.reshape(len(y), heads, y.shape[1], -1) for y in wide)
+    if turn is not None and turned:
+        q, k = turn(q), turn(k)
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible if masked else None)
+    return (rearrange(mixed, join) if join else mixed.reshape(x.shape)) @ w_out.T
