@@ -207,27 +207,29 @@ check(attention_weights, hidden=True)
 # \underbrace{O}_{s \times d} = \underbrace{A}_{s \times t}\ \underbrace{V}_{t \times d}$$
 #
 # A colleague divides by $d$. "It only has to be smaller." Which of the two would make a 64-wide head nearly blind to
-# what it compares? Move the width and see all three scalings side by side. From which width on does the unscaled head stop averaging?
-# What is left of the differences when you divide by $d$?
+# what it compares? Move the width and see all three scalings side by side. From which width on does the unscaled head
+# stop averaging? What is left of the differences when you divide by $d$?
 
 # %%
 explore(figures.softmax_saturation, d=Log(1, 1024), keys=[2, 20, 200])
 
 # %% [markdown]
 # Dividing by $d$ is not always a slip. All this was about queries and keys that know nothing of each other, as at the
-# start of training. A head that has learned something has queries and keys that *agree*. Give half of each key to its
+# start of training. A head that has learned something has queries and keys that *agree*. Mix each key half from its
 # query, and measure again:
 
 # %%
 torch.manual_seed(0)
 for d in (16, 256, 4096):
     q, noise = torch.randn(2, 1000, d, dtype=torch.float64)
-    sizes = [einsum(q, k, "n d, n d -> n").square().mean().sqrt() for k in (noise, 0.5 * q + 0.75**0.5 * noise)]
-    print(f"d = {d:4}   independent: size of q·k / √d {sizes[0] / d**0.5:4.1f}   correlated: / √d {sizes[1] / d**0.5:5.1f}, / d {sizes[1] / d:.2f}")
+    for name, k in (("independent", noise), ("correlated", 0.5 * q + 0.75**0.5 * noise)):
+        size = einsum(q, k, "n d, n d -> n").square().mean().sqrt()
+        print(f"d = {d:4}  {name:11}  typical q·k / √d {size / d**0.5:5.1f}   q·k / d {size / d:.2f}")
 
 # %% [markdown]
-# For correlated queries and keys the products all have the same sign, and the sum grows like $d$. µP therefore takes
-# $1/d$, so that wide models learn at the same rate as narrow ones (Yang et al., 2022).
+# For correlated queries and keys the products are positive on average, and the sum grows like $d$. Divided by $\sqrt d$
+# a wide head is sharper than a narrow one; divided by $d$ both are alike. µP therefore takes $1/d$, so that wide models
+# learn at the same rate as narrow ones (Yang et al., 2022).
 #
 # **In real models.** Nearly all use $1/\sqrt d$. T5 uses no scale and lets a smaller initialisation of the queries
 # absorb it (Raffel et al., 2020). Gemma 2 27B divides by $\sqrt{144}$ although its heads are 128 wide (Gemma Team,
@@ -441,7 +443,8 @@ with torch.no_grad():
     with with_attention(trained.model, attend):
         received = trained.model(tokens)
 print(f"the model as it is: loss {loss_of(expected, tokens):.2f} nats per token")
-print(f"with {whose}: loss {loss_of(received, tokens):.2f}, largest difference of a logit {(received - expected).abs().max():.0e}")
+print(f"with {whose}: loss {loss_of(received, tokens):.2f}")
+print(f"largest difference of a logit: {(received - expected).abs().max():.0e}")
 
 # %% [markdown]
 # Your lines carry a model that somebody trained without you. Now break them. There are famous ways to cut heads wrongly,
@@ -505,11 +508,11 @@ explore(
 )
 
 # %% [markdown]
-# Head 3 of layer 3 is the one: more than half of its attention goes one token back, and most of the rest two. Trained heads
-# are less clean than drawn ones, and more of them do something that has no name. Two famous patterns are missing here.
-# No head rests on the first token, and none looks at the token after an earlier copy ("what came after this word last
-# time?", an *induction head*). This model has read two million tokens; Olsson et al. (2022) see such heads form after
-# billions. A pattern that was found in one model has to be looked for again in the next.
+# Head 3 of layer 3 is the one: more than half of its attention goes one token back, and most of the rest two. Trained
+# heads are less clean than drawn ones, and more of them do something that has no name. Two famous patterns are missing
+# here. No head rests on the first token, and none looks at the token after an earlier copy ("what came after this word
+# last time?", an *induction head*). This model has read two million tokens; Olsson et al. (2022) see such heads form
+# after billions. If you know a pattern from one model, look for it again in the next.
 #
 # ### What it takes, and where it goes
 #
@@ -586,8 +589,8 @@ check(attend_with_cache, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# How many bytes does the cache take? Per token a key and a value (2), in each layer, for each head that has its own keys,
-# `d_head` numbers of two bytes. For Llama 2 7B, 32 layers with 32 heads of 128:
+# How many bytes does the cache take? Per token a key and a value (2), in each layer, for each head that has its own
+# keys, `d_head` numbers of two bytes. For Llama 2 7B, 32 layers with 32 heads of 128:
 #
 # $$2 \cdot 32 \cdot 32 \cdot 128 \cdot 2 \text{ bytes} = 524{,}288 \text{ bytes, half a MiB for every token of every text.}$$
 #
@@ -641,9 +644,9 @@ check(grouped_query_attention, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# There are two ways to copy key heads that look alike: `repeat(k, "b g t d -> b (g group) t d", group=3)` puts the copies
-# of a head side by side, `k.repeat(1, 3, 1, 1)` puts copies of the whole one after the other, 0 1 0 1 0 1. The second
-# has the right shape and the wrong heads, and you have seen what that does to a trained model.
+# Two ways to copy key heads look alike. `repeat(k, "b g t d -> b (g group) t d", group=3)` puts the copies of a head side
+# by side: 0 0 0 1 1 1. `k.repeat(1, 3, 1, 1)` copies all heads three times over: 0 1 0 1 0 1. The second has the right
+# shape and the wrong heads, and you have seen what that does to a trained model.
 #
 # Slide from MHA over GQA to MQA, and make the text longer. The projections to keys and values shrink as well: from 33.6
 # to 8.4 million weights a layer at eight key heads.
@@ -696,28 +699,30 @@ check(absorbed_scores, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# The matrix moved to the side of the query, of which there are few: $q \cdot (W_{UK}\, c_j) = (W_{UK}^\top q) \cdot c_j$.
-# To the cache this looks like multi-query attention: one vector per token, and all heads look at it. $W_{UV}$ moves in
-# the same way, behind the weighted average.
+# The matrix has moved to the side of the query: $q \cdot (W_{UK}\, c_j) = (W_{UK}^\top q) \cdot c_j$. There are few
+# queries and many tokens. The cache now works as in multi-query attention, with one vector per token that all heads look
+# at. $W_{UV}$ moves in the same way: first average the latents, then multiply.
 #
-# One thing stands in the way. Trained models turn queries and keys by their positions (`turn` in exercise 4), and a
-# rotation between $W_{UK}$ and $q$ is another one for each pair of tokens, so no matrix can absorb it. DeepSeek
-# therefore keeps 64 more features per token, turned and shared by all heads, whose products are added to the scores.
+# There is one obstacle. Trained models turn queries and keys by their positions (`turn` in exercise 4). The rotation
+# comes between $q$ and $W_{UK}$, and it is a different one for each pair of tokens, so no matrix can absorb it. DeepSeek
+# therefore keeps 64 more features per token. They are turned, and all heads share them; their products are added to the
+# scores.
 
 # %%
 predict("latent_cache")
 
 # %%
 layers, heads, d_head, latent, turned = 61, 128, 128, 512, 64  # DeepSeek-V3
-for name, numbers in (("MHA", 2 * heads * d_head), ("GQA, 8 key heads", 2 * 8 * d_head), ("MLA", latent + turned), ("MQA", 2 * d_head)):
+kept = {"MHA": 2 * heads * d_head, "GQA, 8 key heads": 2 * 8 * d_head, "MLA": latent + turned, "MQA": 2 * d_head}
+for name, numbers in kept.items():
     print(f"{name:17} {layers * numbers * 2:9,} bytes per token")
 
 # %% [markdown]
 # MLA keeps little more than twice as much as MQA, and every head has its own keys. It pays with arithmetic: a score is a
-# dot product over 576 numbers, not over 128. While decoding waits for memory, arithmetic is cheap, as the next section
+# dot product over 512 + 64 numbers, not over 128 + 64. While decoding waits for memory, arithmetic is cheap, as the next section
 # shows.
 #
-# **In real models.** DeepSeek-V2 and V3 have it (DeepSeek-AI, 2024), and Kimi K2 (Moonshot AI, 2025). In DeepSeek's own
+# **In real models.** DeepSeek-V2 and V3 have it (DeepSeek-AI, 2024), and Kimi K2 (Kimi Team, 2025). In DeepSeek's own
 # comparison it was better than MHA.
 
 # %% [markdown]
@@ -786,7 +791,7 @@ check(decoding_intensity=decoding_intensity, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Each of the $n$ tokens reads all that is there of $b \cdot n \cdot d$ numbers: $b\,n^2 d + n d^2$ together. With the
+# Each of the $n$ tokens reads $b \cdot n \cdot d$ numbers of cache, constants aside: $b\,n^2 d + n d^2$ together. With the
 # weights alone the intensity would be 32, the batch size. Divide numerator and denominator by $b\,n\,d^2$, and it is
 # $(n/d + 1/b)^{-1}$: with long texts the first term wins, and no batch size helps. Sharing keys divides exactly that term
 # by $h/g$, the only one that hurts:
@@ -839,7 +844,12 @@ check(attention_flops_bytes, hidden=True)
 # the circles to the right? Which does not?
 
 # %%
-explore(figures.attention_roofline, batch=Log(1, 256), context=Log(256, 32768), accelerator=["a100-sxm-80gb", "h100-sxm", "h200"])
+explore(
+    figures.attention_roofline,
+    batch=Log(1, 256),
+    context=Log(256, 32768),
+    accelerator=["a100-sxm-80gb", "h100-sxm", "h200"],
+)
 
 # %% [markdown]
 # A longer context moves the circles to the left. A larger batch moves the blue one only a little: even 256 texts leave
@@ -961,10 +971,10 @@ explore(figures.cache_against_context, batch=Log(1, 64))
 # GiB.
 #
 # **In real models.** GPT-3 alternates dense and banded sparse layers (Brown et al., 2020). Mistral 7B v0.1 has a window
-# of 4,096 in all its 32 layers (Jiang et al., 2023); v0.2 and v0.3 have none. Command A has three windowed layers with rotary positions for each
-# full layer, which has no positions at all (Cohere, 2025), and Llama 4 does the same with chunks of 8,192 and announces
-# ten million tokens (Meta, 2025). Gemma 3 has *five* windows to a full layer, and rotary positions in all of them
-# (Gemma Team, 2025). Positions are the subject of notebook 09.
+# of 4,096 in all its 32 layers (Jiang et al., 2023); v0.2 and v0.3 have none. Command A has three windowed layers with
+# rotary positions for each full layer, which has no positions at all (Cohere, 2025). Llama 4 does the same with chunks
+# of 8,192 and announces ten million tokens (Meta, 2025). Gemma 3 has *five* windows to a full layer, and rotary positions
+# in all of them (Gemma Team, 2025). Positions are the subject of notebook 09.
 
 # %% [markdown]
 # ## 10 · The matrix that is never written
@@ -990,8 +1000,8 @@ explore(figures.cache_against_context, batch=Log(1, 64))
 #
 # ### Exercise 12 · A block of keys  (3 points · 12 min · ●●●)
 #
-# `scores` holds the scores of $s$ queries for the $t$ keys of the next block, already scaled, and `v` their values. `top`,
-# `total` and `numerator` are the three things from the blocks before, a row for each query. Return them as they are
+# `scores` holds the scores of $s$ queries for the $t$ keys of the next block, already scaled, and `v` their values.
+# `top`, `total` and `numerator` are the three things from the blocks before, a row for each query. Return them as they are
 # after this block, in the same order, shapes and dtype, and do not change the inputs. Scores of hidden keys are
 # $-\infty$. A query that has seen no key at all has a `top` of $-\infty$ and zeros. That may last for several blocks.
 
@@ -1028,7 +1038,8 @@ def streamed_attention(
     q: Tensor, k: Tensor, v: Tensor, block: int, update: Callable[..., tuple[Tensor, ...]]
 ) -> tuple[Tensor, Tensor]:
     """Causal attention with at most `block` scores of a query at a time; and m + log(denominator) of each row."""
-    top, total, numerator = (torch.full((len(q), width), start, dtype=q.dtype) for width, start in ((1, -torch.inf), (1, 0), (v.shape[1], 0)))
+    top, total = torch.full((len(q), 1), -torch.inf, dtype=q.dtype), torch.zeros(len(q), 1, dtype=q.dtype)
+    numerator = torch.zeros(len(q), v.shape[1], dtype=q.dtype)
     position = torch.arange(len(q))[:, None]
     for keys in torch.arange(len(k)).split(block):
         scores = (q @ k[keys].T / q.shape[-1] ** 0.5).masked_fill(keys > position, -torch.inf)
@@ -1161,7 +1172,8 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 # - Shazeer, 2019, *Fast transformer decoding: one write-head is all you need*; Ainslie et al., 2023, *GQA*; Pope et
 #   al., 2022, *Efficiently scaling transformer inference*; DeepSeek-AI, 2024, *DeepSeek-V2*, §2.1.
 # - Child et al., 2019, *Generating long sequences with sparse transformers*.
-# - Dao et al., 2022, *FlashAttention*, appendix B.2 for the backward pass; Milakov & Gimelshein, 2018, *Online normalizer calculation for softmax*.
+# - Dao et al., 2022, *FlashAttention*, appendix B.2 for the backward pass; Milakov & Gimelshein, 2018, *Online
+#   normalizer calculation for softmax*.
 # - Clark et al., 2019, *What does BERT look at?*; Olsson et al., 2022, *In-context learning and induction heads*; Xiao
 #   et al., 2024, *Efficient streaming language models with attention sinks*.
 # - In this package: `lmcourse.nn.attend`, `.attention_pattern` and `.attention`, about 300 lines for all of the above;

@@ -56,8 +56,9 @@ PREDICTIONS = (
     ),
     Prediction(
         "wrong_heads",
-        "A trained model has a loss of 1.79 nats per token. Now its queries, keys and values are cut into heads by a "
-        "`view` without a transpose, in every layer. A model that knows nothing has ln 512 = 6.24. What happens?",
+        "A trained model has a loss of 1.79 nats per token. Now every layer cuts queries, keys and values into heads "
+        "by a `view` without a transpose, and joins the results in the same way. A model that knows nothing has a loss "
+        "of ln 512 = 6.24. What happens?",
         options=("an error about shapes", "6.24: it knows nothing any more", "about 4", "1.79, as before"),
         answer="about 4",
         because="All shapes fit, so there is no error. The weights were trained for other heads and the attention "

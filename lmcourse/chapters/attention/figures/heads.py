@@ -54,7 +54,7 @@ def heads(text: str = "a sentence") -> Figure:
     one_back = np.array([[shares_by_distance(one)[1] for one in layer] for layer in weights])
     for layer, head in np.ndindex(layers, count):
         panel = new_axes(figure, f"layer {layer}, head {head}: {one_back[layer, head]:.2f}")
-        panel.title.set_fontsize(8.5)
+        panel.title.set(fontsize=8.5, fontweight="normal")
         panel.set_subplotspec(grid[layer, head])
         panel.imshow(weights[layer, head], cmap="Blues", vmin=0, vmax=1, aspect="equal")
         panel.set_xticks(range(len(tokens)), tokens if layer == layers - 1 else [], rotation=90, fontsize=5)
@@ -130,9 +130,9 @@ def head_scores(pattern: str = PATTERNS[0]) -> Figure:
     panel.set_yticks(range(found.shape[0]))
     panel.grid(visible=False)
     layer, head = np.unravel_index(int(found.argmax()), found.shape)
-    caption = f"The average share over {_WINDOWS * _WINDOW:,} tokens that the model was not trained on."
+    caption = f"The average fraction over {_WINDOWS * _WINDOW:,} tokens that the model was not trained on."
     alt = (
-        f"Share of the attention to {pattern}, by layer and head: most in layer {layer}, head {head}, "
+        f"Fraction of the attention to {pattern}, by layer and head: most in layer {layer}, head {head}, "
         f"{found.max():.2f}; median {np.median(found):.2f}"
     )
     return describe(figure, caption=caption, alt=alt)
