@@ -199,6 +199,13 @@ class EpsBefore(_DecayingRule):
         return (m / share_m) / ((s.sqrt() + eps) / math.sqrt(share_s))
 
 
+@AdamW.misconception(
+    "Two things: you shrink after the step, so that the step shrinks too; and ε is added to √s before s is corrected."
+)
+class AfterwardsAndEpsBefore(Afterwards, EpsBefore):
+    pass
+
+
 @AdamW.misconception("Your weights do not decay: this is Adam.")
 class NoDecay(_DecayingRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:

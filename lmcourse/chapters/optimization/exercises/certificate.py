@@ -36,6 +36,7 @@ def _tensor(*numbers: float | list[float]) -> Tensor:
 
 
 X, Y = _tensor([1.0, 0.0], [0.0, 2.0], [1.0, 1.0]), _tensor(1.0, 2.0, 0.0)
+FLAT, FLAT_Y = _tensor([1.0, 1.0], [2.0, 2.0], [0.0, 0.001]), _tensor(1.0, 1.0, 1.0)
 TWINS, TWINS_Y = _tensor([1.0, 1.0], [2.0, 2.0], [0.0, 0.0]), _tensor(1.0, 1.0, 1.0)
 
 
@@ -56,7 +57,7 @@ def _hidden(random: Random) -> list[Case]:
         case("targets of zero", tall, torch.zeros(8, dtype=torch.float64), 0.1, 3),
         case("many steps", tall, told, 0.1, 500),
         case("no step", tall, told, 0.1, 0),
-        case("a direction nearly flat", _tensor([1.0, 1.0], [2.0, 2.0], [0.0, 0.001]), _tensor(1.0, 1.0, 1.0), 0.2, 3),
+        case("a direction nearly flat", FLAT, FLAT_Y, 0.2, 3),
     ]
     for n, d in ((4, 1), (6, 2), (9, 4)):
         data = normal64(random, n, d)
@@ -76,7 +77,10 @@ descent_certificate = Exercise(
         case("K = 1", X, Y, 0.2, 1),
         case("K = 9", X, Y, 0.2, 9),
         case("two equal columns", TWINS, TWINS_Y, 0.25, 3),
+        case("a rate of exactly 1/L", _tensor([2.0, 0.0], [0.0, 1.0]), _tensor(1.0, 2.0), 0.5, 3),
+        case("a direction nearly flat", FLAT, FLAT_Y, 0.25, 4),
         case("a rate above 1/L", X, Y, 0.6, 3),
+        case("a rate a thousandth above 1/L", X, Y, 1.001 * _largest_rate(X), 3),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -187,6 +191,55 @@ def bound_without_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
 
 @descent_certificate.misconception("A rate above 1/L gets numbers. The theorem says nothing there: raise ValueError.")
 def never_refuses(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    safe = min(rate, _largest_rate(X))
+    _, bound = _certificate(X, y, safe, steps)
+    return _average(_measured(X, y, rate, steps)), bound * safe / rate
+
+
+def _with_bottom(X: Tensor, y: Tensor, rate: float, steps: int, best: Tensor) -> Pair:
+    """Take the loss at `best` for f*."""
+    average, _ = _certificate(X, y, rate, steps)
+    drop = float(y.square().mean() - (X @ best - y).square().mean())
+    return average, drop / (rate * (steps + 1))
+
+
+@descent_certificate.misconception(
+    "You take the loss after 1,000 more steps for f*. In a flat direction descent is not there yet: solve for a best w."
+)
+def thousand_more_steps(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    w = torch.zeros_like(X[0])
+    for _ in range(steps + 1001):
+        w = w - rate * (X.T @ (X @ w - y) / len(X))
+    return _with_bottom(X, y, rate, steps, w)
+
+
+@descent_certificate.misconception(
+    "XᵀX has no inverse where columns of X are equal. torch.linalg.pinv(X) @ y is a best w there, too."
+)
+def inverted(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    return _with_bottom(X, y, rate, steps, torch.linalg.inv(X.T @ X) @ X.T @ y)
+
+
+@descent_certificate.misconception(
+    "torch.linalg.solve needs a matrix with an inverse, and equal columns leave XᵀX none. Use torch.linalg.pinv."
+)
+def solved(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    return _with_bottom(X, y, rate, steps, torch.linalg.solve(X.T @ X, X.T @ y))
+
+
+@descent_certificate.misconception("The theorem covers γ = 1/L itself. You refuse it.")
+def refuses_the_largest(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    if rate >= (1 - 1e-12) * _largest_rate(X):
+        raise ValueError("a rate of 1/L")
+    return _certificate(X, y, rate, steps)
+
+
+@descent_certificate.misconception(
+    "You let rates pass that are a percent above 1/L. Allow for rounding only: a part in 10⁹, say."
+)
+def a_percent_too_much(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
+    if rate > 1.01 * _largest_rate(X):
+        raise ValueError("a rate above 1/L")
     safe = min(rate, _largest_rate(X))
     _, bound = _certificate(X, y, safe, steps)
     return _average(_measured(X, y, rate, steps)), bound * safe / rate
