@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -90,6 +90,60 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("19-gpu-timing", "GPU timing", 90, PART_IV),
     Chapter("20-capstone", "Capstone", 180, PART_IV),
 )
+
+BUILDS_ON: dict[str, str] = {
+    **{"01": "", "02": "", "03": "02", "04": "03", "05": "03 04", "06": "03 05", "07": "05", "08": "02 06", "09": "08"},
+    **{"10": "03 08", "11": "10", "12": "09 10 11", "13": "01 04 12", "14": "03 12", "15": "12", "16": "01 13"},
+    **{"17": "08 15", "18": "13 14", "19": "15", "20": "13 15 17"},
+}
+"""For the number of each notebook, the earlier ones whose ideas it uses. It needs none of their answers."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """A way through a part of the course.
+
+    Attributes:
+        name: how long it is, or what it is about.
+        stops: the numbers of its notebooks in the order to read them, each with the last section to read, or 0 for all.
+        why: why these, and why in this order.
+    """
+
+    name: str
+    stops: tuple[tuple[str, int], ...]
+    why: str
+
+
+ROUTES = (
+    Route(
+        "An afternoon",
+        (("08", 5), ("12", 5), ("17", 3)),
+        "How tokens exchange information, then the model around it, then the text that comes out of it.",
+    ),
+    Route(
+        "A weekend",
+        (("02", 0), ("03", 0), ("05", 0), ("08", 0), ("12", 0), ("13", 0)),
+        "Tensors and gradients, what a language model is and what its loss means, then a transformer: its core, the "
+        "whole of it, and its training.",
+    ),
+    Route("All of it", (("01", 0), ("20", 0)), "In the order of the numbers: each notebook uses only earlier ones."),
+    Route("GPU timing", (("15", 0), ("19", 0)), "Count the operations before you time them."),
+    Route("Positions", (("08", 4), ("09", 0)), "Attention does not see the order of tokens: first see why."),
+    Route("Memory and many GPUs", (("14", 0), ("18", 0)), "What has to be stored, then how to divide it."),
+    Route("Fast inference", (("08", 7), ("15", 0), ("17", 0)), "The cache, its cost, and what to do about it."),
+    Route("Number formats", (("01", 0), ("16", 0)), "What a format can hold, then what a training run makes of it."),
+)
+
+
+def routes_text(link: Callable[[Chapter], str]) -> str:
+    """Return the routes as a Markdown list. `link` gives a notebook's title in Markdown."""
+    lines = []
+    for route in ROUTES:
+        stops = [(find_chapter(number), last) for number, last in route.stops]
+        shown = [link(chapter) + (f" (sections 1 to {last})" if last else "") for chapter, last in stops]
+        joined = " to ".join(shown) if route.name == "All of it" else " → ".join(shown)
+        lines.append(f"- **{route.name}**: {joined}. {route.why}")
+    return "\n".join(lines)
 
 
 def find_chapter(name: str) -> Chapter:

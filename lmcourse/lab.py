@@ -19,7 +19,8 @@ from lmcourse.welcome import write_welcome
 
 JUPYTER = Path(__file__).parent / "jupyter"
 """Our additions to JupyterLab: defaults for its settings (no question about news on the first start, long lines of code
-wrapped), and an extension that gives figures and controls what a screen reader says."""
+wrapped, no panel for authors of assignments), and an extension that gives figures and controls what a screen reader
+says and shows the saved picture of a widget without a kernel."""
 
 
 def main(args: Sequence[str] = (), named: Path | None = None) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmcourse.atomic import write_all
-from lmcourse.course import CHAPTERS
+from lmcourse.course import BUILDS_ON, CHAPTERS, Chapter, routes_text
 from lmcourse.progress import ExerciseProgress, NotebookProgress, Progress, read_progress
 
 NAME = "welcome.ipynb"
@@ -144,22 +144,23 @@ def _sign(page: dict[str, Any]) -> None:
 
 
 def course_map(progress: Progress) -> str:
-    """The twenty notebooks as a Markdown table; those in the learner's folder are links and show points."""
+    """The twenty notebooks as a Markdown table, and ways through them; those in the learner's folder are links."""
     here = {notebook.chapter.id: notebook for notebook in progress.notebooks}
-    lines = ["| | Notebook | Minutes | Your points |", "| --- | :--- | ---: | ---: |"]
+
+    def link(chapter: Chapter) -> str:
+        notebook = here.get(chapter.id)
+        return f"[{chapter.title}]({chapter.id}/{notebook.path.name})" if notebook else chapter.title
+
+    lines = ["| | Notebook | Minutes | Builds on |", "| --- | :--- | ---: | :--- |"]
     part = ""
     for chapter in CHAPTERS:
         if chapter.part != part:
             part = chapter.part
             lines.append(f"| | **{part}** | | |")
-        notebook = here.get(chapter.id)
-        number = chapter.id.split("-", 1)[0]
-        if notebook is None:
-            lines.append(f"| {number} | {chapter.title} | {chapter.minutes} | – |")
-        else:
-            link = f"[{chapter.title}]({chapter.id}/{notebook.path.name})"
-            lines.append(f"| {number} | {link} | {chapter.minutes} | {_points(notebook)} |")
-    return "\n".join(lines)
+        before = BUILDS_ON[chapter.number].replace(" ", ", ")
+        lines.append(f"| {chapter.number} | {link(chapter)} | {chapter.minutes} | {before} |")
+    hours = round(sum(chapter.minutes for chapter in CHAPTERS) / 60)
+    return "\n".join([*lines, "", f"### Ways through its {hours} hours", "", routes_text(link)])
 
 
 class ProgressTable:
@@ -198,7 +199,8 @@ def _block(notebook: NotebookProgress) -> str:
     if notebook.problem:
         return f'<p role="alert">{escape(notebook.problem)}</p>'
     items = "".join(_item(item) for item in notebook.exercises)
-    title = f"<b>{escape(notebook.chapter.title)}</b> &nbsp; {_points(notebook)} points"
+    link = f'<a href="{escape(notebook.chapter.id)}/{escape(notebook.path.name)}">{escape(notebook.chapter.title)}</a>'
+    title = f"<b>{link}</b> &nbsp; {_points(notebook)} points"
     return (
         f"<p style='margin: 0.8em 0 0.2em 0;'>{title}</p>"
         f"<div style='display: flex; flex-wrap: wrap; gap: 6px; max-width: 56em;'>{items}</div>"

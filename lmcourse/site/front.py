@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from html import escape
 
-from lmcourse.course import CHAPTERS, Chapter
+from lmcourse.course import CHAPTERS, Chapter, routes_text
 from lmcourse.exercises.prediction import find_prediction
 from lmcourse.report.report import with_marks
 from lmcourse.site.blocks import prediction_html
@@ -52,11 +53,17 @@ def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
         _figure(pages, drawn),
         "## The map",
         _raw(_map({page.chapter: page for page in pages})),
+        "## Ways through",
+        routes_text(partial(_link, {page.chapter for page in pages})),
         "## Two commands",
         COMMANDS,
         *_trees([page.chapter for page in pages]),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _link(here: Collection[Chapter], chapter: Chapter) -> str:
+    return f"[{chapter.title}]({chapter.id}.md)" if chapter in here else chapter.title
 
 
 def _figure(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:

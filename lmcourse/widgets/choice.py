@@ -16,7 +16,7 @@ _WRONG = "var(--jp-warn-color0, #b35c00)"
 
 
 class Choice:
-    """A question, a button per answer, and what is said once one is pressed.
+    """A question, a button per answer, and what is said once one is pressed; later presses change nothing.
 
     `buttons` and `verdict` are its widgets. Where there is no kernel it is a plain list. ValueError if the answer is
     not among the options.
@@ -35,11 +35,15 @@ class Choice:
         self._box = ipywidgets.VBox([asked, row, self.verdict])
 
     def _commit(self, pressed: ipywidgets.Button) -> None:
-        right = pressed.description == self._answer
+        if self.verdict.value:
+            return  # a button that is disabled would lose the keyboard's focus
+        own, answer = pressed.description, self._answer
         for button in self.buttons:
-            button.disabled = True
-            button.button_style = "success" if button.description == self._answer else ""
-        word, colour = ("Yes.", _RIGHT) if right else (f"It is {self._answer}.", _WRONG)
+            if button.description == answer:
+                button.button_style, button.icon = "success", "check"
+            elif button is pressed:
+                button.button_style, button.icon = "warning", "times"
+        word, colour = ("Yes.", _RIGHT) if own == answer else (f"You chose {own}. It is {answer}.", _WRONG)
         text = f'<b style="color: {colour}">{html.escape(word)}</b> {prose_html(self._because)}'
         self.verdict.value = f'<div role="status" style="max-width: 52em">{text}</div>'
 

@@ -210,7 +210,7 @@ check(decay_groups, hidden=True)
 #
 # ### Exercise 3 · One step  (3 points · 8 min · ●●)
 #
-# `model(inputs)` gives logits of shape $(b, s, v)$. The loss is the mean of $-\log p$ over all $b \cdot s$ targets. `scaler` is a `torch.amp.GradScaler`: look at its methods `scale`, `unscale_`, `step` and `update`. The norm of all gradients together is at most `limit` when the weights change; `nn.utils.clip_grad_norm_` does that. There may be gradients from before; they must not count. If gradients overflow, the weights stay, and the scale goes down. Return the loss as a Python `float`, unscaled.
+# `model(inputs)` gives logits of shape $(b, s, v)$. The loss is the mean of $-\log p$ over all $b \cdot s$ targets. `scaler` is a `torch.amp.GradScaler`: look at its methods `scale`, `unscale_`, `step` and `update`. The norm of all gradients together is at most `limit` when the weights change; `nn.utils.clip_grad_norm_` does that. There may be gradients from before; they must not count. If gradients overflow, the weights stay, and the scale goes down. Return the loss, unscaled and without its graph: a list of all losses must not keep the memory of every step.
 
 # %% exercise="train_step"
 def train_step(
@@ -221,7 +221,7 @@ def train_step(
     scaler: torch.amp.GradScaler,
     limit: float,
 ) -> float:
-    """One update of the weights; returns the mean loss as a Python float, in nats."""
+    """One update of the weights; returns the mean loss in nats, without its graph."""
     ### BEGIN SOLUTION
     optimizer.zero_grad()
     loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
@@ -468,7 +468,7 @@ check(accumulate, hidden=True)
 #
 # ### Exercise 7 · A weight in sixteen bits  (2 points · 6 min · ●●)
 #
-# A weight gets `updates`, one after the other. Without a master copy it is stored in bf16: it is rounded to the nearest bf16 number (ties to even) after each update; the sum before the rounding is formed in fp32. With a `master` copy it is added up in fp32, and rounded to bf16 once, at the end, for use. Return the bf16 weight as a Python number. `weight` itself is a bf16 number.
+# A weight gets `updates`, one after the other. Without a master copy it is stored in bf16: it is rounded to the nearest bf16 number (ties to even) after each update; the sum before the rounding is formed in fp32. With a `master` copy it is added up in fp32, and rounded to bf16 once, at the end, for use. Return the bf16 weight. `weight` itself is a bf16 number.
 
 # %% exercise="train_in_half"
 def train_in_half(weight: float, updates: list[float], master: bool) -> float:

@@ -574,7 +574,7 @@ print(f"cross-entropy {right:.4f}, with each worker's own softmax {torch.stack(o
 # %% [markdown]
 # ### Exercise 8 · Cross-entropy in parts  (4 points · 12 min · ●●●)
 #
-# `logits` (t, v) are those of tokens $r\,v$ to $(r + 1)\,v - 1$ on rank $r$; `targets` (t) are numbers in the whole vocabulary. Return the mean cross-entropy over the $t$ tokens in nats, a Python float, on every worker. Compute in fp32 or fp64, whatever the dtype of the logits is; logits may be 1000, −1000 or −∞. A worker may send 48 bytes per token in all: the vocabulary is larger than that. `worker.all_reduce(x, op="max")` gives the larger of each number.
+# `logits` (t, v) are those of tokens $r\,v$ to $(r + 1)\,v - 1$ on rank $r$; `targets` (t) are numbers in the whole vocabulary. Return the mean cross-entropy over the $t$ tokens in nats, on every worker. Compute in fp32 or fp64, whatever the dtype of the logits is; logits may be 1000, −1000 or −∞. A worker may send 48 bytes per token in all: the vocabulary is larger than that. `worker.all_reduce(x, op="max")` gives the larger of each number.
 
 
 # %% exercise="vocabulary_parallel_loss"

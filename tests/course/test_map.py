@@ -10,7 +10,7 @@ import pytest
 
 from lmcourse.authoring.build import check_built
 from lmcourse.authoring.folders import ChapterFiles
-from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from lmcourse.course import BUILDS_ON, CHAPTERS, ROUTES, Chapter, find_chapter
 from tests.course.chapters import ROOT, WRITTEN
 
 NOT_OURS = {".ipynb_checkpoints", "__pycache__"}
@@ -33,6 +33,19 @@ def test_topics_and_titles_are_unique_and_topics_can_be_modules() -> None:
 def test_a_part_is_one_stretch_of_the_road() -> None:
     parts = [part for part, _ in groupby(chapter.part for chapter in CHAPTERS)]
     assert len(set(parts)) == len(parts)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.id)
+def test_a_chapter_builds_on_earlier_ones(chapter: Chapter) -> None:
+    before = BUILDS_ON[chapter.number].split()
+    assert before == sorted(number for number in before if number < chapter.number)
+    assert all(find_chapter(number) for number in before)
+
+
+def test_sections_at_which_a_route_stops_are_there() -> None:
+    for number, last in (stop for route in ROUTES for stop in route.stops):
+        source = ChapterFiles.of(find_chapter(number), ROOT).source.read_text(encoding="utf-8")
+        assert not last or f"\n# ## {last} · " in source, (number, last)
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.id)

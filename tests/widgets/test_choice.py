@@ -26,20 +26,25 @@ def test_nothing_is_given_away_before_the_reader_commits() -> None:
     assert "Count" not in shown["text/html"] + shown["text/plain"]
 
 
-@pytest.mark.parametrize(("pressed", "word"), [("4", "Yes."), ("3", "It is 4.")])
-def test_the_verdict_comes_with_the_reason(pressed: str, word: str) -> None:
+@pytest.mark.parametrize(
+    ("pressed", "word", "marks"),
+    [("4", "Yes.", ["", "check", ""]), ("3", "You chose 3. It is 4.", ["times", "check", ""])],
+)
+def test_the_verdict_comes_with_the_reason(pressed: str, word: str, marks: list[str]) -> None:
     choice = question()
     press(choice, pressed)
     assert word in choice.verdict.value
     assert "Count &amp; see" in choice.verdict.value
     assert 'role="status"' in choice.verdict.value
-    assert [button.button_style for button in choice.buttons] == ["", "success", ""]
+    assert [button.icon for button in choice.buttons] == marks
 
 
 def test_one_commits_once() -> None:
     choice = question()
     press(choice, "3")
-    assert all(button.disabled for button in choice.buttons)
+    press(choice, "4")
+    assert "You chose 3." in choice.verdict.value
+    assert [button.icon for button in choice.buttons] == ["times", "check", ""]
 
 
 def test_no_text_becomes_html() -> None:

@@ -136,7 +136,7 @@ train_step = Exercise(
         _ask("two steps", SGD + SCALED + CALL + CALL, limit=0.5),
         _ask("a gradient from before", SGD + PLAIN + STALE + CALL),
         _ask("an overflow", OVERFLOW, **STEEP),
-        _ask("a Python number comes back", SGD + PLAIN + "isinstance(" + CALL.strip() + ", float)\n"),
+        _ask("the loss keeps no graph", SGD + PLAIN + "getattr(" + CALL.strip() + ", 'requires_grad', False)\n"),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -241,7 +241,7 @@ class ReturnsScaled(Step):
 
 
 @_wrong(
-    "You return a tensor. If it has its graph, a list of such losses keeps the activations of every step: `.item()`."
+    "The loss that you return has its graph: a list of such losses keeps the activations of every step. Take `.item()`."
 )
 class ReturnsGraph(Step):
     def result(self, loss: Tensor, scaler: Any) -> Any:

@@ -3,8 +3,18 @@
 // JupyterLab shows a picture without the alt text that its output carries, and ipywidgets' sliders have no name and, where
 // their steps are ratios or a list, tell a screen reader the exponent or the number of the step. This adds what is missing
 // to everything that appears in an output, and turns figures dark in a dark theme.
+//
+// A widget lives in the kernel. A notebook that is opened the next morning has only the saved picture of it, in the same
+// output: this shows it, and says what to do.
+
+const VIEW = "application/vnd.jupyter.widget-view+json";
+const SAVED = ["text/html", "image/png", "text/plain"];
+const NO_MODEL = "Error displaying widget"; // what ipywidgets writes, alone or with ": model not found"
 
 const STYLE = `
+  .lmcourse-still { color: var(--jp-ui-font-color1); font-family: var(--jp-ui-font-family); margin: 0.4em 0; }
+  .lmcourse-dead > :not(.lmcourse-still) { opacity: 0.6; }
+  .lmcourse-dead .jupyter-widgets-disconnected::before { content: none; }
   body[data-jp-theme-light="false"] .jp-OutputArea .jp-RenderedImage img,
   body[data-jp-theme-light="false"] .jp-OutputArea .widget-html-content > img {
     filter: invert(0.9) hue-rotate(180deg);
@@ -53,6 +63,50 @@ function describePictures(cell) {
   }
 }
 
+// After a restart the controls still stand there, and do nothing.
+function markDead(output) {
+  output.classList.add("lmcourse-dead");
+  for (const child of output.children) {
+    child.inert = true;
+  }
+  output.append(note("The kernel that these controls belong to has ended. Run this cell to use them."));
+}
+
+async function showSaved(output, saved, rendermime) {
+  const kind = SAVED.find((mime) => saved.data[mime]);
+  output.classList.add("lmcourse-dead");
+  const renderer = rendermime.createRenderer(kind);
+  await renderer.renderModel(saved);
+  output.replaceChildren(renderer.node, note("This is what was saved. Run this cell to use its controls."));
+  output.classList.remove("lmcourse-dead");
+  output.classList.add("lmcourse-saved");
+}
+
+function note(text) {
+  const paragraph = document.createElement("p");
+  paragraph.className = "lmcourse-still";
+  paragraph.setAttribute("role", "note");
+  paragraph.textContent = text;
+  return paragraph;
+}
+
+// The widgets of a cell that have lost their kernel.
+function reviveWidgets(cell, rendermime) {
+  const area = cell.outputArea;
+  for (let number = 0; number < (area?.model.length ?? 0); number++) {
+    const output = area.widgets[number]?.node.querySelector(".jp-OutputArea-output");
+    const saved = area.model.get(number);
+    if (!output || !(VIEW in saved.data) || output.matches(".lmcourse-dead, .lmcourse-saved")) {
+      continue;
+    }
+    if (output.childElementCount === 0 && output.textContent.startsWith(NO_MODEL)) {
+      showSaved(output, saved, rendermime);
+    } else if (output.querySelector(".jupyter-widgets-disconnected")) {
+      markDead(output);
+    }
+  }
+}
+
 // Writing what is there already would be seen as a change, and so on without end.
 function setAttribute(element, name, value) {
   if (value && element.getAttribute(name) !== value) {
@@ -63,6 +117,7 @@ function setAttribute(element, name, value) {
 function improve(app) {
   for (const panel of app.shell.widgets("main")) {
     for (const cell of panel.content?.widgets ?? []) {
+      reviveWidgets(cell, panel.content.rendermime);
       describePictures(cell);
       nameSliders(cell.node);
       nameButtons(cell.node);
@@ -88,10 +143,10 @@ function activate(app) {
   new MutationObserver(changed).observe(document.body, watched);
 }
 
-const plugin = { id: "lmcourse-accessibility:plugin", autoStart: true, activate };
+const plugin = { id: "lmcourse-lab:plugin", autoStart: true, activate };
 
 window._JUPYTERLAB ??= {};
-window._JUPYTERLAB["lmcourse-accessibility"] = {
+window._JUPYTERLAB["lmcourse-lab"] = {
   init: () => {},
   get: () => Promise.resolve(() => ({ __esModule: true, default: plugin })),
 };
