@@ -63,7 +63,7 @@ def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
 
 
 def _link(here: Collection[Chapter], chapter: Chapter) -> str:
-    return f"[{chapter.title}]({chapter.id}.md)" if chapter in here else chapter.title
+    return f"[{chapter.title}]({chapter.id}.ipynb)" if chapter in here else chapter.title
 
 
 def _figure(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:

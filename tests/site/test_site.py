@@ -311,12 +311,18 @@ def test_icons_come_from_the_font_and_not_from_a_script(site: Path, page: Page) 
     assert (site / "_static" / "scripts" / "fontawesome.js").stat().st_size < 200
 
 
-def test_a_prediction_answers(site: Path, page: Page) -> None:
+def test_a_prediction_answers_once_and_remembers(site: Path, page: Page) -> None:
     page.goto((site / "index.html").as_uri())
     box = page.locator(".prediction")
-    box.get_by_role("button", name="exactly 10").click()
-    assert "It is 4.0." in box.locator("[role=status]").inner_text()
-    assert box.get_by_role("button", name="4.0").is_disabled()
+    wrong = box.get_by_role("button", name="exactly 10")
+    wrong.focus()
+    page.keyboard.press("Enter")
+    assert wrong.evaluate("element => element === document.activeElement && element.classList.contains('wrong')")
+    assert box.locator("[role=status]").inner_text().startswith("You chose exactly 10. It is 4.0.")
+    page.reload()
+    box.get_by_role("button", name="4.0").click()
+    assert box.locator("[role=status]").inner_text().startswith("You chose exactly 10. It is 4.0.")
+    page.evaluate("localStorage.clear()")
     page.reload()
     box.get_by_role("button", name="4.0").click()
     assert box.locator("[role=status]").inner_text().startswith("Yes.")

@@ -80,21 +80,49 @@ function prediction(box) {
   const verdict = box.querySelector(".verdict");
   const answer = box.querySelector("details");
   const because = answer.querySelector(".because");
+  const name = `lmcourse: ${box.querySelector(".question").textContent}`;
   answer.hidden = true;
+
+  /** Say what is right; a disabled button would lose the keyboard's focus. */
+  function choose(button) {
+    if (verdict.hasChildNodes()) return;
+    const right = "right" in button.dataset;
+    for (const other of buttons) {
+      other.setAttribute("aria-pressed", String(other === button));
+      other.setAttribute("aria-disabled", "true");
+      other.classList.toggle("right", "right" in other.dataset);
+    }
+    button.classList.toggle("wrong", !right);
+    const said = because.cloneNode(true);
+    const first = said.querySelector("b");
+    first.textContent = right ? "Yes." : `You chose ${button.textContent}. ${first.textContent}`;
+    box.classList.add(right ? "was-right" : "was-wrong");
+    verdict.replaceChildren(...said.childNodes);
+    remember(name, button.textContent);
+  }
+
   for (const button of buttons) {
     button.disabled = false;
-    button.addEventListener("click", () => {
-      const right = "right" in button.dataset;
-      for (const other of buttons) {
-        other.setAttribute("aria-pressed", String(other === button));
-        other.classList.toggle("right", "right" in other.dataset);
-        other.disabled = true;
-      }
-      const said = because.cloneNode(true);
-      if (right) said.querySelector("b").textContent = "Yes.";
-      box.classList.add(right ? "was-right" : "was-wrong");
-      verdict.replaceChildren(...said.childNodes);
-    });
+    button.addEventListener("click", () => choose(button));
+  }
+  const before = buttons.find((button) => button.textContent === remembered(name));
+  if (before) choose(before);
+}
+
+/** What a reader chose stays in the browser, if the reader allows that. */
+function remember(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // Without storage the page works all the same.
+  }
+}
+
+function remembered(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
   }
 }
 
