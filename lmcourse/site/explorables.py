@@ -23,7 +23,7 @@ MAX_FRAMES = 16
 MAX_FEW = 24
 """Settings of a figure whose controls have so few values that all are drawn, without leaving any out."""
 
-TOGETHER = frozenset({"stride_map", "prefetch_timeline"})
+TOGETHER = frozenset({"stride_map", "prefetch_timeline", "cross_entropy_bars", "work_grid"})
 """Figures whose controls make sense only together: all their settings are drawn, however many."""
 
 MAX_STOPS = 11
@@ -47,6 +47,14 @@ TEXTS: dict[tuple[str, str], tuple[str, ...]] = {
 
 STARTS: dict[tuple[str, str], Any] = {("layout_budget", "data"): 8}
 """Start values where one control moves at a time, and from the figure's own start another one would change nothing."""
+
+STOPS: dict[tuple[str, str], tuple[Any, ...]] = {
+    ("cross_entropy_bars", "books"): (0.2, 0.4, 0.6, 0.8),
+    ("cross_entropy_bars", "laptops"): (0.1, 0.2, 0.3, 0.5),
+    ("work_grid", "prompt"): (1, 4, 7, 10),
+    ("work_grid", "new"): (1, 4, 8, 12),
+}
+"""Stops of sliders that move together, where even steps miss what the text asks for: by function and parameter."""
 
 ONE_AT_A_TIME = "Here one control moves at a time, and the others go back; in the notebook all move freely."
 SOME_STOPS = "Here the sliders have a few stops; in the notebook they move freely."
@@ -83,7 +91,7 @@ def stops_of(function: str, controls: dict[str, ipywidgets.Widget]) -> tuple[lis
         each = max(4, min(9, (MAX_FRAMES - sum(map(len, choices.values()))) // max(1, len(sliders))))
     found = []
     for name, widget in controls.items():
-        values = choices[name] if name in choices else _slider_values(widget, each)
+        values = choices[name] if name in choices else STOPS.get((function, name)) or _slider_values(widget, each)
         found.append(Stops(name, widget, values, values.index(STARTS.get((function, name), read(widget)))))
     return found, together
 

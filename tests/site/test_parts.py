@@ -66,6 +66,29 @@ def test_an_element_is_chosen_in_every_view() -> None:
     assert len(set(combinations(controls, together))) == 2 * 4 * 4 > MAX_FEW
 
 
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        (
+            "cross_entropy_bars, books=(0.01, 0.98, 0.01), laptops=(0.01, 0.98, 0.01), unit=['nats', 'bits']",
+            {"books": 0.6, "laptops": 0.3},
+        ),
+        ("work_grid, prompt=(1, 10), new=(1, 12), reuse=False", {"prompt": 10, "new": 12, "reuse": True}),
+    ],
+)
+def test_controls_reach_together_what_the_text_asks_for(call: str, answer: dict[str, object]) -> None:
+    found = find_figure(f"explore(figures.{call})", "from lmcourse.chapters.language_models import figures")
+    assert found is not None
+    controls, together = stops_of(found.draw.__name__, found.controls)
+    assert together
+    drawn = [
+        {c.name: c.values[i] for c, i in zip(controls, setting, strict=True)}
+        for setting in combinations(controls, together)
+    ]
+    assert any(answer.items() <= setting.items() for setting in drawn)
+    assert len(drawn) == 32
+
+
 def test_of_many_controls_one_moves_at_a_time() -> None:
     values, settings, together = stops(
         'explore(figures.softmax_overflow, format=["fp16", "bf16"], logit=(-30.0, 120.0, 1.0), count=Log(1, 131072))'
