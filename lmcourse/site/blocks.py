@@ -56,6 +56,9 @@ def _python(code: str) -> str:
     return f'<div class="highlight-python notranslate">{highlight(code, PythonLexer(), HtmlFormatter())}</div>'
 
 
+GITHUB, COLAB = "https://github.com/", "https://colab.research.google.com/github/"
+
+
 def prediction_html(prediction: Prediction) -> str:
     """A question with a button per answer; `site.js` shows the verdict, and without a script it can be unfolded."""
     marks = {prediction.answer: " data-right"}
@@ -69,6 +72,16 @@ def prediction_html(prediction: Prediction) -> str:
         f'<div class="verdict" role="status"></div><details><summary>The answer</summary><p class="because">'
         f"<b>It is {escape(prediction.answer)}.</b> {prose_html(prediction.because)}</p></details></div>"
     )
+
+
+def links_to(repository: str, file: str) -> str:
+    """Where to get a notebook: in Colab, if GitHub has it, and in the repository."""
+    place = f"{repository}/blob/main/{file}"
+    links = [("in the repository", place)]
+    if repository.startswith(GITHUB):
+        links.insert(0, ("in Colab", place.replace(GITHUB, COLAB)))
+    shown = ", ".join(f'<a href="{escape(address, quote=True)}">{words}</a>' for words, address in links)
+    return f'<p class="open">Open this notebook: {shown}.</p>'
 
 
 def image(picture: Picture) -> str:

@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -124,7 +125,8 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     pages = [Page(chapter, _built(chapter, root), frames) for chapter in chapters]
     drawn = draw_frames({frame: None for page in pages for frame in page.frames}, frames)
     ids = frozenset(chapter.id for chapter in chapters)
-    texts = {f"{page.chapter.id}.ipynb": page.for_sphinx(drawn, ids) for page in pages}
+    repository = find_repository(root)
+    texts = {f"{page.chapter.id}.ipynb": page.for_sphinx(drawn, ids, repository) for page in pages}
     with tempfile.TemporaryDirectory(prefix="lmcourse-site-") as folder:
         source = Path(folder, "source")
         source.mkdir()
@@ -133,6 +135,15 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
         _run_sphinx(source, Path(folder, "html"), Path(folder, "doctrees"))
         _publish(Path(folder, "html"), frames, out)
     return BuiltSite(out, len(pages), sum(len(page.explorables) for page in pages), len(drawn))
+
+
+def find_repository(root: Path) -> str:
+    """Return `project.urls.Repository` of a course's pyproject.toml, or "" if it names none."""
+    try:
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        return str(project["urls"]["Repository"]).removesuffix("/")
+    except (OSError, KeyError):
+        return ""
 
 
 def _built(chapter: Chapter, root: Path) -> ChapterFiles:

@@ -22,7 +22,7 @@ from lmcourse.course import Chapter
 from lmcourse.exercises.prediction import find_prediction
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.report.data import REPORT_MIME, ReportData, check_id
-from lmcourse.site.blocks import card, prediction_html, still
+from lmcourse.site.blocks import card, links_to, prediction_html, still
 from lmcourse.site.explorables import Explorable
 from lmcourse.site.figure_calls import find_figure, imports_of
 from lmcourse.site.frames import CSS_PIXELS_PER_INCH, Frame, Picture, keep_picture, read_picture
@@ -66,12 +66,13 @@ class Page:
         for explorable in self.explorables.values():
             yield from explorable.frames.values()
 
-    def for_sphinx(self, drawn: dict[Frame, Picture], pages: frozenset[str]) -> str:
+    def for_sphinx(self, drawn: dict[Frame, Picture], pages: frozenset[str], repository: str = "") -> str:
         """The notebook that Sphinx reads, as text.
 
         Args:
             drawn: the pictures of all `frames`.
             pages: the ids of the chapters that the site has; a link to anything else becomes plain text.
+            repository: the address of the course's repository, if there is one.
         """
         cells: list[Cell] = []
         for place, cell in enumerate(self.notebook.cells):
@@ -79,6 +80,9 @@ class Page:
                 cells.append(_markdown(_link_pages(self.released[cell.id], pages)))
             elif cell.cell_type == "code":
                 cells += self._code(place, cell, drawn)
+        if repository:
+            release = f"notebooks/{self.chapter.id}/{self.files.release.name}"
+            cells.insert(1, _raw(links_to(repository, release)))
         metadata = {"kernelspec": self.notebook.metadata.kernelspec, "language_info": {"name": "python"}}
         return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": cells})
 

@@ -12,8 +12,8 @@ from lmcourse.course import find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.report.data import CaseResult, ReportData
 from lmcourse.site import frames as frames_module
-from lmcourse.site.blocks import public
-from lmcourse.site.builder import MISSING, build_site
+from lmcourse.site.blocks import links_to, public
+from lmcourse.site.builder import MISSING, build_site, find_repository
 from lmcourse.site.explorables import MAX_FEW, combinations, stops_of
 from lmcourse.site.figure_calls import find_figure
 from lmcourse.site.frames import Frame
@@ -152,6 +152,15 @@ def test_reasons_that_speak_of_a_clock() -> None:
     assert CLOCKS.match("because it shows the time")
     assert CLOCKS.match("because it is a clock")
     assert not CLOCKS.match("because training ends in other digits on another processor")
+
+
+def test_links_to_the_notebook_follow_the_address_of_the_project(tmp_path: Path) -> None:
+    assert find_repository(tmp_path) == ""
+    for address, in_colab in (("https://github.com/me/course", True), ("https://example.org/course/", False)):
+        (tmp_path / "pyproject.toml").write_text(f'[project]\nurls.Repository = "{address}"\n')
+        shown = links_to(find_repository(tmp_path), "notebooks/a/b.ipynb")
+        assert f'href="{address.rstrip("/")}/blob/main/notebooks/a/b.ipynb"' in shown
+        assert ("https://colab.research.google.com/github/me/course/blob/main/notebooks/a/b.ipynb" in shown) == in_colab
 
 
 def test_without_sphinx_the_command_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
