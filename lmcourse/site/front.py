@@ -24,16 +24,17 @@ LEAD = (
     "cost in bytes, FLOPs and days. You predict, implement, measure and plot every part, and you write the code."
 )
 HOW = (
-    "A check under each exercise shows what is right, what differs, and which mistake you made if it recognises it. Here "
-    "you can read everything before you install anything: figures move, predictions answer, and hints and answers unfold."
+    "A check under each exercise shows what is right, what differs, and which mistake you made if it recognises it. "
+    "Here you can read everything before you install anything: figures move, predictions answer, and hints and answers "
+    "unfold."
 )
 COMMANDS = """```console
 make lab     # installs the course the first time, then opens JupyterLab on a welcome page
 make test    # for maintainers: lint, types, fast tests
 ```
 
-Both work in a clone of the course's repository and need Python 3.11, 3.12 or 3.13. Everything is installed into one folder,
-`.venv`. You need no GPU. Your answers, your progress and your mistakes stay on your machine."""
+Both work in a clone of the course's repository and need Python 3.11, 3.12 or 3.13. Everything is installed into one
+folder, `.venv`. You need no GPU. Your answers, your progress and your mistakes stay on your machine."""
 
 
 def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
