@@ -119,6 +119,9 @@ def _blocks(
     softmax: bool = True,
     collect: bool = True,
     swapped: bool = False,
+    values_from: str = "d_out",
+    sign: float = -1.0,
+    key_scale: float = 0.0,
 ) -> Gradients:
     """The backward pass with one mistake switched on."""
     q, k, v, out, log_sum, d_out, block = args
@@ -138,14 +141,17 @@ def _blocks(
             "quotient": scores.exp() / log_sum.exp(),
         }[weights]
         dp = d_out @ v[keys].T
-        share = {"out": (d_out * out).sum(-1, keepdim=True), "block": (p * dp).sum(-1, keepdim=True), "none": 0.0}[
-            d_sum
-        ]
-        ds = (p if softmax else 1.0) * (dp - share) * d**gradient_scale
+        share = {
+            "all": (d_out * out).sum(),
+            "out": (d_out * out).sum(-1, keepdim=True),
+            "block": (p * dp).sum(-1, keepdim=True),
+            "none": 0.0,
+        }[d_sum]
+        ds = (p if softmax else 1.0) * (dp + sign * share) * d**gradient_scale
         own = ds @ (q if swapped else k)[keys]
         dq = dq + own if collect else own
-        dks.append(ds.T @ (k if swapped else q))
-        dvs.append(p.T @ d_out)
+        dks.append(ds.T @ (k if swapped else q) * d**key_scale)
+        dvs.append({"d_out": p.T @ d_out, "out": p.T @ out, "scores": ds.T @ d_out}[values_from])
     return dq, torch.cat(dks), torch.cat(dvs)
 
 
@@ -217,6 +223,31 @@ def mask_of_the_first_block(*args: Any) -> Gradients:
 @flash_backward.misconception("The gradient at the scores is P · (dP − D); the factor P is missing.")
 def softmax_skipped(*args: Any) -> Gradients:
     return _blocks(*args, softmax=False)
+
+
+@flash_backward.misconception("Your D is one number for all queries. Each row of weights sums to one on its own.")
+def shared_by_all_rows(*args: Any) -> Gradients:
+    return _blocks(*args, d_sum="all")
+
+
+@flash_backward.misconception("D is subtracted, not added: if one weight of a row grows, the others shrink.")
+def shared_with_the_wrong_sign(*args: Any) -> Gradients:
+    return _blocks(*args, sign=1.0)
+
+
+@flash_backward.misconception("dv comes from the weights P, not from the gradient at the scores.")
+def values_from_the_scores(*args: Any) -> Gradients:
+    return _blocks(*args, values_from="scores")
+
+
+@flash_backward.misconception("dv carries the gradient that arrives, `d_out`, back to the values; you took `out`.")
+def values_from_the_result(*args: Any) -> Gradients:
+    return _blocks(*args, values_from="out")
+
+
+@flash_backward.misconception("dq is right, and dk lacks the 1/√d: the scores of both were divided by it.")
+def keys_not_scaled(*args: Any) -> Gradients:
+    return _blocks(*args, key_scale=0.5)
 
 
 @flash_backward.misconception("Each block replaces dq. A query has seen keys of several blocks: add the parts up.")

@@ -201,6 +201,15 @@ def a_softmax_for_each_block(top: Tensor, total: Tensor, numerator: Tensor, scor
 
 
 @block_update.misconception(
+    "Your largest scores have lost an axis, so a column of s meets a row of s and becomes s × s: keepdim=True."
+)
+def axis_lost(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
+    new_top = torch.maximum(top, scores.amax(dim=1))
+    raised, shrink = (scores - new_top).exp(), (top - new_top).exp()
+    return new_top, total * shrink + raised.sum(dim=1), numerator * shrink + raised @ v
+
+
+@block_update.misconception(
     "Your m stays what it was. A larger score in a later block must raise it; both sums then shrink to fit."
 )
 def maximum_not_raised(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:

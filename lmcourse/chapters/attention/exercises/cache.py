@@ -160,6 +160,20 @@ def old_cache_returned(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: 
     return _attend(q, *_grown(k, v, past_k, past_v)), past_k, past_v
 
 
+@attend_with_cache.misconception("The scores are not divided by √d, as they are in the full pass.")
+def not_scaled(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    keys, values = _grown(k, v, past_k, past_v)
+    scaled: float = q.shape[-1] ** 0.5
+    return _attend(q * scaled, keys, values), keys, values
+
+
+@attend_with_cache.misconception(
+    "Your new tokens look at the old ones only. They look at the cache, at themselves, and at new tokens before them."
+)
+def only_the_cache_seen(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
+    return F.scaled_dot_product_attention(q, past_k, past_v), *_grown(k, v, past_k, past_v)
+
+
 @attend_with_cache.misconception("Keys and values are swapped where you return them.")
 def keys_and_values_swapped(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
     keys, values = _grown(k, v, past_k, past_v)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.chapters.attention.exercises.inputs import triple
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers, normal
 
@@ -39,7 +39,6 @@ def _attention_cases(random: Random) -> list[Case]:
         case("values of another width", *wide),
         case("other precisions", *half),
         case("large scores", *large, normal(seen, 1, 2, 4, 5)),
-        case("scores far below zero", torch.full((1, 1, 2, 16), 80.0), torch.full((1, 1, 2, 16), -80.0), _VALUES),
         case("other shapes", *triple(random, b, h, t, t, d)),
         case("other shapes", *triple(random, 1, h + 1, s + 2, s + 2, 64)),
         case("fewer queries than keys", *triple(random, b, h, s, s + t, d)),
@@ -63,6 +62,8 @@ causal_attention = Exercise(
         case("four tokens, two heads", *triple(_FIXED, 1, 2, 4, 4, 8)),
         case("the last two of five tokens", *triple(_FIXED, 2, 2, 2, 5, 5)),
         case("one new token", *triple(_FIXED, 1, 2, 1, 4, 16)),
+        case("values wider than keys", *triple(_FIXED, 1, 1, 3, 3, 4)[:2], normal(_FIXED, 1, 1, 3, 6)),
+        edge(case("scores of −25,600", torch.full((1, 1, 2, 16), 80.0), torch.full((1, 1, 2, 16), -80.0), _VALUES)),
     ],
     hidden_cases=_attention_cases,
     hints=[
@@ -153,6 +154,28 @@ def not_scaled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 @causal_attention.misconception("You divide by d. The scores' spread is √d.")
 def divided_by_the_width(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attend(_scores(q, k, -1.0), v, _visible(q, k))
+
+
+@causal_attention.misconception(
+    "You divide by the root of the values' width. A score is a sum over the features of q and k."
+)
+def scaled_by_the_values(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scale: float = v.shape[-1] ** -0.5
+    return _attend(scale * q @ k.mT, v, _visible(q, k))
+
+
+@causal_attention.misconception(
+    "You hide what may be seen and show the rest: your mask is True where a query may look, so fill where it is False."
+)
+def mask_inverted(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attend(_scores(q, k), v, ~_visible(q, k))
+
+
+@causal_attention.misconception(
+    "You hide with a large negative number, but scores can be lower still, and then the future is seen. Use −∞."
+)
+def hidden_by_minus_ten_thousand(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _scores(q, k).masked_fill(~_visible(q, k), -1e4).softmax(dim=-1) @ v
 
 
 @causal_attention.misconception("Your softmax runs over queries: the columns sum to one, not the rows.")

@@ -99,6 +99,9 @@ def _wrong(
     weight_reads: int = 1,
     outputs: int = 1,
     score_moves: int = 2,
+    projected_tokens: int | None = None,
+    inputs_and_outputs: int = 2,
+    keys_and_values: int = 2,
 ) -> tuple[int, int]:
     """The count with one mistake switched on."""
     batch, new, context, d_model, heads, kv_heads = args
@@ -106,10 +109,11 @@ def _wrong(
     shared = kv_heads if projected_heads is None else projected_heads
     weights = (1 + outputs) * d_model**2 + 2 * d_model * shared * width
     pairs = batch * new * context
-    products = batch * new * weights + 2 * pairs * width * (heads if scored_heads is None else scored_heads)
+    projected = batch * (new if projected_tokens is None else projected_tokens)
+    products = projected * weights + 2 * pairs * width * (heads if scored_heads is None else scored_heads)
     cached = batch * context if cached_tokens is None else cached_tokens
-    moved = weight_reads * weights + 2 * batch * new * d_model
-    moved += 2 * cached * width * (kv_heads if cached_heads is None else cached_heads)
+    moved = weight_reads * weights + inputs_and_outputs * batch * new * d_model
+    moved += keys_and_values * cached * width * (kv_heads if cached_heads is None else cached_heads)
     if not fused:
         moved += score_moves * pairs * heads
     return per_product * products, number * moved
@@ -178,6 +182,28 @@ def no_output_projection(*args: int, fused: bool = True) -> tuple[int, int]:
 )
 def scores_moved_once(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=fused, score_moves=1)
+
+
+@attention_flops_bytes.misconception(
+    "You project the whole context. Keys and values of old tokens are in the cache; only the new tokens are projected."
+)
+def whole_context_projected(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, projected_tokens=args[2])
+
+
+@attention_flops_bytes.misconception("The layer's input and its output move as well: two vectors for each new token.")
+def input_and_output_missing(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, inputs_and_outputs=0)
+
+
+@attention_flops_bytes.misconception("The input of the layer moves, and its output, too: you count one of them.")
+def output_missing(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, inputs_and_outputs=1)
+
+
+@attention_flops_bytes.misconception("A token has a key and a value in the cache. You count one of the two.")
+def keys_alone(*args: int, fused: bool = True) -> tuple[int, int]:
+    return _wrong(*args, fused=fused, keys_and_values=1)
 
 
 @attention_flops_bytes.misconception("You count the score matrix always. A fused kernel never writes it.")

@@ -291,6 +291,41 @@ def not_turned(*args: Any, visible: Tensor | None = None, turn: Turn | None = No
     return _wrong(*args, visible=visible)
 
 
+@multi_head.misconception(
+    "You call `turn` before the heads are cut. It gets queries and keys of shape (b, heads, tokens, d / heads)."
+)
+def turned_before_the_cut(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
+    w_out, heads = args[5:7]
+    q, k, v = _projected(*args)
+    if turn is not None:
+        q, k = turn(q), turn(k)
+    q, k, v = (rearrange(y, "b s (h d) -> b h s d", h=heads) for y in (q, k, v))
+    return _finished(q, k, v, w_out, visible, None)
+
+
+@multi_head.misconception(
+    "You call `turn` between the two steps of the cut: it gets heads before tokens, (b, heads, tokens, d / heads)."
+)
+def turned_with_tokens_first(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
+    w_out, heads = args[5:7]
+    q, k, v = (rearrange(y, "b s (h d) -> b s h d", h=heads) for y in _projected(*args))
+    if turn is not None:
+        q, k = turn(q), turn(k)
+    return _finished(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), w_out, visible, None)
+
+
+@multi_head.misconception("The last product is with w_out. These weights are (out, in): w_out.T.")
+def w_out_not_transposed(*args: Any, **kwargs: Any) -> Tensor:
+    return _wrong(*args[:5], args[5].T, args[6], **kwargs)
+
+
+@multi_head.misconception(
+    "You cut the heads in one order and join them in another. Each head's features go back side by side: (h d)."
+)
+def joined_interleaved(*args: Any, **kwargs: Any) -> Tensor:
+    return _wrong(*args, **kwargs, join="b h s d -> b s (d h)")
+
+
 @multi_head.misconception("You turn the values, too. Only queries and keys are turned.")
 def values_turned(*args: Any, **kwargs: Any) -> Tensor:
     return _wrong(*args, **kwargs, turned="qkv")

@@ -87,6 +87,19 @@ def scaled(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     return scale * _scores(q, latent, w_uk)
 
 
+@absorbed_scores.misconception("You divide by the root of the latent's width. The scores are asked for as they are.")
+def scaled_by_the_latent(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    scale: float = latent.shape[-1] ** -0.5
+    return scale * _scores(q, latent, w_uk)
+
+
+@absorbed_scores.misconception(
+    "You add the matrices of all heads up before the query meets them. Each head's query goes with its own matrix."
+)
+def matrices_added_up(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
+    return _scores(q, latent, w_uk.sum(dim=0))
+
+
 @absorbed_scores.misconception("You return weights, after a softmax. The scores are asked for.")
 def weights_returned(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     return _scores(q, latent, w_uk).softmax(dim=-1)

@@ -118,6 +118,13 @@ def union_of_masks(masks: list[Tensor]) -> Tensor:
     return torch.stack(masks).any(dim=0).sum(dim=-1)
 
 
+@receptive_field.misconception(
+    "You keep only the tokens that are seen directly in every layer. A path may take other tokens on its way."
+)
+def intersection_of_masks(masks: list[Tensor]) -> Tensor:
+    return torch.stack(masks).all(dim=0).sum(dim=-1)
+
+
 @receptive_field.misconception("You count ways, not tokens: a token that is reached twice still counts once.")
 def ways_counted(masks: list[Tensor]) -> Tensor:
     return _product(masks).sum(dim=-1).long()
@@ -135,7 +142,10 @@ def counted_in_eight_bits(masks: list[Tensor]) -> Tensor:
 
 @receptive_field.misconception("Your layers are in the wrong order: masks[0] is the bottom layer, the first to work.")
 def upside_down(masks: list[Tensor]) -> Tensor:
-    return (_product(masks[::-1]) > 0).sum(dim=-1)
+    heard = masks[-1]
+    for mask in masks[-2::-1]:
+        heard = mask.float() @ heard.float() > 0
+    return heard.sum(dim=-1)
 
 
 @receptive_field.misconception("You count who can hear a token, not whom it can hear: sum over keys, the last axis.")

@@ -114,6 +114,11 @@ def scaled_by_the_model_width(q: Tensor, k: Tensor) -> Tensor:
     return _scores(q, k, (q.shape[1] * q.shape[-1]) ** -0.5).softmax(dim=-1)
 
 
+@attention_weights.misconception("You scale by the number of heads. The sum of a score has d terms, one per feature.")
+def scaled_by_the_heads(q: Tensor, k: Tensor) -> Tensor:
+    return _scores(q, k, q.shape[1] ** -0.5).softmax(dim=-1)
+
+
 @attention_weights.misconception("You scale by the number of keys. It is the width of a head that spreads the scores.")
 def scaled_by_the_keys(q: Tensor, k: Tensor) -> Tensor:
     return _scores(q, k, k.shape[-2] ** -0.5).softmax(dim=-1)

@@ -85,6 +85,11 @@ def both_ways(s: int, t: int, window: int) -> Tensor:
     return _distance(s, t, window).abs() < window
 
 
+@sliding_window_mask.misconception("The future is not hidden: the distance back must not be negative.")
+def future_seen(s: int, t: int, window: int) -> Tensor:
+    return _distance(s, t, window) < window
+
+
 @sliding_window_mask.misconception("Nothing falls out of your window: that is the causal mask.")
 def nothing_forgotten(s: int, t: int, window: int) -> Tensor:
     return _distance(s, t, window) >= 0
