@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 08 · Attention
 #
-# **150 min · 13 exercises · 35 points**
+# **160 min · 13 exercises · 35 points**
 #
 # *Susan thanked Tom because he helped.* You know at once who "he" is. A network that reads one word at a time, each on
 # its own, cannot know: the answer stands three words back. Attention is the layer that goes and looks.
@@ -897,15 +897,8 @@ check(sliding_window_mask, hidden=True)
 # Whatever is further back is lost to this layer. **Sparse attention** (Child et al., 2019) adds far-away keys: a window
 # of `stride` tokens, and from there on every `stride`-th. With a stride near $\sqrt n$ both parts have about $\sqrt n$
 # keys, and every token reaches every earlier one in two hops: one to the right column, one within the window.
-
-# %%
-position = torch.arange(12)
-distance = position[:, None] - position
-strided = (distance >= 0) & ((distance < 4) | (distance % 4 == 0))
-print("\n".join("".join(" ●"[seen] for seen in row) for row in strided.int().tolist()))
-
-# %% [markdown]
-# Welcome to the zoo. For each mask: how many pairs are left? Which rows stop growing? Which token can a query *not* see
+#
+# Welcome to the zoo; it starts with this one. For each mask: how many pairs are left? Which rows stop growing? Which token can a query *not* see
 # under "chunk" although it is its direct neighbour?
 
 # %%
@@ -935,12 +928,12 @@ predict("window_reach")
 #
 # ### Exercise 11 · The receptive field  (3 points · 8 min · ●●)
 #
-# `masks` holds one mask per layer, the bottom layer first; row $i$ tells what token $i$ sees in that layer (always
+# `masks` holds one mask per layer, the bottom layer first; row $i$ is True where token $i$ sees in that layer (always
 # itself, too). Return, for each token, how many input tokens its output depends on, as integers.
 
 # %% exercise="receptive_field"
 def receptive_field(masks: list[Bool[Tensor, "t t"]]) -> Int[Tensor, "t"]:
-    """How many tokens of the input each token of the top hears of."""
+    """How many tokens of the input each token of the top layer depends on."""
     ### BEGIN SOLUTION
     heard = masks[0]
     for mask in masks[1:]:

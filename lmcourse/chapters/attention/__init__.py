@@ -1,1 +1,1 @@
-"""Notebook 08, attention: masks, heads, grouped queries, the KV cache."""
+"""Notebook 08, attention: masks, heads, caches, shared and latent keys, a backward pass by blocks."""

@@ -94,8 +94,8 @@ block_update = Exercise(
     ],
     hidden_cases=_cases,
     hints=[
-        "Do it in this order: the new m, then the factor for what is old, then the weights of what is new.",
-        "new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True)); what is old is multiplied with "
+        "Do it in this order: the new m, then the factor for the old sums, then the weights of the new keys.",
+        "new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True)); the old sums are multiplied by "
         "(top - new_top).exp(), and the new scores become (scores - new_top).exp().",
         "−∞ − (−∞) is NaN. Where new_top is −∞, subtract 0 instead: new_top.masked_fill(new_top == -torch.inf, 0.0). "
         "And e^−∞ is the 0 that you need.",
@@ -119,7 +119,7 @@ def _highest(top: Tensor, scores: Tensor) -> Tensor:
 
 
 @block_update.misconception(
-    "What came before is not shrunk. Its sums were taken with the old m; a larger one makes them smaller."
+    "The old sums are not shrunk. They were taken with the old m; a larger one makes them smaller."
 )
 def nothing_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     one = torch.ones_like(top)
@@ -136,7 +136,7 @@ def only_the_numerator_shrunk(top: Tensor, total: Tensor, numerator: Tensor, sco
     return _update(top, total, numerator, scores, v, total_shrink=torch.ones_like(top))
 
 
-@block_update.misconception("Your factor is upside down: with a larger m, what came before has to shrink, not to grow.")
+@block_update.misconception("Your factor is upside down: with a larger m the old sums have to shrink, not to grow.")
 def grown_instead_of_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     grow = (_highest(top, scores) - top).exp()
     return _update(top, total, numerator, scores, v, total_shrink=grow, numerator_shrink=grow)
@@ -161,7 +161,7 @@ def the_old_maximum_subtracted(top: Tensor, total: Tensor, numerator: Tensor, sc
 
 
 @block_update.misconception(
-    "You divide by the denominator in each block. Both sums go on; one division comes at the end."
+    "You divide by the denominator in each block. Keep both sums undivided until the last block is done."
 )
 def divided_in_each_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     new_top, new_total, new_numerator = _update(top, total, numerator, scores, v)
@@ -184,7 +184,7 @@ def nan_where_all_is_hidden(top: Tensor, total: Tensor, numerator: Tensor, score
 
 
 @block_update.misconception(
-    "The weights are made without subtracting m: e^100 is infinite in float32. Each score is less m first."
+    "The weights are made without subtracting m: e^100 is infinite in float32. Subtract m from each score first."
 )
 def nothing_subtracted(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     raised = scores.exp()

@@ -121,7 +121,9 @@ def values_interleaved(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attend(q, repeat(k, REPEATED, group=group), repeat(v, TILED, group=group))
 
 
-@grouped_query_attention.misconception("Every query head uses the first key head: that is MQA whatever k has.")
+@grouped_query_attention.misconception(
+    "Every query head uses the first key head. That is MQA, but k has more heads than one."
+)
 def first_key_head_for_all(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     _checked(q, k)
     return _attend(q, *(x[:, :1].expand(-1, q.shape[1], -1, -1) for x in (k, v)))

@@ -223,7 +223,7 @@ def features_interleaved(*args: Any, **kwargs: Any) -> Tensor:
 
 
 @multi_head.misconception(
-    "You flatten heads and tokens in the order they lie in: bring the tokens back in front of the heads first."
+    "You flatten heads and tokens in the order of memory: bring the tokens back in front of the heads first."
 )
 def joined_without_a_transpose(*args: Any, **kwargs: Any) -> Tensor:
     return _wrong(*args, **kwargs, join="as it lies")
@@ -304,7 +304,7 @@ def turned_before_the_cut(*args: Any, visible: Tensor | None = None, turn: Turn 
 
 
 @multi_head.misconception(
-    "You call `turn` between the two steps of the cut: it gets heads before tokens, (b, heads, tokens, d / heads)."
+    "You call `turn` while the tokens still come before the heads. It gets the shape (b, heads, tokens, d / heads)."
 )
 def turned_with_tokens_first(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
     w_out, heads = args[5:7]

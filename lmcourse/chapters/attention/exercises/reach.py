@@ -89,9 +89,10 @@ receptive_field = Exercise(
     ],
     hidden_cases=_cases,
     hints=[
-        "One layer is easy: count the True in each row. For two layers: a token sees all that those it sees have seen.",
+        "One layer is easy: count the True in each row. For two layers: a token has seen all that the tokens in its row "
+        "have seen.",
         "That is a matrix product: (mask of the upper layer) @ (what the lower layer has seen) is above zero where "
-        "there is a way.",
+        "there is a path.",
         "Start with the identity (each token has seen itself), and for each mask from the bottom up: "
         "seen = (mask.float() @ seen) > 0. In the end, count the row.",
     ],
@@ -125,13 +126,13 @@ def intersection_of_masks(masks: list[Tensor]) -> Tensor:
     return torch.stack(masks).all(dim=0).sum(dim=-1)
 
 
-@receptive_field.misconception("You count ways, not tokens: a token that is reached twice still counts once.")
+@receptive_field.misconception("You count paths, not tokens: a token that is reached twice still counts once.")
 def ways_counted(masks: list[Tensor]) -> Tensor:
     return _product(masks).sum(dim=-1).long()
 
 
 @receptive_field.misconception(
-    "You count ways in 8 bits, and 256 of them are 0 again. Keep a True or False instead of a count between the layers."
+    "You count paths in 8 bits, and 256 of them are 0 again. Between the layers keep True or False, not a count."
 )
 def counted_in_eight_bits(masks: list[Tensor]) -> Tensor:
     ways = torch.eye(len(masks[0]), dtype=torch.uint8)
@@ -148,7 +149,9 @@ def upside_down(masks: list[Tensor]) -> Tensor:
     return heard.sum(dim=-1)
 
 
-@receptive_field.misconception("You count who can hear a token, not whom it can hear: sum over keys, the last axis.")
+@receptive_field.misconception(
+    "You count the tokens that depend on a token, not those that it depends on: sum over keys, the last axis."
+)
 def columns_counted(masks: list[Tensor]) -> Tensor:
     return (_product(masks) > 0).sum(dim=0)
 

@@ -79,8 +79,8 @@ def attention_roofline(batch: int = 32, context: int = 2048, accelerator: str = 
     bars.set_ylim(0, 1.15)
     bars.grid(visible=False, axis="x")
     caption = (
-        f"Batch {batch}, {context:,} tokens. Right of the ridge arithmetic limits, left of it memory. Training sits on "
-        "the right whatever is shared; a decoding step is all memory, and sharing keys moves it up."
+        f"Batch {batch}, {context:,} tokens. Right of the ridge arithmetic limits, left of it memory. Training is on "
+        "the right with any number of key heads; a decoding step waits for memory, and sharing keys moves it up."
     )
     return describe(figure, caption=caption, alt=f"Roofline, batch {batch}, context {context}: {'; '.join(alt_parts)}")
 
@@ -123,7 +123,7 @@ def score_matrix_bytes(length: int = 8192, heads: int = 32) -> Figure:
     full, tiled = (saved_bytes(length, heads, fused=fused) / GIB for fused in (False, True))
     caption = (
         f"At {length:,} tokens and {heads} heads: {full:.3g} GiB with the matrix, {tiled:.3g} GiB without. Twice the "
-        "text is four times the matrix, but only twice of everything else."
+        "text is four times the matrix, but only twice everything else."
     )
     alt = f"Bytes kept for backward at {length} tokens and {heads} heads: {full:.3g} GiB naive, {tiled:.3g} GiB fused"
     return describe(figure, caption=caption, alt=alt)

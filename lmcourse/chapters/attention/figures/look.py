@@ -152,8 +152,8 @@ def head_gallery() -> Figure:
         if letter != "A":
             panel.set_yticklabels([])
     caption = (
-        "Four heads on one sentence, drawn by hand after patterns found in trained models. Rows ask, columns are "
-        "looked at, darker is more."
+        "Four heads on one sentence, drawn by hand after patterns found in trained models. A row per query, a "
+        "column per key, darker is more."
     )
     alt = (
         "Four 9 × 9 weight matrices. A: each word looks at its earlier copies, or itself; B: nearly all at the first "

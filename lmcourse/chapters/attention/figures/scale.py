@@ -58,7 +58,7 @@ def softmax_saturation(d: int = 64, keys: int = 20) -> Figure:
     bars.set_xticks(range(1, shown + 1))
     bars.grid(visible=False, axis="x")
     caption = (
-        "Unscaled, a wide head is no average any more: one key takes all. Divided by d, it is hardly more than the "
+        "Unscaled, a wide head no longer averages: one key takes all. Divided by d, it returns little more than the "
         "plain average (dotted). Divided by √d, the width does not matter."
     )
     listed = ", ".join(f"{name} {largest_weight(d, keys, name):.2f}" for name in SCALES)

@@ -60,7 +60,7 @@ def shared_keys(kv_heads: int = 8, context: int = 8192, batch: int = 1) -> Figur
     bars.grid(visible=False, axis="y")
     caption = (
         f"Llama 3 8B's 32 layers: a token leaves {bytes_per_token(config):,} bytes in the cache. Query heads, and the "
-        "work they do, stay as they are; only what is stored and read shrinks."
+        "work they do, stay as they are; only the bytes to store and to read shrink."
     )
     alt = (
         f"{name} with {_counted(kv_heads, 'key head')}: {parameters / 1e6:.1f} million weights a layer, "
@@ -152,7 +152,7 @@ def cache_against_context(batch: int = 1) -> Figure:
     axes.text(lengths[0], 92, "all memory of an 80 GB card", fontsize=9, color=GREY)
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     caption = (
-        "Fewer key heads move the line down, and it goes on rising. A window makes it flat; with full attention in "
+        "Fewer key heads move the line down, but it keeps rising. A window makes it flat; with full attention in "
         "every 4th layer it rises again, to a quarter of the height."
     )
     return describe(
