@@ -89,8 +89,8 @@ receptive_field = Exercise(
     ],
     hidden_cases=_cases,
     hints=[
-        "One layer is easy: count the True in each row. For two layers: a token has seen all that the tokens in its row "
-        "have seen.",
+        "One layer is easy: count the True in each row. For two layers: a token has seen all that the tokens in its "
+        "row have seen.",
         "That is a matrix product: (mask of the upper layer) @ (what the lower layer has seen) is above zero where "
         "there is a path.",
         "Start with the identity (each token has seen itself), and for each mask from the bottom up: "
