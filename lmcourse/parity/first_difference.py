@@ -1,11 +1,13 @@
 """Find the wrong part of a model: each sub-layer is compared with the course's on the same input.
 
-A model with one wrong part is wrong everywhere behind it, so its logits do not tell which. Here every part gets what
-the course's model gives its own at that place, and the first one whose result differs is named.
+A model with one wrong part is wrong everywhere after it, so its logits do not show which. Here every part gets what
+the course's model gives its own at that place, and the first one whose result differs is named. If all results agree,
+the same is done with gradients: a part that cuts them has the right logits, and learns less.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,10 +20,13 @@ from torch import Tensor
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer, forward_context
 from lmcourse.nn.context import ForwardContext
-from lmcourse.parity.parts import COURSE_PARTS, decoder_weights, norm_scale, serial_layers
+from lmcourse.parity.parts import COURSE_PARTS, decoder, decoder_weights, norm_scale, serial_layers
 
 TOLERANCE = 1e-4
 """Of the largest number in the course's result: fp32 keeps seven digits, and sums in another order lose two of them."""
+
+GRADIENT_TOLERANCE = 1e-3
+"""The same for gradients, which are sums of more products."""
 
 COMPARED = (
     "rms_norm",
@@ -35,6 +40,13 @@ COMPARED = (
     "causal_lm_loss",
 )
 """The parts that can be compared. `decoder` and `self_attention` get the course's functions for what they call."""
+
+DIFFERENTIABLE: Mapping[str, Callable[..., Any]] = {
+    **COURSE_PARTS,
+    "decoder": decoder,
+    "causal_lm_loss": lambda logits, tokens: next_token_loss(logits[:, :-1], tokens[:, 1:]),
+}
+"""The course's functions that gradients are compared with."""
 
 Expected = tuple[str, str, Callable[..., Any], tuple[Any, ...], Tensor]
 """A comparison: the place, the part's name, the part, its arguments, and what the course's gives for them."""
@@ -58,11 +70,13 @@ class Difference:
         return f"{self.place}: `{self.part}` {self.what}"
 
 
-@torch.no_grad()
 def first_difference(
     parts: Mapping[str, Callable[..., Any]], model: Transformer, tokens: Int[Tensor, "b s"]
 ) -> Difference | None:
-    """The first sub-layer of a model, from the embedding to the loss, in which somebody's part differs.
+    """Return the first sub-layer of a model, from the embedding to the loss, in which a given part differs.
+
+    Results are compared first. Only if all of them agree, the gradients are: with respect to each tensor of floating
+    point numbers that the part is given.
 
     Args:
         parts: by the names of their exercises, any of `COMPARED`; those that are not there are not compared.
@@ -71,15 +85,20 @@ def first_difference(
         tokens: a text that it can read.
 
     Returns:
-        None if every part agrees wherever the model uses it.
+        None if every part agrees wherever the model uses it, in its result and in its gradients.
 
     Raises:
         ValueError: the model has other parts than these, or there is a part of another name.
     """
     if unknown := parts.keys() - {*COMPARED}:
         raise ValueError(f"there is no part called {', '.join(sorted(unknown))}")
-    for place, name, part, arguments, expected in _comparisons(parts, model, tokens):
-        if what := _compare(part, arguments, expected):
+    with torch.no_grad():
+        comparisons = list(_comparisons(parts, model, tokens))
+        for place, name, part, arguments, expected in comparisons:
+            if what := _compare(part, arguments, expected):
+                return Difference(place, name, what)
+    for place, name, part, arguments, _ in comparisons:
+        if name in DIFFERENTIABLE and (what := _compare_gradients(part, DIFFERENTIABLE[name], arguments)):
             return Difference(place, name, what)
     return None
 
@@ -165,3 +184,59 @@ def _compare(part: Callable[..., Any], arguments: tuple[Any, ...], expected: Ten
     if worst <= TOLERANCE * max(1.0, expected.abs().max().item()):
         return ""
     return f"differs by up to {worst:.2g} from numbers of up to {expected.abs().max().item():.2g}"
+
+
+def _compare_gradients(part: Callable[..., Any], reference: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
+    """How a part's gradients differ from those of the course's function; nothing if they do not."""
+    expected = _gradients(reference, arguments)
+    try:
+        found = _gradients(part, arguments)
+    except Exception as error:  # somebody's code: whatever it raises is the answer
+        return f"has the right result, and its backward pass raises {type(error).__name__}"
+    if all(not gradient.any() for gradient in found.values()):
+        return "has the right result, and lets no gradient through"
+    largest = max(gradient.abs().max().item() for gradient in expected.values())
+    for place, gradient in expected.items():
+        scale = max(gradient.abs().max().item(), GRADIENT_TOLERANCE * largest)
+        worst = (found[place] - gradient).abs().max().item() / scale
+        if not worst <= GRADIENT_TOLERANCE:
+            how = "no gradient" if not found[place].any() else f"a gradient that is wrong by up to {worst:.0%}"
+            return f"has the right result, and gives {_name(reference, place)} {how}"
+    return ""
+
+
+Place = tuple[int | str, ...]
+"""Where a tensor is: the number of the argument, then keys and places within it."""
+
+
+def _gradients(part: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[Place, Tensor]:
+    """The gradient of each tensor among the arguments, for one random direction of the result."""
+    leaves: dict[Place, Tensor] = {}
+
+    def copied(value: Any, place: Place) -> Any:
+        if isinstance(value, Tensor) and value.is_floating_point():
+            leaves[place] = value.detach().clone().requires_grad_()
+            return leaves[place]
+        if isinstance(value, list):
+            return [copied(each, (*place, index)) for index, each in enumerate(value)]
+        if isinstance(value, dict):
+            return {name: copied(each, (*place, name)) for name, each in value.items()}
+        return value
+
+    with torch.enable_grad():
+        result = part(*(copied(value, (number,)) for number, value in enumerate(arguments)))
+        if not (isinstance(result, Tensor) and result.requires_grad):
+            return {place: torch.zeros_like(leaf) for place, leaf in leaves.items()}
+        direction = torch.randn(result.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        found = torch.autograd.grad(
+            result, list(leaves.values()), direction.to(result), allow_unused=True, materialize_grads=True
+        )
+    return dict(zip(leaves, found, strict=True))
+
+
+def _name(function: Callable[..., Any], place: Place) -> str:
+    """A tensor's place as code: `v`, or `weights["blocks"][0]["qkv"]`."""
+    number, *inner = place
+    parameters = list(inspect.signature(function).parameters)
+    keys = (f'["{key}"]' if isinstance(key, str) else f"[{key}]" for key in inner)
+    return f"`{parameters[int(number)]}{''.join(keys)}`"

@@ -6,6 +6,7 @@ The functions have the names and arguments of the exercises in which they are wr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -93,6 +94,23 @@ def block(
         raise ValueError("the course lends a serial block")
     x = x + attention(norm_1(x))
     return x + feed_forward(norm_2(x))
+
+
+def decoder(
+    tokens: Int[Tensor, "b s"], weights: Mapping[str, Any], sizes: Mapping[str, Any], parts: Mapping[str, Any]
+) -> Float[Tensor, "b s v"]:
+    """Logits of the weights of `decoder_weights`, by functions with the names and arguments of these."""
+    stream: Tensor = F.embedding(tokens, weights["embedding"])
+    for layer in weights["blocks"]:
+        shape = {name: sizes[name] for name in ("heads", "kv_heads", "theta")}
+        inside = {"rope": parts["rope"], "attend": parts["grouped_query_attention"]}
+        attention = partial(parts["self_attention"], qkv=layer["qkv"], out=layer["out"], **shape, **inside)
+        matrices = {"w_gate": layer["gate"].T, "w_value": layer["up"].T, "w_down": layer["down"].T}
+        feed_forward = partial(parts["glu_ffn"], **matrices, kind="swiglu")
+        norms = (partial(parts["rms_norm"], scale=layer[name], eps=sizes["eps"]) for name in ("norm_1", "norm_2"))
+        stream = parts["block"](stream, attention, feed_forward, *norms, False)
+    normed = parts["rms_norm"](stream, weights["norm"], sizes["eps"])
+    return F.linear(normed, weights.get("head", weights["embedding"]))
 
 
 COURSE_PARTS: Mapping[str, Callable[..., Any]] = {

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from lmcourse.chapters.transformer import exercises, figures
 from lmcourse.chapters.transformer.exercises.llama_405b import RIGHT
-from lmcourse.chapters.transformer.figures.models import published
+from lmcourse.chapters.transformer.figures.models import CHOICES, published
 from lmcourse.chapters.transformer.figures.pipeline import shapes
-from lmcourse.chapters.transformer.figures.survey import SurveyRow, survey_row
+from lmcourse.chapters.transformer.figures.survey import RECIPES, SurveyRow, survey_row
 from lmcourse.collect import load_parts, package_config
 from lmcourse.course import find_chapter
 from lmcourse.models.transformer import Transformer
@@ -108,19 +108,18 @@ def test_the_blocks_of_then_and_now_name_what_changed() -> None:
     assert "SwiGLU" not in then
 
 
-def test_the_survey_is_filtered_sorted_and_judged() -> None:
-    table = figures.SurveyTable(lambda entry: ["aspect"] if entry.name == "gpt-2-xl" else [])
+def test_the_survey_is_filtered_and_sorted() -> None:
+    table = figures.SurveyTable()
     everything = len(published())
     assert repr(table) == f"{everything} of {everything} models, newest first"
     still = table._repr_mimebundle_()["text/html"]
     assert still.count("<tr>") == 1 + 12
     assert f"{everything} of {everything} models, the first 12 of them" in still
-    table.controls["breaks"].value = "aspect"
-    assert [row.name for row in table.rows()] == ["gpt-2-xl"]
-    assert "1 of" in table.table.value
-    assert ">aspect</td>" in table.table.value
-    table.controls["breaks"].value = "none"
-    assert len(table.rows()) == everything - 1
+    table.controls["weight decay"].value = "lr²"
+    assert {row.name for row in table.rows()} == {"palm-8b", "palm-62b", "palm-540b"}
+    assert "3 of" in table.table.value
+    assert ">z-loss 10⁻⁴</td>" in table.table.value
+    table.controls["weight decay"].value = "any"
     table.controls["norm"].value = "RMSNorm"
     table.controls["positions"].value = "RoPE"
     assert {row.norm for row in table.rows()} == {"RMSNorm"}
@@ -128,6 +127,12 @@ def test_the_survey_is_filtered_sorted_and_judged() -> None:
     table.controls["order"].value = "deepest"
     aspects = [row.aspect for row in table.rows()]
     assert aspects == sorted(aspects)
+
+
+def test_training_recipes_belong_to_models_and_have_sources() -> None:
+    names = [entry.name for entry in published()]
+    assert all(recipe.source for recipe in RECIPES.values())
+    assert all(any(name == start or name.startswith(f"{start}-") for name in names) for start in RECIPES)
 
 
 ATTENTION = """def grouped_query_attention(q, k, v):
@@ -210,9 +215,11 @@ def test_figures_of_measurements_have_room() -> None:
         "tied, torch's own N(0, 1)": [(45.0, 60.0), (42.0, 61.0)],
     }
     check_figure(figures.lens(parts, [20.3, 16.2, 3.4, 3.5, 2.9, 2.8, 2.7, 2.5, 2.1], 6.2))
-    check_figure(figures.readers({"decoder": table.tril(), "two layers, window 2": table.triu(-2), "leak": table}))
+    names = ("decoder", "encoder", "prefix of 3", "two windows of 2", "norm over tokens")
+    check_figure(figures.readers(dict.fromkeys(names, table)))
     check_figure(figures.initial_losses(starts))
-    check_figure(figures.aspect_scatter())
+    for choice in CHOICES:
+        check_figure(figures.feature_timeline(choice))
 
 
 RATIOS = (
@@ -264,6 +271,10 @@ CELLS = {
     "command-r-plus": {"norm": "LayerNorm"},
     "command-a": {"position": "RoPE + none", "attention": "GQA, window + full"},
     "smollm3-3b": {"position": "RoPE + none"},
+    "gpt-3": {"vocabulary": 50_257, "context": 2048, "biases": "both", "tied": True, "weight_decay": "0.1"},
+    "gemma-2-27b": {"caps": "scores ±50, logits ±30", "sharing": 2, "qk_norm": False, "weight_decay": "–"},
+    "olmo-2-13b": {"caps": "z-loss 10⁻⁵", "qk_norm": True, "dropout": 0.0},
+    "qwen2-7b": {"biases": "q, k, v", "sharing": 7, "vocabulary": 152_064},
 }
 
 

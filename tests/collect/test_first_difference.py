@@ -1,4 +1,4 @@
-"""The first sub-layer that differs is named, and no part behind it is blamed."""
+"""The first sub-layer that differs is named, and no part after it: by its result, or else by its gradients."""
 
 from __future__ import annotations
 
@@ -183,6 +183,63 @@ def test_the_wrong_part_is_named(
     assert found is not None
     assert (found.place, found.part) == (place, part)
     assert str(found).startswith(f"{place}: `{part}` differs by up to ")
+
+
+def detached_values(parts: Parts) -> Parts:
+    attend = parts["grouped_query_attention"]
+    return {**parts, "grouped_query_attention": lambda q, k, v: attend(q, k, v.detach())}
+
+
+def detached_root(parts: Parts) -> Parts:
+    def norm(x: Tensor, scale: Tensor, eps: float) -> Tensor:
+        return x * scale / (x.square().mean(-1, keepdim=True) + eps).sqrt().detach()
+
+    return {**parts, "rms_norm": norm}
+
+
+def detached_stream(parts: Parts) -> Parts:
+    def decoder(tokens: Tensor, weights: Any, sizes: Any, functions: Parts) -> Any:
+        norm, last = functions["rms_norm"], weights["norm"]
+        cut = {"rms_norm": lambda x, scale, eps: norm(x.detach() if scale is last else x, scale, eps)}
+        return parts["decoder"](tokens, weights, sizes, {**functions, **cut})
+
+    return {**parts, "decoder": decoder}
+
+
+@pytest.mark.parametrize(
+    ("cut", "told"),
+    [
+        (
+            detached_values,
+            "block 0, attention: `grouped_query_attention` has the right result, and gives `v` no gradient",
+        ),
+        (
+            lambda parts: {**parts, "self_attention": torch.no_grad()(parts["self_attention"])},
+            "block 0, attention with its matrices: `self_attention` has the right result, and lets no gradient through",
+        ),
+        (
+            detached_root,
+            "block 0, norm before attention: `rms_norm` has the right result, and gives `x` a gradient that is wrong",
+        ),
+        (
+            detached_stream,
+            'logits: `decoder` has the right result, and gives `weights["embedding"]` no gradient',
+        ),
+        (
+            lambda parts: {**parts, "causal_lm_loss": lambda z, t: parts["causal_lm_loss"](z, t).detach()},
+            "loss: `causal_lm_loss` has the right result, and lets no gradient through",
+        ),
+        (
+            lambda parts: {**detached_values(parts), "glu_ffn": gate_exchanged(parts)["glu_ffn"]},
+            "block 0, feed-forward: `glu_ffn` differs",
+        ),
+    ],
+    ids=["values", "part", "root", "stream", "loss", "results first"],
+)
+def test_a_cut_gradient_is_named_when_results_agree(
+    cut: Callable[[Parts], Parts], told: str, parts: Parts, tokens: Tensor
+) -> None:
+    assert str(first_difference(cut(parts), grouped(), tokens)).startswith(told)
 
 
 def test_the_first_of_two_wrong_parts_and_only_where_it_differs(parts: Parts, tokens: Tensor) -> None:

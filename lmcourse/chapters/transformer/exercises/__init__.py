@@ -1,10 +1,10 @@
 """The exercises and predictions of notebook 12, in the notebook's order."""
 
+from lmcourse.chapters.transformer.exercises.by_heart import by_heart
 from lmcourse.chapters.transformer.exercises.decoder import decoder
 from lmcourse.chapters.transformer.exercises.influence import influence
 from lmcourse.chapters.transformer.exercises.initial_loss import initial_loss
 from lmcourse.chapters.transformer.exercises.lens import logit_lens
-from lmcourse.chapters.transformer.exercises.lint import lint
 from lmcourse.chapters.transformer.exercises.llama_405b import llama_405b
 from lmcourse.chapters.transformer.exercises.loss import causal_lm_loss
 from lmcourse.chapters.transformer.exercises.neighbours import pair_neighbours
@@ -21,18 +21,18 @@ EXERCISES = (
     pair_neighbours,
     influence,
     initial_loss,
+    by_heart,
     llama_405b,
-    lint,
 )
 
 __all__ = [
     "EXERCISES",
     "PREDICTIONS",
+    "by_heart",
     "causal_lm_loss",
     "decoder",
     "influence",
     "initial_loss",
-    "lint",
     "llama_405b",
     "logit_lens",
     "pair_neighbours",

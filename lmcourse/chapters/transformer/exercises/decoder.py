@@ -82,7 +82,7 @@ decoder = Exercise(
         ask("four heads, two key heads, a wider feed-forward", Random(5), blocks=1, d=8, heads=4, kv=2, f=12, v=5),
         ask("as many tokens as features, tied", Random(6), blocks=1, tied=True, v=4),
         ask("another base and ε", Random(8), sizes={"theta": 2.0, "eps": 0.5}),
-        ask("somebody else's block and norm", Random(9), blocks=2, lines=STRANGE),
+        ask("another block and another norm", Random(9), blocks=2, lines=STRANGE),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -104,7 +104,7 @@ def _changed(weights: Weights, **renamed: str) -> Weights:
     return weights | {"blocks": [layer | {a: layer[b] for a, b in renamed.items()} for layer in weights["blocks"]]}
 
 
-@decoder.misconception("The norm before the head is missing: the deeper the model, the wilder its first logits.")
+@decoder.misconception("The norm before the head is missing: the deeper the model, the larger its first logits.")
 def no_final_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     norm, final = parts["rms_norm"], weights["norm"]
     skip = lambda x, scale, eps: x if scale is final else norm(x, scale, eps)  # noqa: E731
@@ -126,17 +126,17 @@ def last_block_again(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Part
     return _by_layers(tokens, weights | {"blocks": blocks}, sizes, parts)
 
 
-@decoder.misconception("Only the last layer counts in yours: each block starts again from the embedding.")
+@decoder.misconception("Only the last block has an effect: each of yours starts again from the embedding.")
 def last_block_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, weights | {"blocks": weights["blocks"][-1:]}, sizes, parts)
 
 
-@decoder.misconception("The gate and `up` are exchanged: SiLU belongs to the gate.")
+@decoder.misconception("The gate and `up` are swapped: SiLU belongs to the gate.")
 def gate_and_up_swapped(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, _changed(weights, gate="up", up="gate"), sizes, parts)
 
 
-@decoder.misconception("There is a head of its own among these weights, and you use the embedding.")
+@decoder.misconception("These weights contain a separate head, and you use the embedding.")
 def always_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, {name: w for name, w in weights.items() if name != "head"}, sizes, parts)
 
@@ -146,7 +146,7 @@ def never_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> 
     return _by_layers(tokens, weights | {"head": weights["head"]}, sizes, parts)
 
 
-@decoder.misconception("norm_1 and norm_2 are exchanged: the first belongs to attention.")
+@decoder.misconception("norm_1 and norm_2 are swapped: the first belongs to attention.")
 def norms_swapped(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, _changed(weights, norm_1="norm_2", norm_2="norm_1"), sizes, parts)
 
@@ -197,3 +197,71 @@ def probabilities(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) 
 @decoder.misconception("Every position predicts its next token: the logits are (b, s, v), not those of the last token.")
 def last_token_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, weights, sizes, parts)[:, -1]
+
+
+@decoder.misconception(
+    "The gradient ends before the last norm: your stream is detached there. Nothing below it would learn."
+)
+def detached_before_the_last_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    norm, final = parts["rms_norm"], weights["norm"]
+    cut = lambda x, scale, eps: norm(x.detach() if scale is final else x, scale, eps)  # noqa: E731
+    return _by_layers(tokens, weights, sizes, parts | {"rms_norm": cut})
+
+
+@decoder.misconception(
+    "No gradient passes: you compute under `torch.no_grad`, or detach. The model will be trained with this."
+)
+def without_a_graph(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    with torch.no_grad():
+        return _by_layers(tokens, weights, sizes, parts)
+
+
+@decoder.misconception("Your blocks run in reverse: the first of the list reads the embedding.")
+def blocks_in_reverse(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, weights | {"blocks": weights["blocks"][::-1]}, sizes, parts)
+
+
+@decoder.misconception("Only the first block runs. Each block of the list reads what the one before it returned.")
+def first_block_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, weights | {"blocks": weights["blocks"][:1]}, sizes, parts)
+
+
+@decoder.misconception("`eps` does not reach the last norm. It is the same for every norm of the model.")
+def default_eps_at_the_end(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    norm, final = parts["rms_norm"], weights["norm"]
+    last = lambda x, scale, eps: norm(x, scale) if scale is final else norm(x, scale, eps)  # noqa: E731
+    return _by_layers(tokens, weights, sizes, parts | {"rms_norm": last})
+
+
+@decoder.misconception(
+    "You multiply the embedding by √d. Some models do (Gemma, the original transformer), this one does not."
+)
+def embedding_scaled(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    table = weights["embedding"]
+    scaled = weights | {"embedding": table * table.shape[1] ** 0.5, "head": weights.get("head", table)}
+    return _by_layers(tokens, scaled, sizes, parts)
+
+
+@decoder.misconception(
+    "You normalise the embedding before the first block. Here each branch has its norm, and the head has one."
+)
+def embedding_normalised(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    table = weights["embedding"]
+    normed = parts["rms_norm"](table, torch.ones_like(table[0]), sizes["eps"])
+    return _by_layers(tokens, weights | {"embedding": normed, "head": weights.get("head", table)}, sizes, parts)
+
+
+@decoder.misconception(
+    "You add a head to the weights that you were given. Read it with `.get`, and leave the dictionary as it is."
+)
+def head_added(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    weights.setdefault("head", weights["embedding"])
+    return _by_layers(tokens, weights, sizes, parts)
+
+
+@decoder.misconception(
+    "You take the head out of the weights that you were given. Read it with `.get`, and leave the dictionary as it is."
+)
+def head_taken(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    head = weights.pop("head", weights["embedding"])
+    return _by_layers(tokens, weights | {"head": head}, sizes, parts)

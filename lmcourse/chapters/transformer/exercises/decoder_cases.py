@@ -34,9 +34,11 @@ parts["rms_norm"] = lambda x, scale, eps: x * scale + eps
 """
 
 
-def _weights(
+def random_weights(
     random: Random, blocks: int, d: int, heads: int, kv: int, width: int, f: int, v: int, tied: bool
 ) -> Weights:
+    """Weights as `decoder` takes them."""
+
     def layer() -> Weights:
         return {
             "norm_1": 1 + normal64(random, d, scale=0.5),
@@ -75,6 +77,6 @@ def ask(
         name,
         PARTS + lines + "decoder(tokens, weights, sizes, parts)",
         tokens=integers(random, *text, low=0, high=v - 1, dtype=torch.int64),
-        weights=_weights(random, blocks, d, heads, kv, width, f, v, tied),
+        weights=random_weights(random, blocks, d, heads, kv, width, f, v, tied),
         sizes=chosen,
     )

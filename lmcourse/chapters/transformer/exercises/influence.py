@@ -121,8 +121,8 @@ influence = Exercise(
     hints=[
         "For each place: a copy of the text, another token there, the model once more. Which outputs have moved?",
         "`(model(changed[None]) - before).abs().amax(-1)[0] > 1e-6` says it for all outputs at once: a *column*.",
-        "Two tokens may look alike to a model. Try all of the vocabulary in each place before you say that nobody "
-        "reads it.",
+        "Two tokens may look alike to a model. Try all of the vocabulary in each place before you conclude that no "
+        "output reads it.",
     ],
 )
 
@@ -180,7 +180,7 @@ def _one_by_one(model: Any, tokens: Tensor, others: Any, threshold: float = VISI
     return torch.stack(columns, dim=1)
 
 
-@influence.misconception("Rows are outputs and columns are inputs. Yours is turned over.")
+@influence.misconception("Rows are outputs and columns are inputs. Yours is transposed.")
 def transposed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _all_texts_at_once(model, tokens, vocabulary).T
 
@@ -205,7 +205,9 @@ def same_token(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: [token])
 
 
-@influence.misconception("You change the text up to this place, not this place alone: whose influence was it?")
+@influence.misconception(
+    "You change the text up to this place. Change this place alone, or you cannot tell which token had the influence."
+)
 def all_before(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     columns = []
     for place in range(len(tokens)):
@@ -222,7 +224,7 @@ def in_place(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return found
 
 
-@influence.misconception("Kernels differ in their last digits where nothing was seen. Below 1e-6 counts as nothing.")
+@influence.misconception("You count differences of rounding. A change of at most 1e-6 counts as none.")
 def exact(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: range(vocabulary), threshold=0.0)
 
@@ -235,6 +237,21 @@ def coarse(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
 @influence.misconception("You try one other token. Two tokens may look alike to a model: try them all.")
 def one_try(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: [(token + 1) % vocabulary])
+
+
+@influence.misconception(
+    "A token that you tried stays in the text while you try the next place. Put the old token back, or work on a copy."
+)
+def left_changed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
+    before = model(tokens[None])[0]
+    columns = []
+    for place in range(len(tokens)):
+        moved = torch.zeros(len(tokens), dtype=torch.bool)
+        for other in range(vocabulary):
+            tokens[place] = other
+            moved |= (model(tokens[None])[0] - before).abs().amax(-1) > VISIBLE
+        columns.append(moved)
+    return torch.stack(columns, dim=1)
 
 
 influence.equivalent_mutant(

@@ -97,7 +97,7 @@ def uniform_only(vocabulary: int, spread: float = 0.0) -> float:
     return math.log(vocabulary)
 
 
-@initial_loss.misconception("In nats, please: the natural logarithm.")
+@initial_loss.misconception("That is in bits. In nats the logarithm is the natural one.")
 def bits(vocabulary: int, spread: float = 0.0) -> float:
     return _by_integration(vocabulary, spread) / math.log(2)
 
@@ -127,7 +127,7 @@ def minus(vocabulary: int, spread: float = 0.0) -> float:
 
 
 @initial_loss.misconception(
-    "With one token there is nothing to guess, true. But the approximation is to be taken as exact here, for every v."
+    "With one token there is nothing to guess, true. But take the approximation as exact here, for every v."
 )
 def nothing_to_guess(vocabulary: int, spread: float = 0.0) -> float:
     return _by_integration(vocabulary, spread if vocabulary != 1 else 0.0)

@@ -126,8 +126,8 @@ def _norm(state: Tensor, scale: Tensor, eps: float = EPS) -> Tensor:
 
 
 @logit_lens.misconception(
-    "The head has only ever read normalised vectors. Without the norm, a short state looks undecided and a long one "
-    "sure of itself."
+    "The final norm is missing. Without it, a short state gives logits near 0 and a long one large logits, whatever "
+    "they say."
 )
 def no_norm(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return _read([state * scale for state in states], head, targets)
@@ -142,27 +142,28 @@ def last_length(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tens
 
 
 @logit_lens.misconception(
-    "W_U is V × d, a row for each token. A set of notes prints d × V, and if the two are equal nothing complains."
+    "You multiply with `head`, not with its transpose. It is (v, d), a row for each token. If v = d, both products "
+    "exist."
 )
 def transposed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return _read([_norm(state, scale) for state in states], head.T, targets)
 
 
 @logit_lens.misconception(
-    "That is what each part *added* (notebook 10). The lens reads what has come together up to there."
+    "You read what each part *added* (notebook 10). The lens reads the whole stream at that point."
 )
 def differences(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     added = [states[0], *(b - a for a, b in pairwise(states))]
     return _read([_norm(state, scale) for state in added], head, targets)
 
 
-@logit_lens.misconception("You return how often the likeliest token is the right one. Asked is the loss.")
+@logit_lens.misconception("You return how often the likeliest token is the right one. The loss is asked for.")
 def accuracy(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     logits = [_norm(state, scale) @ head.T for state in states]
     return [(z.argmax(-1) == targets).double().mean().item() for z in logits]
 
 
-@logit_lens.misconception("In nats, please: natural logarithms.")
+@logit_lens.misconception("That is in bits. In nats the logarithm is the natural one.")
 def bits(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return [loss / math.log(2) for loss in _losses(states, scale, head, targets)]
 
@@ -188,6 +189,37 @@ def layer_normed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Ten
     return _read([F.layer_norm(state, scale.shape, scale, eps=EPS) for state in states], head, targets)
 
 
-@logit_lens.misconception("ε = 1e-5 belongs to the mean square, and matters where features are small.")
+@logit_lens.misconception("Your norm has no ε. It is added to the mean square, and matters where features are small.")
 def without_eps(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return _read([_norm(state, scale, 0.0) for state in states], head, targets)
+
+
+@logit_lens.misconception(
+    "You shift by one position. These targets are the tokens that come next already: position t predicts targets[t]."
+)
+def shifted(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return _losses([state[:, :-1] for state in states], scale, head, targets[:, 1:])
+
+
+@logit_lens.misconception("Your ε is smaller than the 1e-5 of this norm, which matters where features are small.")
+def smaller_eps(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return _read([_norm(state, scale, 1e-6) for state in states], head, targets)
+
+
+@logit_lens.misconception("Your ε is added outside of the root. It belongs to the mean square, inside.")
+def eps_outside(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    roots = [state.square().mean(-1, keepdim=True).sqrt() + EPS for state in states]
+    return _read([state / root * scale for state, root in zip(states, roots, strict=True)], head, targets)
+
+
+@logit_lens.misconception(
+    "Your softmax is over the positions. Each position distributes its probability over the vocabulary."
+)
+def softmax_over_positions(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    logits = [_norm(state, scale) @ head.T for state in states]
+    return [-z.log_softmax(1).gather(-1, targets[..., None]).mean().item() for z in logits]
+
+
+@logit_lens.misconception("Only the first text is read. The mean is over all texts.")
+def first_text_only(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
+    return _losses([state[:1] for state in states], scale, head, targets[:1])

@@ -55,12 +55,15 @@ llama_405b.wrong_value(
 )
 llama_405b.wrong_value(
     RIGHT | {"total": 515_777_708_032},
-    "The feed-forward layer's second matrix is in your total twice, as in a set of notes that adds “another 109.9 B”.",
+    "One matrix of each feed-forward layer is in your total twice: it has three matrices, not four.",
 )
-llama_405b.wrong_value(RIGHT | {"total": 403_752_042_496}, "The head of this model is a matrix of its own: not tied.")
+llama_405b.wrong_value(
+    RIGHT | {"total": 403_752_042_496},
+    "The head is missing in your total. It is a separate matrix, because the model is not tied.",
+)
 llama_405b.wrong_value(
     RIGHT | {"keys": 33_822_867_456, "total": 469_271_265_280},
-    "You count as many key heads as query heads. There are 8 for 128.",
+    "You count as many key heads as query heads. There are 8 key heads for 128 query heads.",
 )
 llama_405b.wrong_value(RIGHT | {"total": 405_849_243_648}, "The norms are not in your total.")
 llama_405b.wrong_value(
@@ -82,7 +85,7 @@ llama_405b.wrong_value(
     RIGHT | {"total": 437_562_327_040},
     "You count as many value heads as query heads. Values are shared like keys: 8 heads.",
 )
-llama_405b.wrong_value(RIGHT | {"keys": 4_227_858_432}, "Keys alone are asked for. Yours are keys and values.")
+llama_405b.wrong_value(RIGHT | {"keys": 4_227_858_432}, "Keys alone are asked for. Yours are keys and values together.")
 llama_405b.wrong_value(
     RIGHT | {"embedding": 4_202_692_608},
     "The embedding is the table alone: the head is as large, and counts in the total only.",

@@ -87,10 +87,10 @@ causal_lm_loss = Exercise(
         case("by hand", TEXT, torch.tensor([[1, 2, 0]])),
         case("five tokens, and two with padding", normal(Random(1), 2, 5, 3), UNEVEN),
         case("another id is ignored", normal(Random(2), 2, 4, 3), torch.tensor([[1, 0, 2, 0], [0, 1, 2, 2]]), 0),
-        case("logits of 200", 100 * TEXT.clamp(max=2), torch.tensor([[1, 2, 1]])),
+        case("logits of 200", 100 * TEXT.clamp(max=2).flip(1), torch.tensor([[2, 1, 2]])),
         case("nothing counts", TEXT, torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]])),
         case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]])),
-        case("fp16", 12 * TEXT.half(), torch.tensor([[3, 0, 1]])),
+        case("fp16, logits of 60", 12 * TEXT.half().flip(1), torch.tensor([[3, 1, 2]])),
         script("a step in which nothing counts", STEP, logits=TEXT, tokens=torch.full((1, 3), NOT_COUNTED)),
         case("a NaN stays a NaN", math.nan * TEXT, torch.tensor([[1, 2, 0]])),
         script("its gradient", STEP, logits=normal(Random(3), 2, 5, 3), tokens=UNEVEN),
@@ -150,9 +150,7 @@ def backwards(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Ten
     return _by_torch(logits.flip(1), tokens.flip(1), ignored)
 
 
-@causal_lm_loss.misconception(
-    "The sign is missing: so it stands in a set of notes. Whoever minimises it makes the text *less* likely."
-)
+@causal_lm_loss.misconception("The sign is missing. A model that minimises your loss makes the text *less* likely.")
 def no_minus(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     return -_by_torch(logits, tokens, ignored)
 
@@ -169,13 +167,13 @@ def mean_of_texts(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) ->
     return ((losses * counts).sum(1) / counts.sum(1).clamp(min=1)).mean()
 
 
-@causal_lm_loss.misconception("Targets to be ignored are in your mean: you divide by their number, too.")
+@causal_lm_loss.misconception("Ignored targets count in your mean: you divide by their number, too.")
 def ignored_counted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     losses, counts = _pieces(logits, tokens, ignored)
     return (losses * counts).sum() / max(1, counts.numel())
 
 
-@causal_lm_loss.misconception("`ignored` makes no difference: you always leave out −100.")
+@causal_lm_loss.misconception("`ignored` makes no difference in yours: you always leave out −100.")
 def always_minus_100(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     return _by_torch(logits, tokens)
 
@@ -204,7 +202,7 @@ def nan_for_nothing(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) 
     return losses[counts].mean()
 
 
-@causal_lm_loss.misconception("In nats, please: natural logarithms.")
+@causal_lm_loss.misconception("That is in bits. In nats the logarithm is the natural one.")
 def bits(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     return _by_torch(logits, tokens, ignored) / LN2
 
@@ -218,20 +216,39 @@ def in_sixteen_bits(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) 
     return (z.logsumexp(-1) - z.gather(-1, tokens[:, 1:][counts][:, None])[:, 0]).mean().float()
 
 
-@causal_lm_loss.misconception("The loss has to keep its graph: with `.item()` or `float()` nobody can train with it.")
+@causal_lm_loss.misconception(
+    "Your loss has no graph: after `.item()`, `float()` or `detach()`, a model cannot be trained with it."
+)
 def detached(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     return _by_torch(logits.detach(), tokens, ignored)
 
 
-@causal_lm_loss.misconception("Where nothing counts, your 0 is not made of the logits: `backward()` refuses it.")
+@causal_lm_loss.misconception(
+    "Where nothing counts, your 0 is not computed from the logits, so `backward()` raises an error."
+)
 def nothing_without_a_graph(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     loss = _by_torch(logits, tokens, ignored)
     return loss if (tokens[:, 1:] != ignored).any() else loss.detach()
 
 
-@causal_lm_loss.misconception("You make a number of NaN: a run that has diverged would look perfect.")
+@causal_lm_loss.misconception("You replace NaN by a number: a run that has diverged would look perfect.")
 def nan_hidden(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     return _by_torch(logits, tokens, ignored).nan_to_num()
+
+
+@causal_lm_loss.misconception(
+    "You round the loss back to the format of the logits. Return it in the format you compute in: fp32 for fp16 logits."
+)
+def rounded_back(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    return _by_torch(logits, tokens, ignored).to(logits.dtype)
+
+
+@causal_lm_loss.misconception(
+    "You divide by the number of tokens that count, the first ones included. No position predicts the first token."
+)
+def first_tokens_counted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
+    losses, counts = _pieces(logits, tokens, ignored)
+    return losses[counts].sum() / (tokens != ignored).sum().clamp(min=1)
 
 
 causal_lm_loss.equivalent_mutant(

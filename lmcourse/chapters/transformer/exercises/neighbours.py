@@ -102,7 +102,7 @@ def with_stack(weight: Tensor, d_head: int) -> Tensor:
 
 
 @pair_neighbours.misconception(
-    "That is the way back: it takes neighbours apart. Row 0 and row d_head/2 have to come together."
+    "That is the opposite order: it separates neighbours. Row 0 and row d_head/2 must become neighbours."
 )
 def inverse(weight: Tensor, d_head: int) -> Tensor:
     _row_by_row(weight, d_head)
@@ -121,24 +121,24 @@ def columns(weight: Tensor, d_head: int) -> Tensor:
     return _row_by_row(weight.T, d_head).T
 
 
-@pair_neighbours.misconception("The order within a pair is reversed: a rotation would go the other way round.")
+@pair_neighbours.misconception("The order within a pair is reversed, so the rotation would turn the other way.")
 def reversed_pairs(weight: Tensor, d_head: int) -> Tensor:
     return _row_by_row(weight, d_head).unflatten(0, (-1, 2)).flip(1).flatten(0, 1)  # type: ignore[no-any-return,no-untyped-call]
 
 
-@pair_neighbours.misconception("Only the first head is in order. Every head has pairs of its own.")
+@pair_neighbours.misconception("Only the first head is reordered. Do the same for every head.")
 def first_head_only(weight: Tensor, d_head: int) -> Tensor:
     _row_by_row(weight, d_head)
     return torch.cat([_row_by_row(weight[:d_head], d_head), weight[d_head:]])
 
 
-@pair_neighbours.misconception("The matrix comes back as it was.")
+@pair_neighbours.misconception("You return the matrix in its old order.")
 def untouched(weight: Tensor, d_head: int) -> Tensor:
     _row_by_row(weight, d_head)
     return weight
 
 
-@pair_neighbours.misconception("You write into the matrix that you were given. Return another one.")
+@pair_neighbours.misconception("You write into the matrix that you were given. Return a new one.")
 def in_place(weight: Tensor, d_head: int) -> Tensor:
     return weight.copy_(_row_by_row(weight, d_head))
 

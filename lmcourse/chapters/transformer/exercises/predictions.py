@@ -4,62 +4,71 @@ from lmcourse.exercises.prediction import Prediction
 
 PREDICTIONS = (
     Prediction(
-        "which_rows",
-        "An embedding of 1,000 rows is *tied*: it is the head as well. One step on a batch with three different "
-        "tokens. How many rows get a gradient?",
-        options=("3", "6", "1,000"),
-        answer="1,000",
-        because="As a head, every row makes a logit, and the softmax pushes all logits of wrong tokens down a little.",
+        "rare_word",
+        "The row of a rare word gets a gradient of 0 for 1,000 steps of AdamW, with a learning rate of 0.001 and a "
+        "weight decay of 0.1. What happens to the row?",
+        options=("it shrinks by a tenth", "nothing", "it shrinks to almost nothing"),
+        answer="it shrinks by a tenth",
+        because="AdamW's decay does not ask for a gradient: each step multiplies by 1 − 0.001 · 0.1, and 1,000 of them "
+        "leave 0.905.",
     ),
     Prediction(
         "without_the_final_norm",
-        "32 blocks with fan-in weights, 256 tokens, untrained: the loss is 6.0. Somebody leaves out the norm before "
-        "the head. The loss at the start?",
-        options=("6.0: a norm does nothing before training", "about 8", "about 16"),
-        answer="about 16",
-        because="The stream has grown with every block, and so have the logits: guesses at random, and sure of it.",
-    ),
-    Prediction(
-        "untrained_and_tied",
-        "A tied model with small random weights, never trained, has read a text. What does it predict as the next "
-        "token?",
-        options=("any token, by chance", "the token that it has just read", "always the same token"),
-        answer="the token that it has just read",
-        because="The stream still contains the row of that token, and of all rows in the head none is as similar to it "
-        "as itself.",
+        "32 blocks with fan-in weights, 256 tokens, untrained: the loss is about 6. Now leave out the norm before the "
+        "head. What is the loss at the start?",
+        options=("about 15", "about 8", "about 6: a norm does nothing before training"),
+        answer="about 15",
+        because="The stream has grown with every block, and so have the logits: the model is sure of random guesses.",
     ),
     Prediction(
         "two_windows",
-        "Two layers of attention, each with a window of 2 tokens (itself and the one before). Of how many tokens does "
-        "the last output hear?",
-        options=("2", "3", "4"),
+        "Two layers of attention, each with a window of 2 tokens (itself and the one before). On how many tokens does "
+        "the last output depend?",
+        options=("4", "2", "3"),
         answer="3",
         because="Each layer reaches one token further back: 1 + 2 · 1. (Notebook 08 did this with windows of "
         "thousands.)",
     ),
     Prediction(
+        "untrained_and_tied",
+        "A tied model with small random weights, never trained, has read a text. What does it predict as the next "
+        "token?",
+        options=("the token that it has just read", "always the same token", "any token, by chance"),
+        answer="the token that it has just read",
+        because="The stream still contains the row of that token, and of all rows in the head none is as similar to it "
+        "as itself.",
+    ),
+    Prediction(
+        "cuts_noticed",
+        "Each decoder is trained on one batch of random tokens. Embedding, last norm and head are frozen, so only the "
+        "blocks learn. Which of the four can *not* learn the batch by heart?",
+        options=("none of them", "norm", "norm and part", "all four"),
+        answer="norm",
+        because="Below the cut before the last norm nothing is trained. In the other three some weights of the blocks "
+        "still get their gradient, and these are enough for one batch.",
+    ),
+    Prediction(
         "embedding_of_gemma",
-        "Gemma 3 1B has a vocabulary of 262,144. Which share of its parameters is the embedding?",
-        options=("3 %", "10 %", "30 %"),
+        "Gemma 3 1B has a vocabulary of 262,144. Which fraction of its parameters is the embedding?",
+        options=("30 %", "3 %", "10 %"),
         answer="30 %",
-        because="262,144 rows of 1,152 numbers are 302 million of one billion. In a model of 405 billion, embedding "
-        "and head together are 1 %.",
+        because="262,144 rows of 1,152 numbers are 302 million of one billion. (The larger Gemma 3 models, as in "
+        "notebook 07, pad their table to 262,208 rows.) In a model of 405 billion, embedding and head are 1 %.",
     ),
     Prediction(
         "rule_of_thumb_405b",
-        "12 · L · d² was derived for GPT-3's blocks. Llama 3.1 405B shares its keys, has a gate, and no ties. How far "
-        "is the rule from its number of parameters?",
-        options=("20 % or so", "2 %", "less than a hundredth of 1 %"),
+        "12 · L · d² was derived for GPT-3's blocks. Llama 3.1 405B shares its keys, has a gate, and is not tied. How "
+        "far is the rule from its number of parameters?",
+        options=("20 % or so", "less than a hundredth of 1 %", "2 %"),
         answer="less than a hundredth of 1 %",
         because="Attention is 2.125 L·d² instead of 4, the feed-forward layer 9.75 instead of 8. The two ends happen "
         "to fill what is missing, to 0.005 %.",
     ),
     Prediction(
-        "how_many_keep_the_rules",
-        "Five rules that lectures call consensus. Of the 90 published models in the zoo with half a billion parameters "
-        "or more, how many break none of them?",
-        options=("nearly all", "half", "hardly any"),
-        answer="half",
-        because="45 of 90. What they have in common is a centre, not a wall.",
+        "least_agreed",
+        "In one of these choices the zoo's models of 2025 and 2026 do *not* agree. In which?",
+        options=("dropout or none", "LayerNorm or RMSNorm", "biases or none", "a tied head or a separate one"),
+        answer="a tied head or a separate one",
+        because="13 of 19 are tied, most of them small ones. None has biases or dropout, and 18 of 19 have RMSNorm.",
     ),
 )

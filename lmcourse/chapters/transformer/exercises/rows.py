@@ -111,7 +111,7 @@ def every_row(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return list(range(vocabulary))
 
 
-@rows_with_gradient.misconception("Each row once, please.")
+@rows_with_gradient.misconception("The right rows, some of them twice: list each row once.")
 def repeated(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens, vocabulary, tied) if tied else sorted(tokens[:, :-1].flatten().tolist())
 
@@ -121,7 +121,7 @@ def targets_only(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens.flip(1), vocabulary, tied)
 
 
-@rows_with_gradient.misconception("Sort them.")
+@rows_with_gradient.misconception("These are the right rows, not in order: sort them.")
 def unsorted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens, vocabulary, tied) if tied else list(dict.fromkeys(tokens[:, :-1].flatten().tolist()))
 
@@ -133,6 +133,11 @@ def read_or_predicted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     if tied and tokens.shape[1] > 1:
         return tokens.unique().tolist()  # type: ignore[no-any-return,no-untyped-call]
     return _by_autograd(tokens, vocabulary, tied)
+
+
+@rows_with_gradient.misconception("The rows of the first text are there, those of the other texts are missing.")
+def first_text_only(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
+    return _by_autograd(tokens[:1], vocabulary, tied)
 
 
 @rows_with_gradient.misconception("A text of one token has nothing to predict: no loss, and no gradient for any row.")

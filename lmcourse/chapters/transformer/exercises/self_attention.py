@@ -130,7 +130,9 @@ def _merge(mixed: Tensor) -> Tensor:
     return rearrange(mixed, "b h s d -> b s (h d)")
 
 
-@self_attention.misconception("Values are not rotated: they carry what is said, not where.")
+@self_attention.misconception(
+    "You rotate the values, too. Only queries and keys are rotated: the score depends on positions, the value does not."
+)
 def values_rotated(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
@@ -138,7 +140,9 @@ def values_rotated(
     return _merge(_attended(x, qkv, heads, kv_heads, lambda *y: [rope(z, at, theta) for z in y], attend)) @ out.T
 
 
-@self_attention.misconception("Keys are rotated like queries: only the *difference* of their positions is left then.")
+@self_attention.misconception(
+    "Your keys are not rotated. If both are, a score depends on the *difference* of their positions alone."
+)
 def keys_not_rotated(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
@@ -146,14 +150,14 @@ def keys_not_rotated(
     return _merge(_attended(x, qkv, heads, kv_heads, lambda q, k, v: (rope(q, at, theta), k, v), attend)) @ out.T
 
 
-@self_attention.misconception("Nothing is rotated: without `rope` the words lie in a bag.")
+@self_attention.misconception("Nothing is rotated: without `rope`, attention cannot see the order of the tokens.")
 def no_rope(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
     return _merge(_attended(x, qkv, heads, kv_heads, lambda *y: y, attend)) @ out.T
 
 
-@self_attention.misconception("Positions start at 0, as everywhere in this model. Yours start at 1.")
+@self_attention.misconception("Positions start at 0. Yours start at 1.")
 def from_one(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
@@ -228,6 +232,83 @@ def adds_the_stream(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
     return x + _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, attend)
+
+
+@self_attention.misconception(
+    "Values get no gradient: yours are detached. The model has the right logits, and learns less from them."
+)
+def values_detached(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    without = lambda q, k, v: attend(q, k, v.detach())  # noqa: E731
+    return _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, without)
+
+
+@self_attention.misconception(
+    "Queries and keys get no gradient: yours are detached. The model could never learn where to look."
+)
+def scores_detached(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    without = lambda q, k, v: attend(q.detach(), k.detach(), v)  # noqa: E731
+    return _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, without)
+
+
+@self_attention.misconception(
+    "No gradient passes: you compute under `torch.no_grad`, or detach. The model will be trained with this."
+)
+def without_a_graph(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    with torch.no_grad():
+        return _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, attend)
+
+
+@self_attention.misconception(
+    "You read the rows head by head, with the query, key and value of each side by side. Here all queries come first, "
+    "then all keys, then all values."
+)
+def per_head_layout(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at, inside = torch.arange(x.shape[1]), heads // kv_heads
+    groups = rearrange(x @ qkv.T, "b s (g r d) -> b r g s d", g=kv_heads, r=inside + 2)
+    q = rearrange(groups[:, :inside], "b r g s d -> b (g r) s d")
+    mixed = attend(rope(q, at, theta), rope(groups[:, -2], at, theta), groups[:, -1])
+    return _merge(mixed) @ out.T
+
+
+@self_attention.misconception(
+    "A view or reshape to (b, h, s, d) mixes tokens. Split the last axis into heads, and then swap the axes of heads "
+    "and tokens."
+)
+def split_by_view(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at, (b, s, _) = torch.arange(x.shape[1]), x.shape
+    width = qkv.shape[0] // (heads + 2 * kv_heads)
+    sizes = [heads * width, kv_heads * width, kv_heads * width]
+    q, k, v = (y.reshape(b, -1, s, width) for y in (x @ qkv.T).split(sizes, dim=-1))  # type: ignore[no-untyped-call]
+    return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
+
+
+@self_attention.misconception("You scale the queries by 1/√d_head. `attend` does that already (notebook 08).")
+def scaled_twice(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    width = qkv.shape[0] // (heads + 2 * kv_heads)
+    return _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, lambda q, k, v: attend(q / width**0.5, k, v))
+
+
+@self_attention.misconception(
+    "You repeat keys and values before `attend`. It takes the few heads that there are, and shares them itself."
+)
+def keys_repeated(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    times = heads // kv_heads
+    repeated = lambda q, k, v: attend(q, k.repeat_interleave(times, 1), v.repeat_interleave(times, 1))  # noqa: E731
+    return _head_by_head(x, qkv, out, heads, kv_heads, theta, rope, repeated)
 
 
 self_attention.equivalent_mutant(

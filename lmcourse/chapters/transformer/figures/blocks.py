@@ -1,4 +1,4 @@
-"""The block of 2017 beside today's, with what has changed lit."""
+"""The block of 2017 beside a block of today, changed parts in orange."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def then_and_now() -> Figure:
     _column(axes, 24, "Vaswani et al., 2017", _THEN, _BRANCHES["then"])
     _column(axes, 79, "Llama 3, 2024", _NOW, _BRANCHES["now"])
     caption = (
-        "Read from below. Orange: what has changed. The blue line is the stream past a branch: in 2017 a norm stands "
-        "in its way twice a block, today nothing does."
+        "Read from below. Orange: changed. The blue line is the stream past a branch: in 2017 it passes through a norm "
+        "twice a block, today it passes through none."
     )
     changed = "; ".join(
         f"{name}: {', '.join(box.text for box in boxes if box.changed)}"
         for name, boxes in (("2017", _THEN), ("today", _NOW))
     )
-    return describe(figure, caption=caption, alt=f"Two decoders of one block, changed parts lit. {changed}")
+    return describe(figure, caption=caption, alt=f"Two decoders of one block, changed parts in orange. {changed}")
 
 
 def _column(axes: Axes, x: float, name: str, boxes: tuple[_Box, ...], branches: tuple[tuple[int, int], ...]) -> None:

@@ -1,4 +1,4 @@
-"""Figures of measurements: the lens, first losses, who reads whom."""
+"""Figures of measurements: the lens, first losses, which output depends on which token."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
 def lens(names: Sequence[str], losses: Sequence[float], guess: float) -> Figure:
-    """The loss if the head read the stream after each part, and that of guessing as a line."""
+    """Draw the loss if the head read the stream after each part, and the loss of guessing as a line."""
     figure = new_figure(8.0, 3.6)
-    axes = new_axes(figure, "What the head would say if it read the stream earlier", "", "loss (nats a token)")
+    axes = new_axes(figure, "What the loss would be if the head read the stream earlier", "", "loss (nats a token)")
     axes.bar(range(len(names)), losses, color=PALETTE["blue"], width=0.65)
     for place, loss in enumerate(losses):
         axes.text(place, loss, f"{loss:.1f}", ha="center", va="bottom", fontsize=9)
@@ -23,16 +23,16 @@ def lens(names: Sequence[str], losses: Sequence[float], guess: float) -> Figure:
     axes.text(len(names) - 0.5, guess, "guessing", ha="right", va="bottom", fontsize=9, color=PALETTE["vermilion"])
     axes.set_xticks(range(len(names)), names, rotation=20, ha="right")
     axes.set_ylim(0, 1.12 * max(losses))
-    caption = "Each bar reads the sum of all parts up to there, through the final norm and the head. Lower is better."
+    caption = "Each bar: the sum of all parts up to there, read through the final norm and the head. Lower is better."
     told = ", ".join(f"{name} {loss:.1f}" for name, loss in zip(names, losses, strict=True))
     return describe(figure, caption=caption, alt=f"Loss by where the head reads: {told}; guessing {guess:.1f}")
 
 
 def initial_losses(measured: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    """Predicted and measured losses of untrained models, by how they were initialised; the diagonal is agreement."""
+    """Draw predicted and measured losses of untrained models, by initialisation; the diagonal is agreement."""
     figure = new_figure(8.0, 4.0)
     title = "The loss before training: arithmetic against models"
-    axes = new_axes(figure, title, "ln V + σ²/2 (nats)", "measured (nats)")
+    axes = new_axes(figure, title, "ln v + σ²/2 (nats)", "measured (nats)")
     markers = zip(measured.items(), ("o", "s", "^", "D"), ("blue", "orange", "vermilion", "green"), strict=False)
     for (name, pairs), marker, colour in markers:
         x, y = zip(*pairs, strict=True)
@@ -47,7 +47,7 @@ def initial_losses(measured: Mapping[str, Sequence[tuple[float, float]]]) -> Fig
         axis.set_ticks(ticks, [str(tick) for tick in ticks])
         axis.set_ticks([], minor=True)
     axes.legend(frameon=False, fontsize=9)
-    caption = "On the line the model starts as arithmetic says. Far above it, its logits are large and wrong."
+    caption = "On the line, a model starts where the formula says. Far above it, its logits are large and wrong."
     told = "; ".join(
         f"{name}: " + ", ".join(f"{x:.0f} and {y:.0f}" for x, y in pairs) for name, pairs in measured.items()
     )
@@ -55,9 +55,9 @@ def initial_losses(measured: Mapping[str, Sequence[tuple[float, float]]]) -> Fig
 
 
 def readers(tables: Mapping[str, Tensor]) -> Figure:
-    """Who reads whom, for several models side by side: rows are outputs, columns are inputs."""
+    """Draw which output depends on which token, for several models: rows are outputs, columns are tokens."""
     figure = new_figure(8.0, 2.9)
-    figure.suptitle("Which output moves if a token is exchanged?", x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure.suptitle("Which output changes if a token is replaced?", x=0.01, ha="left", fontsize=11, fontweight="bold")
     for place, (name, table) in enumerate(tables.items(), start=1):
         axes = figure.add_subplot(1, len(tables), place)
         _matrix(axes, table.numpy(), name)
@@ -69,8 +69,8 @@ def readers(tables: Mapping[str, Tensor]) -> Figure:
         f"{name}: " + ", ".join("".join("x" if cell else "." for cell in row) for row in table.tolist())
         for name, table in tables.items()
     )
-    caption = "Blue: it moves. Orange, above the diagonal: it moves too, so it has read a token that comes later."
-    return describe(figure, caption=caption, alt=f"Who reads whom, row by row. {told}")
+    caption = "Blue: it changes. Orange, above the diagonal: it changes too, so it has read a token that comes later."
+    return describe(figure, caption=caption, alt=f"Which output depends on which token, row by row. {told}")
 
 
 def _matrix(axes: Axes, table: np.ndarray, name: str) -> None:

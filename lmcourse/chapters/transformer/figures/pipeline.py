@@ -1,4 +1,4 @@
-"""The way of a text through a decoder, with the shape on every arrow."""
+"""The path of a text through a decoder, with the shape of each tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TABLE, _NORM, _LAYER = "#F5D9CB", "#F9E0B0", "#CFE3F1"
 
 
 def shapes(length: int, heads: int, kv_heads: int) -> dict[str, tuple[int, ...]]:
-    """The shapes on the way through a decoder for two texts, 64 features, 256 hidden features, 1,000 tokens.
+    """Return the shapes of the tensors in a decoder for two texts, 64 features, 256 hidden features, 1,000 tokens.
 
     ValueError if the heads do not divide the features, or the key heads not the heads.
     """
@@ -34,7 +34,7 @@ def shapes(length: int, heads: int, kv_heads: int) -> dict[str, tuple[int, ...]]
 
 
 def pipeline(length: int = 3, heads: int = 4, kv_heads: int = 2) -> Figure:
-    """Embedding, block, norm and head as boxes, with the shape of what goes from each to the next."""
+    """Draw embedding, block, norm and head as boxes, with the shapes of the tensors between them."""
     if heads % kv_heads:
         kv_heads = 1
     found = shapes(length, heads, kv_heads)

@@ -48,6 +48,14 @@ class SurveyRow:
         activation: of the feed-forward; …GLU if gated.
         ff_ratio: d_ff / d_model.
         head_ratio: heads · d_head / d_model.
+        vocabulary, context: tokens that there are, and in the longest text of pre-training; None if it has no limit.
+        sharing: query heads per key head.
+        qk_norm: whether queries and keys are normalised.
+        caps: soft caps on attention's scores and on logits, and the factor of a z-loss.
+        biases: in "attention", "feed-forward", "both" or "none".
+        tied: whether the head is the embedding.
+        weight_decay: in pre-training; "–" where we found no published value.
+        dropout: on the branches, in pre-training.
     """
 
     name: str
@@ -62,6 +70,15 @@ class SurveyRow:
     activation: str
     ff_ratio: float
     head_ratio: float
+    vocabulary: int
+    context: int | None
+    sharing: int
+    qk_norm: bool
+    caps: str
+    biases: str
+    tied: bool
+    weight_decay: str
+    dropout: float
 
     @property
     def aspect(self) -> float:
@@ -86,8 +103,82 @@ def survey_row(entry: Entry) -> SurveyRow:
         activation=activation(feed_forward),
         ff_ratio=feed_forward.width / config.d_model,
         head_ratio=attention.heads * attention.head_width(config.d_model) / config.d_model,
+        vocabulary=config.vocab_size,
+        context=config.context,
+        sharing=attention.heads // attention.key_heads,
+        qk_norm=attention.qk_norm is not None,
+        caps=caps(entry),
+        biases=biases(attention, feed_forward),
+        tied=config.head.tied,
+        weight_decay=recipe(entry.name).weight_decay,
+        dropout=config.block.dropout,
     )
     return replace(row, **entry.survey_overrides)  # type: ignore[arg-type]  # the keys are those of text columns
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a configuration does not say about the training of a model: values as published, and where."""
+
+    weight_decay: str = "–"
+    z_loss: str = ""
+    source: str = ""
+
+
+RECIPES = {
+    "gpt-1": Recipe("0.01", source="Radford et al. 2018, §4.1"),
+    "bert": Recipe("0.01", source="Devlin et al. 2019, A.2"),
+    "gpt-3": Recipe("0.1", source="Brown et al. 2020, appendix B"),
+    "gpt-j-6b": Recipe("0.1", source="mesh-transformer-jax, configs/6B_roto_256.json"),
+    "palm": Recipe("lr²", "10⁻⁴", "Chowdhery et al. 2022, §5"),
+    "opt": Recipe("0.1", source="Zhang et al. 2022, §2.2"),
+    "gpt-neox-20b": Recipe("0.01", source="gpt-neox, configs/20B.yml"),
+    "bloom-176b": Recipe("0.1", source="Le Scao et al. 2022, Table 3"),
+    "pythia": Recipe("0.1", source="EleutherAI/pythia, models/6.9B/pythia-6.9b.yml"),
+    "falcon-7b": Recipe("0.1", "10⁻⁴", "tiiuae/falcon-7b, model card"),
+    "falcon-40b": Recipe("0.1", "10⁻⁴", "tiiuae/falcon-40b, model card"),
+    "falcon-180b": Recipe("0.1", "10⁻⁴", "tiiuae/falcon-180B, model card"),
+    "llama-7b": Recipe("0.1", source="Touvron et al. 2023, LLaMA, §2.3"),
+    "llama-13b": Recipe("0.1", source="Touvron et al. 2023, LLaMA, §2.3"),
+    "llama-33b": Recipe("0.1", source="Touvron et al. 2023, LLaMA, §2.3"),
+    "llama-65b": Recipe("0.1", source="Touvron et al. 2023, LLaMA, §2.3"),
+    "llama-2": Recipe("0.1", source="Touvron et al. 2023, Llama 2, §2.2"),
+    "deepseek": Recipe("0.1", source="DeepSeek-AI 2024, DeepSeek LLM, §2.3"),
+    "internlm2": Recipe("0.1", source="Cai et al. 2024, §3"),
+    "olmo-1b": Recipe("0.1", source="Groeneveld et al. 2024, OLMo"),
+    "olmo-7b": Recipe("0.1", source="Groeneveld et al. 2024, OLMo"),
+    "olmo-2": Recipe("0.1", "10⁻⁵", "allenai/OLMo, configs/official-1124/OLMo2-7B-stage1.yaml"),
+    "phi-1.5": Recipe("0.1", source="Li et al. 2023, phi-1.5, §2.3"),
+    "phi-4": Recipe("0.1", source="Abdin et al. 2024, Phi-4, §3"),
+    "stablelm-3b": Recipe("0.1", source="Stability-AI/StableLM, configs/stablelm-3b-4e1t.yml"),
+}
+"""By the name of a model, or what the names of a family begin with; the longest that fits counts."""
+
+
+def recipe(name: str) -> Recipe:
+    """Return what is known of the training of a model."""
+    fitting = [start for start in RECIPES if name == start or name.startswith(f"{start}-")]
+    return RECIPES[max(fitting, key=len)] if fitting else Recipe()
+
+
+def caps(entry: Entry) -> str:
+    """What keeps scores and logits small: soft caps, a z-loss."""
+    config = entry.decoder
+    found = {
+        "scores ±{:g}": config.layers[0].attention.soft_cap,
+        "logits ±{:g}": config.head.soft_cap,
+    }
+    named = [text.format(cap) for text, cap in found.items() if cap is not None]
+    z_loss = recipe(entry.name).z_loss
+    return ", ".join([*named, *([f"z-loss {z_loss}"] if z_loss else [])]) or "–"
+
+
+def biases(attention: AttentionConfig, feed_forward: FeedForwardConfig) -> str:
+    """Which of the two layers have biases; "q, k, v" if only these projections do."""
+    inside = "both" if feed_forward.bias else "attention"
+    if attention.bias and not attention.out_bias:
+        return "q, k, v" + ", feed-forward" * feed_forward.bias
+    return inside if attention.bias else "feed-forward" if feed_forward.bias else "none"
 
 
 def position(config: TransformerConfig) -> str:

@@ -1,0 +1,383 @@
+"""The exercise on a batch that is learned by heart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmcourse.chapters.transformer.exercises.decoder_cases import random_weights
+from lmcourse.exercises.cases import Case, edge, script
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import integers
+
+Weights = dict[str, Any]
+
+MODEL = """\
+def decoder(tokens, weights, sizes, parts):
+    x = weights["embedding"][tokens]
+    for w in weights["blocks"]:
+        x = x + parts["squash"](x * w["norm_1"] @ w["qkv"].T)[..., : sizes["heads"]] @ w["out"].T
+        x = x + (parts["squash"](x * w["norm_2"] @ w["gate"].T) * (x @ w["up"].T)) @ w["down"].T
+    return parts["last"](x) * weights["norm"] @ weights.get("head", weights["embedding"]).T
+def loss(logits, tokens):
+    z = logits[:, :-1]
+    return (z.logsumexp(-1) - z.gather(-1, tokens[:, 1:, None])[..., 0]).mean()
+parts = {"squash": lambda x: x.tanh(), "last": lambda x: x}
+"""
+"""A small model that is easy to differentiate: what is trained is up to the caller."""
+
+
+def _leaves(part: Any) -> list[Tensor]:
+    if isinstance(part, Tensor):
+        return [part]
+    return [leaf for each in (part.values() if isinstance(part, dict) else part) for leaf in _leaves(each)]
+
+
+def _copied(weights: Weights) -> Weights:
+    """Copies that are leaves of a graph."""
+    own = deepcopy(weights)
+    for leaf in _leaves(own):
+        leaf.requires_grad_()
+    return own
+
+
+def _by_formulas(
+    decoder: Any,
+    loss: Any,
+    weights: Weights,
+    sizes: Any,
+    parts: Any,
+    tokens: Tensor,
+    steps: int,
+    rate: float,
+    frozen: Any = (),
+    *,
+    decay: float = 0.01,
+    betas: tuple[float, float] = (0.9, 0.999),
+    remembers: bool = True,
+) -> list[float]:
+    """AdamW written out, with gradients from `torch.autograd.grad`."""
+    own = _copied(weights)
+    trained = [leaf for name, part in own.items() if name not in frozen for leaf in _leaves(part)]
+    first, second = ([torch.zeros_like(leaf) for leaf in trained] for _ in range(2))
+    losses = []
+    for step in range(1, steps + 1):
+        now = loss(decoder(tokens, own, sizes, parts), tokens)
+        losses.append(now.item())
+        found: tuple[Tensor | None, ...] = torch.autograd.grad(now, trained, allow_unused=True)
+        if not remembers:
+            first, second = ([torch.zeros_like(leaf) for leaf in trained] for _ in range(2))
+        age = step if remembers else 1
+        with torch.no_grad():
+            for leaf, gradient, m, v in zip(trained, found, first, second, strict=True):
+                if gradient is None:
+                    continue
+                m.mul_(betas[0]).add_((1 - betas[0]) * gradient)
+                v.mul_(betas[1]).add_((1 - betas[1]) * gradient.square())
+                leaf.mul_(1 - rate * decay)
+                root = (v / (1 - betas[1] ** age)).sqrt() + 1e-8
+                leaf.sub_(rate * (m / (1 - betas[0] ** age)) / root)
+    return losses
+
+
+def _ask(
+    name: str,
+    random: Random,
+    *,
+    blocks: int = 1,
+    tied: bool = False,
+    steps: int = 4,
+    rate: float = 0.01,
+    frozen: tuple[str, ...] | None = None,
+    before: str = "",
+    after: str = "",
+    shape: tuple[int, int] = (2, 4),
+) -> Case:
+    rest = "" if frozen is None else f", {frozen!r}"
+    call = f"by_heart(decoder, loss, weights, sizes, parts, tokens, {steps}, {rate}{rest})"
+    return script(
+        name,
+        MODEL + before + f"y = {call}\ny\n" + after,
+        tokens=integers(random, *shape, low=0, high=4, dtype=torch.int64),
+        weights=random_weights(random, blocks, 3, 2, 1, 1, 4, 5, tied),
+        sizes={"heads": 2, "kv_heads": 1, "theta": 10.0, "eps": 0.01},
+    )
+
+
+ENDS = ("embedding", "norm", "head")
+CUT = 'parts["last"] = lambda x: x.detach()\n'
+ALREADY = """\
+for each in [weights["embedding"], weights["norm"], *weights["blocks"][0].values()]:
+    each.requires_grad_()
+"""
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    return [
+        _ask("other sizes", fixed, blocks=2, steps=5, shape=(3, 5)),
+        _ask("other sizes", fixed, blocks=2, tied=True, steps=3, rate=0.1),
+        _ask("other rates", fixed, rate=0.001),
+        _ask("other rates", fixed, rate=0.3, steps=6),
+        _ask("a single step", fixed, steps=1),
+        _ask("some parts are frozen", fixed, blocks=2, frozen=("blocks",)),
+        _ask("some parts are frozen", fixed, tied=True, frozen=("embedding", "norm")),
+        _ask("some parts are frozen", fixed, frozen=("head",), steps=5),
+        edge(_ask("no blocks", fixed, blocks=0)),
+        edge(_ask("no steps", fixed, steps=0)),
+        edge(_ask("weights that ask for gradients already", fixed, tied=True, before=ALREADY)),
+        edge(
+            _ask(
+                "twice from the same weights",
+                fixed,
+                after="by_heart(decoder, loss, weights, sizes, parts, tokens, 2, 0.1)",
+            )
+        ),
+        *(_ask("other sizes", random, blocks=blocks, steps=3, shape=(2, 5)) for blocks in (1, 2)),
+    ]
+
+
+by_heart = Exercise(
+    "by_heart",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_by_formulas,
+    cases=[
+        _ask("one block", Random(1)),
+        _ask("two blocks, tied: no head of its own", Random(2), blocks=2, tied=True),
+        _ask("larger steps", Random(3), rate=0.1, steps=6),
+        _ask("embedding, norm and head are frozen", Random(4), blocks=2, frozen=ENDS),
+        _ask("the blocks are frozen", Random(5), blocks=1, frozen=("blocks",)),
+        _ask("the gradient is cut before the norm, the ends are frozen", Random(9), frozen=ENDS, before=CUT),
+        edge(_ask("weights that ask for gradients already", Random(6), before=ALREADY)),
+        edge(_ask("the weights afterwards", Random(8), after="weights")),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Copy first: tensor.detach().clone().requires_grad_() is a leaf of its own. The dictionaries and the list are "
+        "new, too, so a function that calls itself for what is inside is shortest.",
+        "The optimizer needs a flat list of the leaves that are trained. Collect them while you copy.",
+        "In each step: the loss, zero_grad, backward, step. Note the loss as a number, from before the step.",
+    ],
+)
+
+
+@by_heart.variant
+def layer_by_layer(
+    decoder: Any,
+    loss: Any,
+    weights: Any,
+    sizes: Any,
+    parts: Any,
+    tokens: Tensor,
+    steps: int,
+    rate: float,
+    frozen: Any = (),
+) -> list[float]:
+    copy = {n: w.clone().detach().requires_grad_(True) for n, w in weights.items() if n != "blocks"}
+    copy["blocks"] = [
+        {n: torch.nn.Parameter(w.clone().detach()) for n, w in layer.items()} for layer in weights["blocks"]
+    ]
+    leaves = [w for n, w in copy.items() if n != "blocks" and n not in frozen]
+    if "blocks" not in frozen:
+        leaves += [w for layer in copy["blocks"] for w in layer.values()]
+    optimizer = torch.optim.AdamW(leaves, lr=rate)
+    found = []
+    for _ in range(steps):
+        optimizer.zero_grad(set_to_none=False)
+        error = loss(decoder(tokens, copy, sizes, parts), tokens)
+        error.backward()
+        found.append(float(error))
+        optimizer.step()
+    return found
+
+
+@by_heart.variant
+def with_pytree(
+    decoder: Any,
+    loss: Any,
+    weights: Any,
+    sizes: Any,
+    parts: Any,
+    tokens: Tensor,
+    steps: int,
+    rate: float,
+    frozen: Any = (),
+) -> list[float]:
+    copied = torch.utils._pytree.tree_map(lambda w: torch.nn.Parameter(w.detach().clone()), weights)
+    train = [leaf for n in copied if n not in frozen for leaf in torch.utils._pytree.tree_leaves(copied[n])]
+    optimizer = torch.optim.AdamW(train, lr=rate, foreach=False)
+    losses: list[float] = []
+    while len(losses) < steps:
+        value = loss(decoder(tokens, copied, sizes, parts), tokens)
+        for leaf, gradient in zip(train, torch.autograd.grad(value, train, allow_unused=True), strict=True):
+            leaf.grad = gradient
+        optimizer.step()
+        losses.append(value.item())
+    return losses
+
+
+@by_heart.variant
+def with_deepcopy(
+    decoder: Any,
+    loss: Any,
+    weights: Any,
+    sizes: Any,
+    parts: Any,
+    tokens: Tensor,
+    steps: int,
+    rate: float,
+    frozen: Any = (),
+) -> list[float]:
+    import copy
+
+    mine = copy.deepcopy(weights)
+    stack, leaves = [(mine[name], name not in frozen) for name in mine], []
+    while stack:
+        item, learns = stack.pop()
+        if torch.is_tensor(item):
+            item.requires_grad_()
+            leaves += [item] if learns else []
+        else:
+            stack += [(each, learns) for each in (item.values() if isinstance(item, dict) else item)]
+    optimizer = torch.optim.AdamW(leaves, rate)
+
+    def step() -> float:
+        optimizer.zero_grad()
+        value = loss(decoder(tokens, mine, sizes, parts), tokens)
+        value.backward()
+        optimizer.step()
+        return value.item()  # type: ignore[no-any-return]
+
+    return [step() for _ in range(steps)]
+
+
+NAMES = ("decoder", "loss", "weights", "sizes", "parts", "tokens", "steps", "rate", "frozen")
+
+
+def _changed(given: Sequence[Any], **changes: Any) -> list[float]:
+    """The losses with some of what is given replaced."""
+    return _by_formulas(**(dict(zip(NAMES, given, strict=False)) | changes))
+
+
+def _frozen(given: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(given[8]) if len(given) > 8 else ()
+
+
+def _trained(given: Sequence[Any], optimizer: Any, zero: bool = True) -> tuple[list[float], Weights]:
+    """The losses of another optimizer, and the weights at the end."""
+    decoder, loss, weights, sizes, parts, tokens, steps, rate = given[:8]
+    own = _copied(weights)
+    optimize = optimizer(_leaves([part for name, part in own.items() if name not in _frozen(given)]), rate)
+    losses: list[float] = []
+    for _ in range(steps):
+        now = loss(decoder(tokens, own, sizes, parts), tokens)
+        if zero:
+            optimize.zero_grad()
+        now.backward()
+        optimize.step()
+        losses.append(now.item())
+    return losses, own
+
+
+@by_heart.misconception("Gradients are added up: without `zero_grad`, each step also follows all the old ones.")
+def no_zero_grad(*given: Any) -> list[float]:
+    return _trained(given, torch.optim.AdamW, zero=False)[0]
+
+
+@by_heart.misconception(
+    "You train the weights that you were given. Train a copy: the next run starts from the same ones."
+)
+def in_place(*given: Any) -> list[float]:
+    losses, after = _trained(given, torch.optim.AdamW)
+    with torch.no_grad():
+        for mine, new in zip(_leaves(given[2]), _leaves(after), strict=True):
+            mine.copy_(new)
+    return losses
+
+
+@by_heart.misconception(
+    "The tensors inside of the blocks are not trained. They are two levels down, in a list of dictionaries."
+)
+def blocks_left_out(*given: Any) -> list[float]:
+    return _changed(given, frozen=(*_frozen(given), "blocks"))
+
+
+@by_heart.misconception("`frozen` makes no difference in yours: everything is trained.")
+def nothing_frozen(*given: Any) -> list[float]:
+    return _changed(given, frozen=())
+
+
+@by_heart.misconception("`frozen` names the parts that stay as they are. You train these, and only these.")
+def frozen_trained(*given: Any) -> list[float]:
+    return _changed(given, frozen=[name for name in given[2] if name not in _frozen(given) and _frozen(given)])
+
+
+@by_heart.misconception(
+    "Nothing is learned: your loss is the same in every step. Do the model and the optimizer have the same tensors?"
+)
+def nothing_learned(*given: Any) -> list[float]:
+    return _changed(given, steps=1) * int(given[6])
+
+
+@by_heart.misconception(
+    "Your frozen copies ask for no gradient, so `backward()` raises an error if no other copy gets one. Let all "
+    "copies ask for gradients, and leave the frozen ones out of the optimizer."
+)
+def frozen_without_gradients(*given: Any) -> list[float]:
+    own = _copied(given[2])
+    for name in (name for name in _frozen(given) if name in own):
+        for leaf in _leaves(own[name]):
+            leaf.requires_grad_(False)
+    now = given[1](given[0](given[5], own, *given[3:5]), given[5])
+    now.backward()
+    return _changed(given)
+
+
+@by_heart.misconception("You note the loss after the step. The first number is the loss before anything is learned.")
+def after_the_step(*given: Any) -> list[float]:
+    return _changed(given, steps=given[6] + 1)[1:]
+
+
+@by_heart.misconception("You return one loss too many: `steps` of them, the last one from before the last step.")
+def one_more(*given: Any) -> list[float]:
+    return _changed(given, steps=given[6] + 1)
+
+
+@by_heart.misconception("You return the last loss alone. All of them are asked for, one for each step.")
+def last_loss(*given: Any) -> float:
+    return _changed(given)[-1]
+
+
+@by_heart.misconception(
+    "Your optimizer has no weight decay: it is Adam, or the decay is set to 0. AdamW's default is 0.01."
+)
+def no_decay(*given: Any) -> list[float]:
+    return _changed(given, decay=0.0)
+
+
+@by_heart.misconception("`rate` does not reach the optimizer: yours uses its default, 0.001.")
+def usual_rate(*given: Any) -> list[float]:
+    return _changed(given, rate=1e-3)
+
+
+@by_heart.misconception("That is plain gradient descent. AdamW divides each gradient by its usual size.")
+def with_sgd(*given: Any) -> list[float]:
+    return _trained(given, torch.optim.SGD)[0]
+
+
+@by_heart.misconception("You make a new optimizer in every step, so AdamW forgets the averages that it keeps.")
+def new_optimizer(*given: Any) -> list[float]:
+    return _changed(given, remembers=False)
+
+
+@by_heart.misconception("You return perplexities, e to the loss. The loss itself is asked for.")
+def perplexities(*given: Any) -> list[float]:
+    return [math.exp(one) for one in _changed(given)]
