@@ -80,7 +80,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("09-positions", "Positions", 120, PART_III),
     Chapter("10-normalization-and-blocks", "Normalization and blocks", 110, PART_III),
     Chapter("11-feed-forward", "Feed-forward layers", 90, PART_III),
-    Chapter("12-transformer", "The transformer, assembled", 135, PART_III),
+    Chapter("12-transformer", "The transformer, assembled", 120, PART_III),
     Chapter("13-training", "Training", 135, PART_III),
     Chapter("14-memory", "Memory", 120, PART_IV),
     Chapter("15-flops", "FLOPs", 120, PART_IV),

@@ -91,6 +91,7 @@ causal_lm_loss = Exercise(
         case("nothing counts", TEXT, torch.tensor([[1, NOT_COUNTED, NOT_COUNTED]])),
         case("one token: nothing to predict", TEXT[:, :1], torch.tensor([[2]])),
         case("fp16, logits of 60", 12 * TEXT.half().flip(1), torch.tensor([[3, 1, 2]])),
+        _drawn("bf16", Random(4), 2, 6, 5, dtype="bfloat16"),
         script("a step in which nothing counts", STEP, logits=TEXT, tokens=torch.full((1, 3), NOT_COUNTED)),
         case("a NaN stays a NaN", math.nan * TEXT, torch.tensor([[1, 2, 0]])),
         script("its gradient", STEP, logits=normal(Random(3), 2, 5, 3), tokens=UNEVEN),
