@@ -11,7 +11,7 @@ import torch
 from matplotlib.patches import FancyArrowPatch
 
 from lmcourse import plots
-from lmcourse.chapters.positions import figures
+from lmcourse.chapters.positions import figures, properties
 from lmcourse.chapters.positions.exercises import EXERCISES
 from lmcourse.chapters.positions.exercises.buckets import _is_clear
 from lmcourse.chapters.positions.exercises.inputs import angles
@@ -30,17 +30,6 @@ def test_sinusoidal_is_marians() -> None:
     theirs = marian.MarianSinusoidalPositionalEmbedding(1000, d).create_weight()[POSITIONS]
     ours = REFERENCE["sinusoidal"](POSITIONS, d)
     torch.testing.assert_close(torch.cat([ours[:, ::2], ours[:, 1::2]], dim=-1), theirs, atol=1e-6, rtol=0)
-
-
-def test_wavelengths_of_the_notes_example() -> None:
-    """Erratum E0-03: 50,632.6 tokens, not 50,645."""
-    wavelength = REFERENCE["wavelength"]
-    assert [round(wavelength(pair, 1024), 4) for pair in (0, 2)] == [6.2832, 6.5134]
-    assert round(wavelength(500, 1024), 1) == 50632.6
-    for pair, base in ((3, 1e4), (60, 5e5)):
-        speed = base ** (-2 * pair / 128)
-        after_a_turn = math.sin(speed * (5 + wavelength(pair, 128, base)))
-        assert after_a_turn == pytest.approx(math.sin(speed * 5), abs=1e-9)
 
 
 @pytest.mark.parametrize(("k", "d"), [(5, 8), (-3, 6)])
@@ -156,20 +145,48 @@ def test_alibis_reach_is_a_softmax() -> None:
 
 
 @pytest.mark.prove
-def test_cures_of_long_contexts_are_those_of_transformers() -> None:
+def test_speeds_for_long_texts_are_those_of_transformers() -> None:
     rope_utils = pytest.importorskip("transformers.modeling_rope_utils")
     llama = pytest.importorskip("transformers").LlamaConfig
     kinds = {
         "interpolation": {"rope_type": "linear"},
-        "Llama 3.1": {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+        "ntk": {"rope_type": "dynamic"},
+        "by parts": {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0},
     }
-    for scaling, kind in kinds.items():
+    for name, kind in kinds.items():
         settings = kind | {"factor": 4.0, "original_max_position_embeddings": 8192, "rope_theta": 500_000.0}
-        config = llama(hidden_size=256, num_attention_heads=2, head_dim=128, rope_parameters=settings)
-        speeds, _ = rope_utils.ROPE_INIT_FUNCTIONS[str(kind["rope_type"])](config, torch.device("cpu"))
-        lines = figures.rope_scaling(scaling, 4).axes[0].lines
+        config = llama(
+            hidden_size=256, num_attention_heads=2, head_dim=128, rope_parameters=settings, max_position_embeddings=8192
+        )
+        # Its NTK-aware base is for a factor that grows with the text: at 14,336 tokens it is 4 · 14,336/8,192 − 3 = 4.
+        speeds, _ = rope_utils.ROPE_INIT_FUNCTIONS[kind["rope_type"]](config, torch.device("cpu"), seq_len=14_336)
+        torch.testing.assert_close(REFERENCE["rope_speeds"](128, 500_000.0, name, 4.0, 8192), speeds)
+        lines = figures.rope_scaling(name, 4).axes[0].lines
         np.testing.assert_allclose(lines[1].get_ydata(), speeds * 32768 / math.tau, rtol=1e-5)
     assert "29 of 64 pairs meet new angles" in plots.alt_text(figures.rope_scaling())
+
+
+def test_a_wrong_answer_of_speeds_is_replaced_by_ours() -> None:
+    answer = REFERENCE["rope_speeds"]
+    assert figures.speeds_or_ours(answer) == (answer, "yours")
+    for wrong in (lambda *_: None, lambda *_: torch.ones(4), lambda width, base, *_: answer(width, base, "none", 1, 1)):
+        ours, whose = figures.speeds_or_ours(wrong)
+        assert ours is not wrong
+        assert whose.startswith("ours")
+        torch.testing.assert_close(ours(16, 1e4, "by parts", 8.0, 130), answer(16, 1e4, "by parts", 8.0, 130))
+
+
+def test_what_is_said_of_a_factor_names_the_place_where_it_fails() -> None:
+    def wave(m: int, speed: float) -> complex:
+        return math.cos(m * speed)
+
+    assert (
+        properties.products(REFERENCE["position_factor"], 0.3, 2, 3, 103, 99_999) == "it depends on the distance alone"
+    )
+    assert properties.products(wave, 0.3, 2, 3, 103).startswith("at m = 3, n = 5 it is 0.4837; at m = 103, n = 105")
+    assert properties.lengths(wave, 0.5, 1) == "the length 5 becomes 4.388 at position 1"
+    with pytest.raises(TypeError, match="returns a tuple"):
+        properties.at_zero(lambda m, speed: (1, 0), 0.3)  # type: ignore[arg-type,return-value]
 
 
 def test_clocks_show_turns() -> None:

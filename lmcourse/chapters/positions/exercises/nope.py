@@ -100,6 +100,30 @@ def without_itself(x: Tensor) -> Tensor:
     return 1 / (before / count).square().mean(dim=-1)
 
 
+@nope_position_signal.misconception(
+    "You take the variance over the features. The mean square does not subtract the mean of the features."
+)
+def variance(x: Tensor) -> Tensor:
+    return (1 / _averages(x).var(dim=-1, unbiased=False)).to(x.dtype)
+
+
+@nope_position_signal.misconception(
+    "You take torch's variance, which subtracts the mean and divides by d − 1. The mean square does neither."
+)
+def unbiased_variance(x: Tensor) -> Tensor:
+    return (1 / _averages(x).var(dim=-1)).to(x.dtype)
+
+
+@nope_position_signal.misconception("You square the mean over the features. Square first, then take the mean.")
+def squared_mean(x: Tensor) -> Tensor:
+    return (1 / _averages(x).mean(dim=-1).square()).to(x.dtype)
+
+
+@nope_position_signal.misconception("You average the squares of the tokens. Average the tokens first, then square.")
+def average_of_squares(x: Tensor) -> Tensor:
+    return (1 / _averages(x.double().square()).mean(dim=-1)).to(x.dtype)
+
+
 @nope_position_signal.variant
 def running_sum(x: Tensor) -> Tensor:
     texts = []

@@ -21,6 +21,15 @@ PREDICTIONS = (
         "ever have trained it.",
     ),
     Prediction(
+        "middle_wavelength",
+        "Of the 512 pairs of d = 1024, pair 0 turns once in 6.28 tokens and pair 511 once in 61,712. And pair 256, "
+        "in the middle?",
+        options=("in about 31,000 tokens", "in 6,283 tokens", "in 628 tokens"),
+        answer="in 628 tokens",
+        because="The speeds fall in equal ratios, from 1 to nearly 1/10,000. In the middle that is 1/100, so a turn "
+        "takes 100 · 6.28 tokens.",
+    ),
+    Prediction(
         "sine_collision",
         "Pair 2 of d = 1024 repeats every 6.51 tokens. At which two positions are its sines nearly the same?",
         options=("3 and 6", "28 and 47", "2 and 9", "at no two positions"),
@@ -62,15 +71,6 @@ PREDICTIONS = (
         "tokens.",
     ),
     Prediction(
-        "which_rotation",
-        "A lecturer says: inner products are invariant to arbitrary rotations. What may you really do to q and k "
-        "without changing q·k?",
-        options=("turn either of them", "turn both by the same angle", "turn each by an angle of its own"),
-        answer="turn both by the same angle",
-        because="q·k depends on the angle between the two. A common rotation keeps it; a rotation of one against the "
-        "other is just what changes it, and that is the part RoPE uses.",
-    ),
-    Prediction(
         "no_positions",
         "A causal model gets no positions at all. Can its first layer find out where in the text a token stands?",
         options=("no, order is invisible", "yes, from the causal mask"),
@@ -86,5 +86,30 @@ PREDICTIONS = (
         answer="worse than by frequency alone",
         because="Its scores are functions of the distance, but of distances that it has never seen: the slow pairs are "
         "at new angles, and nothing has taught the model what these mean.",
+    ),
+    Prediction(
+        "which_to_keep",
+        "A model was trained on 32 tokens; its four pairs turn by 1, 0.1, 0.01 and 0.001 radians a token. It "
+        "shall read 128. Which pair must keep its speed?",
+        options=("the slowest", "the fastest", "none: the longer text needs all of them slower"),
+        answer="the fastest",
+        because="In 32 tokens it turns five times: it has shown every angle, so 128 tokens bring no new one. And it is "
+        "the pair that tells neighbours apart, as the model has learned it.",
+    ),
+    Prediction(
+        "at_once",
+        "The speeds are changed, the weights are not. With which speeds does the model predict characters 16 to 32 "
+        "best, within the length it was trained on?",
+        options=("as trained", "interpolation", "NTK", "by parts"),
+        answer="as trained",
+        because="There nothing was wrong. Whatever slows a pair down changes the distances that the model has learned.",
+    ),
+    Prediction(
+        "after_fifty_steps",
+        "After 50 steps on 128 characters: with which speeds does the model predict characters 96 to 128 best?",
+        options=("as trained", "interpolation", "by parts", "NTK"),
+        answer="by parts",
+        because="Its slow pairs stay within angles that the model knows, and its fastest one has kept the neighbours. "
+        "It has the least to learn.",
     ),
 )

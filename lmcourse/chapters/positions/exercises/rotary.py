@@ -87,7 +87,7 @@ rope = Exercise(
         case("three tokens", _SOME, torch.tensor([0, 1, 2])),
         case("three tokens, later in the text", _SOME, torch.tensor([7, 8, 9])),
         case("base 100", _SOME, torch.tensor([0, 1, 2]), base=100.0),
-        case("bf16 at position 1001", clear_bf16(Random(3), 4, _FAR), _FAR),
+        case("bf16 at position 1001", clear_bf16(Random(3), 12, _FAR), _FAR),
         case("an odd width", torch.ones(1, 3), torch.tensor([1])),
     ],
     hidden_cases=_rope_cases,
@@ -110,6 +110,46 @@ for pairs in ("(x[..., ::2], x.float()[..., 1::2])", "(x.float()[..., ::2], x[..
 @rope.misconception("You swapped cosine and sine. At position 0 the angle is 0, and nothing may change.")
 def cosine_for_sine(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned(x, math.pi / 2 - angles(positions, x.shape[-1], base))
+
+
+@rope.misconception(
+    "You exchanged cosine and sine: at position 0 your pair (a, b) becomes (−b, a), and nothing may turn."
+)
+def a_quarter_turn_ahead(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    angle = angles(positions, x.shape[-1], base)
+    a, b = x.double()[..., ::2], x.double()[..., 1::2]
+    both = [a * angle.sin() - b * angle.cos(), a * angle.cos() - b * angle.sin()]
+    return torch.stack(both, dim=-1).flatten(-2).to(x.dtype)
+
+
+@rope.misconception("Your two parts of each pair are swapped: the real part comes first, in feature 2i.")
+def parts_swapped(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    return rearrange(
+        rearrange(turned_pairs(x, positions, base), "... (pair two) -> ... pair two", two=2).flip(-1),
+        "... pair two -> ... (pair two)",
+    )
+
+
+@rope.misconception("You put all first features before all second ones. Each pair stays where it was: 2i and 2i + 1.")
+def laid_in_halves(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    return turned_pairs(x, positions, base)[..., evens_first(x.shape[-1])]
+
+
+@rope.misconception("You use 10,000 whatever `base` is.")
+def always_ten_thousand(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    return turned_pairs(x, positions)
+
+
+@rope.misconception("With an odd width the last feature has no partner: raise ValueError.")
+def odd_width_accepted(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    if x.shape[-1] % 2 == 0:
+        return turned_pairs(x, positions, base)
+    return torch.cat([turned_pairs(x[..., :-1], positions, base), x[..., -1:]], dim=-1)
+
+
+@rope.misconception("You return float32 whatever comes in. Give back the dtype of `x`.")
+def stays_wide(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    return turned_pairs(x.float(), positions, base)
 
 
 @rope.misconception("You turn the other way: (a, b) becomes (a cos − b sin, a sin + b cos).")

@@ -62,7 +62,7 @@ rope_half = Exercise(
         case("one step", _COUNT, torch.tensor([1])),
         case("two tokens, d = 8", _WIDE, torch.tensor([3, 4])),
         case("the same, interleaved", _WIDE, torch.tensor([3, 4]), interleaved=True),
-        case("bf16 at position 1001", _clear_halves(Random(3), 4, _FAR), _FAR),
+        case("bf16 at position 1001", _clear_halves(Random(3), 12, _FAR), _FAR),
     ],
     hidden_cases=_half_cases,
     hints=[
@@ -130,6 +130,42 @@ def all_in_bf16(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tens
     angle = positions.to(x.dtype)[:, None] * speed
     a, b = x.chunk(2, dim=-1)
     return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1)
+
+
+@rope_half.misconception("You round cosine and sine to the dtype of `x`. Round once, at the end: compute in float32.")
+def waves_in_bf16(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    x = x[..., evens_first(x.shape[-1])] if interleaved else x
+    angle = angles(positions, x.shape[-1])
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+@rope_half.misconception(
+    "You turn neighbours and lay them in halves, whatever `interleaved` is. Without it the pairs are "
+    "i and i + d/2 already."
+)
+def always_reordered(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    return _rope_half(x, positions, interleaved=True)
+
+
+@rope_half.misconception(
+    "You turn feature i with i + d/2 as they come, and reorder afterwards. Interleaved features must be reordered "
+    "first."
+)
+def reordered_afterwards(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    result = _rope_half(x, positions)
+    return result[..., evens_first(x.shape[-1])] if interleaved else result
+
+
+@rope_half.misconception("Your two meanings of `interleaved` are exchanged: with True the features need a new order.")
+def flag_inverted(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    return _rope_half(x, positions, not interleaved)
+
+
+@rope_half.misconception("You count the tokens yourself, from 0. The positions of the tokens are in `positions`.")
+def counted_yourself(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    return _rope_half(x, torch.arange(len(positions)), interleaved)
 
 
 @rope_half.variant

@@ -135,6 +135,22 @@ def distance_without_sign(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     return _with_index(q, k, vectors, _offsets(q.shape[1]).abs().clamp(max=clip) + clip)
 
 
+@shaw_scores.misconception("You hide later keys. No mask is asked for here: the scores of all pairs.")
+def causal(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    scores = _shaw(q, k, vectors)
+    return scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -torch.inf)
+
+
+@shaw_scores.misconception("You return weights. The scores are asked for, before the softmax.")
+def weights(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    return _shaw(q, k, vectors).softmax(dim=-1)
+
+
+@shaw_scores.misconception("You leave out q·k: the score is the usual product plus q·a.")
+def only_positions(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    return _shaw(q, 0 * k, vectors)
+
+
 @shaw_scores.misconception(
     "The scores are right, but you make a tensor of s × s × d numbers. Multiply q with the 2K + 1 vectors first."
 )

@@ -30,7 +30,7 @@ def _sinusoidal_cases(random: Random) -> list[Case]:
     far = torch.tensor(random.sample(range(257, 500, 2), 3))  # bf16 has only even numbers there
     return [
         case("other positions", torch.tensor([7, 0, 30, 7, 2]), 6),
-        case("far positions", torch.tensor([1000, 20_000]), 4),
+        case("far positions", torch.tensor([19_999, 4096]), 4),
         case("other widths", torch.tensor([3, 5]), 2),
         case("bad input", torch.tensor([0, 1]), 1),
         case("other positions", near, 6),
@@ -53,11 +53,14 @@ sinusoidal = Exercise(
         case("the first position, d = 4", torch.tensor([0]), 4),
         case("positions 0, 1 and 2, d = 4", torch.arange(3), 4),
         case("position 9, d = 8", torch.tensor([9]), 8),
+        case("position 3, d = 6", torch.tensor([3]), 6),
+        case("far positions", torch.tensor([1000, 20_000]), 4),
         case("an odd width", torch.arange(3), 5),
     ],
     hidden_cases=_sinusoidal_cases,
     hints=[
-        "A table of angles first, positions down and pairs across: angle = position · ω with ω = 10000^(−2i/d).",
+        "Equal ratios from 1 at pair 0 to 1/10000 at pair d/2: ω of pair i is 10000^(−2i/d). A table of angles first, "
+        "positions down and pairs across: angle = position · ω.",
         "torch.arange(0, d, 2) / d is 2i/d for all pairs at once; positions[:, None] * omega is the table.",
         "torch.stack([angles.sin(), angles.cos()], dim=-1) has the shape (s, d/2, 2), and .flatten(-2) puts each "
         "sine beside its cosine.",
@@ -108,6 +111,42 @@ def faster_and_faster(positions: Tensor, d: int) -> Tensor:
 @sinusoidal.misconception("With an odd width the last sine has no cosine: raise ValueError.")
 def odd_widths_accepted(positions: Tensor, d: int) -> Tensor:
     return _sinusoidal(positions, _even(d))[:, :d]
+
+
+@sinusoidal.misconception(
+    "Your last pair turns at exactly 1/10000, an exponent of 2i/(d − 2). Some code does that; here pair d/2, "
+    "one after the last, would."
+)
+def ends_at_the_last_pair(positions: Tensor, d: int) -> Tensor:
+    angles(positions, d)
+    speeds = 10_000.0 ** (-torch.arange(d // 2, dtype=torch.float64) / max(d // 2 - 1, 1))
+    return _pairs(positions.double()[:, None] * speeds)
+
+
+@sinusoidal.misconception("Your sines take degrees. The angle is in radians, as math.sin and torch.sin expect it.")
+def in_degrees(positions: Tensor, d: int) -> Tensor:
+    return _pairs(angles(positions, d) * math.pi / 180)
+
+
+@sinusoidal.misconception("Your speeds fall by 10000 from pair to pair. The ratio of two neighbours is 10000^(−2/d).")
+def a_ratio_of_ten_thousand(positions: Tensor, d: int) -> Tensor:
+    angles(positions, d)
+    return _pairs(positions.double()[:, None] * 10_000.0 ** -torch.arange(d // 2, dtype=torch.float64))
+
+
+@sinusoidal.misconception("Your speeds fall by equal steps. They fall by equal ratios: 1, r, r², …")
+def equal_steps(positions: Tensor, d: int) -> Tensor:
+    angles(positions, d)
+    speeds = 1 - torch.arange(d // 2, dtype=torch.float64) / (d // 2) * (1 - 1e-4)
+    return _pairs(positions.double()[:, None] * speeds)
+
+
+@sinusoidal.misconception(
+    "Your cosine is a sine whose angle is moved by π/2 in float32. Far into the text that sum is rounded to 0.001."
+)
+def moved_by_a_quarter_turn(positions: Tensor, d: int) -> Tensor:
+    angle = angles(positions, d).float()
+    return torch.stack([angle.sin(), (angle + math.pi / 2).sin()], dim=-1).flatten(-2)
 
 
 @sinusoidal.variant

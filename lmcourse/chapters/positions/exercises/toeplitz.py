@@ -57,6 +57,7 @@ _SEEN = Random(4)
 _HANKEL = torch.arange(4.0)[:, None] + torch.arange(4.0)
 _ONE_SIDED = torch.stack([torch.ones(4, 4), only_key_scores(_SEEN, 4)])
 _OUTER = torch.tensor([[2.0, 1.0, 5.0], [3.0, 2.0, 4.0], [1.0, 0.0, 2.0]])
+_NOTHING, _NOISE = torch.full((3, 3), -math.inf), normal(Random(5), 3, 3)
 _SMALL = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [4.0, 3.0, 0.0]])
 _OPPOSITE = torch.stack([but(_SMALL, 2, 1, 5.0), but(_SMALL, 2, 1, 1.0)])
 
@@ -83,6 +84,7 @@ is_relative = Exercise(
         case("a wrong score in the future", but(_SMALL, 0, 1, 9.0)),
         case("a wrong score in the past", but(_SMALL, 1, 0, 9.0)),
         case("a hidden key beside visible ones", but(_SMALL, 1, 0, -math.inf)),
+        case("a head that is all −∞ beside a head of noise", torch.stack([_NOTHING, _NOISE])),
     ],
     hidden_cases=_relative_cases,
     hints=[
@@ -167,6 +169,14 @@ def infinities_skipped(scores: Tensor, tolerance: float = 1e-4) -> bool:
     lowest, highest = scores.nan_to_num(neginf=math.inf), scores
     pairs = zip(_diagonals(highest), _diagonals(lowest), strict=True)
     return not any(bool((high.amax(-1) - low.amin(-1) > tolerance).any()) for high, low in pairs)
+
+
+@is_relative.misconception(
+    "One NaN hides a whole diagonal: a head that is all −∞ gives NaN, and the largest of NaN and anything is NaN. Ask "
+    "every head on its own."
+)
+def hidden_by_a_masked_head(scores: Tensor, tolerance: float = 1e-4) -> bool:
+    return not any(bool((each.amax(-1) - each.amin(-1)).max() > tolerance) for each in _diagonals(scores))
 
 
 @is_relative.misconception("You compare with the first entry only. The largest and the smallest are farther apart.")

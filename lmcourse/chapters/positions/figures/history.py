@@ -61,7 +61,7 @@ def position_timeline() -> Figure:
     axes.set_xlim(2016.4, 2025.6)
     axes.tick_params(axis="y", labelsize=10, colors=GREY)
     caption = (
-        "Until 2022 everybody tried something else. Since 2023 nearly all large models turn queries and keys; what "
+        "Until 2022 models differed. Since 2023 nearly all large models turn queries and keys; what "
         "varies is the base, the share of features, and which layers go without."
     )
     listed = "; ".join(f"{scheme}: {', '.join(_named(scheme))}" for scheme in schemes)

@@ -1,12 +1,15 @@
-"""The loss at each position of a text that is longer than those of the training."""
+"""Texts longer than in training: the loss at each position, and the speeds of RoPE that go into a model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
+from torch import Tensor
 
+from lmcourse.chapters.positions.figures.rotary import KINDS, scaled_speeds
 from lmcourse.plots.style import GREY, GRID, PALETTE, describe, new_axes, new_figure
 
 _COLOURS = (GREY, PALETTE["orange"], PALETTE["green"], PALETTE["blue"], PALETTE["purple"])
@@ -47,7 +50,7 @@ def loss_by_position(losses: Mapping[str, Sequence[float]], trained: int, freque
     axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=11, fontweight="bold", pad=26)
     caption = (
         f"The mean loss at each position of new texts, {_BLOCK} positions at a time. Grey: positions of the training. "
-        "Dotted: the loss of somebody who knows only how frequent each token is."
+        "Dotted: the loss of a table that holds only how frequent each token is."
     )
     listed = ", ".join(f"{name} {_verdict(values, trained)}" for name, values in losses.items())
     return describe(figure, caption=caption, alt=f"Loss by position, trained on {trained} tokens. Beyond: {listed}")
@@ -57,3 +60,16 @@ def _verdict(values: Sequence[float], trained: int) -> str:
     """What the last quarter's loss is against that of the second half of training; no digits, which differ."""
     higher = np.mean(values[-(len(values) // 4) :]) - np.mean(values[trained // 2 : trained])
     return "holds" if higher < _HOLDS else "rises by more than half a nat" if higher > 0.5 else "rises"
+
+
+RopeSpeeds = Callable[[int, float, str, float, int], Tensor]
+
+
+def speeds_or_ours(answer: RopeSpeeds) -> tuple[RopeSpeeds, str]:
+    """Return the reader's `rope_speeds` and "yours"; the course's, and whose it is, if theirs is missing or wrong."""
+    asked = [(8, 10_000.0, kind, 4.0, trained) for kind in KINDS for trained in (32, 128)]
+    try:
+        right = all(torch.allclose(answer(*each), scaled_speeds(*each), rtol=1e-4) for each in asked)
+    except Exception:  # whatever it raises: the check of the exercise tells what
+        right = False
+    return (answer, "yours") if right else (scaled_speeds, "ours, until yours passes its check")

@@ -14,6 +14,7 @@ from lmcourse.nn.position_bias import RelativePositionBiasConfig, alibi_slopes, 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _HEAD_COLOURS = (*(PALETTE[name] for name in PALETTE if name != "yellow"), GREY)
+_HEAD_LINES = ("-", "--", "-.", ":")
 _MAX_HEADS = 12
 _MIN_BIAS = -8.0
 """A bias that leaves e⁻⁸ of a weight: the darkest colour."""
@@ -138,9 +139,10 @@ def alibi_reach(context: int = 512, heads: int = 8) -> Figure:
         weight /= weight.sum()
         half = int(np.searchsorted(weight.cumsum(), 0.5)) + 1
         label = f"head {head}: half on the last {half}"
-        axes.plot(
-            distance + 1, weight, color=_HEAD_COLOURS[(head - 1) % len(_HEAD_COLOURS)], linewidth=1.8, label=label
-        )
+        colour = _HEAD_COLOURS[(head - 1) % len(_HEAD_COLOURS)]
+        line = _HEAD_LINES[(head - 1) % len(_HEAD_LINES)]
+        axes.plot(distance + 1, weight, color=colour, linestyle=line, linewidth=1.8, label=label)
+        axes.text(1.06, weight[0] * 1.05, f"{head}", color=colour, fontsize=9, ha="left", va="bottom")
         alt_parts.append(label)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -149,8 +151,8 @@ def alibi_reach(context: int = 512, heads: int = 8) -> Figure:
     axes.set_xlabel("distance + 1 (tokens)", fontsize=10)
     axes.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
     caption = (
-        "Attention between tokens of equal content. Steep heads look at a few tokens, flat ones at hundreds; none "
-        "treats a far token like a near one."
+        "Attention between tokens of equal content; the number at the left end is the head. Steep heads look at a few "
+        "tokens, flat ones at hundreds. No head treats a far token like a near one."
     )
     return describe(
         figure, caption=caption, alt=f"Weight against distance over {context} tokens; {'; '.join(alt_parts)}"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-import torch
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Circle, FancyArrowPatch, Rectangle
@@ -14,17 +13,15 @@ from torch import Tensor
 
 from lmcourse.chapters.positions.figures.waves import frequency
 from lmcourse.nn.rope_scaling import Llama3RopeScaling
+from lmcourse.nn.rotary import RotaryConfig, pair_frequencies
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 _WE, _KNOW = 90.0, 35.0
 """Where the two words point before any rotation, in degrees."""
 _DEGREES_PER_POSITION = 25.0
 """Degrees for each position in the picture. RoPE's fastest pair turns faster, one radian, which is 57.3."""
-_SCALINGS: dict[str, Callable[[Tensor, int, int], Tensor]] = {
-    "none": lambda speeds, factor, trained: speeds,
-    "interpolation": lambda speeds, factor, trained: speeds / factor,
-    "Llama 3.1": lambda speeds, factor, trained: Llama3RopeScaling(factor, trained)(speeds),
-}
+KINDS = ("none", "interpolation", "ntk", "by parts")
+"""The ways to set RoPE's speeds for a longer text that the notebook compares."""
 _PAIR_COLOURS = ("blue", "orange", "green", "vermilion", "purple", "sky", "yellow", "black")
 
 
@@ -124,24 +121,33 @@ def rotation_clocks(position: int = 12, d: int = 16, base: float = 10_000.0) -> 
     return describe(figure, caption=caption, alt=f"Clocks at position {position}, in turns: {', '.join(alt_parts)}")
 
 
-def rope_scaling(scaling: str = "none", factor: int = 4, base: float = 500_000.0, trained: int = 8192) -> Figure:
-    """How far the 64 pairs of a head turn in a text `factor` times longer than in training, by RoPE scaling.
+def scaled_speeds(width: int, base: float, kind: str, factor: float, trained: int) -> Float[Tensor, " pairs"]:
+    """Return the speeds of the pairs of a head for a text `factor` times longer than in training, in radians a token.
 
-    `scaling` is "none", "interpolation" (Chen et al. 2023) or "Llama 3.1". ValueError for anything else.
+    ValueError for a kind that is not in `KINDS`.
     """
-    if scaling not in _SCALINGS:
-        raise ValueError(f"unknown scaling {scaling!r}; there are {', '.join(_SCALINGS)}")
-    speeds = torch.tensor([frequency(pair, 128, base) for pair in range(64)], dtype=torch.float64)
-    slowed = _SCALINGS[scaling](speeds, factor, trained)
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind of speeds {kind!r}; there are {', '.join(KINDS)}")
+    theta = base * factor ** (width / (width - 2)) if kind == "ntk" else base
+    scaling = Llama3RopeScaling(factor, trained) if kind == "by parts" else None
+    linear = factor if kind == "interpolation" else 1.0
+    return pair_frequencies(RotaryConfig(theta, linear_factor=linear, scaling=scaling), width)
+
+
+def rope_scaling(kind: str = "none", factor: int = 4, base: float = 500_000.0, trained: int = 8192) -> Figure:
+    """How far the 64 pairs of a head turn in a text `factor` times longer than in training, by kind of speeds.
+
+    ValueError for a kind that is not in `KINDS`.
+    """
+    speeds = scaled_speeds(128, base, "none", 1.0, trained).double()
+    slowed = scaled_speeds(128, base, kind, factor, trained).double()
     before, after = speeds * trained / math.tau, slowed * trained * factor / math.tau
-    new = (before < 1) & (after > before * (1 + 1e-9))
+    new = (before < 1) & (after > before * (1 + 1e-6))
     figure = new_figure(8.0, 3.8)
     title = f"{trained:,} → {factor * trained:,} tokens: {int(new.sum())} of 64 pairs meet new angles"
     axes = new_axes(figure, title, "pair of features", "turns by the end of the text")
     axes.plot(before.numpy(), color=PALETTE["blue"], linewidth=2, label="in training")
-    axes.plot(
-        after.numpy(), color=PALETTE["vermilion"], linewidth=2, linestyle="--", label=f"longer, scaling: {scaling}"
-    )
+    axes.plot(after.numpy(), color=PALETTE["vermilion"], linewidth=2, linestyle="--", label=f"longer, speeds: {kind}")
     axes.axhline(1, color=GREY, linestyle=":", linewidth=1.5)
     axes.fill_between(range(64), before.numpy(), after.numpy(), where=new.numpy(), color=PALETTE["yellow"], alpha=0.6)
     axes.set_yscale("log")
@@ -151,7 +157,7 @@ def rope_scaling(scaling: str = "none", factor: int = 4, base: float = 500_000.0
         "A pair that has made one turn in training (dotted) has seen all its angles; below, a longer text brings new "
         f"ones (yellow). What tells neighbours apart is the fastest pair: it turns by {step:.1f}° a token."
     )
-    alt = f"Turns of 64 pairs, {title}; base {base:g}, scaling: {scaling}; pair 0 turns by {step:.1f} degrees a token"
+    alt = f"Turns of 64 pairs, {title}; base {base:g}, speeds: {kind}; pair 0 turns by {step:.1f} degrees a token"
     return describe(figure, caption=caption, alt=alt)
 
 

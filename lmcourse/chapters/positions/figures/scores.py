@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from lmcourse.nn.embedding import sinusoidal
@@ -161,6 +162,7 @@ def _draw_offsets(figure: Figure, place: SubplotSpec, scores: Scores) -> None:
     axes.set_subplotspec(place)
     position = torch.arange(_NUM_TOKENS)
     offsets = (position - position[:, None]).flatten()
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.plot(offsets.numpy(), scores.flatten().numpy(), "o", color=PALETTE["blue"], markersize=4, alpha=0.6)
     middle, reach = scores.mean().item(), max((scores - scores.mean()).abs().max().item(), 1.0)
     axes.set_ylim(middle - 1.1 * reach, middle + 1.1 * reach)

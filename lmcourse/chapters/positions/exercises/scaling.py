@@ -1,0 +1,284 @@
+"""The exercise on RoPE's speeds in texts longer than in training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+Kept = Callable[[float], float]
+"""From the turns of a pair within the trained length to how much of its speed is kept, from 0 to 1."""
+
+
+def _linear(turns: float) -> float:
+    return min(max((turns - 1) / 3, 0.0), 1.0)
+
+
+def _exponents(width: int) -> list[float]:
+    return [-2 * pair / width for pair in range(width // 2)]
+
+
+def _by_parts(width: int, base: float, factor: float, trained: int, kept: Kept) -> Tensor:
+    speeds = []
+    for exponent in _exponents(width):
+        speed = base**exponent
+        share = kept(trained * speed / math.tau)
+        speeds.append(share * speed + (1 - share) * speed / factor)
+    return torch.tensor(speeds, dtype=torch.float64).float()
+
+
+def _powers(width: int, base: float, divisor: float = 1.0) -> Tensor:
+    speeds = [base**exponent / divisor for exponent in _exponents(width)]
+    return torch.tensor(speeds, dtype=torch.float64).float()
+
+
+def _speeds(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind == "by parts":
+        return _by_parts(width, base, factor, trained, _linear)
+    if kind == "ntk":
+        return _powers(width, base * factor ** (width / (width - 2)))
+    return _powers(width, base, factor if kind == "interpolation" else 1.0)
+
+
+def _speed_cases(random: Random) -> list[Case]:
+    width, base = 2 * random.randint(5, 20), float(random.randint(5, 90) * 1000)
+    factor, trained = random.randint(3, 32) / 2, random.randint(100, 2000)
+    return [
+        *(case(f"other models, {kind}", width, base, kind, factor, trained) for kind in _KINDS),
+        case("other models, none", 4, 100.0, "none", 2.0, 64),
+        case("other models, interpolation", 4, 100.0, "interpolation", 2.0, 64),
+        case("other models, ntk", 4, 100.0, "ntk", 2.0, 64),
+        case("other models, by parts", 20, 5000.0, "by parts", 3.0, 60),
+        case("no longer than in training", 12, 10_000.0, "ntk", 1.0, 50),
+        case("no longer than in training", 12, 10_000.0, "by parts", 1.0, 50),
+    ]
+
+
+_KINDS = ("none", "interpolation", "ntk", "by parts")
+
+rope_speeds = Exercise(
+    "rope_speeds",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_speeds,
+    # Powers in fp32, one after the other.
+    tolerance=Tolerance(1e-5),
+    cases=[
+        case("none", 8, 10_000.0, "none", 4.0, 32),
+        case("interpolation", 8, 10_000.0, "interpolation", 4.0, 32),
+        case("ntk", 8, 10_000.0, "ntk", 4.0, 32),
+        case("ntk, three pairs", 6, 500_000.0, "ntk", 8.0, 8192),
+        case("by parts: 5, 0.5, 0.05 and 0.005 turns", 8, 10_000.0, "by parts", 4.0, 32),
+        case("by parts: the second pair turns twice", 8, 10_000.0, "by parts", 4.0, 128),
+        case("by parts: eight pairs, 21 turns to 0.01", 16, 10_000.0, "by parts", 8.0, 130),
+    ],
+    hidden_cases=_speed_cases,
+    hints=[
+        "The exponents are those of exercise 8: speeds = base ** (-torch.arange(0, width, 2) / width).",
+        "NTK: the last exponent is −(width − 2)/width. With a new base B, B^(−(width − 2)/width) must be the old last "
+        "speed / factor. Solve for B: base · factor^(width/(width − 2)).",
+        "By parts: turns = trained · speeds / 2π; kept = ((turns − 1) / 3).clamp(0, 1). The speed is a mix of the old "
+        "and the divided one: speeds * (kept + (1 - kept) / factor).",
+    ],
+    forbid=["transformers"],
+)
+
+
+@rope_speeds.misconception(
+    "Your NTK base is base · factor. Then the last pair, whose exponent is −(d − 2)/d and not −1, slows down by less "
+    "than the factor."
+)
+def base_times_factor(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    return _powers(width, base * factor) if kind == "ntk" else _speeds(width, base, kind, factor, trained)
+
+
+@rope_speeds.misconception(
+    "Your NTK exponent is upside down. The last pair must slow down by exactly the factor: base · factor^(d/(d − 2))."
+)
+def exponent_upside_down(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    other = base * factor ** ((width - 2) / width)
+    return _powers(width, other) if kind == "ntk" else _speeds(width, base, kind, factor, trained)
+
+
+@rope_speeds.misconception("NTK divides no speed: it changes the base alone, so that the first pair keeps its speed.")
+def base_and_division(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    found = _speeds(width, base, kind, factor, trained)
+    return found / factor if kind == "ntk" else found
+
+
+@rope_speeds.misconception("Your NTK base became smaller: a smaller base turns faster. The last pair must slow down.")
+def smaller_base(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    other = base / factor ** (width / (width - 2))
+    return _powers(width, other) if kind == "ntk" else _speeds(width, base, kind, factor, trained)
+
+
+@rope_speeds.misconception("You multiply by the factor. In a longer text the pairs must turn more slowly: divide.")
+def multiplied(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    return _speeds(width, base, kind, 1 / factor, trained)
+
+
+@rope_speeds.misconception("Only interpolation should be multiplied or divided as a whole, and it is divided.")
+def interpolation_multiplied(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    return _speeds(width, base, kind, 1 / factor if kind == "interpolation" else factor, trained)
+
+
+@rope_speeds.misconception("By parts: you count radians, not turns. A turn is 2π radians.")
+def radians(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: _linear(turns * math.tau))
+
+
+@rope_speeds.misconception(
+    "By parts: you count the turns within the longer text. The model knows the angles of `trained` tokens."
+)
+def turns_of_the_longer_text(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: _linear(turns * factor))
+
+
+@rope_speeds.misconception("By parts: you slow down the fast pairs and keep the slow ones. It must be the other way.")
+def fast_ones_slowed(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: 1 - _linear(turns))
+
+
+@rope_speeds.misconception(
+    "By parts: pairs between one turn and four are divided like the slow ones. They are a mix of both speeds."
+)
+def divided_below_four(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: float(turns >= 4))
+
+
+@rope_speeds.misconception(
+    "By parts: pairs between one turn and four keep their speed like the fast ones. They are a mix of both speeds."
+)
+def kept_above_one(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: float(turns > 1))
+
+
+@rope_speeds.misconception(
+    "By parts: your mix begins at no turn. At one turn all is divided, at four all is kept: (turns − 1)/3."
+)
+def a_quarter_of_the_turns(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: min(turns / 4, 1.0) if turns > 1 else 0.0)
+
+
+@rope_speeds.misconception(
+    "By parts: your mix begins at no turn, so slow pairs keep a part of their speed. Use (turns − 1)/3, not below 0."
+)
+def a_quarter_of_all_turns(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: min(turns / 4, 1.0))
+
+
+@rope_speeds.misconception(
+    "By parts: the mix is not limited. Below one turn nothing is kept, above four all of it: clamp to 0 … 1."
+)
+def not_clamped(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: (turns - 1) / 3)
+
+
+@rope_speeds.misconception(
+    "By parts: you mix the wavelengths, or divide by a mix of 1 and the factor. Mix the speeds: kept · ω + "
+    "(1 − kept) · ω / factor."
+)
+def wavelengths_mixed(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    whole = _powers(width, base).double()
+    kept = ((trained * whole / math.tau - 1) / 3).clamp(0, 1)
+    return (whole / (kept + (1 - kept) * factor)).float()
+
+
+@rope_speeds.misconception("Your exponent is i/d. Pair i turns at base^(−2i/d).")
+def half_an_exponent(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    return _speeds(width, math.sqrt(base), kind, factor, trained)
+
+
+@rope_speeds.misconception("You return a speed for each feature. A pair has one: width/2 numbers.")
+def one_for_each_feature(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    return _speeds(width, base, kind, factor, trained).repeat_interleave(2)
+
+
+@rope_speeds.misconception("You return the wavelengths. A speed is in radians a token, and 1 for the first pair.")
+def the_wavelengths(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    return math.tau / _speeds(width, base, kind, factor, trained)
+
+
+@rope_speeds.variant
+def as_llama_3_1_does(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind == "ntk":
+        base *= factor ** (width / (width - 2))
+    speeds = 1.0 / (base ** (torch.arange(0, width, 2).float() / width))
+    if kind == "interpolation":
+        return speeds / factor
+    if kind == "by parts":
+        wavelengths = 2 * math.pi / speeds
+        smooth = (trained / wavelengths - 1) / (4 - 1)
+        mixed = (1 - smooth) * speeds / factor + smooth * speeds
+        slow, fast = wavelengths > trained, wavelengths < trained / 4
+        return torch.where(slow, speeds / factor, torch.where(fast, speeds, mixed))
+    return speeds
+
+
+@rope_speeds.variant
+def pair_by_pair(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    found = []
+    for pair in range(width // 2):
+        speed = base ** (-2 * pair / width)
+        if kind == "interpolation":
+            speed /= factor
+        elif kind == "ntk":
+            speed /= factor ** (2 * pair / (width - 2))
+        elif kind == "by parts":
+            turns = trained * speed / (2 * math.pi)
+            if turns <= 1:
+                speed /= factor
+            elif turns < 4:
+                kept = (turns - 1) / 3
+                speed = kept * speed + (1 - kept) * speed / factor
+        found.append(speed)
+    return torch.tensor(found)
+
+
+@rope_speeds.variant
+def by_numpy(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind == "ntk":
+        base = base * factor ** (width / (width - 2))
+    speeds = base ** -(np.arange(0, width, 2) / width)
+    turns = trained * speeds / (2 * np.pi)
+    kept = {"interpolation": np.zeros_like(speeds), "by parts": np.clip((turns - 1) / 3, 0, 1)}.get(kind, 1.0)
+    return torch.tensor(speeds * (kept + (1 - kept) / factor), dtype=torch.float32)
+
+
+@rope_speeds.variant
+def speeds_between_the_ends(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    whole = torch.exp(-math.log(base) * torch.arange(width // 2) * 2 / width)
+    if kind == "interpolation":
+        return whole / factor
+    if kind == "ntk":
+        return whole * torch.logspace(0, -math.log10(factor), width // 2)
+    if kind == "by parts":
+        return torch.lerp(whole / factor, whole, ((trained * whole / math.tau - 1) / 3).clamp(0, 1))
+    return whole
