@@ -101,6 +101,8 @@ t5_bucket = Exercise(
         case("the future, causal", torch.tensor([1, 7, 900]), False),
         case("near offsets, both ways", torch.tensor([-7, -1, 0, 1, 7]), True),
         case("far offsets, both ways", torch.tensor([-700, -20, -10, 10, 20, 700]), True),
+        case("8 buckets, up to 50", torch.tensor([0, -3, -5, -11, -20, -33, -49, -51, 6]), False, 8, 50),
+        case("16 buckets, up to 300, both ways", torch.tensor([-250, -90, -5, 3, 5, 14, 40, 301]), True, 16, 300),
     ],
     hidden_cases=_t5_cases,
     hints=[
@@ -120,14 +122,22 @@ def _sloppy(offset: Tensor, bidirectional: bool, buckets: int, max_distance: int
     exact = count // 2
     ratio = distance.clamp(min=1) / exact
     limit = max_distance if mistake == "ratio" else max_distance / exact
+    if mistake == "always 128":
+        limit = 128 / exact
+    if mistake == "always 8":
+        limit = 8
+    if mistake == "always 16":
+        exact, ratio, limit = 16, distance.clamp(min=1) / 16, max_distance / 16
     share = ratio.double().log() / torch.tensor(limit, dtype=torch.float64).log()
     if mistake == "linear":
         share = (distance - exact).clamp(min=0) / (max_distance - exact)
     steps = share * (count - exact)
-    far = exact + (steps.round() if mistake == "rounded" else steps.floor()).long()
+    whole = steps.round() if mistake == "rounded" else steps.ceil() if mistake == "up" else steps.floor()
+    far = whole.long() + (0 if mistake == "no start" else exact)
     if mistake != "unlimited":
-        far = far.clamp(max=count - 1)
-    return torch.where(distance < exact, distance, far) + ((offset > 0) & bidirectional) * count
+        far = far.clamp(max=count - (mistake != "one too many"))
+    is_future = offset >= 0 if mistake == "itself" else offset > 0
+    return torch.where(distance < exact, distance, far) + (is_future & bidirectional) * count
 
 
 @t5_bucket.misconception("Your past is the future: an offset is key minus query, so the past is negative.")
@@ -172,6 +182,45 @@ def beyond_the_last(offset: Tensor, bidirectional: bool, buckets: int = 32, max_
 )
 def ratio_from_one(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="ratio")
+
+
+@t5_bucket.misconception(
+    "You round up. A bucket begins at its border, so a distance between two borders is rounded down."
+)
+def rounded_up(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="up")
+
+
+@t5_bucket.misconception("Your far buckets are counted from 0. They come after the n/2 buckets of one distance each.")
+def far_from_zero(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="no start")
+
+
+@t5_bucket.misconception("You have one bucket too many on a side: n buckets are 0 to n − 1.")
+def one_bucket_too_many(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="one too many")
+
+
+@t5_bucket.misconception("You count the token itself, offset 0, as future. It is in bucket 0, with the past.")
+def itself_in_the_future(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="itself")
+
+
+@t5_bucket.misconception("You use a maximum distance of 128, whatever `max_distance` is.")
+def always_up_to_128(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="always 128")
+
+
+@t5_bucket.misconception(
+    "Your far buckets always take a factor of 8. The factor is max_distance / (n/2), with n the buckets of a side."
+)
+def always_a_factor_of_8(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="always 8")
+
+
+@t5_bucket.misconception("You keep 16 distances exact in every case. It is half of the buckets of a side.")
+def always_16_exact(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    return _sloppy(offset, bidirectional, buckets, max_distance, mistake="always 16")
 
 
 @t5_bucket.variant

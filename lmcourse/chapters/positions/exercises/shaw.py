@@ -135,6 +135,18 @@ def distance_without_sign(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     return _with_index(q, k, vectors, _offsets(q.shape[1]).abs().clamp(max=clip) + clip)
 
 
+@shaw_scores.misconception("Your relative part is transposed: row i of the scores belongs to query i, in both parts.")
+def relative_part_transposed(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    relative = _shaw(q, 0 * k, vectors)
+    return _shaw(q, k, 0 * vectors) + relative.transpose(-1, -2)
+
+
+@shaw_scores.misconception("You divide by the root of the number of tokens. d is the number of features of a head.")
+def root_of_the_length(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    scores: Tensor = _shaw(q, k, vectors) * (q.shape[-1] / q.shape[-2]) ** 0.5
+    return scores
+
+
 @shaw_scores.misconception("You hide later keys. No mask is asked for here: the scores of all pairs.")
 def causal(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     scores = _shaw(q, k, vectors)

@@ -112,6 +112,30 @@ def exponent_halved(k: int, d: int) -> Tensor:
     return _blocks(k * angles(torch.tensor(1), d, base=100.0))
 
 
+@shift_matrix.misconception(
+    "You swapped cosine and sine in the blocks. A step of k = 0 must change nothing: cos 0 = 1 on the diagonal."
+)
+def cosine_for_sine(k: int, d: int) -> Tensor:
+    angle = k * angles(torch.tensor(1), d)
+    cos, sin = angle.cos(), angle.sin()
+    return _on_diagonal(torch.stack([sin, cos, cos, -sin], dim=-1).reshape(-1, 2, 2)).float()
+
+
+@shift_matrix.misconception(
+    "You swapped cosine and sine in the blocks, in the form [[sin, cos], [−cos, sin]]. A step of 0 changes nothing."
+)
+def a_quarter_turn(k: int, d: int) -> Tensor:
+    return _blocks(math.pi / 2 - k * angles(torch.tensor(1), d))
+
+
+@shift_matrix.misconception(
+    "You return the blocks as a stack. They must stand along the diagonal of one (d, d) matrix."
+)
+def a_stack_of_blocks(k: int, d: int) -> Tensor:
+    matrix = _shift_matrix(k, d)
+    return torch.stack([matrix[i : i + 2, i : i + 2] for i in range(0, d, 2)])
+
+
 @shift_matrix.variant
 def entry_by_entry(k: int, d: int) -> Tensor:
     rows = [[0.0] * d for _ in range(d)]

@@ -93,7 +93,7 @@ def cosine_first(positions: Tensor, d: int) -> Tensor:
     return _pairs(angles(positions, d), sine_first=False)
 
 
-@sinusoidal.misconception("Your exponent is i/d. The formula has 2i/d, so that the slowest pair nears 1/10000.")
+@sinusoidal.misconception("Your exponent is i/d: then pair d/2 would turn by 1/100. It must turn by 1/10000.")
 def half_the_exponent(positions: Tensor, d: int) -> Tensor:
     return _pairs(angles(positions, d, base=100.0))
 
@@ -101,6 +101,11 @@ def half_the_exponent(positions: Tensor, d: int) -> Tensor:
 @sinusoidal.misconception("You count positions from 1. The first token is at position 0: sine 0, cosine 1.")
 def from_one(positions: Tensor, d: int) -> Tensor:
     return _sinusoidal(positions + 1, d)
+
+
+@sinusoidal.misconception("You count the positions yourself, 0, 1, 2, … They are given in `positions`.")
+def counted_yourself(positions: Tensor, d: int) -> Tensor:
+    return _sinusoidal(torch.arange(len(positions)), d)
 
 
 @sinusoidal.misconception("You multiply by 10000^(2i/d). Later pairs must turn more slowly: divide by it.")
