@@ -101,6 +101,35 @@ def without_itself(x: Tensor) -> Tensor:
 
 
 @nope_position_signal.misconception(
+    "A token sees itself too. You average the tokens before it, and for the first token nothing is left to average."
+)
+def only_tokens_before(x: Tensor) -> Tensor:
+    before = x.double().cumsum(dim=1) - x.double()
+    count = torch.arange(x.shape[1], dtype=torch.float64).clamp(min=1)[:, None]
+    return (1 / (before / count).square().mean(dim=-1)).to(x.dtype)
+
+
+@nope_position_signal.misconception(
+    "You take the length of the average, the root of a sum. Take the mean of its squares."
+)
+def the_length(x: Tensor) -> Tensor:
+    return (1 / _averages(x).norm(dim=-1)).to(x.dtype)
+
+
+@nope_position_signal.misconception(
+    "You average along the features. A token averages the tokens up to its own: axis 1."
+)
+def along_the_features(x: Tensor) -> Tensor:
+    averages = _averages(x.transpose(1, 2)).transpose(1, 2)
+    return (1 / averages.square().mean(dim=-1)).to(x.dtype)
+
+
+@nope_position_signal.misconception("You take the mean over the tokens. The mean square is over the features, dim=-1.")
+def mean_over_tokens(x: Tensor) -> Tensor:
+    return (1 / _averages(x).square().mean(dim=1)).to(x.dtype)
+
+
+@nope_position_signal.misconception(
     "You take the variance over the features. The mean square does not subtract the mean of the features."
 )
 def variance(x: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from random import Random
 
 import torch
@@ -10,7 +11,7 @@ from einops import rearrange
 from torch import Tensor
 
 from lmcourse.chapters.positions.exercises.inputs import angles
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
@@ -46,6 +47,11 @@ def clear_bf16(random: Random, width: int, positions: Tensor) -> Tensor:
         low, high = ((exact + shift).bfloat16().double() for shift in (-TOLERANCE.absolute, TOLERANCE.absolute))
         if (high - low <= TOLERANCE.absolute).all():
             return x
+
+
+def _both_formulas(x: Tensor, formulas: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+    """Two formulas for the two features of each pair, in float64; back in the dtype of x."""
+    return torch.stack(formulas(x.double()[..., ::2], x.double()[..., 1::2]), dim=-1).flatten(-2).to(x.dtype)
 
 
 def _rope_cases(random: Random) -> list[Case]:
@@ -87,7 +93,7 @@ rope = Exercise(
         case("three tokens", _SOME, torch.tensor([0, 1, 2])),
         case("three tokens, later in the text", _SOME, torch.tensor([7, 8, 9])),
         case("base 100", _SOME, torch.tensor([0, 1, 2]), base=100.0),
-        case("bf16 at position 1001", clear_bf16(Random(3), 12, _FAR), _FAR),
+        edge(case("bf16 at position 1001", clear_bf16(Random(3), 12, _FAR), _FAR)),
         case("an odd width", torch.ones(1, 3), torch.tensor([1])),
     ],
     hidden_cases=_rope_cases,
@@ -147,11 +153,6 @@ def odd_width_accepted(x: Tensor, positions: Tensor, base: float = BASE) -> Tens
     return torch.cat([turned_pairs(x[..., :-1], positions, base), x[..., -1:]], dim=-1)
 
 
-@rope.misconception("You return float32 whatever comes in. Give back the dtype of `x`.")
-def stays_wide(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    return turned_pairs(x.float(), positions, base)
-
-
 @rope.misconception("You turn the other way: (a, b) becomes (a cos − b sin, a sin + b cos).")
 def clockwise(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned_pairs(x, -positions, base)
@@ -206,6 +207,58 @@ def products_in_bf16(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     a, b = x[..., ::2], x[..., 1::2]
     return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
+
+
+@rope.misconception("You round the angles' cosines and sines to 16 bits: keep them in float32.")
+def waves_rounded(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    angle = angles(positions, x.shape[-1], base)
+    cos, sin = (wave.to(x.dtype).double() for wave in (angle.cos(), angle.sin()))
+    return _both_formulas(x, lambda a, b: (a * cos - b * sin, a * sin + b * cos))
+
+
+@rope.misconception("Your second formula has the signs of the first. It is a sin + b cos, both with a plus.")
+def minus_twice(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    angle = angles(positions, x.shape[-1], base)
+    cos, sin = angle.cos(), angle.sin()
+    return _both_formulas(x, lambda a, b: (a * cos - b * sin, a * sin - b * cos))
+
+
+@rope.misconception("Your second formula has the wrong sign throughout. It is a sin + b cos, both with a plus.")
+def conjugated(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    angle = angles(positions, x.shape[-1], base)
+    cos, sin = angle.cos(), angle.sin()
+    return _both_formulas(x, lambda a, b: (a * cos - b * sin, -a * sin - b * cos))
+
+
+@rope.misconception("You multiply by the cosine alone. A turn mixes the two features of a pair: a cos − b sin.")
+def cosines_alone(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    cos = angles(positions, x.shape[-1], base).cos()
+    return _both_formulas(x, lambda a, b: (a * cos, b * cos))
+
+
+@rope.misconception("Your features do not mix: the first of a pair needs its partner, a cos − b sin.")
+def without_the_partner(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    angle = angles(positions, x.shape[-1], base)
+    cos, sin = angle.cos(), angle.sin()
+    return _both_formulas(x, lambda a, b: (a * cos - a * sin, b * sin + b * cos))
+
+
+@rope.misconception("Your angles are in degrees. θ is in radians, as torch.cos expects it.")
+def in_degrees(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    return turned(x, angles(positions, x.shape[-1], base) * math.pi / 180)
+
+
+@rope.misconception("Your later pairs turn faster. Pair i turns at base^(−2i/d), with a minus.")
+def faster_and_faster(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    return turned_pairs(x, positions, 1 / base)
+
+
+@rope.misconception("Your exponent is 2i/(d − 2), so the last pair turns at 1/base. It is 2i/d.")
+def ends_at_the_last_pair(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+    pairs = x.shape[-1] // 2
+    speeds = base ** (-torch.arange(pairs, dtype=torch.float64) / max(pairs - 1, 1))
+    angles(positions, x.shape[-1])  # an odd width is no pair
+    return turned(x, positions.double()[:, None] * speeds)
 
 
 @rope.variant

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lmcourse.chapters.positions.exercises.inputs import angles
 from lmcourse.chapters.positions.exercises.rotary import PROMOTED, TOLERANCE, clear_bf16, evens_first, turned_pairs
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -62,7 +62,7 @@ rope_half = Exercise(
         case("one step", _COUNT, torch.tensor([1])),
         case("two tokens, d = 8", _WIDE, torch.tensor([3, 4])),
         case("the same, interleaved", _WIDE, torch.tensor([3, 4]), interleaved=True),
-        case("bf16 at position 1001", _clear_halves(Random(3), 12, _FAR), _FAR),
+        edge(case("bf16 at position 1001", _clear_halves(Random(3), 12, _FAR), _FAR)),
     ],
     hidden_cases=_half_cases,
     hints=[
@@ -139,6 +139,24 @@ def waves_in_bf16(x: Tensor, positions: Tensor, interleaved: bool = False) -> Te
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     a, b = x.chunk(2, dim=-1)
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+@rope_half.misconception("You round the angles' cosines and sines to 16 bits: keep them in float32.")
+def waves_rounded(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    x = x[..., evens_first(x.shape[-1])] if interleaved else x
+    angle = angles(positions, x.shape[-1])
+    cos, sin = (wave.to(x.dtype).double() for wave in (angle.cos(), angle.sin()))
+    a, b = x.double().chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1).to(x.dtype)
+
+
+@rope_half.misconception(
+    "You turn the right pairs and put the two of each next to each other again. The result stays in halves: torch.cat, "
+    "not torch.stack."
+)
+def interleaved_results(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    result = _rope_half(x, positions, interleaved)
+    return result[..., evens_first(x.shape[-1]).argsort()]
 
 
 @rope_half.misconception(

@@ -211,6 +211,78 @@ def wavelengths_mixed(width: int, base: float, kind: str, factor: float, trained
     return (whole / (kept + (1 - kept) * factor)).float()
 
 
+@rope_speeds.misconception(
+    "By parts: your turns are upside down. A pair turns trained · ω / 2π times within the trained length."
+)
+def turns_upside_down(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: _linear(1 / turns))
+
+
+@rope_speeds.misconception(
+    "By parts: your mix is not complete at four turns. From one turn to four are three steps: divide by 3."
+)
+def three_quarters(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: min(max((turns - 1) / 4, 0.0), 1.0))
+
+
+@rope_speeds.misconception(
+    "By parts: between one turn and four you take the middle. The share that is kept grows with the turns."
+)
+def half_and_half(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, factor, trained, lambda turns: 0.5 if 1 < turns < 4 else float(turns >= 4))
+
+
+@rope_speeds.misconception("By parts: a pair that turns at most once is divided by the factor, and not stopped.")
+def no_division_below_one(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    return _by_parts(width, base, math.inf, trained, _linear)
+
+
+@rope_speeds.misconception(
+    "By parts: you mix the exponents or logarithms. Mix the speeds themselves: kept · ω + (1 − kept) · ω / factor."
+)
+def geometric_mix(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "by parts":
+        return _speeds(width, base, kind, factor, trained)
+    whole = _powers(width, base).double()
+    kept = ((trained * whole / math.tau - 1) / 3).clamp(0, 1)
+    return (whole * factor ** (kept - 1)).float()
+
+
+@rope_speeds.misconception(
+    "NTK changes the base, so that all pairs but the first slow down. You divide the last one only."
+)
+def last_pair_alone(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "ntk":
+        return _speeds(width, base, kind, factor, trained)
+    return torch.cat([_powers(width, base)[:-1], _speeds(width, base, kind, factor, trained)[-1:]])
+
+
+@rope_speeds.misconception(
+    "Your NTK divisors grow in equal steps. A new base makes them grow in equal ratios, from 1 to the factor."
+)
+def equal_steps(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    if kind != "ntk":
+        return _speeds(width, base, kind, factor, trained)
+    return _powers(width, base) / torch.linspace(1, factor, width // 2)
+
+
+@rope_speeds.misconception(
+    "Your NTK exponent is too large. The last pair's exponent is −(d − 2)/d: base · factor^(d/(d − 2)) "
+    "slows it by the factor."
+)
+def exponent_of_half_the_width(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
+    other = base * factor ** (width / 2)
+    return _powers(width, other) if kind == "ntk" else _speeds(width, base, kind, factor, trained)
+
+
 @rope_speeds.misconception("Your exponent is i/d. Pair i turns at base^(−2i/d).")
 def half_an_exponent(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     return _speeds(width, math.sqrt(base), kind, factor, trained)

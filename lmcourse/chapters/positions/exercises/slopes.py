@@ -108,6 +108,14 @@ def larger_series_cut_off(heads: int) -> Tensor:
     return torch.tensor(_next(heads)[:heads]) if heads & (heads - 1) else _slopes(heads)
 
 
+@alibi_slopes.misconception(
+    "You continue the series beyond 2^−8. What is missing comes from the gaps of a finer series."
+)
+def series_continued(heads: int) -> Tensor:
+    power = 1 << (heads.bit_length() - 1)
+    return torch.tensor([2.0 ** (-8 / power * head) for head in range(1, heads + 1)])
+
+
 @alibi_slopes.misconception("You halve from head to head, whatever n is. The ratio is 2^(−8/n): ½ for n = 8 only.")
 def always_halved(heads: int) -> Tensor:
     return torch.tensor([0.5**head for head in range(1, heads + 1)])

@@ -59,6 +59,7 @@ _ONE_SIDED = torch.stack([torch.ones(4, 4), only_key_scores(_SEEN, 4)])
 _OUTER = torch.tensor([[2.0, 1.0, 5.0], [3.0, 2.0, 4.0], [1.0, 0.0, 2.0]])
 _NOTHING, _NOISE = torch.full((3, 3), -math.inf), normal(Random(5), 3, 3)
 _SMALL = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [4.0, 3.0, 0.0]])
+_RELATIVE = torch.stack([_SMALL, _SMALL.T])
 _OPPOSITE = torch.stack([but(_SMALL, 2, 1, 5.0), but(_SMALL, 2, 1, 1.0)])
 
 is_relative = Exercise(
@@ -84,6 +85,8 @@ is_relative = Exercise(
         case("a wrong score in the future", but(_SMALL, 0, 1, 9.0)),
         case("a wrong score in the past", but(_SMALL, 1, 0, 9.0)),
         case("a hidden key beside visible ones", but(_SMALL, 1, 0, -math.inf)),
+        case("two texts of two heads", torch.stack([_OPPOSITE, _OPPOSITE.flip(0)])),
+        case("two texts of two heads, all relative", torch.stack([_RELATIVE, 2 * _RELATIVE])),
         case("a head that is all −∞ beside a head of noise", torch.stack([_NOTHING, _NOISE])),
     ],
     hidden_cases=_relative_cases,
