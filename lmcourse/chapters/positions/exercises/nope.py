@@ -113,7 +113,7 @@ def only_tokens_before(x: Tensor) -> Tensor:
     "You take the length of the average, the root of a sum. Take the mean of its squares."
 )
 def the_length(x: Tensor) -> Tensor:
-    return (1 / _averages(x).norm(dim=-1)).to(x.dtype)
+    return (1 / _averages(x).square().sum(dim=-1).sqrt()).to(x.dtype)
 
 
 @nope_position_signal.misconception(

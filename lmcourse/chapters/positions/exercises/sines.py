@@ -139,7 +139,7 @@ def a_ratio_of_ten_thousand(positions: Tensor, d: int) -> Tensor:
     return _pairs(positions.double()[:, None] * 10_000.0 ** -torch.arange(d // 2, dtype=torch.float64))
 
 
-@sinusoidal.misconception("Your speeds fall by equal steps. They fall by equal ratios: 1, r, r², …")
+@sinusoidal.misconception("Your speeds fall by equal steps. They fall by equal ratios: 1, r, r² and so on.")
 def equal_steps(positions: Tensor, d: int) -> Tensor:
     angles(positions, d)
     speeds = 1 - torch.arange(d // 2, dtype=torch.float64) / (d // 2) * (1 - 1e-4)
