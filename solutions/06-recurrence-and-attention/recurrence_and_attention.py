@@ -41,16 +41,8 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 #
 # *The keys that the man in the red coat lost on the way to the station* **were** *found.* Not *was*: the verb belongs
 # to the keys, fifteen words back. An n-gram model forgets after $n - 1$ words, and a table that looks fifteen words
-# back does not fit on this planet. A **recurrent network** (Elman, 1990) has no such limit. It keeps a vector $h$,
-# its *state*, and changes it with every word:
-#
-# $$h_t = \tanh(W_h h_{t-1} + W_e e_t + b_1), \qquad \hat y_t = \text{softmax}(U h_t + b_2)$$
-#
-# The word's vector $e_t$, of $e$ numbers, is a *column* of the table $E$, of shape $(e, v)$ for $v$ words. The state
-# has $d$ numbers, so $W_h$ is $(d, d)$, $W_e$ is $(d, e)$ and $U$ is $(v, d)$. (Vectors are columns here, as in the papers:
-# $W h$. Where notebooks 03, 05 and 11 write $x W$, a vector is a row.) $\hat y_t$ is the model's belief about the word
-# after $t$. By hand, with one number for the state, $W_h = \tfrac12$, $W_e = 1$, no biases, and the words 1,
-# −½ and 1:
+# back does not fit on this planet. A **recurrent network** (Elman, 1990) has no such limit. It keeps a *state* $h$, and
+# changes it with every word. Here is one with a single number for the state, which reads the words 1, −½ and 1:
 
 # %%
 h = 0.0
@@ -62,10 +54,16 @@ for e in (1.0, -0.5, 1.0):
 # The first word and the third are the same, and the states after them are not: 0.762 and 0.736. The difference is all
 # that this network knows of its past.
 #
+# In a real one the state is a vector of $d$ numbers, and so is each word, of $e$ numbers: a *column* of the table $E$.
+# Matrices are in the place of ½ and 1: $W_h$ for the state, $W_e$ for the word. A bias $b_1$ is added inside of the
+# tanh. From the new state, $U$ and $b_2$ make a score for each of the $v$ words, and softmax makes the scores
+# probabilities: $\hat y_t$, the model's belief about the word after $t$.
+#
 # ### Exercise 1 · A network that reads  (3 points · 9 min · ●●)
 #
 # Return the probabilities $\hat y_t$ after each token, a row for each, in the dtype of `E`. There is at least one
-# token. The first state is `h0`. PyTorch's own recurrent layers are off limits; `softmax` is fine.
+# token. The first state is `h0`. The shapes say what multiplies what, and on which side. PyTorch's own recurrent
+# layers are off limits; `softmax` is fine.
 
 # %% exercise="rnn_probabilities"
 def rnn_probabilities(
@@ -95,6 +93,10 @@ check(rnn_probabilities, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# As formulas, with vectors as columns, as in the papers (where notebooks 03, 05 and 11 write $x W$, a vector is a row):
+#
+# $$h_t = \tanh(W_h h_{t-1} + W_e e_t + b_1), \qquad \hat y_t = \text{softmax}(U h_t + b_2)$$
+#
 # ### Exercise 2 · How many numbers it learns  (2 points · 4 min · ●)
 #
 # A model knows $v$ words, has $e$ numbers for each, and a state of $d$. How many numbers are learned, if *everything*
@@ -664,42 +666,65 @@ for length in (3, 6, 9, 12):
 #
 # $$\alpha_i = \frac{e^{q \cdot k_i / T}}{\sum_j e^{q \cdot k_j / T}}, \qquad \text{answer} = \sum_i \alpha_i v_i$$
 #
-# The **temperature** $T$ says how decided the look-up is. By hand: the query $(2, 0)$ and the keys $(1, 0)$, $(0, 1)$
-# and $(-1, 0)$ have the scores 2, 0 and −2. With the values 10, 20 and 30:
+# The **temperature** $T$ says how decided the look-up is. At $T = 0$ it is hard: the best match alone counts, and
+# equally good ones share. By hand: the query $(2, 0)$ and the keys $(1, 0)$, $(0, 1)$ and $(-1, 0)$ have the scores
+# 2, 0 and −2. With the values 10, 20 and 30:
+
+# %%
+def soft_lookup(
+    query: Float[Tensor, "d"], keys: Float[Tensor, "n d"], values: Float[Tensor, "n v"], temperature: float
+) -> Float[Tensor, "v"]:
+    """The average of the values, weighted by how well their keys match the query."""
+    scores = keys @ query
+    if temperature == 0:
+        return values[scores == scores.max()].mean(dim=0)
+    return (scores / temperature).softmax(dim=0) @ values
+
+
+query, keys = torch.tensor([2.0, 0.0]), torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+values = torch.tensor([[10.0], [20.0], [30.0]])
+for temperature in (0, 0.1, 1, 10, 1e6):
+    print(f"T = {temperature:9}: {soft_lookup(query, keys, values, temperature).item():.4f}")
 
 # %%
 explore(figures.soft_table, temperature=Log(0.01, 100))
 
 # %% [markdown]
-# ### Exercise 8 · A table that blends  (3 points · 7 min · ●●)
-#
-# Return the blend, in the dtype of `values`. `query`, `keys` and `values` have the same dtype; `temperature` is at least 0. At 0 the look-up is hard: the value of the
-# best match; if several keys match equally well, the plain average of their values. It may be as small as $10^{-30}$,
-# or very large.
-
-# %% exercise="soft_lookup"
-def soft_lookup(
-    query: Float[Tensor, "d"], keys: Float[Tensor, "n d"], values: Float[Tensor, "n v"], temperature: float
-) -> Float[Tensor, "v"]:
-    """The average of the values, weighted by how well their keys match the query."""
-    ### BEGIN SOLUTION
-    scores = keys @ query
-    if temperature == 0:
-        return values[scores == scores.max()].mean(dim=0)
-    return (scores / temperature).softmax(dim=0) @ values
-    ### END SOLUTION
-
-
-# %% check="soft_lookup"
-check(soft_lookup)
-### BEGIN HIDDEN TESTS
-check(soft_lookup, hidden=True)
-### END HIDDEN TESTS
-
-# %% [markdown]
 # Cold, the blend is a table: 10. Hot, it is the plain average: 20. At $T = 1$ it is 11.49, mostly the first, and
 # every score has a gradient. This is all that attention is. The rest is who asks, and what is in the table.
 #
+# ### Exercise 8 · How cold?  (3 points · 9 min · ●●)
+#
+# The same scores make any decision, from nearly a coin toss to nearly a certainty. Return the temperature at which the
+# best match gets the weight `share`, to five digits. Of equally good matches *each* gets this weight. Scores come in
+# any order; they may be as large as thousands or as small as millionths. If no temperature above 0 gives this weight,
+# raise `ValueError`: find out which weights can be had.
+
+# %% exercise="temperature_for"
+def temperature_for(scores: Float[Tensor, "n"], share: float) -> float:
+    """The temperature at which the best of these scores gets the weight `share`."""
+    ### BEGIN SOLUTION
+    gaps = scores.max() - scores
+    if not 1 / len(gaps) < share < 1 / (gaps == 0).sum().item():
+        raise ValueError(f"no temperature gives the best of {len(gaps)} scores a weight of {share}")
+    low, high = -40.0, 40.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        if 1 / (-gaps / math.exp(middle)).exp().sum() > share:
+            low = middle
+        else:
+            high = middle
+    return math.exp(low)
+    ### END SOLUTION
+
+
+# %% check="temperature_for"
+check(temperature_for)
+### BEGIN HIDDEN TESTS
+check(temperature_for, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
 # ## 8 · Attention between two texts
 #
 # Now give the decoder the whole source to look at. Its state $s_t$ is the query; the encoder's states $h_1 \dots h_n$

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -73,10 +74,12 @@ def test_waiting_is_what_the_closed_forms_say() -> None:
                     exercises.waiting.reference("window", n, layers, window)
 
 
-@pytest.mark.parametrize(("temperature", "answer"), [(1.0, 11.4906), (0.1, 10.0), (1e6, 20.0), (0.0, 10.0)])
-def test_the_answers_of_the_specification(temperature: float, answer: float) -> None:
-    query, keys, values, _ = exercises.soft_lookup.cases[0].args
-    assert exercises.soft_lookup.reference(query, keys, values, temperature).item() == pytest.approx(answer, abs=1e-4)
+def test_the_temperature_gives_the_best_match_its_weight() -> None:
+    scores = torch.tensor([2.0, 0.0, -2.0], dtype=torch.float64)
+    assert exercises.temperature_for.reference(scores[:2], 0.75) == pytest.approx(2 / math.log(3))
+    for share in (0.34, 0.6, 0.99):
+        temperature = exercises.temperature_for.reference(scores, share)
+        assert (scores / temperature).softmax(dim=0)[0].item() == pytest.approx(share)
 
 
 def test_attention_to_the_source_is_what_the_courses_translator_reads() -> None:

@@ -1,9 +1,9 @@
 """The exercises and predictions of notebook 06, in the notebook's order."""
 
 from lmcourse.chapters.recurrence_and_attention.exercises.between_texts import attend_source
+from lmcourse.chapters.recurrence_and_attention.exercises.cold import temperature_for
 from lmcourse.chapters.recurrence_and_attention.exercises.fading import gradient_at_lag
 from lmcourse.chapters.recurrence_and_attention.exercises.first_error import after_the_first_error
-from lmcourse.chapters.recurrence_and_attention.exercises.lookup import soft_lookup
 from lmcourse.chapters.recurrence_and_attention.exercises.memory import memory_span
 from lmcourse.chapters.recurrence_and_attention.exercises.network import rnn_probabilities
 from lmcourse.chapters.recurrence_and_attention.exercises.predictions import PREDICTIONS
@@ -20,7 +20,7 @@ EXERCISES = (
     memory_span,
     waiting,
     teacher_inputs,
-    soft_lookup,
+    temperature_for,
     attend_source,
     after_the_first_error,
 )
@@ -34,8 +34,8 @@ __all__ = [
     "memory_span",
     "rnn_parameters",
     "rnn_probabilities",
-    "soft_lookup",
     "teacher_inputs",
+    "temperature_for",
     "through_time",
     "waiting",
 ]
