@@ -782,9 +782,9 @@ schemes = ["none", "sinusoidal", "learned", "Shaw", "Transformer-XL", "T5", "ALi
 explore(figures.position_scores, scheme=schemes, shift=(0, 100))
 
 # %% [markdown]
-# Shaw, Transformer-XL, T5, ALiBi and RoPE all pass. Why then do so many models use RoPE? There is a second property, hidden in our
-# wish of section 8. In RoPE the score is an **inner product of two vectors**, each of which knows only its own token
-# and its own place: $f(q, m) \cdot f(k, n)$.
+# Shaw, Transformer-XL, T5, ALiBi and RoPE all pass. Why then do so many models use RoPE? Section 8 asked for a second
+# property. In RoPE the score is an **inner product of two vectors**, each of which knows only its own token and its own
+# position: $f(q, m) \cdot f(k, n)$.
 #
 # That can be tested too. A matrix of inner products of vectors with $d$ numbers has rank $d$ at most, however long the
 # text is. Here are 64 different words in a row, with $d = 16$:
@@ -964,8 +964,8 @@ figures.loss_by_position(measured, 32, frequencies)
 #   Its heads have 8 features, and their second pair turns once in 63 tokens: in 32 it has shown half of its angles.
 #   The scores are relative, and that does not help with distances that are new.
 # - **The learned table** stops at its row 32. What the other rows add was never learned.
-# - **No positions**: slowly worse, and already behind within the 32. A mask tells early places apart, 1 from 1/2, better than
-#   late ones, 1/100 from 1/101.
+# - **No positions**: slowly worse, and already behind within the 32. A mask tells early positions apart, 1 from 1/2, better
+#   than late ones, 1/100 from 1/101.
 #
 # That is one seed. With seeds 0 to 3 the losses at positions 96 to 128 are 4.1 to 4.7 for RoPE, 2.8 to 3.2 for the learned
 # table, 2.0 to 2.2 without positions and 0.6 to 0.95 for ALiBi: the four sentences hold. Press et al. (2022) trained models
