@@ -30,15 +30,15 @@ endif
 .PHONY: help install lab test tests prove lint style types format build site doctor clean
 
 help:
-	@echo "make lab      open the course in JupyterLab; the first time it installs, for some minutes"
+	@echo "make lab      open the course in JupyterLab; the first time it installs, which takes some minutes"
 	@echo "              options for JupyterLab: make lab LAB_ARGS=\"--port 9999\""
-	@echo "make doctor   is everything in place? each line says yes, or what to do"
-	@echo "make test     did I break anything? lint, types, fast tests, the notebooks that you changed"
-	@echo "              all that concerns one notebook, within two minutes: make test NOTEBOOKS=09"
-	@echo "make prove    does everything hold? every notebook, known answer and mutant, the sandbox, browsers, the site"
+	@echo "make doctor   check that everything is installed, and print what to do if not"
+	@echo "make test     after a change: lint, types, fast tests, the notebooks that you changed"
+	@echo "              everything that concerns one notebook, within two minutes: make test NOTEBOOKS=09"
+	@echo "make prove    before a release: every notebook, known answer and mutant, the sandbox, browsers, the site"
 	@echo "make lint     ruff and mypy            make format   let ruff format"
 	@echo "make build    build the notebooks from solutions/ (NOTEBOOKS=\"01 02\" for some)"
-	@echo "make site     build the site into _site: the course to read in a browser, without a kernel"
+	@echo "make site     build the site into _site: the course as web pages that need no kernel"
 	@echo "make clean    remove .venv and caches; notebooks and progress stay"
 	@echo
 	@echo "Another Python (3.11, 3.12 or 3.13):  make lab PYTHON=python3.12"

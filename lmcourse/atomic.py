@@ -35,7 +35,8 @@ def write_all(contents: Mapping[Path, str | bytes], newline: str = "\n") -> None
         for path, before in moved.items():
             _put_back(path, before)
         place = error.filename2 or error.filename
-        raise CourseError(f"{place} cannot be written: {error.strerror}. Close it elsewhere, or allow it.") from error
+        advice = "Close it in other programs, or change its permissions."
+        raise CourseError(f"{place} cannot be written: {error.strerror}. {advice}") from error
     finally:
         for new in temporary.values():
             if new.parent.is_dir():

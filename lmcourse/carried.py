@@ -17,7 +17,7 @@ from lmcourse.root import CARRIED, ROOT_MARKER, find_root, is_root
 
 
 def course_folder(named: Path | None = None, carried: Path = CARRIED) -> Path:
-    """The course's folder, with all notebooks in it if a wheel brought them.
+    """Return the course's folder; if a wheel carries the notebooks, copy them there first.
 
     Args:
         named: the folder that was asked for; by default the current one, or one around it.
@@ -43,7 +43,7 @@ def course_folder(named: Path | None = None, carried: Path = CARRIED) -> Path:
 
 
 def copy_notebooks(carried: Path, root: Path) -> Iterator[Path]:
-    """Copy what is missing or out of date, each file whole; yields what is out of date and holds work."""
+    """Copy missing or outdated notebooks, each file whole; yield the outdated ones that hold work, which are kept."""
     # First, so that a copy that was interrupted is known as the course's folder, and goes on.
     files = [carried / ROOT_MARKER, *sorted((carried / "notebooks").glob("*/*.ipynb"))]
     for file in files:
@@ -74,7 +74,7 @@ def _copy(file: Path, target: Path) -> None:
 
 
 def _release(notebook: Path) -> Any:
-    """The digest of the cells as they were handed out; None for what is no notebook of the course."""
+    """Return the digest of the cells as they were released; None if this is not a notebook of the course."""
     try:
         return json.loads(notebook.read_text(encoding="utf-8"))["metadata"]["lmcourse"]["cells"]
     except (ValueError, KeyError, TypeError):

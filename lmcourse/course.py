@@ -44,7 +44,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class FolderChapter(Chapter):
-    """A notebook of a teacher's own: a folder of `solutions/` with a source, and usually its exercises beside it.
+    """A teacher's own notebook: a folder of `solutions/` with a source, and usually its exercises.
 
     Attributes:
         source: the source, of any name: "solutions/w1-warmup/warmup.py".
@@ -54,7 +54,7 @@ class FolderChapter(Chapter):
 
     @property
     def number(self) -> str:
-        """The name that `lmcourse build` uses is the folder's."""
+        """The folder's name, which `lmcourse build` uses as the number."""
         return self.id
 
     @property
@@ -159,7 +159,7 @@ def find_chapter(name: str) -> Chapter:
 
 
 def unknown_chapter(name: str, chapters: Sequence[Chapter]) -> CourseError:
-    """The error for a name that none of these chapters has; it names the nearest."""
+    """Return the error for an unknown chapter name, with the nearest names."""
     nearest = get_close_matches(name, [chapter.id for chapter in chapters], n=1, cutoff=0.3)
     meant = f" Did you mean {nearest[0]}?" if nearest else " `lmcourse list` shows them."
     return CourseError(f"There is no notebook {name!r}.{meant}")

@@ -55,7 +55,7 @@ class DetectedAccelerator:
 
 
 def best_device() -> torch.device:
-    """The fastest device torch can use here, cuda, else mps, else cpu; or the one that DEVICE names.
+    """Return the fastest device that torch can use here (cuda, else mps, else cpu), or the one that DEVICE names.
 
     Raises:
         CourseError: it names none.
@@ -66,7 +66,8 @@ def best_device() -> torch.device:
         try:
             return torch.device(named)
         except RuntimeError:
-            raise CourseError(f"{DEVICE} is {named}, which is no device: say cpu, cuda, cuda:1 or mps") from None
+            advice = "set it to cpu, cuda, cuda:1 or mps"
+            raise CourseError(f"{DEVICE} is {named}, which is not a device: {advice}") from None
     if torch.cuda.is_available():
         return torch.device("cuda")
     if torch.backends.mps.is_available():
@@ -91,7 +92,7 @@ def power_limit(index: int = 0) -> float | None:
 
 
 def may_have_gpu() -> bool:
-    """Return True if the system shows a GPU that torch might use. Answers at once, where importing torch takes seconds.
+    """Return True if the system shows a GPU that torch might use. It answers at once; importing torch takes seconds.
 
     Linux has a device file for each driver: NVIDIA's, AMD's (kfd) and that of Windows' subsystem for Linux (dxg).
     """
@@ -123,7 +124,7 @@ def unused_nvidia_gpu() -> str | None:
 
 
 def describe_accelerator(accelerator: DetectedAccelerator) -> str:
-    """One GPU in one line: "NVIDIA H200, 139.8 GiB, driver 570.86"."""
+    """Describe one GPU in one line: "NVIDIA H200, 139.8 GiB, driver 570.86"."""
     parts = [accelerator.name]
     if accelerator.memory is not None:
         parts.append(gib(accelerator.memory))
@@ -133,7 +134,7 @@ def describe_accelerator(accelerator: DetectedAccelerator) -> str:
 
 
 def gib(size: int) -> str:
-    """Bytes for people, in GiB (2³⁰ bytes)."""
+    """Format bytes in GiB (2³⁰ bytes)."""
     return f"{size / GIB:.1f} GiB"
 
 
@@ -154,7 +155,7 @@ def device_memory(device: torch.device) -> int | None:
 
 
 def main_memory() -> int | None:
-    """Bytes of main memory that this process may use, where the system says."""
+    """Return the bytes of main memory that this process may use, or None if the system does not report it."""
     try:
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # Windows has no sysconf; others may not know these names
@@ -164,7 +165,7 @@ def main_memory() -> int | None:
 
 @contextmanager
 def telling_no_memory(advice: str) -> Iterator[None]:
-    """Raise CourseError with an advice where no memory is left inside a `with` block, of the machine or of a GPU."""
+    """Raise CourseError with advice if a `with` block runs out of the machine's or a GPU's memory."""
     import torch
 
     try:
@@ -224,7 +225,7 @@ def _cpu_name_from(cpuinfo: Path) -> str:
 
 
 def _nvidia_smi(field: str, *, units: bool = True, gpu: str | None = None) -> str | None:
-    """One property of a GPU, the first by default, as NVIDIA's own tool tells it."""
+    """Return one property of a GPU, by default the first, from NVIDIA's tool."""
     form = "csv,noheader" if units else "csv,noheader,nounits"
     which = [] if gpu is None else [f"--id={gpu}"]
     return _first_line(["nvidia-smi", f"--query-gpu={field}", f"--format={form}", *which])

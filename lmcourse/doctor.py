@@ -61,7 +61,7 @@ class Check:
 
 
 def main(json: bool = False) -> int:
-    """Print every check, as lines or as one JSON document; 0 when all that is required holds, else 1."""
+    """Print every check, as lines or as one JSON document; return 0 if all required ones pass, else 1."""
     checks = list(run())
     ok = all(check.status != "failed" for check in checks)
     if json:
@@ -72,7 +72,7 @@ def main(json: bool = False) -> int:
 
 
 def run() -> Iterator[Check]:
-    """All checks, in the order to mend them. A check that breaks is a failure, never a traceback."""
+    """Run all checks, in the order in which problems should be fixed. A check that raises counts as failed."""
     groups: tuple[tuple[str, Callable[[], list[Check]]], ...] = (
         ("Python", lambda: [check_python(platform.python_version_tuple())]),
         ("packages", check_packages),
@@ -91,7 +91,7 @@ def run() -> Iterator[Check]:
 
 
 def check_python(found: tuple[str, str, str]) -> Check:
-    """3.11, 3.12 or 3.13, as `requires-python` in pyproject.toml says."""
+    """Check that Python is 3.11, 3.12 or 3.13, as `requires-python` in pyproject.toml demands."""
     shown = f"{'.'.join(found)} ({sys.executable})"
     if (3, 11) <= (int(found[0]), int(found[1])) <= (3, 13):
         return Check("Python", "ok", shown)
@@ -99,7 +99,7 @@ def check_python(found: tuple[str, str, str]) -> Check:
 
 
 def check_packages() -> list[Check]:
-    """Every package that pyproject.toml names: there, and within its range."""
+    """Check that every package in pyproject.toml is installed in an allowed version."""
     from packaging.requirements import Requirement
 
     try:
@@ -112,7 +112,7 @@ def check_packages() -> list[Check]:
 
 
 def check_package(wanted: Requirement) -> Check:
-    """One requirement, against what is installed."""
+    """Check one requirement against the installed version."""
     try:
         found = version(wanted.name)
     except PackageNotFoundError:
@@ -123,7 +123,7 @@ def check_package(wanted: Requirement) -> Check:
 
 
 def check_kernel() -> Check:
-    """Notebooks ask for the kernel "python3": it must start this Python, not another one's."""
+    """Check that the kernel "python3", which the notebooks ask for, starts this Python."""
     from jupyter_client.kernelspec import NoSuchKernel
     from jupyter_client.manager import KernelManager
 
@@ -146,7 +146,7 @@ def same_python(program: str, other: str) -> bool:
 
 
 def check_nbgrader() -> Check:
-    """Validate has two halves: the server's, installed and switched on; JupyterLab's, not switched off."""
+    """Check both halves of Validate: the server's must be enabled, JupyterLab's not disabled."""
     from jupyter_core.paths import jupyter_config_path, jupyter_path
     from jupyter_server.extension.config import ExtensionConfigManager
     from jupyterlab_server.config import get_federated_extensions, get_page_config
@@ -175,7 +175,7 @@ def check_nbgrader() -> Check:
 
 
 def check_compute() -> list[Check]:
-    """The device torch computes on. No GPU is fine; a GPU that torch cannot use is reported.
+    """Check the device torch computes on. No GPU is fine; a GPU that torch cannot use is reported.
 
     torch is asked, which takes seconds to import, only where the system shows a GPU.
     """
@@ -197,14 +197,14 @@ def check_compute() -> list[Check]:
 
 
 def check_disk(free: int) -> Check:
-    """Free disk space for data and checkpoints."""
+    """Check the free disk space for data and checkpoints."""
     if free >= DISK_NEEDED:
         return Check("free disk", "ok", device.gib(free))
     return Check("free disk", "failed", device.gib(free), f"make room: the course needs {device.gib(DISK_NEEDED)}")
 
 
 def check_bubblewrap(system: str) -> Check:
-    """bubblewrap, the sandbox for grading a class."""
+    """Check bubblewrap, the sandbox for grading a class."""
     if system != "linux":
         return Check("bubblewrap", "optional", "Linux only; needed to grade a class, not to take the course")
     found = shutil.which("bwrap")
@@ -214,7 +214,7 @@ def check_bubblewrap(system: str) -> Check:
 
 
 def check_chromium() -> Check:
-    """Chromium, which the browser tests use."""
+    """Check Chromium, which the browser tests use."""
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found:
         return Check("chromium", "ok", found)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class CourseError(Exception):
-    """A mistake in what somebody typed or wrote, told in one line.
+    """A user's mistake, reported in one line.
 
     A notebook shows only that line, without a traceback; a command prints it and exits with status 2.
     """
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback."""
+        """Return the lines that IPython shows instead of a traceback."""
         return [str(self)]

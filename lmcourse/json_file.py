@@ -1,4 +1,4 @@
-"""Read a JSON object from a file that somebody else may have written."""
+"""Read a JSON object from a file that may be damaged or edited by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_json(path: Path, needed: Sequence[str] = (), *, error: type[CourseError
     except RecursionError:
         raise error(f"{path} is damaged: its JSON is nested too deeply") from None
     except ValueError as problem:
-        raise error(f"{path} is damaged: it is no JSON ({problem})") from None
+        raise error(f"{path} is damaged: it is not JSON ({problem})") from None
     if not isinstance(value, dict):
         raise error(f"{path} is damaged: it holds no JSON object but a {type(value).__name__}")
     if missing := [key for key in needed if key not in value]:
@@ -40,14 +40,14 @@ def read_json(path: Path, needed: Sequence[str] = (), *, error: type[CourseError
 
 
 def check_content(path: Path, *, error: type[CourseError] = CourseError) -> None:
-    """Check that a file can be read and has its content, not the pointer that `git clone` without Git LFS leaves.
+    """Check that a file can be read, and is not a pointer left by `git clone` without Git LFS.
 
     Raises:
         CourseError: the line says what to do.
     """
     try:
         if path.exists() and not path.is_file():
-            raise error(f"{path} is a {'folder' if path.is_dir() else 'device or pipe'}, no file")
+            raise error(f"{path} is a {'folder' if path.is_dir() else 'device or pipe'}, not a file")
         with path.open("rb") as file:
             start = file.read(len(LFS_POINTER))
     except OSError as problem:
@@ -57,4 +57,4 @@ def check_content(path: Path, *, error: type[CourseError] = CourseError) -> None
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")

@@ -24,7 +24,7 @@ says and shows the saved picture of a widget without a kernel."""
 
 
 def main(args: Sequence[str] = (), named: Path | None = None) -> int:
-    """Start JupyterLab and stay until it ends. Returns the exit status.
+    """Start JupyterLab and wait until it ends. Returns the exit status.
 
     Args:
         args: go to JupyterLab.
@@ -94,7 +94,9 @@ def jupyter_arguments(
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Environment variables added for JupyterLab: our settings and extension, and `lmcourse` in its terminals."""
+    """Return the environment variables added for JupyterLab: our settings and extension, and `lmcourse` in its
+    terminals.
+    """
     ours = {"JUPYTER_CONFIG_PATH": JUPYTER, "JUPYTER_PATH": JUPYTER, "PATH": Path(sys.executable).parent}
     return {name: os.pathsep.join([str(first), *filter(None, [env.get(name)])]) for name, first in ours.items()}
 

@@ -50,7 +50,7 @@ NOTEBOOK_FUNCTIONS = {"check": check, "explore": explore, "hint": hint, "predict
 
 
 def start(chapter: str) -> None:
-    """Get a notebook ready: the same random numbers for everybody, figures with descriptions, protected names.
+    """Prepare a notebook: the same random numbers for everyone, figures with descriptions, protected names.
 
     Raises:
         CourseError: there is no such chapter, and the folder has no exercises of a teacher's own.
@@ -69,7 +69,7 @@ def start(chapter: str) -> None:
 
 
 def _restore(_: object = None) -> None:
-    """Put back what a cell has overwritten: `hint = 3` must not break every exercise after it."""
+    """Restore names that a cell has overwritten: `hint = 3` must not break every exercise after it."""
     shell = get_ipython()
     names: dict[str, Any] = shell.user_ns if shell else {}
     for name, ours in NOTEBOOK_FUNCTIONS.items():
@@ -79,7 +79,7 @@ def _restore(_: object = None) -> None:
 
 
 def _explain(shell: Any, kind: type[NameError], error: Any, trace: Any, tb_offset: int | None = None) -> None:
-    """Show a NameError; if a check is handed an answer that is not defined, in one line, and with the saved points.
+    """Show a NameError. If an answer given to `check` is not defined, show one line and the saved points.
 
     JupyterLab saves what a check shows in place of its report, so the report that was saved is shown again.
     """
@@ -97,7 +97,7 @@ def _explain(shell: Any, kind: type[NameError], error: Any, trace: Any, tb_offse
 
 
 def _show_saved(shell: Any, exercise: str) -> None:
-    """Show the points of the report that the notebook was saved with."""
+    """Show the points of the report in the saved notebook."""
     chapter = next((one for one in CHAPTERS if one.id == Path.cwd().name), None)
     if chapter and (report := saved_report(Path.cwd() / f"{chapter.topic}.ipynb", exercise)):
         said = f"Your saved points stay: {float(report['points']):g} of {report['max_points']}."

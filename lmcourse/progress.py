@@ -91,7 +91,7 @@ class Progress:
 
     @property
     def max_points(self) -> float:
-        """Points that the notebooks here can earn."""
+        """Points that the notebooks in the folder can earn."""
         return sum(notebook.max_points for notebook in self.notebooks)
 
     def to_json(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Progress:
 
 
 def read_progress(notebooks: Path) -> Progress:
-    """Progress in the folder `notebooks`; copies that a learner made beside a notebook do not count."""
+    """Read the progress in the folder `notebooks`; copies that a learner made of a notebook do not count."""
     paths = [(chapter, notebooks / chapter.id / f"{chapter.topic}.ipynb") for chapter in CHAPTERS]
     return Progress(tuple(read_notebook_progress(chapter, path) for chapter, path in paths if path.is_file()))
 
@@ -124,7 +124,7 @@ def read_notebook_progress(chapter: Chapter, path: Path) -> NotebookProgress:
 
 
 def saved_report(path: Path, exercise: str) -> dict[str, Any]:
-    """Return the report on an exercise that a notebook was saved with, as JSON; nothing if there is none."""
+    """Return the report on an exercise in a saved notebook, as JSON; None if there is none."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         marks = [cell["metadata"].get("nbgrader") or {} for cell in cells]
@@ -139,7 +139,7 @@ def _report(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def _graded(cell: dict[str, Any]) -> Iterator[ExerciseProgress]:
-    """The exercise that this cell checks, if it is a check."""
+    """Return the exercise that this cell checks, if it is a check."""
     said = cell["metadata"].get("nbgrader") or {}
     name = str(said.get("grade_id", ""))
     if not said.get("grade") or not name.startswith(CHECK_PREFIX):

@@ -1,4 +1,4 @@
-"""Find the course's root, the folder that holds `notebooks/` and `nbgrader_config.py`; and paths as they are typed."""
+"""Find the course's folder, which holds `notebooks/` and `nbgrader_config.py`; read paths that a user typed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def is_root(folder: Path) -> bool:
 
 
 def typed_path(text: str) -> Path:
-    """Return the path that was typed.
+    """Return the path that a user typed.
 
     Raises:
         CourseError: nothing was typed. To Python that is the current folder, to a person a variable that is not set.

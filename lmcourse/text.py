@@ -1,4 +1,4 @@
-"""Text made fit to be shown, sent and stored: unprintable characters, line breaks, length, and the marks of prose."""
+"""Make text safe to show, send and store: unprintable characters, line breaks, length, and markup."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _MARKS = re.compile(rf"{_CODE.pattern}|(?<![\w*])\*(?=[^\s*])([^*`]*)(?<=\S)\*(?
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with "?" for each half of a surrogate pair, which JSON and Python can hold and UTF-8 cannot."""
+    """Return the text with "?" for each half of a surrogate pair, which UTF-8 cannot store."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def replace_unprintable(text: str, keep: str = "") -> str:
-    """The text with a space for each character that is not printable (`str.isprintable`).
+    """Return the text with a space for each character that is not printable (`str.isprintable`).
 
     Args:
         text: any.
@@ -28,12 +28,12 @@ def replace_unprintable(text: str, keep: str = "") -> str:
 
 
 def escape_unprintable(text: str, max_chars: int) -> str:
-    r"""A short text in which what cannot be printed, or turns the direction of writing, is spelled out as \u202e."""
+    r"""Return a short text in which unprintable characters and changes of writing direction are escaped, as \u202e."""
     return shorten("".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text), max_chars)
 
 
 def collapse_whitespace(text: str) -> str:
-    """The text in one line: a single space for line breaks, control characters and any run of spaces.
+    """Return the text in one line: a single space for line breaks, control characters and any run of spaces.
 
     Characters that join letters or turn the direction of writing stay: names of people need them.
     """
@@ -41,23 +41,23 @@ def collapse_whitespace(text: str) -> str:
 
 
 def one_line(text: str, max_chars: int) -> str:
-    """A text in one printable line of at most `max_chars` characters, with ⏎ for its line breaks."""
+    """Return a text in one printable line of at most `max_chars` characters, with ⏎ for its line breaks."""
     line = replace_unprintable(" ⏎ ".join(text[: 2 * max_chars].splitlines()))
     return line if len(text) <= max_chars and len(line) <= max_chars else f"{line[: max_chars - 1]}…"
 
 
 def shorten(text: str, max_chars: int) -> str:
-    """The text if it has at most `max_chars` characters; or else its beginning, with "…" as the last of them."""
+    """Return the text if it has at most `max_chars` characters; else its beginning, ending in "…"."""
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
 
 def code_html(text: str, style: str = "") -> str:
-    """Any text as HTML, escaped; `backticks` become code with this CSS style."""
+    """Return any text as HTML, escaped; `backticks` become code with this CSS style."""
     return _CODE.sub(lambda found: _code(found[1], style), escape(text))
 
 
 def prose_html(text: str, style: str = "") -> str:
-    """A sentence of the course's own as HTML: `code_html`, and *asterisks* outside of code become emphasis."""
+    """Return a sentence of the course as HTML: `code_html`, and *asterisks* outside code become emphasis."""
     return _MARKS.sub(lambda found: f"<em>{found[2]}</em>" if found[2] else _code(found[1], style), escape(text))
 
 

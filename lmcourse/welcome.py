@@ -1,4 +1,4 @@
-"""The page the course opens on: what it is, its map with your progress, how a check works, help when stuck.
+"""The page that the course opens on: introduction, map with your progress, how a check works, help.
 
 `lmcourse lab` writes it afresh at every start, from the learner's own notebooks. Its one cell redraws the
 progress while the course is open.
@@ -133,7 +133,7 @@ def welcome(notebooks: Path) -> dict[str, Any]:
 
 
 def _sign(page: dict[str, Any]) -> None:
-    """Tell JupyterLab that this page is ours. Without that it only shows the table with fewer colours."""
+    """Mark the page as trusted for JupyterLab; else it shows the table with fewer colours."""
     from nbformat import NotebookNode, sign
 
     try:
@@ -144,7 +144,7 @@ def _sign(page: dict[str, Any]) -> None:
 
 
 def course_map(progress: Progress) -> str:
-    """The twenty notebooks as a Markdown table, and ways through them; those in the learner's folder are links."""
+    """Return the twenty notebooks as a Markdown table, and ways through them; the learner's notebooks are links."""
     here = {notebook.chapter.id: notebook for notebook in progress.notebooks}
 
     def link(chapter: Chapter) -> str:
@@ -184,7 +184,7 @@ class ProgressTable:
 
 
 def progress_table(notebooks: Path | None = None) -> ProgressTable:
-    """Your progress, from the notebooks as last saved: those of the current folder, or of another."""
+    """Return your progress, from the saved notebooks of the current folder or another one."""
     return ProgressTable(read_progress(notebooks or Path.cwd()))
 
 
@@ -208,7 +208,7 @@ def _block(notebook: NotebookProgress) -> str:
 
 
 def _item(item: ExerciseProgress) -> str:
-    """One exercise; its state is written as well as coloured."""
+    """Return one exercise; its state is shown as text and colour."""
     return (
         f"<span title='{item.state}' style='border-left: 6px solid {COLOURS[item.state]}; padding: 1px 8px; "
         f"background: var(--jp-layout-color2, #eeeeee);'>{escape(item.name)} {_short(item)}</span>"

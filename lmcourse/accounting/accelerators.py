@@ -85,7 +85,7 @@ TPU = "Google Cloud TPU documentation, {}: system architecture"
 
 
 def find_accelerator(name: str) -> Accelerator:
-    """The accelerator of this name; case, dashes, underscores and spaces do not matter.
+    """Return the accelerator of this name; case, dashes, underscores and spaces do not matter.
 
     A name of a family stands for one member: "h100" for "h100-sxm". What is returned has the full name: print that.
 
@@ -101,7 +101,7 @@ def find_accelerator(name: str) -> Accelerator:
 
 
 def all_accelerators() -> list[Accelerator]:
-    """Every accelerator of the table, maker by maker, the oldest first."""
+    """Return every accelerator of the table, by maker, the oldest first."""
     return list(_ACCELERATORS.values())
 
 
@@ -252,7 +252,7 @@ MIG_MARKER = " MIG "
 
 
 def recognise(name: str, *, memory: int | None = None) -> Accelerator | None:
-    """The accelerator that a driver's name stands for; None if it is not in the table or not a whole one.
+    """Return the accelerator for a driver's name; None if the table lacks it, or if it is only a slice of one.
 
     Where it is None, say so, and offer to measure the machine (`lmcourse bench`). `caveats` says what keeps one that
     was recognised below its peak.
@@ -270,7 +270,7 @@ def recognise(name: str, *, memory: int | None = None) -> Accelerator | None:
 
 
 def caveats(name: str, found: Accelerator | None, *, power_limit: float | None = None) -> tuple[str, ...]:
-    """Why a GPU is not what its name says, in sentences for its owner; none if all is as in the table.
+    """Return sentences on why a GPU differs from the table: a power limit, a slice; none if it does not.
 
     Args:
         name: as `recognise` was given it.
@@ -289,7 +289,7 @@ def caveats(name: str, found: Accelerator | None, *, power_limit: float | None =
 
 
 def present_gpu(device: torch.device) -> tuple[Accelerator | None, tuple[str, ...]]:
-    """The accelerator that a CUDA device is, as far as it is in the table, and the caveats."""
+    """Return the accelerator of a CUDA device, if the table has it, and its caveats."""
     index = torch.cuda.current_device() if device.index is None else device.index
     gpu = hardware.accelerators()[index]
     found = recognise(gpu.name, memory=gpu.memory)

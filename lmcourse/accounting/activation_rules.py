@@ -71,7 +71,7 @@ def activation_bytes_by_layer_kind(
 
 
 def break_even_batch(config: TransformerConfig, seq_len: int) -> float:
-    """The batch from which on mixed precision takes less memory than fp32: 6·D²/(8·D·S + A·S²) at E = 4.
+    """Return the batch size above which mixed precision takes less memory than fp32: 6·D²/(8·D·S + A·S²) at E = 4.
 
     It adds 2 bytes to each of the 12·D² parameters of a block and takes p from 4 to 2.
     """
@@ -81,7 +81,7 @@ def break_even_batch(config: TransformerConfig, seq_len: int) -> float:
 
 
 def rule_errors(config: TransformerConfig, batch: int, seq_len: int) -> dict[str, float]:
-    """(rule − exact)/exact for blocks in bf16 with attention in the form to read: below 0 the rule says too little.
+    """Return (rule − exact)/exact for blocks in bf16 with readable attention; a negative error means too few bytes.
 
     Exact is what PyTorch's CPU kernels keep, where masks of dropout are as wide as the numbers.
     """

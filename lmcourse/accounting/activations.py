@@ -112,11 +112,11 @@ def _setting(
 ) -> ActivationSettings:
     check_choice("form of attention", attention, Form)
     if seq_len < 2 or batch < 1:
-        raise ValueError(f"predictions are for batches of texts of at least 2 tokens, not {batch} of {seq_len}")
+        raise ValueError(f"predictions need a text of at least 2 tokens, not {batch} texts of {seq_len}")
     if any(layer.attention.head_width(config.d_model) < 2 for layer in config.layers):
-        raise ValueError("predictions are for heads of at least 2 features: of 1, more views need no copy")
+        raise ValueError("predictions need heads of at least 2 features: PyTorch copies less with 1")
     if autocast and dtype != torch.float32:
-        raise ValueError(f"autocast is for parameters in fp32, not {dtype}")
+        raise ValueError(f"autocast needs fp32 parameters, not {dtype}")
     param_bytes = dtype.itemsize
     return ActivationSettings(
         batch, seq_len, param_bytes, torch.bfloat16.itemsize if autocast else param_bytes, attention == "readable"
@@ -124,7 +124,7 @@ def _setting(
 
 
 def _embedding(saved: SavedTensorList, setting: ActivationSettings, config: TransformerConfig) -> TensorSize:
-    """A look-up keeps its indices: tokens are the batch's own, positions are made here. Sums keep nothing."""
+    """Record the indices that a look-up keeps: tokens belong to the batch, positions are new. Sums keep nothing."""
     embedding, d = config.embedding, config.d_model
     x = TensorSize(setting.tokens * (embedding.width or d), setting.param_bytes)
     for projection in config.matrices.embedding:

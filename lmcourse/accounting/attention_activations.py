@@ -65,21 +65,21 @@ class Heads:
         return Heads(self.storage, count, self.d, self.head_major)
 
     def merged(self, setting: ActivationSettings) -> TensorSize:
-        """As [batch, tokens, heads · d], for a linear layer: a copy if memory goes head by head."""
+        """Reshape to [batch, tokens, heads · d] for a linear layer; a copy if memory is ordered by heads."""
         return self._copy_unless(self.count == 1 or not self.head_major, setting)
 
     def stacked(self, setting: ActivationSettings) -> TensorSize:
-        """As [batch · heads, tokens, d], for a batched product: a copy if batch and heads do not lie in a row."""
+        """Reshape to [batch · heads, tokens, d] for a batched product; a copy if the axes are not contiguous."""
         return self._copy_unless(1 in (setting.batch, self.count) or (self.head_major and self.owns_storage), setting)
 
     def flat(self, setting: ActivationSettings) -> TensorSize:
-        """As [batch · heads · tokens, d]: a copy if these do not lie in a row."""
+        """Reshape to [batch · heads · tokens, d]; a copy if the axes are not contiguous."""
         if self.head_major:
             return self._copy_unless(self.owns_storage or setting.batch == 1, setting)
         return self._copy_unless(self.count == 1, setting)
 
     def spread(self, setting: ActivationSettings, heads: int) -> TensorSize:
-        """Each head repeated for all queries that share it, then stacked. The repeats are no copies until stacked."""
+        """Repeat each head for all queries that share it, then stack. Only stacking copies the repeats."""
         if heads == self.count:
             return self.stacked(setting)
         if self.count == setting.batch == 1:
@@ -93,7 +93,7 @@ class Heads:
 def record_attention(
     saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, group: LayerMatrices, x: TensorSize
 ) -> TensorSize:
-    """Record what the attention layer keeps; returns its output, as wide as its normalised input `x`."""
+    """Record what the attention layer keeps, and return its output, which is as wide as its normalised input `x`."""
     config, (*qkv_matrices, out) = group.layer.attention, group.attention
     d = config.head_width(model.d_model)
     rules = _Attention(saved, setting, model, config)
@@ -239,7 +239,7 @@ class _Attention:
         return q.new(setting, q.storage.width, head_major=True)
 
     def weights(self, q: Heads, width: int) -> TensorSize:
-        """Softmax keeps its output, dropout its noise. Returns the weights that multiply the values."""
+        """Record what softmax and dropout keep, and return the weights that multiply the values."""
         weights = TensorSize(self.setting.pairs * q.count, width)
         self.saved.keep(weights)
         return record_dropout(self.saved, weights, self.config.dropout)

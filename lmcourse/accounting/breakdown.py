@@ -31,7 +31,7 @@ class Breakdown(Generic[Number]):
         return iter(self.parts.items())
 
     def __add__(self, other: Breakdown[Number]) -> Breakdown[Number]:
-        """Parts of the same name are added up; new ones come last."""
+        """Add parts of the same name; new ones come last."""
         names = dict.fromkeys([*self.parts, *other.parts])
         return Breakdown({name: self.parts.get(name, 0) + other.parts.get(name, 0) for name in names})
 
@@ -39,7 +39,7 @@ class Breakdown(Generic[Number]):
         return Breakdown({name: size * factor for name, size in self.parts.items()})
 
     def only(self, *names: str) -> Breakdown[Number]:
-        """These parts, without the others.
+        """Return these parts, without the others.
 
         Raises:
             KeyError: there is no such part.

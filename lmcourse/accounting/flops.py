@@ -37,7 +37,7 @@ Pairs = Literal["all", "visible"]
 
 @dataclass(frozen=True)
 class _Work:
-    """One pass: sequences, their new tokens, those before in the KV cache, and which pairs count."""
+    """One pass: sequences, their new tokens, earlier tokens in the KV cache, and the pairs that count."""
 
     batch: int
     seq_len: int
@@ -91,7 +91,7 @@ def _check(
     if batch < 1 or seq_len < 1 or past < 0 or (source is not None and source < 1):
         raise ValueError("batch, seq_len and source must be positive, the past not negative")
     if isinstance(config, EncoderDecoderConfig) != (source is not None):
-        raise ValueError("`source` is the length of an encoder–decoder's source: give it with one, and only with one")
+        raise ValueError("give `source`, the length of the source text, for an encoder–decoder and only for it")
     decoder = config.decoder if isinstance(config, EncoderDecoderConfig) else config
     if past and not all(layer.attention.pattern.causal for layer in decoder.layers):
         raise ValueError("a model that sees later tokens has no KV cache: past must be 0")
@@ -116,7 +116,7 @@ def _body(config: TransformerConfig, work: _Work) -> Breakdown[int]:
 
 
 def _across(config: TransformerConfig, work: _Work, source: int) -> Breakdown[int]:
-    """A decoder's attention to the source. Keys and values of the source are made once and kept."""
+    """FLOPs of cross-attention. The source's keys and values are computed once, in the first pass."""
     count: Breakdown[int] = Breakdown({})
     for group in config.matrices.layers:
         q, k, v, out = group.attention
@@ -158,7 +158,7 @@ def _relative_positions(config: AttentionConfig, d_model: int, tokens: int) -> B
 
 @cache
 def count_pairs(pattern: AttentionPattern, seq_len: int, past: int = 0, pairs: Pairs = "all") -> int:
-    """Pairs of `seq_len` new queries and the keys that they meet, per head and sequence.
+    """Return the number of pairs of `seq_len` new queries and their keys, per head and sequence.
 
     Args:
         pattern: who may see whom.

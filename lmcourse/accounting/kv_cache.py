@@ -44,12 +44,12 @@ def cache_bytes(config: TransformerConfig, batch: int, seq_len: int, *, precisio
 
 
 def bytes_per_token(config: TransformerConfig, *, precision: Format = "bf16") -> int:
-    """Bytes that a token adds, as long as no window is full."""
+    """Return the bytes that a token adds as long as no window is full."""
     return sum(group.times * _layer_bytes(group, precision) for group in config.matrices.layers)
 
 
 def batch_where_cache_exceeds_weights(config: TransformerConfig, seq_len: int, *, precision: Format = "bf16") -> int:
-    """The smallest batch whose cache takes more bytes than the weights, both in the same format.
+    """Return the smallest batch whose cache takes more bytes than the weights, both in the same format.
 
     With 12 · d² parameters per layer and a key head per query head it needs 6 · d tokens in all texts together.
     """

@@ -107,7 +107,7 @@ def forward_operations(
 
 
 def roofline_seconds(operations: dict[str, Operation], accelerator: Accelerator, precision: Format) -> Breakdown[float]:
-    """Least seconds of each group; the groups run one after the other."""
+    """Return the shortest possible time of each group, in seconds; the groups run one after the other."""
     return Breakdown({group: work.seconds(accelerator, precision) for group, work in operations.items()})
 
 
@@ -178,7 +178,8 @@ def decode_attention_intensity(sharing: int, precision: Format = "bf16") -> floa
 
 
 def compute_bound_tokens(width: int, accelerator: Accelerator, precision: Format = "bf16") -> float:
-    """From how many tokens on arithmetic limits the product with a square matrix; infinity if it never does.
+    """Return the number of tokens above which arithmetic limits the product with a square matrix; infinity if it never
+    does.
 
     (2/p) · n·D/(2n + D) = λ, so n = λ·p·D/(2·(D − λ·p)) with λ the accelerator's ridge.
     """

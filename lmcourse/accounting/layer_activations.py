@@ -39,7 +39,8 @@ PARTS = (
 
 @dataclass(frozen=True, eq=False)
 class TensorSize:
-    """A tensor of which only the size is known. Compared by identity: equal sizes are two tensors, a view is its base.
+    """A tensor of which only the size is known. Compared by identity: two tensors of equal size differ, a view equals
+    its base.
 
     Attributes:
         numbers: how many it holds.
@@ -100,7 +101,7 @@ class SavedTensorList:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Count what is kept in this `with` block under a part; `name` is one of PARTS."""
+        """Count the tensors that are kept in this `with` block under a part; `name` is one of PARTS."""
         before, self._part = self._part, name
         try:
             yield
@@ -129,7 +130,8 @@ class SavedTensorList:
 def record_linear(
     saved: SavedTensorList, setting: ActivationSettings, x: TensorSize, *matrices: LinearShape
 ) -> TensorSize:
-    """x W: a product keeps both factors. W is a parameter, which is in memory anyway. Several matrices are one product.
+    """Record x W: a product keeps x and W. W is a parameter, so it needs no extra memory. Several matrices are one
+    product.
 
     Autocast multiplies in bf16 what is stored in fp32: a copy of x if x is fp32, and one of W.
     """
@@ -168,7 +170,8 @@ def record_norm(
     d: int,
     scales: int | None = None,
 ) -> TensorSize:
-    """A norm saves its input in at least fp32 (a copy, if the input is narrower) and its statistics per vector.
+    """Record that a norm saves its input in at least fp32 (a copy, if the input is narrower) and its statistics per
+    vector.
 
     LayerNorm is one kernel: it needs no more. RMSNorm is, on CPU, a chain of products, and the product with the scale
     keeps the normalised vector too; so does a LayerNorm whose scale is a product of its own.
@@ -196,7 +199,8 @@ def record_norm(
 
 
 def record_activation(saved: SavedTensorList, kind: Activation, x: TensorSize, numbers: int) -> TensorSize:
-    """An activation function saves what its derivative is computed from: the input, or the output if that is enough.
+    """Record the tensor from which the derivative of an activation function is computed: the input, or the output if
+    that is enough.
 
     Args:
         saved, kind: where to write, which f.

@@ -38,7 +38,7 @@ def live_bytes(function: Callable[..., Any], *arguments: Tensor) -> LiveBytes:
 
 
 class _StorageCounter(TorchDispatchMode):
-    """Looks at the results of every operation for storages that it has not seen."""
+    """Look for new storages in the results of every operation."""
 
     def __init__(self, known: tuple[Tensor, ...]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -47,7 +47,7 @@ class _StorageCounter(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """No: torch would import its compiler, for seconds, to keep it out of here."""
+        """Return False, because with True torch would import its compiler, which takes seconds."""
         return False
 
     def __torch_dispatch__(

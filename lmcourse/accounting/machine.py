@@ -117,7 +117,7 @@ def _identity(device: torch.device) -> tuple[str, int]:
         if device.type == "mps":
             title = f"{hardware.cpu_name()} GPU"
     if memory is None:
-        raise CourseError("This system does not say how much memory it has, so the machine cannot be described.")
+        raise CourseError("This system does not report its memory, so the machine cannot be described.")
     return title, memory
 
 

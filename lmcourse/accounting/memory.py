@@ -32,7 +32,7 @@ def training_memory(
     layout: Layout = ONE_DEVICE,
     z_loss: bool = False,
 ) -> Breakdown[int]:
-    """Bytes that a training step needs on each device at its worst moment.
+    """Return the bytes that a training step needs on each device at its peak.
 
     That moment is most often the backward pass of the loss, when the logits are there up to three times: "logits" is
     what head and loss keep, "loss backward" what comes on top. See `step_moments` for the others. Gradients of all
@@ -51,7 +51,7 @@ def training_memory(
         ValueError: as in `predict_saved_bytes`, or the recipe is none to train with.
     """
     if not recipe.trains:
-        raise ValueError(f"recipe {recipe.name!r} has no gradients: choose one to train with")
+        raise ValueError(f"recipe {recipe.name!r} has no gradients: choose a recipe for training")
     moments = step_moments(
         config,
         batch,
@@ -74,7 +74,8 @@ def inference_memory(
     precision: Format = "bf16",
     layout: Layout = ONE_DEVICE,
 ) -> Breakdown[int]:
-    """Bytes to write texts of up to `seq_len` tokens on each device: weights and KV cache, both in the given format.
+    """Return the bytes to generate texts of up to `seq_len` tokens on each device: weights and KV cache, in the given
+    format.
 
     Key heads are not cut: with more devices in tensor parallelism than key heads, some hold the same.
 
@@ -88,7 +89,7 @@ def inference_memory(
 
 
 def largest_parameters(memory: int, recipe: PrecisionRecipe) -> int:
-    """Return the number of parameters that fit into so many bytes, before any activation."""
+    """Return the number of parameters that fit into this many bytes, without activations."""
     return int(memory / recipe.per_parameter)
 
 
@@ -101,7 +102,7 @@ def largest_batch(
     activation_checkpointing: ActivationCheckpointing = "nothing",
     layout: Layout = ONE_DEVICE,
 ) -> int:
-    """The largest batch of a replica that can be trained with so many bytes per device; 0 if none fits."""
+    """Return the largest batch per replica that can be trained with this many bytes per device; 0 if none fits."""
 
     def size(batch: int) -> int:
         return training_memory(
@@ -114,14 +115,14 @@ def largest_batch(
 def largest_inference_batch(
     config: TransformerConfig, seq_len: int, memory: int, *, precision: Format = "bf16", layout: Layout = ONE_DEVICE
 ) -> int:
-    """The largest batch that can be written with so many bytes per device; 0 if none fits."""
+    """Return the largest batch that can be generated with this many bytes per device; 0 if none fits."""
     return _largest(
         lambda batch: inference_memory(config, batch, seq_len, precision=precision, layout=layout).total, memory
     )
 
 
 def _largest(size: Callable[[int], int], room: int) -> int:
-    """The largest n ≥ 1 with size(n) ≤ room, 0 if there is none; `size` grows."""
+    """Return the largest n ≥ 1 with size(n) ≤ limit, or 0 if there is none; `size` grows."""
     low, high = 0, 1
     while size(high) <= room:
         low, high = high, 2 * high

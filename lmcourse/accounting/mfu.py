@@ -13,7 +13,7 @@ from lmcourse.accounting.formats import Format
 
 
 def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Format, *, devices: int = 1) -> float:
-    """FLOPs / (seconds · peak · devices), a share between 0 and 1.
+    """Return FLOPs / (seconds · peak · devices), a fraction between 0 and 1.
 
     Args:
         flops: model FLOPs of the work, on all devices together.
@@ -27,13 +27,16 @@ def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Forma
             time or devices not positive, or the accelerator has no such format.
     """
     if flops < 0 or seconds <= 0 or devices < 1:
-        raise ValueError(f"{flops:g} FLOPs in {seconds:g} s on {devices} devices: these cannot be")
+        raise ValueError(
+            f"{flops:g} FLOPs in {seconds:g} s on {devices} devices: FLOPs must not be negative, and seconds and "
+            "devices must be above 0"
+        )
     peak = accelerator.peak(precision) * devices
     share = flops / seconds / peak
     if share > 1:
         raise ValueError(
-            f"{share:.0%} of the {precision} peak of {accelerator.title} ({peak / 1e12:g} TFLOP/s) cannot be. Is it "
-            "the right accelerator and variant? Does it compute in another format? Was the clock stopped before the "
+            f"{share:.0%} of the {precision} peak of {accelerator.title} ({peak / 1e12:g} TFLOP/s) is impossible. Is "
+            "it the right accelerator and variant? Does it compute in another format? Was the clock stopped before the "
             "device was done (synchronise)? Are FLOPs counted twice, or those of all devices against the peak of one? "
             "If the peak was measured: was the machine busy then?"
         )
@@ -88,7 +91,7 @@ class Cluster:
         if self.devices < 1:
             raise ValueError(f"a cluster has at least one device, not {self.devices}")
         if not 0 < self.mfu <= 1:
-            raise ValueError(f"MFU is a share of the peak, above 0 and at most 1, not {self.mfu}")
+            raise ValueError(f"MFU is a fraction of the peak, above 0 and at most 1, not {self.mfu}")
 
     @property
     def rate(self) -> float:
@@ -96,19 +99,19 @@ class Cluster:
         return self.devices * self.mfu * self.accelerator.peak(self.precision)
 
     def days(self, flops: float) -> float:
-        """Days that so many model FLOPs take."""
+        """Return the days that this many model FLOPs take."""
         return flops / self.rate / DAY
 
     def device_hours(self, flops: float) -> float:
-        """Hours of one device that so many model FLOPs take: what is paid for, however many devices there are."""
+        """Return the device-hours that this many model FLOPs take: the hours that are paid for."""
         return flops / self.rate * self.devices / HOUR
 
     def tokens(self, days: float, flops_per_token: float) -> float:
-        """Tokens that the cluster can train on in so many days."""
+        """Return the tokens that the cluster can train on in this many days."""
         return days * DAY * self.rate / flops_per_token
 
     def energy(self, flops: float) -> float:
-        """kWh that the devices draw if they run at their power limit: without hosts, network and cooling.
+        """Return the kWh that the devices use at their power limit, without hosts, network and cooling.
 
         Raises:
             ValueError: the limit is not known.

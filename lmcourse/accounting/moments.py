@@ -30,7 +30,7 @@ def step_moments(
     attention: Form = "fused",
     z_loss: bool = False,
 ) -> list[Breakdown[int]]:
-    """Return the bytes at each moment of a step beside weights, gradients and optimiser, part by part.
+    """Return the bytes at each moment of a step in addition to weights, gradients and optimizer, part by part.
 
     The moments are, in this order: the backward pass of the loss and the head; of the last block, which is recomputed
     first if blocks are checkpointed; of the embedding; and the step of the optimiser.

@@ -51,7 +51,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if min(self.data, self.tensor, self.pipeline) < 1:
-            raise ValueError("every way to divide the work takes at least 1 device")
+            raise ValueError("every parallel dimension needs at least 1 device")
         if self.zero not in range(4):
             raise ValueError(f"ZeRO has the stages 0 to 3, not {self.zero}")
 
@@ -79,8 +79,8 @@ def check_tensor_parallel(config: TransformerConfig, tensor: int) -> None:
         for what, size in sizes.items():
             if size % tensor:
                 raise ValueError(
-                    f"layer {index} has {size} {what}, which do not divide among {tensor} devices: "
-                    "tensor parallelism takes a divisor of that number"
+                    f"layer {index} has {size} {what}, which {tensor} devices cannot divide evenly: "
+                    f"choose a divisor of {size} for tensor parallelism"
                 )
 
 
@@ -230,7 +230,7 @@ def run_pipeline(orders: Sequence[Sequence[str]], forward: float = 1.0, backward
                 done[stage] += 1
         if len(tasks) == before:
             waiting = [f"stage {s} for {order[done[s]]}" for s, order in enumerate(orders) if done[s] < len(order)]
-            raise ValueError(f"deadlock, what they need never comes: {', '.join(waiting)}")
+            raise ValueError(f"deadlock: these wait for a result that never arrives: {', '.join(waiting)}")
     return tasks
 
 
@@ -244,7 +244,9 @@ def _ready(ends: dict[tuple[int, str], float], stage: int, name: str, last: int)
 
 
 def max_alive(order: Sequence[str]) -> int:
-    """The most micro-batches that have gone forward in a stage and not yet backward: it holds their activations."""
+    """Return the largest number of micro-batches whose activations a stage holds at once: forward done, backward not
+    yet.
+    """
     alive = most = 0
     for name in order:
         alive += 1 if name.startswith("F") else -1
@@ -253,6 +255,6 @@ def max_alive(order: Sequence[str]) -> int:
 
 
 def idle_share(tasks: Sequence[PipelineTask], stages: int) -> float:
-    """The share of all stages' time in which they wait, from the first pass to the end of the last."""
+    """Return the fraction of all stages' time in which they wait, from the first pass to the end of the last."""
     total = stages * max(task.end for task in tasks)
     return 1 - sum(task.end - task.start for task in tasks) / total

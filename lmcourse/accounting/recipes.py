@@ -113,7 +113,7 @@ RECIPES: dict[str, PrecisionRecipe] = {recipe.name: recipe for recipe in _RECIPE
 
 
 def find_recipe(name: str) -> PrecisionRecipe:
-    """The recipe of this name.
+    """Return the recipe of this name.
 
     Raises:
         ValueError: there is none; the message lists all.

@@ -100,7 +100,7 @@ def storage_id(tensor: Tensor) -> int:
 
 @contextmanager
 def _running_module(modules: Iterable[nn.Module]) -> Iterator[list[str]]:
-    """The names of the modules whose forward passes are under way, the innermost last."""
+    """Track the names of the modules whose forward passes are running, the innermost last."""
     stack = [""]
     names: dict[nn.Module, str] = {}
     for root in modules:

@@ -114,7 +114,7 @@ def time_interleaved(
         ValueError: no run would count.
     """
     if repeats < 1 or warmup < 0:
-        raise ValueError(f"{warmup} runs to warm up and {repeats} that count: at least 0 and 1 are needed")
+        raise ValueError(f"at least 0 warm-up runs and 1 timed run are needed, not {warmup} and {repeats}")
     watch = stopwatch or make_stopwatch(device)
     taken: dict[str, list[float]] = {name: [] for name in functions}
     spent, rounds = 0.0, 0
@@ -134,8 +134,9 @@ def time_interleaved(
 
 
 def make_stopwatch(device: torch.device | str, clock: Callable[[], float] = time.perf_counter) -> Stopwatch:
-    """The timer of one run on a device: between two events in the stream of a CUDA GPU, else by a clock, before and
-    after which the device has nothing left to do."""
+    """Return the timer of one run on a device. On CUDA it records two events in the stream; else it reads a clock,
+    and waits for the device before and after the run.
+    """
     if torch.device(device).type == "cuda":
         return lambda function: _seconds_between_events(function, device)
 
@@ -201,7 +202,7 @@ class SimulatedDevice:
 
     def __init__(self, seconds: Sequence[float], launch: float = 0.0, room: int = 1024) -> None:
         if not seconds or min(*seconds, launch, 0.0) < 0 or room < 1:
-            raise ValueError("a simulated device needs the time of a run and room for one, and no time is negative")
+            raise ValueError("a simulated device needs the time of a run, a queue of at least 1, and no negative time")
         self._ask = _simulation(list(seconds), launch, room).send
         self._ask(None)
 
@@ -224,7 +225,7 @@ class SimulatedDevice:
 
 
 def _simulation(seconds: list[float], launch: float, room: int) -> Generator[float, str | None, None]:
-    """Does what it is sent, and gives what it is asked for. An object would show its future to whoever times it."""
+    """Execute the requests that are sent, and yield answers. (An object would show learners the times in advance.)"""
     now, done, answer = 0.0, [0.0], 0.0
     while True:
         asked = yield answer

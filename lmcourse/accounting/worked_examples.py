@@ -149,7 +149,7 @@ def activation_examples() -> list[WorkedExample]:
 
 
 def _per_token(tensor: int) -> tuple[float, float]:
-    """GPT-3's activations in GiB per token are the first + the second · S."""
+    """Return two numbers: GPT-3's activations in GiB per token are the first + the second · S."""
     short, long = (korthikanti(gpt_3(), 1, seq_len, tensor=tensor) / seq_len / GIB for seq_len in (1, 1001))
     square = (long - short) / 1000
     return short - square, square
@@ -174,7 +174,7 @@ def inference_examples() -> list[WorkedExample]:
 
 
 def _falcon_sizes() -> list[WorkedExample]:
-    """The notes give Falcon a key head per query head."""
+    """Falcon's sizes as the notes give them: with one key head per query head."""
     falcon = find_model("falcon-40b").decoder
     weights, plain = 2 * kaplan_parameters(falcon) / GIB, _all_key_heads(falcon)
     return [
@@ -188,7 +188,7 @@ def _falcon_sizes() -> list[WorkedExample]:
 
 
 def _falcon_times() -> list[WorkedExample]:
-    """200 texts at (80 + 4·B) GiB, as in the notes, which give an A100 80 GiB and 2 TiB/s."""
+    """Times of 200 texts at (80 + 4·B) GiB, as in the notes, which give an A100 80 GiB and 2 TiB/s."""
     a100 = replace(find_accelerator("a100"), bandwidth=2 * 2.0**40)
     need, texts = (80 + 4 * 200) * GIB, 200
     step = Operation(two_n_d(40 * 10**9, texts) // 4, need // 4)

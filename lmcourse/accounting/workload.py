@@ -81,7 +81,7 @@ class ModelCost:
 
 @dataclass(frozen=True)
 class RooflineTiming:
-    """The least time of a forward pass on an accelerator, by the roofline.
+    """The shortest possible time of a forward pass on an accelerator, by the roofline.
 
     Attributes:
         seconds: by group of operators.
@@ -133,7 +133,7 @@ class TrainingRun:
 
 
 def account(workload: Workload) -> ModelCost:
-    """Count what a workload costs on any hardware.
+    """Compute the costs of a workload that do not depend on hardware.
 
     Raises:
         TypeError: no workload is given.
@@ -166,7 +166,7 @@ def account(workload: Workload) -> ModelCost:
 
 
 def estimate_performance(workload: Workload, accelerator: Accelerator) -> Performance:
-    """Estimate what a workload can reach on this hardware.
+    """Estimate the limits of a workload on this hardware: batches, MFU, times.
 
     Raises:
         ValueError: the accelerator cannot compute in the recipe's format.
@@ -218,6 +218,6 @@ def estimate_training_run(workload: Workload, accelerator: Accelerator, tokens: 
     per_text = training_flops(workload.config, 1, workload.seq_len).model.total
     flops = per_text * tokens // workload.seq_len
     if flops > LARGEST_FLOPS:
-        raise ValueError(f"{tokens:.3g} tokens are more than can be read: {LARGEST_FLOPS:.0g} FLOPs are the limit here")
+        raise ValueError(f"{tokens:.3g} tokens are too many: they need more than {LARGEST_FLOPS:.0g} FLOPs, the limit")
     energy = None if accelerator.power is None else cluster.energy(flops)
     return TrainingRun(tokens, flops, cluster.days(flops), cluster.device_hours(flops), energy)

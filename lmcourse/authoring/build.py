@@ -55,7 +55,7 @@ class Draft:
         return cls(chapter, source, ChapterFiles.of(chapter, root), notebook, release(notebook, chapter), own)
 
     def stale(self) -> dict[Path, str]:
-        """The files that are not what the source builds, each with what is wrong."""
+        """Return the files that differ from what the source builds, each with the difference."""
         found = {}
         solution = load_notebook(self.files.solution)
         if solution is None or _without_outputs(solution) != _without_outputs(self.solution):
@@ -75,7 +75,9 @@ class Draft:
         write_all({self.files.solution: dumps(self.solution), self.files.release: dumps(self.student), **released})
 
     def digest(self) -> str:
-        """A digest of what the released exercises are made from: the teacher's file, and which of them have cells."""
+        """Return a digest of the inputs of the released exercises: the teacher's file, and the names that have
+        cells.
+        """
         names = ",".join(exercise.name for exercise in self.own)
         return hashlib.sha256(self.files.source.with_name(BESIDE).read_bytes() + names.encode()).hexdigest()
 
@@ -111,7 +113,7 @@ def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> li
 
 
 def check_built(chapters: Sequence[Chapter], root: Path) -> list[str]:
-    """Which committed notebooks are not what their sources build, one line each; outputs are not compared.
+    """Return a line for each committed notebook that differs from what its source builds; outputs are not compared.
 
     Raises:
         CourseError: the sources have mistakes.

@@ -78,7 +78,7 @@ def _cell(cell: SourceCell, points: dict[str, int], seen: Counter[str]) -> Noteb
 
 
 def _id(cell: SourceCell, seen: Counter[str]) -> str:
-    """An id that depends on what the cell says, so that inserting a cell changes no other's."""
+    """Return an id made from the cell's text, so that inserting a cell changes no other id."""
     if cell.exercise:
         return cell.exercise
     if cell.check:
@@ -101,7 +101,7 @@ def dumps(notebook: NotebookNode) -> str:
 
 
 def load_notebook(path: Path) -> NotebookNode | None:
-    """The notebook in a file; None for a file that is missing or holds something else."""
+    """Return the notebook in a file; None if the file is missing or is not a notebook."""
     try:
         notebook: NotebookNode = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)

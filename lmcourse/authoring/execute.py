@@ -55,7 +55,7 @@ def execute(notebook: NotebookNode, source: Source) -> None:
 
 
 def _run(notebook: NotebookNode, source: Source) -> None:
-    """Run the cells until one raises, which is among its outputs then."""
+    """Run the cells until one raises; its error is among its outputs."""
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT_SECONDS,
@@ -90,7 +90,7 @@ def _run(notebook: NotebookNode, source: Source) -> None:
 
 
 def _environment(profile: Path) -> dict[str, str]:
-    """The environment of the kernel: no file beside the notebook stands in for a package, and no start-up file runs.
+    """Return the kernel's environment: no file next to the notebook replaces a package, and no start-up file runs.
 
     Args:
         profile: an empty folder, in place of `~/.ipython`.
@@ -103,7 +103,7 @@ def _environment(profile: Path) -> dict[str, str]:
 
 
 def _unreproducible_outputs(cell: NotebookNode, machine: list[str]) -> Iterator[str]:
-    """What is wrong with the outputs of a cell."""
+    """Yield what makes a cell's outputs impossible to reproduce."""
     expected = "raises-exception" in cell.metadata.get("tags", [])
     for output in cell.get("outputs", []):
         if output.output_type == "error" and not expected:
@@ -121,7 +121,7 @@ def _unreproducible_outputs(cell: NotebookNode, machine: list[str]) -> Iterator[
 
 
 def _texts(output: Any) -> Iterator[str]:
-    """What an output says in words."""
+    """Yield the texts of an output."""
     yield output.get("text", "")
     yield from output.get("traceback", [])
     yield from (content for kind, content in output.get("data", {}).items() if kind.startswith("text/"))

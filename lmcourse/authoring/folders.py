@@ -56,7 +56,7 @@ def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:
     given = [chapter for chapter in course.CHAPTERS if chapter.id not in own]
     found = [*(chapter for chapter in given if (root / "solutions" / chapter.id).is_dir()), *own.values()]
     if not found:
-        raise CourseError(f"{root / 'solutions'} holds no source of a notebook.")
+        raise CourseError(f"{root / 'solutions'} has no source of a notebook.")
     return found
 
 

@@ -63,7 +63,7 @@ class Code:
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """The names that it binds, but for those of imports, functions and classes."""
+        """The names that it binds, except those of imports, functions and classes."""
         definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
         named = {node.name for node in self.tree.body if isinstance(node, definitions)}
         assigned = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name) and _is_bound(node)}
@@ -105,7 +105,7 @@ def unneeded_cells(cells: Sequence[Code], answers: Sequence[str]) -> set[int]:
 
 
 def _touched(cell: Code, variables: set[str]) -> frozenset[str]:
-    """The names that a cell may give a meaning to, or change."""
+    """Return the names that a cell may define or change."""
     used = cell.loaded if cell.loaded & CHANGING_NAMES else cell.loaded & variables
     return cell.bound | cell.changed | used
 

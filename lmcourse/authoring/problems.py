@@ -138,7 +138,7 @@ def _unknown_names(cell: SourceCell, exercises: Exercises) -> Mistakes:
 
 
 def _exercise_cell(cell: SourceCell) -> Mistakes:
-    """An exercise without a solution, or that leaves a student nothing to start from."""
+    """Report an exercise without a solution, or without any code that a student can start from."""
     if not any(region.kind == SOLUTION for region in cell.marked[0]):
         return [(cell.line, f"exercise {cell.exercise!r} has no ### BEGIN SOLUTION region")]
     if not cell.syntax and not _defines(student_text(cell.text), str(cell.exercise)):
@@ -264,7 +264,7 @@ def _orphans(headings: Sequence[Heading]) -> list[Mistake]:
 
 
 def with_totals(source: Source, exercises: Sequence[Exercise]) -> Source:
-    """Return the source with its exercises counted in the first cell, where it has a line with the totals."""
+    """Return the source with current totals in its first cell, if that has a line for them."""
     if not source.cells:
         return source
     points, count = sum(exercise.points for exercise in exercises), len(exercises)

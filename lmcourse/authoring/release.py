@@ -21,7 +21,7 @@ SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME
 
 
 def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
-    """The student copy of a solution notebook.
+    """Return the student copy of a solution notebook.
 
     Raises:
         CourseError: nbgrader refuses the notebook, or a solution or hidden test is left in the copy.
@@ -36,7 +36,7 @@ def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
 
 
 def _generate(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
-    """What nbgrader makes of the notebook, in a folder of its own and without a gradebook."""
+    """Run nbgrader's generate_assignment on the notebook, in a temporary folder and without a gradebook."""
     with tempfile.TemporaryDirectory(prefix="lmcourse-release-") as staging:
         root = Path(staging)
         source, result = (root / folder / chapter.id / f"{chapter.topic}.ipynb" for folder in ("source", "release"))
@@ -56,13 +56,15 @@ def _generate(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
 
 
 def fingerprint(notebook: NotebookNode) -> str:
-    """A digest of what the cells say. A copy whose cells no longer match the one it carries holds somebody's work."""
+    """Return a digest of the cells' texts. If it differs from the one stored in a copy, the copy holds a learner's
+    work.
+    """
     texts = [[cell.cell_type, cell.source] for cell in notebook.cells]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
 def has_student_work(path: Path) -> bool:
-    """Whether somebody has written into this student copy."""
+    """Return True if a learner has changed this student copy."""
     if not path.exists():
         return False
     notebook = load_notebook(path)

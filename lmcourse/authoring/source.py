@@ -46,7 +46,7 @@ class Region:
 
 
 def find_regions(text: str) -> tuple[list[Region], list[tuple[int, str]]]:
-    """The regions of a cell, and what is wrong with its markers as (line counted from 0, message)."""
+    """Return the regions of a cell, and the problems with its markers as (line counted from 0, message)."""
     regions: list[Region] = []
     wrong: list[tuple[int, str]] = []
     opened: tuple[str, int] | None = None
@@ -73,7 +73,7 @@ def find_regions(text: str) -> tuple[list[Region], list[tuple[int, str]]]:
 
 
 def student_text(text: str) -> str:
-    """An exercise cell as a student receives it: inside a function a stub stands where the solution was."""
+    """Return an exercise cell as a student receives it: a stub inside the function replaces the solution."""
     lines = text.split("\n")
     for region in reversed(find_regions(text)[0]):
         if region.kind == SOLUTION:
@@ -138,7 +138,7 @@ class SourceCell:
         return []
 
     def line_of(self, number: int) -> int:
-        """The line of the file on which line `number` of the text stands, counted from 0."""
+        """Return the line in the file of line `number` of the text, counted from 0."""
         return self.line + 1 + number
 
 
@@ -169,7 +169,7 @@ def read_source(path: Path) -> Source:
 
 
 def _code_above(lines: list[str]) -> Iterator[Mistake]:
-    """What stands above the first cell: a docstring or a comment is fine, code would be lost."""
+    """Report code above the first cell, which would be lost; a docstring or a comment is fine."""
     try:
         statements = ast.parse("\n".join(lines)).body
     except SyntaxError as error:
@@ -182,7 +182,7 @@ def _code_above(lines: list[str]) -> Iterator[Mistake]:
 
 
 def _cell(lines: list[str], line: int) -> tuple[SourceCell, list[Mistake]]:
-    """The cell made of these lines, marker first, and what could not be read."""
+    """Return the cell made of these lines, marker first, and the problems in it."""
     marker = MARKER.fullmatch(lines[0])
     assert marker is not None
     kind = marker["kind"] or "code"

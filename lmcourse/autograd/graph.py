@@ -49,7 +49,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Graph:
-    """All that the last node depends on. Nodes stand in topological order, edges in the order of the forward pass."""
+    """All nodes that the last one depends on, in topological order; edges are in the order of the forward pass."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -64,7 +64,7 @@ class Graph:
 
 
 def graph_of(end: Any, parameters: Collection[Any] = ()) -> Graph:
-    """The graph that ends in `end`, with the values and gradients it holds now.
+    """Return the graph that ends in `end`, with its current values and gradients.
 
     Args:
         end: the result, usually a loss: a `Value`, or any object with `data`, `grad`, `parents` and `locals`. A `name`
@@ -127,7 +127,7 @@ def _layers(order: list[Any]) -> dict[Any, int]:
 
 
 def _rows(order: list[Any], layer: dict[Any, int]) -> dict[Any, int]:
-    """In each layer the nodes stand in topological order, which puts most of them near their parents."""
+    """Arrange the nodes of each layer in topological order, which keeps most of them near their parents."""
     used = [0] * (1 + max(layer.values()))
     row: dict[Any, int] = {}
     for node in order:

@@ -86,7 +86,7 @@ class Value:
         return (self * math.log(base)).exp()
 
     def exp(self) -> Value:
-        """e to this power."""
+        """Return e to the power of this value."""
         return _node("exp", math.exp(self.data), (self, math.exp(self.data)))
 
     def log(self) -> Value:

@@ -250,7 +250,7 @@ def _mfu(work: StepMeasurement, machine: Accelerator, precision: Format) -> floa
 def _check(entry: Entry, batch: int, seq_len: int, steps: int) -> TransformerConfig:
     config = entry.config
     if not isinstance(config, TransformerConfig) or not all(layer.attention.pattern.causal for layer in config.layers):
-        raise CourseError(f"{entry.name} does not write token after token: take a decoder, such as mini.")
+        raise CourseError(f"{entry.name} does not generate text: use a decoder, such as mini.")
     if batch < 1 or steps < 1 or seq_len <= WARMUP + steps:
         raise CourseError(
             f"{steps} steps on {batch} texts of {seq_len} tokens cannot be: at least one step and one text, and "
@@ -258,7 +258,7 @@ def _check(entry: Entry, batch: int, seq_len: int, steps: int) -> TransformerCon
         )
     if config.context is not None and seq_len > config.context:
         raise CourseError(
-            f"{entry.name} was made for {config.context} tokens, not {seq_len}: take a smaller --seq-len."
+            f"{entry.name} has a context of {config.context} tokens, not {seq_len}: use a smaller --seq-len."
         )
     return config
 

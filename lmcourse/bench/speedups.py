@@ -72,7 +72,9 @@ class Speedup:
 
 
 def optimizations(batch: int, device: torch.device | str) -> dict[str, Optimization]:
-    """The optimizations by name, in the order of trial. On a CPU without torch.compile, which takes 40 s."""
+    """Return the optimizations by name, in the order of trial. On a CPU torch.compile is left out, because it takes
+    40 s.
+    """
     steps: dict[str, Optimization] = {
         f"{batch} texts at once": lambda setup: replace(setup, batch=batch),
         "fused optimiser": lambda setup: replace(setup, fused_optimizer=True),
@@ -123,7 +125,9 @@ def measure_speedups(
 def make_training_step(
     config: TransformerConfig, setup: StepSetup, seq_len: int, device: torch.device | str = "cpu"
 ) -> Callable[[], Tensor]:
-    """A function that does one training step on random tokens (a fixed seed) and returns the loss before the update."""
+    """Return a function that does one training step on random tokens (a fixed seed) and returns the loss before the
+    update.
+    """
     where = torch.device(device)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check_surroundings() -> None:
-    """Give a process that was started with closed streams (`>&-`) some that go nowhere; without stdout, stop."""
+    """Replace closed streams (`>&-`) by ones that discard their text; without stdout, exit."""
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
     if sys.stdout is None:
@@ -68,10 +68,10 @@ def _check_folder() -> None:
     try:
         Path.cwd()
     except FileNotFoundError:
-        raise CourseError("the folder that you are in was deleted: go to another one") from None
+        raise CourseError("the current folder was deleted: change to another one") from None
 
 
 def _drop_output() -> None:
-    """Send what is still to be printed nowhere, or Python would fail again at its end."""
+    """Discard output that is not printed yet; else Python would fail again when it exits."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -47,7 +47,7 @@ class Budget:
     run: TrainingRun | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Whole numbers for bytes and FLOPs, seconds with fractions."""
+        """Return the budget as plain data: bytes and FLOPs as integers, seconds as floats."""
         workload, layout = self.workload, self.workload.layout
         return {
             "model": self.model,
@@ -66,14 +66,14 @@ class Budget:
 
 
 def make_budget(options: Namespace) -> Budget:
-    """The answer to a command line.
+    """Compute the costs that a command line asks for.
 
     Raises:
         CourseError: an unknown name, or numbers that do not fit together.
     """
     entry = find_model(options.model)
     if not isinstance(entry.config, TransformerConfig):
-        raise CourseError(f"{entry.name} is an encoder–decoder: `account` is for models with one text.")
+        raise CourseError(f"{entry.name} is an encoder–decoder, which `account` does not support: use a decoder.")
     if options.gpu is None and options.tokens is not None:
         raise CourseError("How long --tokens take depends on the hardware: add --gpu.")
     accelerator = None if options.gpu is None else find_accelerator(options.gpu)
@@ -94,10 +94,10 @@ def make_budget(options: Namespace) -> Budget:
 
 
 def _layout(options: Namespace) -> Layout:
-    """The devices that do not share tensors have copies of the model."""
+    """Return the layout: devices that do not divide tensors hold copies of the model."""
     if options.gpus < 1 or options.tensor_parallel < 1 or options.gpus % options.tensor_parallel:
         raise ValueError(
-            f"{options.gpus} devices do not make groups of {options.tensor_parallel}: "
+            f"{options.gpus} GPUs cannot be divided into groups of {options.tensor_parallel}: "
             "--gpus must be a multiple of --tensor-parallel"
         )
     return Layout(options.gpus // options.tensor_parallel, options.tensor_parallel, zero=options.zero)
@@ -108,13 +108,13 @@ def _with_hardware(budget: Budget, accelerator: Accelerator, tokens: float | Non
     run = None
     if tokens is not None:
         if not workload.recipe.trains or not 1 <= tokens < math.inf:
-            raise ValueError("a training run needs a recipe to train with and at least one token, not infinitely many")
+            raise ValueError("a training run needs a recipe for training and a finite number of tokens, at least 1")
         run = estimate_training_run(workload, accelerator, int(tokens), budget.mfu)
     return Budget(budget.model, workload, budget.mfu, budget.account, accelerator, performance, run)
 
 
 def _plain(value: Any) -> Any:
-    """Dictionaries and numbers, for JSON."""
+    """Convert to dictionaries and numbers, for JSON."""
     if isinstance(value, Breakdown):
         return {**value.parts, "total": value.total}
     if is_dataclass(value):
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 def tables(found: Budget) -> list[RenderableType]:
-    """All tables, each with an empty line behind it."""
+    """Return all tables, each followed by an empty line."""
     return [part for table in _tables(found) for part in (table, "")]
 
 
@@ -168,7 +168,7 @@ def _heading(found: Budget) -> str:
 
 
 def _parts(title: str, parts: Breakdown[int], show: Callable[[int], str]) -> Table:
-    """A table of a total's parts and their shares."""
+    """Make a table of a total's parts and their fractions."""
     table = new_table(title, right=("", "share"))
     for part, size in parts:
         table.add_row(part, show(size), f"{size / parts.total:.1%}")
@@ -242,7 +242,7 @@ def _run(found: Budget) -> Table:
 
 
 def si(number: float) -> str:
-    """Four digits and a prefix of 1000s: 1.234 T."""
+    """Format a number with four digits and an SI prefix: 1.234 T."""
     power = 0
     while number >= 1000 and power < len(PREFIXES) - 1:
         number, power = number / 1000, power + 1
@@ -250,7 +250,7 @@ def si(number: float) -> str:
 
 
 def gib(size: float) -> str:
-    """Bytes in GiB, small ones in MiB or KiB."""
+    """Format bytes in GiB, small sizes in MiB or KiB."""
     for power, unit in ((30, "GiB"), (20, "MiB")):
         if size >= 2**power:
             return f"{size / 2**power:,.2f} {unit}"

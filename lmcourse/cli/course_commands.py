@@ -14,7 +14,7 @@ from lmcourse.root import find_root, typed_path
 if TYPE_CHECKING:
     from lmcourse.course import Chapter
 
-CHAPTERS_HELP = "a notebook's number or name, as 01 or floating_point; all by default"
+CHAPTERS_HELP = "a notebook's number or name, such as 01 or floating_point (default: all notebooks)"
 
 
 def lab(options: Namespace) -> int:
@@ -25,7 +25,7 @@ def lab(options: Namespace) -> int:
 
 
 def doctor(options: Namespace) -> int:
-    """Say whether everything is in place."""
+    """Check that everything is installed."""
     from lmcourse import doctor
 
     return doctor.main(json=options.json)
@@ -59,7 +59,7 @@ def list_chapters(options: Namespace) -> int:
 
 
 def status(options: Namespace) -> int:
-    """Show what is done in the learner's copy."""
+    """Show the points in the learner's notebooks."""
     from lmcourse.progress import read_progress
 
     progress = read_progress(find_root(options.course) / "notebooks")
@@ -76,13 +76,13 @@ def add_collect(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse collect`."""
     add = parser.add_argument
     add("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
-    where = "where the package is to be; its last part is its name; ./my_transformer by default"
+    where = "folder of the package; its last part is the package's name (default: ./my_transformer)"
     add("--out", type=typed_path, default=Path("my_transformer"), metavar="DIR", help=where)
-    lend = "let the course's answer stand in for one that the model needs and that is missing or wrong"
+    lend = "use the course's version of an answer that the model needs and that is missing or wrong"
     add("--lend", action=BooleanOptionalAction, default=True, help=lend)
-    add("--force", action="store_true", help="overwrite also what you changed by hand")
-    how = "bubblewrap (the default, Linux only), or process, for your own work"
-    add("--isolation", metavar="HOW", help=f"how notebooks are run: {how}")
+    add("--force", action="store_true", help="overwrite files even if you changed them")
+    how = "bubblewrap, which needs Linux, or process, only for your own work (default: bubblewrap)"
+    add("--isolation", metavar="HOW", help=f"how notebooks are isolated: {how}")
 
 
 def collect(options: Namespace) -> int:
@@ -118,12 +118,18 @@ def collect(options: Namespace) -> int:
 def add_build(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse build`."""
     parser.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
-    parser.add_argument("--check", action="store_true", help="only say what is not up to date; exit 1 if any")
-    parser.add_argument("--force", action="store_true", help="build all, also over a copy that holds work")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="build nothing; print which notebooks are out of date, with exit status 1 if any",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="build all notebooks, even over a student's copy that holds work"
+    )
 
 
 def build(options: Namespace) -> int:
-    """Build the notebooks whose source has changed, or say which are not up to date."""
+    """Build the notebooks whose source has changed, or list those that are out of date."""
     root = find_root(options.course)
     from lmcourse.authoring.build import build as build_notebooks
     from lmcourse.authoring.build import check_built
@@ -150,7 +156,7 @@ def build(options: Namespace) -> int:
 def add_site(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse site`."""
     parser.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
-    where = "the folder of the site; ./_site by default"
+    where = "folder of the site (default: ./_site)"
     parser.add_argument("--out", type=typed_path, default=Path("_site"), metavar="DIR", help=where)
 
 
@@ -174,7 +180,7 @@ def site(options: Namespace) -> int:
 def add_matrix(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse matrix`."""
     parser.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
-    parser.add_argument("--exercise", metavar="NAME", help="this exercise only")
+    parser.add_argument("--exercise", metavar="NAME", help="submit answers to this exercise only")
 
 
 def matrix(options: Namespace) -> int:

@@ -104,7 +104,7 @@ def _write(options: Namespace) -> GeneratedText:
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
     seed = random.randrange(2**32) if options.seed is None else options.seed
     if not 0 <= seed < 2**63:
-        raise CourseError(f"a seed is from 0 to 2⁶³ − 1, not {seed}")
+        raise CourseError(f"--seed must be from 0 to 2⁶³ − 1, not {seed}")
     tokens = _tokens(writer, prompt, options, torch.Generator(device).manual_seed(seed))
     say: Callable[[str], object] = (lambda text: None) if options.json else partial(print, end="", flush=True)
     say(prompt)
@@ -128,7 +128,7 @@ def _listed(tokens: Iterable[int], written: list[int]) -> Iterator[int]:
 
 
 def _tokens(writer: Writer, prompt: str, options: Namespace, generator: torch.Generator) -> Iterator[int]:
-    """Return the model's tokens, generated as they are asked for.
+    """Return an iterator of the model's tokens, which generates them on demand.
 
     Raises:
         CourseError: the prompt or a flag does not fit this model.
@@ -152,7 +152,7 @@ def _max_tokens(writer: Writer, prompt: int, wanted: int | None) -> int:
     if context is None:
         return PUBLISHED_TOKENS
     if prompt >= context:
-        raise ValueError(f"the prompt has {prompt} tokens, which leaves no room in the model's context of {context}")
+        raise ValueError(f"the prompt has {prompt} tokens, which fill the model's context of {context}")
     return context - prompt if writer.step is not None else min(PUBLISHED_TOKENS, context - prompt)
 
 

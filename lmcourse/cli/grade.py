@@ -24,32 +24,51 @@ MAX_DETAILED = 5
 def add_grade(parser: ArgumentParser) -> None:
     """The flags of `lmcourse grade`."""
     add = parser.add_argument
-    what = "your notebook, a folder of student/assignment/notebook.ipynb, or what Moodle or Canvas gave for download"
+    what = "a notebook, a folder of student/assignment/notebook.ipynb, or a download from Moodle or Canvas"
     add("paths", nargs="+", type=typed_path, metavar="FILE_OR_FOLDER", help=what)
-    how = "bubblewrap (the default, Linux only), or process, for people you trust"
-    add("--isolation", metavar="HOW", help=f"how notebooks are kept from this machine: {how}")
-    add("--workers", type=_number, metavar="N", help="notebooks at once; by default one for each processor")
-    add("--scheduler", metavar="ADDRESS", help="have a Dask cluster examine the notebooks, as tcp://HOST:8786")
-    add("--cell-seconds", type=_seconds, default=30.0, metavar="S", help="time limit of one cell (default: 30)")
-    add("--total-seconds", type=_seconds, default=900.0, metavar="S", help="time limit of a notebook (default: 900)")
+    how = "bubblewrap, which needs Linux, or process, only for people you trust (default: bubblewrap)"
+    add("--isolation", metavar="HOW", help=f"how notebooks are isolated from this machine: {how}")
+    add(
+        "--workers",
+        type=_number,
+        metavar="N",
+        help="number of notebooks graded at a time (default: one per processor core)",
+    )
+    add(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="address of a Dask scheduler whose workers run the notebooks, such as tcp://HOST:8786",
+    )
+    add(
+        "--cell-seconds", type=_seconds, default=30.0, metavar="S", help="seconds until a cell is stopped (default: 30)"
+    )
+    add(
+        "--total-seconds",
+        type=_seconds,
+        default=900.0,
+        metavar="S",
+        help="seconds until a notebook is stopped (default: 900)",
+    )
     add(
         "--report",
         type=typed_path,
         metavar="FOLDER",
-        help="write a report on the class there: a page and a table as CSV",
+        help="folder for a report on the class: a page, and a table as CSV",
     )
-    record = parser.add_argument_group("for the record")
-    into = "write the marks into nbgrader's gradebook and autograded/, as `nbgrader autograde` does"
+    record = parser.add_argument_group("marks in nbgrader's gradebook")
+    into = "write marks into nbgrader's gradebook and notebooks into autograded/, as `nbgrader autograde` does"
     record.add_argument("--record", action="store_true", help=into)
-    record.add_argument("--db", metavar="URL", help="the gradebook; by default the one of nbgrader's configuration")
+    record.add_argument(
+        "--db", metavar="URL", help="address of the gradebook's database (default: the one in nbgrader's configuration)"
+    )
     record.add_argument("--force", action="store_true", help="grade recorded submissions again")
-    again = "grade this exercise again in all recorded submissions, after its check was changed; other marks stay"
+    again = "grade only this exercise again in all recorded submissions; other marks stay"
     record.add_argument("--again", metavar="EXERCISE", help=again)
-    back = parser.add_argument_group("back to Moodle or Canvas")
-    sheet = "Moodle's grading worksheet or Canvas's gradebook: a copy with the grades is written beside it"
+    back = parser.add_argument_group("grades for Moodle or Canvas")
+    sheet = "Moodle's grading worksheet or Canvas's gradebook; a copy with the grades is written next to it"
     back.add_argument("--grades", type=typed_path, metavar="CSV", help=sheet)
     back.add_argument(
-        "--column", metavar="NAME", help="the assignment's column in Canvas's gradebook, if there are more"
+        "--column", metavar="NAME", help="the assignment's column in Canvas's gradebook, if there is more than one"
     )
 
 
@@ -59,7 +78,7 @@ def grade(options: Namespace) -> int:
         if getattr(options, name) and not options.record:
             raise CourseError(f"--{name} needs the gradebook: add --record.")
     if options.column and not options.grades:
-        raise CourseError("--column names a column of the table of a platform: add --grades.")
+        raise CourseError("--column names a column of the file of --grades: add --grades.")
     from lmcourse.cli import tables
     from lmcourse.grading.class_report import write_report
 
@@ -165,5 +184,5 @@ def _number(text: str) -> int:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds < float("inf"):
-        raise ArgumentTypeError(f"{text} is no number of seconds")
+        raise ArgumentTypeError(f"{text} is not a number of seconds above 0")
     return seconds

@@ -11,27 +11,39 @@ from lmcourse.root import typed_path
 def add_account(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse account`."""
     add = parser.add_argument
-    add("--model", required=True, metavar="NAME", help="of the zoo, such as llama-3-8b")
-    add("--gpu", metavar="NAME", help="such as h100; without it all that depends on no hardware")
-    add("--gpus", type=int, default=1, metavar="N", help="how many; 1 by default")
-    add("--batch", type=int, default=1, metavar="N", help="texts that a copy of the model reads at once; 1 by default")
+    add("--model", required=True, metavar="NAME", help="model from the zoo, such as llama-3-8b")
+    add("--gpu", metavar="NAME", help="GPU, such as h100; without it only hardware-independent numbers are printed")
+    add("--gpus", type=int, default=1, metavar="N", help="number of GPUs (default: 1)")
+    add("--batch", type=int, default=1, metavar="N", help="texts per step and copy of the model (default: 1)")
     add(
         "--seq-len",
         type=int,
         metavar="N",
-        help="tokens of each text; by default the longest that the model was made for",
+        help="tokens per text (default: the model's context length)",
     )
-    add("--recipe", default="mixed", metavar="NAME", help="how numbers are stored: mixed by default, fp32, autocast, …")
+    add("--recipe", default="mixed", metavar="NAME", help="number formats: mixed, fp32, autocast, … (default: mixed)")
     add(
         "--activation-checkpointing",
         choices=("nothing", "blocks"),
         default="nothing",
-        help="what is recomputed to save memory",
+        help="activations to recompute in the backward pass, to save memory (default: nothing)",
     )
-    add("--tensor-parallel", type=int, default=1, metavar="T", help="GPUs that share each matrix; 1 by default")
-    add("--zero", type=int, default=0, choices=range(4), help="the stage of ZeRO among the copies; 0 by default")
-    add("--tokens", type=float, metavar="N", help="of a whole training run, such as 15e12")
-    add("--mfu", type=float, default=0.4, metavar="SHARE", help="of the peak that training reaches; 0.4 by default")
+    add(
+        "--tensor-parallel",
+        type=int,
+        default=1,
+        metavar="T",
+        help="number of GPUs that divide each matrix (default: 1)",
+    )
+    add("--zero", type=int, default=0, choices=range(4), help="ZeRO stage among the copies of the model (default: 0)")
+    add("--tokens", type=float, metavar="N", help="tokens of a whole training run, such as 15e12")
+    add(
+        "--mfu",
+        type=float,
+        default=0.4,
+        metavar="X",
+        help="fraction of the peak FLOP/s that training reaches (default: 0.4)",
+    )
 
 
 def account(options: Namespace) -> int:
@@ -51,11 +63,15 @@ def account(options: Namespace) -> int:
 def add_bench(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse bench`."""
     add = parser.add_argument
-    add("--model", metavar="NAME", help="of the zoo; by default mini, on a GPU course-124m")
-    add("--batch", type=int, default=4, metavar="N", help="texts; 4 by default")
-    add("--seq-len", type=int, default=256, metavar="N", help="tokens of each; 256 by default")
-    add("--steps", type=int, default=5, metavar="N", help="how many are timed, of each kind; 5 by default")
-    add("--precision", metavar="FORMAT", help="fp32, bf16, fp16 or fp64; by default fp32, on NVIDIA's newer GPUs bf16")
+    add("--model", metavar="NAME", help="model from the zoo (default: mini, or course-124m on a GPU)")
+    add("--batch", type=int, default=4, metavar="N", help="texts per step (default: 4)")
+    add("--seq-len", type=int, default=256, metavar="N", help="tokens per text (default: 256)")
+    add("--steps", type=int, default=5, metavar="N", help="timed training steps and timed decoding steps (default: 5)")
+    add(
+        "--precision",
+        metavar="FORMAT",
+        help="number format: fp32, bf16, fp16 or fp64 (default: fp32, or bf16 on newer NVIDIA GPUs)",
+    )
 
 
 def bench(options: Namespace) -> int:
@@ -86,28 +102,44 @@ def add_generate(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse generate`."""
     add = parser.add_argument
     where = (
-        "the folder of a run, whose checkpoint with the lowest validation loss is taken; or of one checkpoint; or of a "
-        "model as transformers has it; or micro-python-docs, the model that ships with the course"
+        "folder of a run (its checkpoint with the lowest validation loss is used), of one checkpoint, or of a model in "
+        "the format of transformers; or micro-python-docs, the model that ships with the course"
     )
     add("--checkpoint", required=True, type=typed_path, metavar="FOLDER", help=where)
-    add("--prompt", required=True, metavar="TEXT", help="how the text begins; - reads it from stdin")
-    add("--last", action="store_true", help="the last checkpoint of the run, even if an earlier one is better")
+    add("--prompt", required=True, metavar="TEXT", help="beginning of the text; - reads it from stdin")
+    add("--last", action="store_true", help="use the last checkpoint of the run, even if an earlier one is better")
     add(
         "--tokens",
         type=int,
         metavar="N",
-        help="how many to write; by default as many as the context allows, 256 of a published model",
+        help="number of tokens to generate (default: up to the end of the context; 256 for a published model)",
     )
-    add("--temperature", type=float, default=1.0, metavar="T", help="0 takes the likeliest token; 1 by default")
-    add("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
-    add("--top-p", type=float, metavar="P", help="draw from the likeliest tokens that together have probability P")
-    add("--min-p", type=float, metavar="P", help="draw from tokens at least P times as likely as the likeliest")
-    add("--seed", type=int, metavar="S", help="the same seed gives the same text; by default it is drawn, and told")
-    add("--weights", choices=("bf16", "int8"), help="read the matrices in half or a quarter of fp32's bytes")
+    add(
+        "--temperature",
+        type=float,
+        default=1.0,
+        metavar="T",
+        help="temperature of sampling; 0 takes the likeliest token (default: 1)",
+    )
+    add("--top-k", type=int, metavar="K", help="sample from the K likeliest tokens")
+    add("--top-p", type=float, metavar="P", help="sample from the likeliest tokens that together have probability P")
+    add(
+        "--min-p",
+        type=float,
+        metavar="P",
+        help="sample from tokens that are at least P times as likely as the likeliest",
+    )
+    add(
+        "--seed",
+        type=int,
+        metavar="S",
+        help="random seed; the same seed gives the same text (default: a new one, which is printed)",
+    )
+    add("--weights", choices=("bf16", "int8"), help="store matrices in 2 bytes (bf16) or 1 byte (int8) per weight")
     add(
         "--compile",
         action="store_true",
-        help="compile the decoding step: some twenty seconds, which long texts earn back",
+        help="compile the decoding step, which takes about twenty seconds and speeds up long texts",
     )
 
 
@@ -124,10 +156,10 @@ def generate(options: Namespace) -> int:
 def add_export(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse export`."""
     add = parser.add_argument
-    where = "the folder of a run, or of one of its checkpoints; or micro-python-docs"
+    where = "folder of a run or of one of its checkpoints; or micro-python-docs, the model that ships with the course"
     add("--checkpoint", required=True, type=typed_path, metavar="FOLDER", help=where)
-    add("--out", required=True, type=typed_path, metavar="FOLDER", help="where to write it; it must not be there yet")
-    add("--last", action="store_true", help="the last checkpoint of the run, even if an earlier one is better")
+    add("--out", required=True, type=typed_path, metavar="FOLDER", help="folder to write; it must not exist yet")
+    add("--last", action="store_true", help="use the last checkpoint of the run, even if an earlier one is better")
 
 
 def export(options: Namespace) -> int:

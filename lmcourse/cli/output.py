@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def quiet(options: Namespace) -> AbstractContextManager[Any]:
-    """With --json stdout is the document's alone: what code prints on the way goes to stderr."""
+    """With --json, send everything that code prints to stderr, so that stdout has only the document."""
     return redirect_stdout(sys.stderr) if options.json else nullcontext()
 
 

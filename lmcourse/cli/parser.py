@@ -20,15 +20,15 @@ EPILOG = "Start with `lmcourse lab`. Each command explains itself: lmcourse COMM
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as those of all commands are."""
+    """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise CourseError."""
+        """Raise CourseError with the message in one line."""
         raise CourseError(f"{' '.join(message.split())} ({self.prog} --help)")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options of a command line, with the command as `run`.
+    """Parse a command line; the function to run is `run` of the result.
 
     Raises:
         CourseError: an option is missing or unknown or has a wrong value, or there is no such --course.
@@ -48,7 +48,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+    """Make the parser of the whole command line."""
     parser = OneLineParser(prog="lmcourse", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     _add_course(parser, None)
     parser.add_argument("--version", action="version", version=f"lmcourse {__version__}")
@@ -64,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     _add_about_course(add)
     _add_about_models(add)
-    train = group.add_parser("train", help="Train a model, or go on with a run", add_help=False, allow_abbrev=False)
+    train = group.add_parser("train", help="Train a model, or resume a run", add_help=False, allow_abbrev=False)
     train.set_defaults(run=models.train)  # reads its flags itself, `--help` included
     return parser
 
@@ -72,41 +72,41 @@ def make_parser() -> argparse.ArgumentParser:
 def _add_about_course(add: Callable[..., argparse.ArgumentParser]) -> None:
     lab = add("lab", course.lab, "Open the course in JupyterLab", "Options go to JupyterLab.", json=False)
     lab.usage = "lmcourse lab [-h] [--course FOLDER] [JUPYTERLAB OPTIONS]"
-    add("doctor", course.doctor, "Say whether everything is in place, or what to do")
+    add("doctor", course.doctor, "Check that everything is installed, and print what to do if not")
     add("list", course.list_chapters, "Show the map of the course")
     more = "Read from the reports saved in the notebooks; nothing is run."
-    add("status", course.status, "Show what is done: points per exercise and per notebook", more)
-    what = "Collect your answers from the notebooks into a package of your own, which runs without the course"
-    more = "Answers are judged as by lmcourse grade. Your own changes to the package are overwritten only with --force."
+    add("status", course.status, "Show your points per exercise and per notebook", more)
+    what = "Collect your answers from the notebooks into your own package, which runs without the course"
+    more = "Answers are judged as lmcourse grade does. Without --force, files that you changed are kept."
     course.add_collect(add("collect", course.collect, what, more))
     course.add_build(add("build", course.build, "Build the notebooks whose source in solutions/ has changed"))
-    what = "Build the site: all notebooks as pages to read, with figures that move without a kernel"
-    more = "Nothing is run but figures, and drawn ones are kept in .cache/site. The pages open from the disk, too."
+    what = "Build the site: all notebooks as web pages that need no kernel"
+    more = "Only figures are run; .cache/site keeps their pictures. You can open the pages from the disk."
     course.add_site(add("site", course.site, what, more))
-    more = "Without --record it changes no file. docs/teaching.md says how a class is graded."
+    more = "Without --record it changes no file. docs/teaching.md explains how to grade a class."
     add_grade(add("grade", grade, "Grade notebooks, hidden checks included", more))
-    what = "Prove the checks: submit every wrong and right answer that is known"
+    what = "Test the checks: submit every known wrong and right answer"
     more = (
-        "Exit 1 unless each wrong answer loses points and is named, each right one earns everything, each mutant of a "
-        "solution loses points, and stubs and constants earn nothing."
+        "Exit status 0 if each wrong answer loses points and is named, each right one earns all points, each mutant of "
+        "a solution loses points, and stubs and constants earn nothing; else 1."
     )
     course.add_matrix(add("matrix", course.matrix, what, more))
 
 
 def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:
-    more = "By arithmetic: nothing is built or run. docs/accounting.md explains every number."
-    what = "Account for a model: parameters, FLOPs, memory, time"
+    more = "Nothing is built or run. docs/accounting.md explains every number."
+    what = "Compute what a model costs: parameters, FLOPs, memory, time"
     models.add_account(add("account", models.account, what, more))
-    more = "Matrix products, copies, a training step and decoding; about half a minute on a quiet machine."
+    more = "Times matrix products, copies, a training step and decoding; takes about half a minute."
     models.add_bench(
-        add("bench", models.bench, "Measure this machine and a model on it, beside what was predicted", more)
+        add("bench", models.bench, "Measure this machine and a model on it, and compare with predictions", more)
     )
-    more = "The text goes to stdout as it is written, the speed to stderr."
-    models.add_generate(add("generate", models.generate, "Let a model that was trained go on with a text", more))
-    what = "Write a model that was trained as a folder that transformers loads"
-    models.add_export(add("export", models.export, what, "It has the model and its tokenizer."))
+    more = "The text goes to stdout as it is generated, the speed to stderr."
+    models.add_generate(add("generate", models.generate, "Continue a text with a trained model", more))
+    what = "Export a trained model as a folder that transformers loads"
+    models.add_export(add("export", models.export, what, "The folder has the model and its tokenizer."))
 
 
 def _add_course(parser: argparse.ArgumentParser, default: str | None) -> None:
-    help = "the course's folder; by default the one you are in"
+    help = "the course's folder (default: the current folder)"
     parser.add_argument("--course", type=typed_path, metavar="FOLDER", default=default, help=help)

@@ -32,12 +32,12 @@ MAX_STUDENT_WIDTH = 24
 
 
 def show(*parts: RenderableType) -> None:
-    """Print to the terminal, as wide as it is; a pipe gets no colours."""
+    """Print to the terminal in its full width; output to a pipe has no colours."""
     Console(highlight=False, emoji=False).print(*parts, sep="\n")
 
 
 def course(chapters: Sequence[dict[str, Any]]) -> RenderableType:
-    """The map of the course; a dash stands where the notebook is not built yet."""
+    """Make the map of the course; a dash means that the notebook is not built yet."""
     table = new_table("notebook", right=("min", "exercises", "points"))
     for part, rows in groupby(chapters, key=lambda row: row["part"]):
         table.add_section()
@@ -69,7 +69,7 @@ def _notebook(notebook: NotebookProgress) -> RenderableType:
 
 
 def collected(found: Collected) -> RenderableType:
-    """The exercises of a collection: how each answer is judged, and whose function the package has."""
+    """Make a table of a collection: each exercise, the verdict on the answer, and whose function the package has."""
     table = new_table("notebook", "exercise", "your answer", "in the package", "why")
     for number, rows in groupby(found.rows, key=lambda row: row.notebook):
         for row in rows:
@@ -119,7 +119,9 @@ def _name(text: str) -> str:
 
 
 def matrix(proof: Matrix) -> RenderableType:
-    """Exercise × misconception: what it earned in the notebook and in the grade, and whether it was caught."""
+    """Make a table of misconceptions by exercise: points in the notebook and in the grade, and whether each is
+    named.
+    """
     table = new_table("exercise", "wrong answer", right=("public", "grade"))
     table.add_column("")
     exercise = ""
@@ -173,7 +175,7 @@ def verdict(proof: Matrix) -> str:
 
 
 def bench(found: Bench) -> RenderableType:
-    """Measured peaks of this machine, and the share of them that a model reaches."""
+    """Show the measured peaks of this machine, and the fraction of them that a model reaches."""
     machine = new_table(found.machine.title, right=("measured", "of the data sheet"))
     for precision, peak in found.machine.peaks.items():
         share = found.peak_shares.get(precision)
@@ -207,7 +209,7 @@ def new_table(*left: str, right: Sequence[str] = ()) -> Table:
 
 
 def _fold(table: Table, max_width: int) -> None:
-    """Have the first column break what is too long for it, so that the others keep their places.
+    """Let the first column wrap long texts, so that the others keep their places.
 
     Args:
         table: any.

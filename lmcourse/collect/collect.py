@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Collected:
-    """A package that was written: where, what became of each exercise, and the files that changed."""
+    """A written package: its folder, the outcome for each exercise, and the files that changed."""
 
     out: Path
     rows: tuple[Row, ...]
@@ -123,7 +123,7 @@ def collect(
 
 
 def check_name(name: str) -> None:
-    """See that a package may be called so.
+    """Check that a package may have this name.
 
     Raises:
         CourseError: Python could not import it, or would find another package under its name.
@@ -135,7 +135,7 @@ def check_name(name: str) -> None:
 
 
 def package_files(name: str, collection: Collection) -> dict[str, bytes]:
-    """The contents of a package's files by their paths in it: modules, copied code, and the shipped model's weights."""
+    """Return the files of a package by their paths in it: modules, copied code, and the shipped model's weights."""
     texts = {
         "__init__.py": TITLE.format(name=f"python -m {name}"),
         "__main__.py": f'"""`python -m {name}`."""\n\n' + MAIN.format(name=name),
@@ -156,7 +156,7 @@ def package_files(name: str, collection: Collection) -> dict[str, bytes]:
 
 
 def _rows(collection: Collection) -> list[Row]:
-    """Return what became of each exercise of the learner's notebooks, and of what the model needs besides."""
+    """Return the outcome for each exercise of the learner's notebooks, and for each other part that the model needs."""
     judged = {answer.exercise: answer for answer in collection.answers}
     rows = []
     for answer in collection.answers:
@@ -170,7 +170,7 @@ def _rows(collection: Collection) -> list[Row]:
 
 
 def check_unchanged(out: Path, files: Mapping[str, bytes] | None = None) -> None:
-    """See that no file in a folder was changed by hand since an earlier call wrote it.
+    """Check that no file in a folder was changed by hand after an earlier call wrote it.
 
     Args:
         out: the folder, which need not be there.
@@ -186,8 +186,8 @@ def check_unchanged(out: Path, files: Mapping[str, bytes] | None = None) -> None
     edited = [name for name, found in here.items() if _digest(found) != known.get(name) and found != files.get(name)]
     if edited:
         raise CourseError(
-            f"{', '.join(edited)} in {out} changed since lmcourse collect wrote it: keep it by another --out, or "
-            "overwrite it with --force"
+            f"{', '.join(edited)} in {out} changed after lmcourse collect wrote it: choose another --out to keep "
+            "it, or overwrite it with --force"
         )
 
 

@@ -78,7 +78,7 @@ class Collection:
         return answer is not None and (answer.state == "passes" or (answer.state == "wrong" and not self.lend))
 
     def _add(self, chapter: Chapter, name: str) -> None:
-        """Take a function along, and those of the same notebook that it calls."""
+        """Add a function, and the functions of the same notebook that it calls."""
         if name in self.parts[chapter]:
             return
         part = self._part(chapter, name)
@@ -104,7 +104,9 @@ class Collection:
             return Part(name, "", f"{reason}; the course's: {error}")
 
     def ordered(self, chapter: Chapter) -> list[Part]:
-        """The functions of a notebook in the order of its exercises: one may need another as it is defined."""
+        """Return the functions of a notebook in the order of its exercises, because one may need another when it is
+        defined.
+        """
         order = [exercise.name for exercise in exercises_of(chapter)]
         parts = self.parts[chapter].values()
         return sorted(parts, key=lambda part: order.index(part.exercise) if part.exercise in order else len(order))
@@ -116,17 +118,17 @@ class Collection:
         return Part(name, origin, reason, tuple(statements), frozenset(uses))
 
     def _check_helpers(self, chapter: Chapter, name: str, statements: Iterable[Statement]) -> None:
-        """See that no name of a module gets two meanings."""
+        """Check that no name has two meanings in a module."""
         for other in self.parts[chapter].values():
             defined = {each: one.text for one in other.statements for each in one.names}
             for statement in statements:
                 for each in statement.names:
                     if defined.get(each, statement.text) != statement.text:
-                        raise CannotStandAloneError(f"its `{each}` is another one than that of `{other.exercise}`")
+                        raise CannotStandAloneError(f"its `{each}` differs from the one that `{other.exercise}` uses")
 
 
 def module_text(chapter: Chapter, parts: Iterable[Part]) -> str:
-    """The module of a notebook: what it is, imports, then every function behind the helpers that it needs."""
+    """Return the module of a notebook: a docstring, imports, then every function after the helpers it needs."""
     imports: list[str] = []
     body: dict[str, str] = {}
     for part in parts:
@@ -142,7 +144,7 @@ def module_text(chapter: Chapter, parts: Iterable[Part]) -> str:
 
 
 def merged_imports(lines: Iterable[str]) -> str:
-    """Import statements of one name each, merged by module: those of the standard library, then the others."""
+    """Merge import statements of one name each by module: the standard library's first, then the others."""
     froms: dict[str, set[str]] = defaultdict(set)
     merged: set[str] = set()
     for line in lines:
@@ -161,7 +163,7 @@ def merged_imports(lines: Iterable[str]) -> str:
 
 
 def parts_text(package: str, collection: Collection) -> str:
-    """The module that says which function does what in the model.
+    """Return the module that maps the parts of the model to functions.
 
     One that is neither the learner's nor lent is replaced by a function that says so when it is called.
     """
@@ -180,5 +182,5 @@ def parts_text(package: str, collection: Collection) -> str:
 
 
 def chapters_in_order(collection: Collection) -> list[Chapter]:
-    """The notebooks of which the package has a module, in reading order."""
+    """Return the notebooks that have a module in the package, in reading order."""
     return [chapter for chapter in CHAPTERS if any(part.statements for part in collection.parts[chapter].values())]

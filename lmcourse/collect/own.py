@@ -17,7 +17,7 @@ from lmcourse.root import find_root
 
 @dataclass(frozen=True)
 class LoadedPart:
-    """The function of an exercise; `lent` says in one line why it is the course's, or is empty."""
+    """The function of an exercise; if it is the course's version, `lent` says why in one line, else it is empty."""
 
     name: str
     function: Callable[..., Any]
@@ -29,7 +29,8 @@ class LoadedPart:
 
 
 def load_parts(names: Sequence[str], root: Path | None = None) -> list[LoadedPart]:
-    """The learner's functions of these names, as their notebooks were saved; the course lends what is missing.
+    """Load the learner's functions of these names from their saved notebooks; the course's version replaces missing
+    ones.
 
     Nothing is judged: an answer that is there is taken, right or wrong.
 

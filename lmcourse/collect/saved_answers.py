@@ -1,4 +1,4 @@
-"""A learner's answers in their saved notebooks: which are theirs and pass, which are wrong, which are missing."""
+"""A learner's answers in their saved notebooks: passing, wrong or missing."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Statement:
 
 
 def read_statements(cell: str) -> list[Statement]:
-    """The statements of a cell, in their order; none of a cell that is not Python.
+    """Return the statements of a cell, in order; none if the cell is not Python.
 
     Lines that IPython understands and Python does not, such as `%timeit`, count as other statements.
     """
@@ -134,7 +134,7 @@ def _provider(name: str, statements: Sequence[Statement]) -> int:
         raise CannotStandAloneError(f"it needs `{name}`, which no cell above it defines")
     last = statements[numbers[-1]]
     if last.kind == "import" and last.text.split()[1].split(".")[0] == "lmcourse":
-        raise CannotStandAloneError(f"it needs `{name}` of lmcourse, and your package stands without it")
+        raise CannotStandAloneError(f"it needs `{name}` of lmcourse, but your package must run without lmcourse")
     if last.kind == "other":
-        raise CannotStandAloneError(f"it needs `{name}`, which a cell computes: compute it in a function")
+        raise CannotStandAloneError(f"it needs `{name}`, a value that a cell computes: compute it in a function")
     return numbers[-1]

@@ -55,7 +55,7 @@ def package_config(config: TransformerConfig) -> dict[str, Any]:
 
 
 def package_weights(model: Transformer) -> dict[str, Tensor]:
-    """The weights by their names in the package's file; a head that is the embedding is not among them."""
+    """Return the weights by their names in the package's file; a head that shares the embedding is left out."""
     nested = decoder_weights(model)
     flat = {
         f"blocks.{n}.{name}": weight for n, block in enumerate(nested.pop("blocks")) for name, weight in block.items()

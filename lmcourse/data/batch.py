@@ -25,11 +25,11 @@ class Batch:
     targets: Int[Tensor, "b s"]
 
     def to(self, device: torch.device) -> Batch:
-        """The batch on a device. From pinned memory to a GPU it is copied while the program goes on."""
+        """Return the batch on a device. From pinned memory, the copy to a GPU runs while the program continues."""
         ahead = device.type == "cuda"
         return Batch(self.inputs.to(device, non_blocking=ahead), self.targets.to(device, non_blocking=ahead))
 
     def pinned_for(self, device: torch.device) -> Batch:
-        """The batch in pinned memory, which this GPU can read by itself."""
+        """Return the batch in pinned memory, which the GPU reads without the CPU."""
         with torch.cuda.device(device):  # else a new thread would reserve memory on the first GPU
             return Batch(self.inputs.pin_memory(), self.targets.pin_memory())

@@ -95,7 +95,8 @@ CORPORA = {
 
 
 def find_corpus(spec: str) -> Corpus:
-    """The corpus of a name in CORPORA, or the text file or folder at a path (write ./name for a path like a name).
+    """Return the corpus of a name in CORPORA, or the text file or folder at a path (write ./name for a path like a
+    name).
 
     Raises:
         CourseError: there is none; the message names the nearest. Or there is no text at the path.
@@ -129,7 +130,7 @@ def split(corpus: Corpus, held_out: float = 0.1) -> tuple[Corpus, Corpus]:
         CourseError: there is no text.
     """
     if not 0 < held_out < 1:
-        raise ValueError(f"a share between 0 and 1 can be held out, not {held_out}")
+        raise ValueError(f"held_out must be above 0 and below 1, not {held_out}")
     digests = sorted({_digest(text) for text in corpus.texts()})
     if not digests:
         raise CourseError(f"The corpus {corpus.name} has no text.")

@@ -65,7 +65,7 @@ def python_docs() -> Iterator[str]:
     try:
         topics: dict[str, str] = import_module("pydoc_data.topics").topics
     except ImportError:
-        raise CourseError("This Python came without its help topics; take another corpus.") from None
+        raise CourseError("This Python came without its help topics; use another corpus.") from None
     return (topics[name] for name in sorted(topics))
 
 
@@ -81,7 +81,7 @@ def python_code() -> Iterator[str]:
     modules = ((path.relative_to(library).parts, path) for path in library.rglob("*.py"))
     paths = [path for parts, path in sorted(modules) if _NOT_LIBRARY.isdisjoint(parts)]
     if not paths:
-        raise CourseError(f"There are no sources of Python's standard library in {library}; take another corpus.")
+        raise CourseError(f"There are no sources of Python's standard library in {library}; use another corpus.")
     return filter(None, map(_source, paths))
 
 

@@ -38,7 +38,7 @@ class Download:
 
 
 def fetch(download: Download, folder: Path | None = None) -> Path:
-    """The file's place on this machine, after it was downloaded if it was not there, or was another.
+    """Return the path of a downloaded file; download it if it is missing or differs from the expected one.
 
     It is written under a temporary name and moved when all of it is there and right, so nothing half finished is ever
     found, and two processes may fetch at once. Nothing is resumed.
@@ -67,7 +67,7 @@ def fetch(download: Download, folder: Path | None = None) -> Path:
 
 
 def cache_folder() -> Path:
-    """Where this system keeps what can be fetched again: the course's folder there, which may not exist yet."""
+    """Return the course's folder in this system's cache, which may not exist yet."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
@@ -83,7 +83,7 @@ def _is_right(place: Path, download: Download) -> bool:
 
 
 def _receive(download: Download, place: Path, file: BinaryIO) -> None:
-    """Write what the server sends; it must be the file."""
+    """Write the server's answer; it must be the expected file."""
     by_hand = f"Download it elsewhere and put it at {place}"
     try:
         with urllib.request.urlopen(download.url, timeout=_TIMEOUT_SECONDS) as answer:
@@ -92,14 +92,14 @@ def _receive(download: Download, place: Path, file: BinaryIO) -> None:
         raise CourseError(f"{download.url} answers {error.code} {error.reason}. {by_hand}.") from None
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", None) or error
-        raise CourseError(f"{download.url} cannot be reached ({reason}). {by_hand}, or take another corpus.") from None
+        raise CourseError(f"{download.url} cannot be reached ({reason}). {by_hand}, or use another corpus.") from None
     if (size, sha256) != (download.size, download.sha256):
         what = f"{size:,} bytes with SHA-256 {sha256[:12]}…, not {download.size:,} with {download.sha256[:12]}…"
-        raise CourseError(f"{download.url} sent another file than was meant: {what}. Try again. {by_hand}.")
+        raise CourseError(f"{download.url} did not send the expected file: {what}. Try again. {by_hand}.")
 
 
 def _copy(answer: http.client.HTTPResponse, file: BinaryIO, size: int) -> tuple[int, str]:
-    """Write what comes, but not much more than `size` bytes; return how much it was and its SHA-256."""
+    """Write what arrives, up to a little more than `size` bytes; return the number of bytes and the SHA-256."""
     digest, received = hashlib.sha256(), 0
     while received <= size and (chunk := answer.read(_CHUNK_BYTES)):
         file.write(chunk)

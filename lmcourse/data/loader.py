@@ -93,18 +93,20 @@ class Loader(Iterator[Batch]):
         return batch
 
     def _start(self) -> Iterator[Batch]:
-        """This rank's batches from here on; the thread must not know the loader, or it would keep it alive."""
+        """Yield this rank's batches from here on. The thread must hold no reference to the loader, or it would stay
+        alive.
+        """
         first = self._windows + self.rank * self.batch
         made = _make(self.tokens, self.order, first, self.batch, self.world_size * self.batch, self.device)
         return Prefetch(made, self.prefetch) if self.prefetch else made
 
     def state_dict(self) -> dict[str, int]:
-        """The position: how many windows all ranks together were given, and of which order. The same on all ranks."""
+        """Return the position: windows read by all ranks together, and their order. It is the same on all ranks."""
         order = self.order
         return {"tokens": order.tokens, "seq_len": order.seq_len, "seed": order.seed, "windows": self._windows}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Resume where another loader was.
+        """Resume at the position of another loader.
 
         Raises:
             ValueError: its order of windows was another one.
@@ -133,7 +135,7 @@ class Loader(Iterator[Batch]):
 
 
 def _check_tokens(tokens: object) -> None:
-    """Check that these are no text, list, table or fractions; raises as in `Loader`."""
+    """Raise, as in `Loader`, if these are a text, a list, a table or fractions instead of tokens."""
     row = isinstance(tokens, Tensor) and tokens.ndim == 1 and not tokens.is_floating_point()
     if isinstance(tokens, str | list | tuple | Tensor) and not row:
         raise TypeError(
@@ -154,14 +156,14 @@ def _make(
 
 
 def _with_index(device: torch.device | None) -> torch.device | None:
-    """Which GPU "cuda" means here: in another thread it means another one."""
+    """Return the GPU that "cuda" means here, with its index: another thread may have another current GPU."""
     return torch.device("cuda", torch.cuda.current_device()) if device == torch.device("cuda") else device
 
 
 def evaluation_batches(
     tokens: Tokens, batch: int, seq_len: int, *, device: torch.device | None = None
 ) -> Iterator[Batch]:
-    """Windows side by side, in order: every token but the first is a target exactly once.
+    """Return consecutive windows, in order, in which every token but the first is a target exactly once.
 
     The last batch may have fewer rows. The last row is filled up with inputs 0 and targets IGNORE_INDEX; they stand
     behind the text, where a causal model does not look.
@@ -211,7 +213,7 @@ class Prefetch(Iterator[T]):
         return result.result()
 
     def _submit_until(self, number: int) -> None:
-        """See to it that so many results are ready or being made; one thread makes them in order."""
+        """Make sure that this many results are ready or being made; one thread makes them in order."""
         while len(self._pending) < number:
             self._pending.append(self._thread.submit(next, self._source))
 

@@ -1,4 +1,4 @@
-"""Recorded counts of published vocabularies, which are too large to ship: how three of them cut one text.
+"""Recorded counts: how three published vocabularies, which are too large to ship, tokenize one text.
 
 The text is article 1 of the Universal Declaration of Human Rights (1948) in ten of its translations, as the Unicode
 Consortium's "UDHR in Unicode" has them (files eng, deu_1996, spa, swh, cmn_hans, jpn, rus, ell_monotonic, hin, mya;

@@ -74,7 +74,7 @@ class Header:
 
 
 def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:
-    """The header and the tokenizer of a file that may be anything.
+    """Read the header and the tokenizer of a file that may be damaged.
 
     Raises:
         CourseError: it is no token file, not whole, or of another format.
@@ -99,7 +99,7 @@ def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:
 
 def _parse(start: bytes, path: Path) -> Header:
     if not start.startswith(MAGIC):
-        raise CourseError(f"{path} is no token file: something else was written there")
+        raise CourseError(f"{path} is not a token file")
     if len(start) < HEADER_STRUCT.size:
         raise CourseError(f"{path} ends in its header: it was cut off, make it again")
     _, version, *numbers = HEADER_STRUCT.unpack(start)
@@ -120,7 +120,7 @@ Chunk = Sequence[int] | NDArray[np.integer[Any]]
 
 
 def write_tokens(path: Path, chunks: Iterable[Chunk], vocab_size: int, tokenizer: dict[str, Any] | None = None) -> int:
-    """Write a token file, a chunk at a time; it appears under its name when it is whole and on the disk.
+    """Write a token file, a chunk at a time. It appears under its name only when it is complete on the disk.
 
     Args:
         path: the file. One that is there already is replaced.

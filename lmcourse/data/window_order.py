@@ -41,7 +41,7 @@ class WindowOrder:
         self._starts: NDArray[np.int64] = np.empty(0, np.int64)
 
     def starts(self, first: int, count: int) -> list[int]:
-        """Where the windows number `first` to `first + count − 1` begin in the text."""
+        """Return where the windows number `first` to `first + count − 1` begin in the text."""
         found: list[int] = []
         while len(found) < count:
             epoch, index = divmod(first + len(found), self.per_epoch)
@@ -49,7 +49,7 @@ class WindowOrder:
         return found
 
     def _shuffled(self, epoch: int) -> NDArray[np.int64]:
-        """An epoch's windows. The last epoch asked for is kept, as the next question is most likely about it."""
+        """Return an epoch's windows. The last epoch is cached, because the next call probably asks for it again."""
         if epoch != self._epoch:
             generator = np.random.default_rng([self.seed, epoch])
             offset = generator.integers(self._first_tokens)

@@ -1,4 +1,4 @@
-"""How large the tensors are that a function makes, for exercises that ask to do without a large one."""
+"""Measure the largest tensor that a function allocates, for exercises that forbid a large one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Remembers the most numbers that a tensor has room for. A view has no room of its own."""
+    """Record the largest number of elements that a new storage holds. A view allocates no storage."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -19,7 +19,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """No: torch would import its compiler, for seconds of an answer's time, to keep it out of here."""
+        """Return False, because with True torch would import its compiler, which takes seconds of an answer's time."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -31,7 +31,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def largest_tensor(function: Callable[..., Any], *args: Any) -> int:
-    """How many numbers the largest tensor holds that torch makes while `function(*args)` runs."""
+    """Return the number of elements of the largest tensor that torch allocates while `function(*args)` runs."""
     watch = _Watch()
     with watch:
         function(*args)

@@ -42,7 +42,7 @@ class Case:
         self.expressions()  # a script that is no Python fails here, where its author sees it
 
     def call(self, answer: str) -> str:
-        """How the case reads as code: `ulp(1.0, 'bf16')`."""
+        """Return the case as code: `ulp(1.0, 'bf16')`."""
         if self.script is not None:
             return "; ".join(line.strip() for line in self.script.strip().splitlines())
         inputs = [format_value(value) for value in self.args]
@@ -51,7 +51,7 @@ class Case:
 
     @cached_property
     def plain_inputs(self) -> tuple[list[Plain], dict[str, Plain]]:
-        """Its inputs as plain data, which no answer is given: with it, inputs that an answer has changed are found."""
+        """Its inputs as plain data, which no answer receives: they show whether an answer changed its inputs."""
         return to_plain(self.args), to_plain(self.kwargs)
 
     @cached_property
@@ -81,22 +81,22 @@ def _holds_not_finite(value: Plain) -> bool:
 
 @lru_cache(maxsize=1024)
 def _expressions(lines: str) -> tuple[str, ...]:
-    """Return the lines that are expressions. Remembered: they are asked for in each check."""
+    """Return the lines that are expressions. They are cached, because each check asks for them."""
     return tuple(ast.unparse(statement) for statement in ast.parse(lines).body if isinstance(statement, ast.Expr))
 
 
 def case(name: str, /, *args: Plain, **kwargs: Plain) -> Case:
-    """A case that calls the answer with these inputs: `case("one half", 0x3800, 5, 10)`."""
+    """Make a case that calls the answer with these inputs: `case("one half", 0x3800, 5, 10)`."""
     return Case(name, args, kwargs)
 
 
 def script(name: str, lines: str, /, **inputs: Plain) -> Case:
-    """A case that drives a class: `script("adds", "a = Value(2.0)\\nb = a + a\\nb.data")`."""
+    """Make a case that tests a class: `script("adds", "a = Value(2.0)\\nb = a + a\\nb.data")`."""
     return Case(name, (), inputs, lines)
 
 
 def edge(case: Case) -> Case:
-    """Mark a case as no ordinary one: `edge(case("one token", torch.tensor([3])))`.
+    """Mark a case as an edge case: `edge(case("one token", torch.tensor([3])))`.
 
     A known mistake is recognised although an answer does something else in it. A case is an edge without this mark if
     the reference raises, or if an input is empty, infinite or NaN.

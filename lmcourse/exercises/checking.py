@@ -1,4 +1,4 @@
-"""What a learner calls: `check` runs an answer on all cases and reports, `hint` shows the next hint."""
+"""The functions that learners call: `check` runs an answer on all cases and reports, `hint` shows the next hint."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
         return _in_its_notebook(check_exercise(exercise, lambda: value, hidden=hidden), exercise)
     name = _name_of(answer)
     if values or not callable(answer) or name in ("", "<lambda>"):
-        raise CourseError("Hand `check` the function you wrote, by its name: check(my_function).")
+        raise CourseError("Pass `check` the function you wrote, by its name: check(my_function).")
     exercise = find_exercise(name)
     if exercise.value:
         raise CourseError(f"`{name}` asks for a value: check({name}=...)")
@@ -57,7 +57,7 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
 
 
 def _in_its_notebook(report: Report, exercise: Exercise, answer: Callable[..., Any] | None = None) -> Report:
-    """Return the report with what its notebook adds: a version that did not run, a wrong answer that this one calls."""
+    """Add to a report what the notebook shows: a version that did not run, a wrong answer that this one calls."""
     global _last_checked
     _last_checked = exercise.name
     failed = failed_version(exercise.name, answer)
@@ -91,7 +91,7 @@ def check_exercise(
     hidden: bool = False,
     enforce: bool = True,
 ) -> Report:
-    """Check an answer to this exercise, whatever the answer is called.
+    """Check an answer to this exercise; the answer may have any name.
 
     Args:
         exercise: what was asked.
@@ -130,7 +130,7 @@ def _expected(exercise: Exercise, case: Case) -> Outcome:
 def try_cases(
     cases: Iterable[tuple[Case, bool]], trial: Callable[[Case, bool, float], Trial], seconds: float
 ) -> list[Trial]:
-    """Put every case to an answer and to the reference.
+    """Run an answer and the reference on every case.
 
     Args:
         cases: each with whether it is hidden.
@@ -173,14 +173,15 @@ class Hint:
 
 
 def hint(exercise: str | Callable[..., Any] | None = None, /) -> Hint:
-    """The next hint: `hint()` for the exercise checked last, `hint("stable_softmax")` for another. The last one stays.
+    """Return the next hint: `hint()` for the exercise checked last, `hint("stable_softmax")` for another. The last hint
+    repeats.
 
     Raises:
         CourseError: there is no such exercise, it has no hints, or nothing was checked yet.
     """
     name = _last_checked if exercise is None else exercise if isinstance(exercise, str) else _name_of(exercise)
     if not name:
-        raise CourseError('Run a check first, or hand `hint` the name of an exercise: hint("stable_softmax").')
+        raise CourseError('Run a check first, or pass `hint` the name of an exercise: hint("stable_softmax").')
     hints = find_exercise(name).hints
     if not hints:
         raise CourseError(f"`{name}` has no hints.")

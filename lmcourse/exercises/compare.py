@@ -23,7 +23,7 @@ DTYPE_TOLERANCE = {
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a number may be from the expected one. `EXACT` also tells -0.0 from 0.0."""
+    """The allowed distance of a number from the expected one. `EXACT` also distinguishes -0.0 from 0.0."""
 
     relative: float
     absolute: float = 0.0
@@ -86,7 +86,7 @@ def difference(
 
 
 def equal(expected: Plain, received: Plain, tolerance: Tolerance | None = None) -> bool:
-    """Whether there is no `difference`. Unlike that, it describes none, which takes longer than to find it."""
+    """Return True if `difference` would find none. It is faster, because it describes nothing."""
     if isinstance(expected, list) and isinstance(received, list):
         return len(expected) == len(received) and all(
             equal(a, b, tolerance) for a, b in zip(expected, received, strict=True)
@@ -198,7 +198,7 @@ def _tensor_difference(expected: Tensor, received: Tensor, tolerance: Tolerance 
 
 
 def _swapped(expected: tuple[int, ...], received: tuple[int, ...]) -> str:
-    """Which two axes are swapped, if that is all."""
+    """Return which two axes are swapped, if nothing else differs."""
     last = len(expected) - 1
     for i, j in reversed([*combinations(range(last + 1), 2)]):
         candidate = list(expected)
@@ -215,7 +215,7 @@ def _widened(tensor: Tensor) -> Tensor:
 
 
 def wrong_entries(expected: Tensor, received: Tensor, tolerance: Tolerance | None) -> Tensor:
-    """Where two tensors of one shape differ, as truth values."""
+    """Return where two tensors of one shape differ, as a mask."""
     if not expected.is_floating_point() and not expected.is_complex():
         return _whole_differ(expected, received) if expected.dtype != received.dtype else expected != received
     tolerance = tolerance or _of_dtype(expected.dtype) or EXACT
@@ -227,8 +227,9 @@ def wrong_entries(expected: Tensor, received: Tensor, tolerance: Tolerance | Non
 
 
 def _whole_differ(a: Tensor, b: Tensor) -> Tensor:
-    """Where integers of different dtypes differ. PyTorch compares no unsigned ones with others; as int64 those from 2⁶³
-    on are negative."""
+    """Return where integers of different dtypes differ. PyTorch cannot compare unsigned ones with others; as int64,
+    those from 2⁶³ on are negative.
+    """
     signed = [(tensor.to(torch.int64), tensor.dtype == torch.uint64) for tensor in (a, b)]
     (x, x_wraps), (y, y_wraps) = signed
     return (x != y) | (((x < 0) & x_wraps) != ((y < 0) & y_wraps))
@@ -239,17 +240,17 @@ def _of_dtype(dtype: torch.dtype) -> Tolerance | None:
 
 
 def is_whole(tensor: Tensor) -> bool:
-    """Whether it holds integers, of whatever width: nobody is asked for one."""
+    """Return True if a tensor holds integers of any width: exercises never ask for one width."""
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 def _same_kind(a: Tensor, b: Tensor) -> bool:
-    """Whether they have one dtype, or hold integers both."""
+    """Return True if both have the same dtype, or both hold integers."""
     return a.dtype == b.dtype or (is_whole(a) and is_whole(b))
 
 
 def _first_and_largest(expected: Tensor, received: Tensor, wrong: Tensor) -> str:
-    """Where the largest difference is; NaN, where there should be none, comes first."""
+    """Return the position of the largest difference; an unexpected NaN comes first."""
     size = (_widened(expected) - _widened(received)).abs().masked_fill(~wrong, -1.0)
     size = size.nan_to_num(nan=math.inf, posinf=math.inf)
     position = [int(index) for index in torch.unravel_index(size.argmax(), expected.shape)]

@@ -1,4 +1,4 @@
-"""Cases that come by themselves: a public case again with its tensors scattered in memory, or asked for gradients."""
+"""Cases derived from public ones: the same case with its tensors scattered in memory, or with gradients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def derived_cases(exercise: Exercise) -> list[Case]:
 
 
 def _off_whole_numbers(value: Plain) -> Plain:
-    """Return an input, its float tensors of whole numbers changed a little: at 0 ReLU has two slopes."""
+    """Return an input with its float tensors of whole numbers changed a little: at 0 ReLU has two slopes."""
     if isinstance(value, list | tuple):
         return [*map(_off_whole_numbers, value)]
     if isinstance(value, dict):
@@ -54,7 +54,7 @@ def is_ordinary(exercise: Exercise, case: Case) -> bool:
 
 
 def _richest(exercise: Exercise, tensors: Any) -> Case | None:
-    """Return the first ordinary case of those whose tensors have most axes, which are longer than 1."""
+    """Return the first ordinary case with the most tensor axes longer than 1."""
 
     def axes(case: Case) -> int:
         return sum(length > 1 for tensor in tensors(case, exercise).values() for length in tensor.shape)
@@ -73,7 +73,7 @@ def _float_tensors(case: Case, exercise: Exercise) -> dict[str, Tensor]:
 
 
 def _named(case: Case, exercise: Exercise) -> Iterator[tuple[str, Tensor]]:
-    """Yield the tensors among the inputs, in their order, by the names that the reference gives them."""
+    """Yield the tensors among the inputs, in order, by the reference's parameter names."""
     try:
         names = list(inspect.signature(exercise.reference).parameters)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Mistakes that can happen in any exercise: the order in which their detectors are asked."""
+"""Diagnose mistakes that any exercise can have: the detectors, and the order in which they run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OF_ALL: tuple[Detector, ...] = (features.same_result_for_all,)
 
 
 def broken_rule(in_source: Sequence[Use], used: Sequence[Use]) -> str:
-    """A sentence on the first thing that the exercise rules out, or an empty text.
+    """Return a sentence on the first forbidden name that an answer uses, or an empty text.
 
     Args:
         in_source: what the source of the answer refers to.
@@ -107,7 +107,7 @@ NOT_WRITTEN = "Nothing here yet: replace the line that raises NotImplementedErro
 
 
 def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
-    """For answers that are not written yet, that return nothing, or that never come to an end."""
+    """Return a sentence on answers that are not written yet, return nothing, or never end."""
     for holds, sentence in STOPPED:
         found = [trial for trial in failing if holds(trial.outcome)]
         if len(found) == len(trials):
@@ -119,13 +119,15 @@ def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
 
 
 def _shadowed(failing: Sequence[Trial]) -> str:
-    """For answers that use a name which a cell of the notebook took for something else."""
+    """Return a sentence on answers that use a name which the notebook has redefined."""
     causes = [trial.outcome.failure.cause for trial in failing if trial.outcome.failure]
     return next(filter(None, causes), "")
 
 
 def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], others: bool) -> str:
-    """The sentence of the first detector that explains all failing cases; or else those that fail in the same way."""
+    """Return the sentence of the first detector that explains all failing cases, or else those that fail in the same
+    way.
+    """
     passing = [trial for trial in trials if trial not in failing]
     for kind, detectors in [("differs", NUMBERS), *OTHERS.items()]:
         of_kind = [trial for trial in failing if _kind(trial) == kind]
@@ -159,7 +161,7 @@ def _first(detectors: Sequence[Detector], evidence: Evidence) -> str:
 
 
 def _kind(trial: Trial) -> str:
-    """In which way a case fails."""
+    """Return the way in which a case fails."""
     if misused(trial.exercise, trial.expected, trial.outcome):
         return "misuses an input"
     if trial.expected.failure:
@@ -185,13 +187,13 @@ SLIPS: tuple[tuple[Callable[[float], bool], str], ...] = (
 
 
 def nothing_yet(trial: Trial) -> str:
-    """That there is no value yet."""
+    """Return a sentence if no value has been entered yet, else an empty text."""
     gave_none = trial.outcome.failure is None and trial.outcome.value is None
     return "Nothing here yet: replace None." if gave_none else ""
 
 
 def value_slip(trial: Trial) -> str:
-    """A small slip between the value given and the right one."""
+    """Return a sentence on a small slip between the given value and the right one."""
     expected, received = trial.expected.value, trial.outcome.value
     if type(expected) not in (int, float) or type(received) not in (int, float):
         return ""

@@ -109,12 +109,12 @@ class Exercise:
 
     def __post_init__(self) -> None:
         if self.points < 1 or self.difficulty not in DIFFICULTY or not self.cases:
-            raise ValueError(f"{self.name}: an exercise has points, a difficulty of 1 to 3, and cases")
+            raise ValueError(f"{self.name}: an exercise needs points, a difficulty of 1 to 3, and cases")
         if self.value and self.hidden_cases:
-            raise ValueError(f"{self.name}: an answer that is a value has one case, and no hidden ones")
+            raise ValueError(f"{self.name}: an exercise that asks for a value needs one case, and no hidden cases")
 
     def misconception(self, sentence: str) -> Callable[[Answer], Answer]:
-        """Decorate a wrong answer; `sentence` is told to a learner whose results equal it."""
+        """Decorate a wrong answer; `sentence` is shown to a learner whose results match it."""
 
         def register(answer: Answer) -> Answer:
             name = answer.__name__.strip("_").replace("_", " ")
@@ -124,7 +124,7 @@ class Exercise:
         return register
 
     def wrong_value(self, value: Any, sentence: str) -> None:
-        """A wrong value that people really give, for an exercise whose answer is a value."""
+        """Add a wrong value that people really give, for an exercise that asks for a value."""
         self.misconceptions.append(Misconception(str(value), sentence, lambda: value))
 
     def variant(self, answer: Answer) -> Answer:
@@ -141,7 +141,7 @@ class Exercise:
         self.variants += [Variant(expression, expression) for expression in expressions]
 
     def equivalent_mutant(self, change: str, reason: str) -> None:
-        """Say of a mutant of the printed solution why it is right too.
+        """Declare that a mutant of the printed solution is right, with the reason.
 
         Args:
             change: as `lmcourse matrix` prints it: "n // 2 → n / 2".
@@ -164,12 +164,12 @@ class Exercise:
         return line + " · differentiable" * self.differentiable
 
     def seen(self, case: Case, value: Plain) -> Plain:
-        """What of a result of a case is compared."""
+        """Return the property of a case's result that is compared."""
         return self.view(case, value) if self.view else value
 
     @cached_property
     def public(self) -> tuple[Case, ...]:
-        """The public cases: those of its author, and those that come by themselves (see `derived`)."""
+        """The public cases: the author's, and those derived from them (see `derived`)."""
         return (*self.cases, *derived_cases(self))
 
     @cached_property
@@ -188,5 +188,5 @@ def plural(word: str, count: float) -> str:
 
 
 def value_exercise(name: str, *, reference: Callable[[], Any], **rest: Any) -> Exercise:
-    """An exercise whose answer is a number (or a word): `check(training_days=...)`."""
+    """Make an exercise whose answer is a number (or a word): `check(training_days=...)`."""
     return Exercise(name, reference=reference, cases=[Case("the value")], value=True, **rest)

@@ -57,7 +57,7 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The `Failure` of an exception that an answer raised. Never raises, whatever the exception does."""
+    """Return the `Failure` of an exception that an answer raised. It never raises itself."""
     message = _message(error)
     frame, line, number = _own_line(error.__traceback__)
     kinds = tuple(kind.__name__ for kind in type(error).__mro__ if kind not in (object, BaseException))
@@ -82,7 +82,7 @@ def _out_of_memory(error: BaseException, message: str) -> bool:
 
 
 def _own_line(trace: TracebackType | None) -> tuple[FrameType | None, str, int]:
-    """The deepest line of the traceback that the learner wrote: its frame, its text and its number."""
+    """Return the deepest line of the traceback that the learner wrote: its frame, its text and its number."""
     for frame, number in reversed(list(traceback.walk_tb(trace))):
         name = frame.f_code.co_filename
         # Python gives no number where a time limit stopped between two lines.
@@ -93,7 +93,7 @@ def _own_line(trace: TracebackType | None) -> tuple[FrameType | None, str, int]:
 
 
 def _shadowed(kinds: tuple[str, ...], message: str, line: str, frame: FrameType) -> str:
-    """Whether the line fails because a name that everybody relies on now means something else (`max = 3`)."""
+    """Detect a line that fails because a builtin name was redefined (`max = 3`)."""
     if kinds[0] == "TypeError" and "not callable" in message:
         for name in re.findall(r"\b(\w+)\s*\(", line):
             value = frame.f_locals.get(name, frame.f_globals.get(name, len))

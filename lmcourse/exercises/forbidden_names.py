@@ -53,7 +53,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def matches(name: str, forbid: Iterable[str]) -> bool:
-    """Whether a dotted name is ruled out.
+    """Return True if a dotted name is forbidden.
 
     A rule covers the name itself and all below it ("torch.nn" covers "torch.nn.functional.silu"); a rule that starts
     with a dot covers every function and method of that name (".softmax" covers "torch.Tensor.softmax"). Python's own
@@ -83,7 +83,7 @@ class Use(NamedTuple):
 
 
 def forbidden_in_source(answer: Any, forbid: Names) -> list[Use]:
-    """The forbidden names that the source of an answer, and of the learner's own helpers it uses, refers to."""
+    """Return the forbidden names in the source of an answer, and of the learner's helpers that it uses."""
     found: dict[str, Use] = {}
     for item in _own(answer):
         for name, number in _names_used(item):
@@ -180,7 +180,9 @@ def _names_used(item: FunctionType | type) -> Iterator[tuple[str, int]]:
 
 
 def _definitions(code: CodeType) -> list[Definition]:
-    """Where a function is defined; in a console that keeps no source nowhere, and the recorder of calls has to do."""
+    """Return where a function is defined. A console that keeps no source has no place; there only `rules.watched`
+    helps.
+    """
     tree = _parsed("".join(linecache.getlines(code.co_filename)))
     return [
         node
@@ -204,7 +206,7 @@ def _parsed(text: str) -> ast.Module:
 
 
 def computed(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below it but annotations, which compute nothing."""
+    """Yield a node and all nodes below it except annotations, which compute nothing."""
     yield node
     for field, value in ast.iter_fields(node):
         if field not in ("annotation", "returns"):
@@ -214,7 +216,7 @@ def computed(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _imported(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """What the names stand for that imports inside the function bind."""
+    """Return the meanings of the names that imports inside the function bind."""
     names: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -249,7 +251,7 @@ def _resolve(node: ast.Attribute | ast.Name, imported: Mapping[str, str], known:
 
 
 def _torch_name(function: Any) -> str:
-    """The public name of a torch function held under another name (`s = torch.softmax`), or nothing."""
+    """Return the public name of a torch function under another name (`s = torch.softmax`), or an empty text."""
     if isinstance(function, type):  # torch lists some types among its functions, `int` for one
         return ""
     try:

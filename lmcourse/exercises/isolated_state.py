@@ -28,7 +28,7 @@ class BoundedBuffer(io.StringIO):
         self._free = max_chars
 
     def write(self, text: str) -> int:
-        """Keep as much of the text as there is room for. Returns its whole length, as a file does."""
+        """Keep as much of the text as fits. Return its whole length, as a file does."""
         super().write(text[: self._free])
         self._free -= min(len(text), self._free)
         return len(text)
@@ -49,8 +49,9 @@ class CapturedOutput:
 
 @contextmanager
 def isolated_state() -> Iterator[CapturedOutput]:
-    """Catch what is printed and warned of, start from the same random numbers each time, and undo changes of torch's
-    modes: a check gives the same result when it is run again, and leaves the notebook as it was."""
+    """Capture output and warnings, start from fixed random numbers, and undo changes of torch's modes. So a check
+    gives the same result when it is run again, and leaves the notebook as it was.
+    """
     captured = CapturedOutput(BoundedBuffer())
     random_state, grad, dtype = random.getstate(), torch.is_grad_enabled(), torch.get_default_dtype()
     with (

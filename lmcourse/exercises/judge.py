@@ -27,7 +27,7 @@ def judge(
     forbidden: Sequence[Use] = (),
     given: Given | None = None,
 ) -> Report:
-    """The report on an answer.
+    """Return the report on an answer.
 
     Args:
         exercise: what was asked.
@@ -68,7 +68,7 @@ def _result(exercise: Exercise, trial: Trial) -> CaseResult:
 
 
 def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
-    """Return what the public cases suggest. They are chosen to tell misconceptions apart."""
+    """Return a diagnosis from the public cases, which are chosen to distinguish misconceptions."""
     public = [trial for trial in trials if not trial.hidden]
     seen = bool(exercise.view)  # then results differ for many reasons, and only one that is missing says something
     wrong = [trial for trial in failing if not trial.hidden and not (seen and trial.outcome.value is not None)]
@@ -82,7 +82,7 @@ def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
 
 
 def _running(exercise: Exercise) -> Given:
-    """Return what runs a known mistake on a case, once."""
+    """Return a function that runs a known mistake on a case, once."""
     outcomes: dict[tuple[int, int], Outcome] = {}
 
     def given(wrong: Misconception, case: Case) -> Outcome:

@@ -1,4 +1,4 @@
-"""The state of an answer in the kernel: if the last version of its cell ran, and which wrong answers it calls.
+"""The state of an answer in the kernel: whether the last version of its cell ran, and the wrong answers it calls.
 
 Everything is looked up in IPython's history when a check asks; nothing listens while cells run.
 """

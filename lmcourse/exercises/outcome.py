@@ -54,11 +54,11 @@ class Outcome:
 
     @property
     def timed_out(self) -> bool:
-        """Whether it was stopped because its time was up."""
+        """True if it was stopped because its time was up."""
         return self.failed_with("TimeLimitExceeded")
 
     def failed_with(self, kind: str) -> bool:
-        """Whether it ended with an exception of just this class."""
+        """Return True if it ended with an exception of exactly this class."""
         return self.failure is not None and self.failure.kind == kind
 
 
@@ -103,7 +103,7 @@ def run_case(
 def _run(
     answer: Callable[..., Any], case: Case, inputs: Inputs, name: str
 ) -> tuple[Plain, tuple[str, ...], Failure | None]:
-    """Everything that can run a learner's code: the call, copying the result, and printing an exception."""
+    """Do everything that can run a learner's code: call, copy the result, and format an exception."""
     try:
         if case.script is not None:
             return *_run_script(case, answer, name, inputs), None
@@ -121,7 +121,7 @@ def _run(
 def _run_script(
     case: Case, answer: Callable[..., Any], name: str, inputs: Inputs
 ) -> tuple[list[Plain], tuple[str, ...]]:
-    """Run a script of calls on a class; the values of its expression lines are the result. Also the inputs in them."""
+    """Run a script of calls on a class; return the values of its expression lines, and the inputs in them."""
     names: dict[str, Any] = {"print": _silent, **inputs.kwargs, name: answer, NOTE: inputs.made}
     values: list[object] = []
     results: list[Plain] = []
@@ -140,11 +140,13 @@ def _run_script(
 
 
 def _silent(*_: object, **__: object) -> None:
-    """Replace `print` in a script of calls: a report quotes what the answer printed, and a script is no part of it."""
+    """Replace `print` in a script of calls: a report quotes the answer's output, and a script is not part of the
+    answer.
+    """
 
 
 def _plain_or_type(value: object) -> Plain:
-    """A line's value; of an object, what it is."""
+    """Return a line's value, or the type of an object."""
     try:
         return to_plain(value)
     except NotPlainError as error:

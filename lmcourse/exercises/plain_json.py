@@ -67,7 +67,7 @@ def from_json_tree(tree: Any, tensors: Mapping[str, Tensor]) -> Plain:
 
 
 def _from_json(tree: Any, tensors: dict[str, Tensor], depth: int) -> Plain:
-    """`tensors` are those that are left: each may occur once, so that no two values share memory."""
+    """Return a plain value. Each entry of `tensors` may occur once, so that no two values share memory."""
     _check_depth(depth)
     if tree is None or type(tree) in (bool, int, float):
         return tree

@@ -140,7 +140,7 @@ def _fails(trial: Trial, guess: Outcome) -> bool:
 
 
 def _same_exception(guess: Failure, failure: Failure) -> bool:
-    """Compare classes, and messages without the names in them. One raised on purpose may have any message."""
+    """Compare classes, and messages without the names in them. If an answer raises on purpose, any message matches."""
     if guess.kind != failure.kind:
         return False
     on_purpose = re.search(r"\b(raise|assert)\b", failure.line) is not None
@@ -186,7 +186,9 @@ def _all_numbers(value: Plain) -> bool:
 
 
 def _differ(a: Tensor, b: Tensor, tolerance: Tolerance | None) -> Tensor:
-    """Where two tensors of one shape differ by more than the exercise, or the coarser of their dtypes, allows."""
+    """Return where two tensors of one shape differ by more than the exercise, or the coarser of their dtypes,
+    allows.
+    """
     if a.device != b.device or a.is_complex() != b.is_complex():
         return torch.ones(a.shape, dtype=torch.bool)
     coarse, other = (a, b) if _bits(a) <= _bits(b) else (b, a)

@@ -59,7 +59,7 @@ def exercises_beside(source: Path) -> tuple[Exercise, ...]:
 
 @lru_cache(maxsize=256)
 def _load(file: Path, *state: int) -> tuple[Exercise, ...]:
-    """Run a teacher's `exercises.py` as a module of its own; `state` changes whenever the file does."""
+    """Run a teacher's `exercises.py` as a separate module; `state` changes when the file changes."""
     linecache.checkcache(str(file))
     name = f"lmcourse_exercises_{hashlib.sha256(f'{file}{state}'.encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, file)
@@ -102,7 +102,7 @@ def all_exercises() -> dict[str, Exercise]:
     for chapter in course.CHAPTERS:
         for exercise in exercises_of(chapter):
             if exercise.name in found:
-                raise CourseError(f"Two exercises are called {exercise.name!r}; names are the course's ids.")
+                raise CourseError(f"Two exercises are called {exercise.name!r}; each name must be unique.")
             found[exercise.name] = exercise
     return found
 

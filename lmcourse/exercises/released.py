@@ -33,7 +33,7 @@ FORMAT = 2
 
 @dataclass(eq=False, kw_only=True)
 class ReleasedExercise(Exercise):
-    """An exercise whose reference and known mistakes are known by their outcomes only.
+    """An exercise of which only the outcomes of the reference and of known mistakes are available.
 
     Attributes:
         expected: what the reference gives, for each public case.
@@ -49,11 +49,11 @@ class ReleasedExercise(Exercise):
         return tuple(self.cases)
 
     def expected_outcome(self, case: Case) -> Outcome:
-        """What the reference gives in a public case."""
+        """Return the reference's outcome in a public case."""
         return self.expected[self._place(case)]
 
     def given(self, wrong: Misconception, case: Case) -> Outcome:
-        """Return what a known mistake gives in a public case."""
+        """Return a known mistake's outcome in a public case."""
         return self.given_by[wrong.name][self._place(case)]
 
     def _place(self, case: Case) -> int:
@@ -78,7 +78,7 @@ def write_released(exercises: Sequence[Exercise], digest: str) -> str:
 
 def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
     if exercise.view is not None:
-        raise CourseError(f"`{exercise.name}` has a `view`: it is code, which exercises.json cannot hold")
+        raise CourseError(f"`{exercise.name}` has a `view`, which is code: exercises.json cannot store it")
     parts = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "seconds", "new")
     tolerance = exercise.tolerance
 
@@ -100,7 +100,7 @@ def _written(exercise: Exercise, tensors: dict[str, Tensor]) -> dict[str, Any]:
             ],
         }
     except (ValueError, NotPlainError) as error:
-        raise CourseError(f"`{exercise.name}`: {error}: exercises.json cannot hold it") from error
+        raise CourseError(f"`{exercise.name}`: {error}: exercises.json cannot store it") from error
 
 
 def read_released(path: Path) -> tuple[ReleasedExercise, ...]:
@@ -180,7 +180,7 @@ def _case_from_json(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> C
 
 
 def _outcome_to_json(outcome: Outcome, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """What is compared of an outcome."""
+    """Return the parts of an outcome that are compared."""
     failure = outcome.failure and {"kinds": list(outcome.failure.kinds), "message": outcome.failure.message}
     return {"value": to_json_tree(outcome.value, tensors), "failure": failure, "changed": list(outcome.changed)}
 

@@ -1,4 +1,4 @@
-"""From-scratch rules at run time: which torch operators an answer calls, whatever it calls them by.
+"""Rules at run time: detect which torch operators an answer calls, under any name.
 
 Two modes of torch see honest use. `TorchFunctionMode` sees a function before torch takes it apart, `TorchDispatchMode`
 the operators that are computed. They surround the learner's function only: copying its inputs is not held against it.
@@ -61,7 +61,7 @@ SETTINGS = ("torch.autograd.grad_mode",)
 
 
 def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> Callable[..., Any]:
-    """Return the answer, with what it uses of what these rules cover noted in `seen` at each call."""
+    """Return the answer, wrapped so that `seen` records its uses of what these rules cover."""
     warm_up()  # here, outside the answer's time limit
 
     @wraps(answer)
@@ -74,7 +74,7 @@ def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> C
 
 @contextmanager
 def modes_end() -> Iterator[None]:
-    """Take off torch's stacks what a time limit left there: it may interrupt a mode while it comes or goes.
+    """Remove modes that a time limit left on torch's stacks: it may interrupt a mode while it starts or ends.
 
     Put it around the time limit.
     """
@@ -150,7 +150,7 @@ def _own_line() -> tuple[str, int]:
 
 @cache
 def _ruled_out(function: Any, rules: Names) -> str:
-    """The dotted name of what a function mode is handed ("torch.Tensor.softmax") if the rules cover it."""
+    """Return the dotted name of a function that a function mode sees ("torch.Tensor.softmax") if the rules cover it."""
     name = resolve_name(function) or f"torch.{getattr(function, '__name__', '')}"
     return name if matches(name, rules) and not matches(name, SETTINGS) else ""
 
@@ -168,6 +168,6 @@ def _pattern(rule: str) -> str:
 
 @cache
 def warm_up() -> None:
-    """Have torch import what it imports at the first operator under a mode: it would be held against the answer."""
+    """Make torch import the modules that it needs under a mode; else their calls would count as the answer's."""
     with _Operators((), {}), _Functions((), {}):
         torch.ones(2, requires_grad=True).softmax(0).sum().backward()  # type: ignore[no-untyped-call]

@@ -49,7 +49,7 @@ class Inputs:
         return [leaf for leaf in tensors_in([self.args, self.kwargs]) if leaf.is_floating_point()]
 
     def made(self, label: str, value: Any) -> Any:
-        """Keep a copy of a value that the script made, if it can be changed in place; return the value."""
+        """Copy a value that the script made, if it can be changed in place; return the value."""
         if isinstance(value, list | tuple | dict | set | Tensor) and not any(value is one for _, one, _ in self._made):
             try:
                 self._made.append((f"`{one_line(label, MAX_LABEL_CHARS)}`", value, to_plain(value)))
@@ -58,7 +58,7 @@ class Inputs:
         return value
 
     def changed(self, answer: object) -> tuple[str, ...]:
-        """Return the inputs that are no longer what they were."""
+        """Return the inputs that were changed."""
         old_args, old_kwargs = self._case.plain_inputs
         found = [
             name
@@ -70,7 +70,7 @@ class Inputs:
         return tuple(found)
 
     def within(self, result: object, answer: object) -> tuple[str, ...]:
-        """Return the inputs that a result is, or shares memory with."""
+        """Return the inputs that are part of a result, or share memory with it."""
         named = [*zip(_names(answer, len(self.args)), self.args, strict=False)]
         named += [(f"input `{name}`", value) for name, value in self.kwargs.items()]
         named += [(label, value) for label, value, _ in self._made]
@@ -210,7 +210,7 @@ def _stored(node: ast.AST) -> list[str]:
 
 
 class _Noting(ast.NodeTransformer):
-    """Hands each value that an expression makes without the answer to `NOTE`, with its text."""
+    """Pass each value that an expression makes without the answer to `NOTE`, with its text."""
 
     def __init__(self, ours: set[str]) -> None:
         self._ours = ours

@@ -37,7 +37,7 @@ class Trial:
 
     @cached_property
     def wrong(self) -> str | None:
-        """What is wrong with the outcome, in one line, or None."""
+        """The difference between the outcome and the expected one, in one line, or None."""
         return verdict(self.exercise, self.case, self.expected, self.outcome)
 
     @cached_property
@@ -108,7 +108,7 @@ class Score:
 
 
 def groups_of(trials: Sequence[Trial]) -> list[Group]:
-    """Return the groups of an exercise's cases, such that no constant and no refusal of everything earns a point.
+    """Return the groups of an exercise's cases, merged so that no constant answer earns a point.
 
     Args:
         trials: of all its public cases, or of all its cases. What an answer gives plays no part.
@@ -121,7 +121,7 @@ def groups_of(trials: Sequence[Trial]) -> list[Group]:
 
 
 def score(trials: Sequence[Trial], passed: Sequence[bool], groups: Sequence[Group]) -> Score:
-    """Return what an answer earns: the share of the groups that pass, rounded down to half a point.
+    """Return an answer's points: the fraction of groups that pass, rounded down to half a point.
 
     An answer that fails more than half of the public cases earns nothing.
     """
@@ -132,7 +132,7 @@ def score(trials: Sequence[Trial], passed: Sequence[bool], groups: Sequence[Grou
 
 
 def constants_of(trials: Sequence[Trial]) -> list[Passes]:
-    """For each value and each exception that some case asks for: whether giving it always is right in a case."""
+    """Return for each expected value or exception a function: is a constant answer with it right in a case?"""
     distinct: list[Trial] = []
     for trial in trials:
         if not any(_asks_the_same(other, trial) for other in distinct):
@@ -163,7 +163,9 @@ def _earns(passes: Passes, trials: Sequence[Trial], groups: Sequence[Group]) -> 
 
 
 def _joined(groups: Sequence[Group], passes: Passes, trials: Sequence[Trial]) -> list[Group]:
-    """Return the groups, those that a constant passes joined with one that it fails: public ones with a public one."""
+    """Return the groups, with those that a constant passes merged with one that it fails: public ones with a public
+    one.
+    """
     right = [group for group in groups if all(passes(trials[place]) for place in group)]
     public = [group for group in right if not trials[group[0]].hidden]
     chosen = public or right
@@ -175,7 +177,7 @@ def _joined(groups: Sequence[Group], passes: Passes, trials: Sequence[Trial]) ->
 
 
 def _asks_the_same(one: Trial, other: Trial) -> bool:
-    """Return True if what one case asks for is right in the other, too."""
+    """Return True if one case's expected result is right in the other case, too."""
     if one.expected.failure or other.expected.failure:
         kinds = [trial.expected.failure.kind for trial in (one, other) if trial.expected.failure]
         return len(kinds) == 2 and kinds[0] == kinds[1]

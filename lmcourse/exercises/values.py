@@ -27,12 +27,12 @@ MAX_VALUE_CHARS = 80
 
 
 class NotPlainError(TypeError):
-    """The value is an object of some class, not plain data."""
+    """The value is an object of a class, not plain data."""
 
 
 @dataclass(frozen=True, eq=False)
 class Special:
-    """A result that is no plain data.
+    """A result that is not plain data, with the name of its type.
 
     Attributes:
         kind: what it is: "a set", "a NumPy array", "bytes", "a torch.dtype", "a Value".
@@ -91,7 +91,7 @@ def _copy(value: object, tensor: Callable[[Tensor], Tensor]) -> Plain:
 
 
 def _number(value: np.generic | np.ndarray[Any, Any]) -> object:
-    """A number of NumPy as Python's, or as a tensor where its dtype is narrower than Python's."""
+    """Convert a NumPy number to Python's, or to a tensor if its dtype is narrower."""
     if value.dtype in (np.float32, np.float16):
         return torch.tensor(np.asarray(value))
     found = value.item()
@@ -101,7 +101,7 @@ def _number(value: np.generic | np.ndarray[Any, Any]) -> object:
 
 
 def _special(value: object, tensor: Callable[[Tensor], Tensor]) -> Special | None:
-    """A value that is no plain data but holds some."""
+    """Convert a value that is not plain but contains plain data."""
     if isinstance(value, Special):
         return Special(value.kind, _copy(value.value, tensor))
     if isinstance(value, torch.dtype):
@@ -123,7 +123,7 @@ def _from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def _key(key: object) -> object:
-    """A key of a dict as it is, so that counts of pairs stay counts of pairs."""
+    """Return a key of a dict unchanged, so that counts of pairs stay counts of pairs."""
     if isinstance(key, tuple):
         return tuple(map(_key, key))
     if key is None or type(key) in (bool, int, float, str):
@@ -132,7 +132,9 @@ def _key(key: object) -> object:
 
 
 def same(a: Plain, b: Plain) -> bool:
-    """Whether two plain values are identical to the bit (NaN equals NaN). Nothing equals what is not plain."""
+    """Return True if two plain values are identical bit by bit (NaN equals NaN). A value that is not plain equals
+    none.
+    """
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return (a.dtype, a.shape, a.device) == (b.dtype, b.shape, b.device) and torch.equal(raw_bytes(a), raw_bytes(b))
     if type(a) is not type(b):
@@ -165,7 +167,7 @@ def type_phrase(value: object) -> str:
 
 
 def format_value(value: object) -> str:
-    """A value as a reader would write it, shortened to a description where it is long."""
+    """Format a value as a reader would write it; describe it if it is long."""
     if isinstance(value, Tensor):
         return _describe_tensor(value)
     if isinstance(value, Special):
@@ -203,7 +205,7 @@ def _nested(value: Plain) -> str:
 
 
 def distinct_digits(a: complex, b: complex) -> tuple[str, str]:
-    """Two numbers with as many digits as it takes to tell them apart."""
+    """Format two numbers with as many digits as show that they differ."""
     if isinstance(a, float | complex):
         for digits in (6, 9, 17):
             shown = f"{a:.{digits}g}", f"{b:.{digits}g}"
@@ -213,5 +215,5 @@ def distinct_digits(a: complex, b: complex) -> tuple[str, str]:
 
 
 def format_number(value: float | int | bool) -> str:
-    """A number with as many digits as a reader can use (six)."""
+    """Format a number with six significant digits."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -69,7 +69,7 @@ class Cell:
 
     @cached_property
     def given(self) -> dict[str, int]:
-        """The names that it gives a meaning to outside of functions, and the line that does so last."""
+        """The names that it defines outside functions, each with its last line."""
         return {name: node.lineno for node in _module_level(self.tree) for name in _names_bound(node)}
 
 
@@ -81,7 +81,7 @@ def read_cell(number: int, source: str, answer: str = "", graded: str = "") -> C
 
 @lru_cache(maxsize=1024)
 def _python(source: str) -> tuple[str, str]:
-    """The Python of a cell, and why it is none."""
+    """Return the Python of a cell, and the reason if it is not Python."""
     if len(source) > MAX_CELL_CHARS:
         return "", f"this cell has more than {MAX_CELL_CHARS:,} characters"
     if any(len(line) > MAX_SHORTHAND_CHARS and _SHORTHAND.search(line) for line in source.splitlines()):
@@ -102,7 +102,7 @@ def _python(source: str) -> tuple[str, str]:
 
 
 def course_imports(sources: Sequence[str]) -> str:
-    """Return the import statements of the course's own cells, which are there whatever becomes of its first cell."""
+    """Return the import statements of the course's own cells, which run even if the learner's first cell fails."""
     found: dict[str, None] = {}
     for source in sources:
         for node in ast.parse(_python(source)[0]).body:
@@ -112,7 +112,7 @@ def course_imports(sources: Sequence[str]) -> str:
 
 
 def cells_to_run(cells: Sequence[Cell], skipped: Collection[str]) -> list[Cell]:
-    """Return the cells of a submission that grading runs. `skipped` are the texts of the marked ones.
+    """Return the cells of a submission that grading runs. `skipped` are the texts of cells marked to be skipped.
 
     Left out are those that the build has marked: the course's own demonstrations, which no printed answer needs. One
     runs all the same if an answer of the learner's, or what it is made of, uses a name that only such a cell defines.
@@ -129,7 +129,7 @@ def cells_to_run(cells: Sequence[Cell], skipped: Collection[str]) -> list[Cell]:
 
 
 def _reached(names: Sequence[str], cells: Sequence[Cell]) -> set[str]:
-    """The names, and those that the cells which define them look up, and so on."""
+    """Return these names, and all names that the cells defining them look up, recursively."""
     reached, waiting = set(names), [*cells]
     while found := [cell for cell in waiting if reached & cell.given.keys()]:
         waiting = [cell for cell in waiting if cell not in found]
@@ -138,7 +138,7 @@ def _reached(names: Sequence[str], cells: Sequence[Cell]) -> set[str]:
 
 
 def reaches(answer: str, cells: Sequence[Cell]) -> frozenset[str]:
-    """Return the global names that the answer to an exercise leads to, through helpers of the notebook."""
+    """Return the global names that the answer to an exercise uses, directly or through helpers of the notebook."""
     own = [cell for cell in cells if cell.answer == answer]
     return frozenset(_reached([name for cell in own for name in cell.loaded], cells))
 
@@ -149,7 +149,7 @@ def names_given(cells: Sequence[Cell]) -> Mapping[str, int]:
 
 
 def _module_level(node: ast.AST) -> Iterator[ast.stmt | ast.expr]:
-    """The statements and expressions below a node, but not inside of functions and classes."""
+    """Yield the statements and expressions below a node, but not inside functions and classes."""
     waiting = [*ast.iter_child_nodes(node)][::-1]
     while waiting:  # and no recursion: a chain of a thousand `elif` is as deep
         child = waiting.pop()

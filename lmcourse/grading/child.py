@@ -1,4 +1,4 @@
-"""The program inside the sandbox: runs the cells of a submission, and puts cases to its answers when it is asked to.
+"""The program inside the sandbox: it runs the cells of a submission, and runs answers on cases when the grader asks.
 
 Only this process holds the learner's objects. It knows neither what is right nor what a case is for, and the grader
 believes nothing of what it says but plain values. Cells run statement by statement in one namespace, with IPython's own
@@ -93,8 +93,8 @@ def _send(channel: Channel, reply: Any) -> None:
 
 
 def deny_system_calls() -> None:
-    """Take away, for good, the system calls that get memory no process is charged for, so that `memory_used` misses it
-    (files in memory, System V's segments and queues, mounts), user namespaces of one's own, and keys of the grader's.
+    """Deny system calls for the rest of the process: those that get memory outside `memory_used` (memory files, System
+    V segments and queues, mounts), new user namespaces, and the grader's keys.
 
     A seccomp filter, on Linux only.
     """
@@ -114,10 +114,10 @@ def deny_system_calls() -> None:
 
 
 class LazyFigures:
-    """Has the figures of a chapter loaded when they are used: grading draws none, and Matplotlib is slow to load."""
+    """Load the figures of a chapter only when they are used: grading draws none, and Matplotlib is slow to load."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Find a module as Python does, to be loaded later. None for all others."""
+        """Find a module of figures, to be loaded later; None for any other module."""
         spec = PathFinder.find_spec(name, path) if _FIGURES.fullmatch(name) else None
         if spec is not None and spec.loader is not None:
             spec.loader = LazyLoader(spec.loader)
@@ -125,7 +125,7 @@ class LazyFigures:
 
 
 class Notebook:
-    """The namespace of a submission, and what the cells for answers have defined."""
+    """The namespace of a submission, and the answers that its cells defined."""
 
     def __init__(self) -> None:
         module = ModuleType("__main__")
@@ -140,14 +140,14 @@ class Notebook:
         self._number = 0
 
     def imports(self, text: str) -> Any:
-        """Run the course's import statements; one that fails here is not there."""
+        """Run the course's import statements; skip those that fail here."""
         for statement in ast.parse(text).body:
             with suppress(Exception):
                 exec(compile(ast.Module([statement], []), "<imports>", "exec"), self.names)
         return {}
 
     def cell(self, text: str, number: int, answer: str, seconds: float) -> Any:
-        """Run a cell; what it printed, how its first failing line failed, and the value of its last line as text."""
+        """Run a cell; return its output, the first failure, and the value of its last line as text."""
         file, printed, before = f"<cell {number}>", BoundedBuffer(KEPT_CHARS), self.names.get(answer)
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         run = _Statements(ast.parse(text, file), file, self.names)
@@ -168,19 +168,19 @@ class Notebook:
         }
 
     def again(self, name: str) -> Any:
-        """Take the answer to an exercise as the whole notebook left it."""
+        """Use the answer to an exercise as the whole notebook left it."""
         if name in self.names:
             self.answers[name] = self.names[name]
         return name in self.answers
 
     def forbidden(self, name: str, forbid: list[str]) -> Any:
-        """What an exercise rules out and the source of its answer refers to."""
+        """Return the forbidden names in the source of the answer to an exercise."""
         with suppress(Exception):  # strange objects can make it fail
             return [[use.name, use.line, use.number] for use in forbidden_in_source(self.answers[name], tuple(forbid))]
         return []
 
     def case(self, name: str, value: bool, case: Any, seconds: float, forbid: list[str]) -> Any:
-        """Put a case to the answer to an exercise; the outcome."""
+        """Run the answer to an exercise on a case; return the outcome."""
         if name not in self.answers:
             return outcome_to_plain(Outcome(failure=not_defined(name)))
         found = self.answers[name]
@@ -191,7 +191,7 @@ class Notebook:
 
 
 class _Statements:
-    """The statements of a cell. One that fails does not keep the others from running."""
+    """The statements of a cell. If one fails, the others still run."""
 
     def __init__(self, tree: ast.Module, file: str, names: dict[str, Any]) -> None:
         self.failure: Failure | None = None
@@ -224,7 +224,7 @@ class _Statements:
 
 
 class Shell(InteractiveShell):
-    """IPython's shell, without a terminal: commands print what they put out, and none installs anything."""
+    """IPython's shell, without a terminal: commands print their output, and installing is ignored."""
 
     def system(self, cmd: str) -> None:
         """Run `!command`."""
@@ -252,7 +252,7 @@ def _only_seed(chapter: str) -> None:
 
 
 def _disable_checks() -> None:
-    """Have `check`, `hint`, `predict` and `explore` do nothing, and `start` only seed: the exercises are not here."""
+    """Replace `check`, `hint`, `predict` and `explore` by functions that do nothing, and let `start` only seed."""
     for module in (lmcourse.notebook, lmcourse.exercises):
         for name in {"check", "check_exercise", "explore", "hint", "predict"} & vars(module).keys():
             setattr(module, name, _nothing)

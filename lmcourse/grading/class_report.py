@@ -29,7 +29,7 @@ STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswere
 
 @dataclass(frozen=True)
 class ExerciseRow:
-    """How a class does in one exercise.
+    """The results of a class in one exercise.
 
     Attributes:
         name: its id.
@@ -44,7 +44,7 @@ class ExerciseRow:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake that the course knows, and who made it."""
+    """A known mistake, and the learners who made it."""
 
     exercise: str
     sentence: str
@@ -82,7 +82,7 @@ class Section:
 
     @property
     def broken(self) -> list[tuple[str, str]]:
-        """The learners whose notebook could not be read, or whose run broke off, and why."""
+        """The learners whose notebook could not be read or whose run was stopped, with the reason."""
         stopped = [each for each in self.results if each.failed or each.broke_off or not each.reports]
         return [(each.student, each.broke_off or each.reason) for each in stopped]
 

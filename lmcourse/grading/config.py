@@ -100,7 +100,7 @@ def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
 
 
 def _believed_timestamp(course: Any, folder: str) -> datetime | None:
-    """When the submission in a folder came, as a method of nbgrader's `CourseDirectory`.
+    """Return when the submission in a folder was handed in, as a method of nbgrader's `CourseDirectory`.
 
     nbgrader's own ends the command at a text that is no date, and believes any other.
     """
@@ -116,7 +116,7 @@ def _believed_timestamp(course: Any, folder: str) -> datetime | None:
 
 
 def _find_alembic() -> None:
-    """nbgrader runs `alembic` by name: let it be found in an environment that was not activated."""
+    """Make `alembic`, which nbgrader runs by name, available in an environment that was not activated."""
     if shutil.which("alembic") is None:
         beside_python = str(Path(sys.executable).parent)
         os.environ["PATH"] = os.pathsep.join([beside_python, os.environ.get("PATH", "")])

@@ -48,7 +48,7 @@ MAX_PRINTED_CHARS, MAX_RESULT_CHARS = 2_000, 80
 
 @dataclass(frozen=True)
 class Submitted:
-    """A submission as grading sees it: its code cells, and what the course's own notebook says of them.
+    """A submission as grading needs it: its code cells, and what the course's notebook defines for them.
 
     Attributes:
         sources: the texts of its code cells, in order.
@@ -71,7 +71,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class CellRun:
-    """What came of one code cell: whether it was run, what it printed, how it failed, and its last value as text."""
+    """Result of one code cell: whether it ran, its output, its failure, and its last value as text."""
 
     run: bool = False
     printed: str = ""
@@ -81,7 +81,7 @@ class CellRun:
 
 @dataclass(frozen=True)
 class Examination:
-    """What came of a submission.
+    """Result of examining a submission.
 
     Attributes:
         reports: by exercise.
@@ -158,14 +158,14 @@ def _all_uses(name: str, uses: Mapping[str, Sequence[str]]) -> set[str]:
 
 
 def _with_printed(submitted: Submitted, names: Collection[str]) -> Submitted:
-    """The submission with the printed solutions in the cells for these answers."""
+    """Return the submission with the printed solutions in the cells for these answers."""
     sources = {number: submitted.printed[name] for number, name in submitted.answers.items() if name in names}
     texts = tuple(sources.get(number, text) for number, text in enumerate(submitted.sources, 1))
     return replace(submitted, sources=texts, graded={})
 
 
 class _Run:
-    """A run of a submission's cells, in as many processes as it takes; `losses` says how many may still be lost.
+    """A run of a submission's cells. Lost processes are replaced; `losses` limits how many.
 
     `before` are texts that run before the first cell: printed solutions whose own cell may be gone.
     """
@@ -241,7 +241,7 @@ class _Run:
                     self.reports[name] = before
 
     def _is_open(self, name: str) -> bool:
-        """Return True if an exercise is to be asked once more when all cells have run."""
+        """Return True if an exercise should be judged again when all cells have run."""
         report = self.reports.get(name)
         elsewhere = any(name in cell.given for cell in self.cells if cell.answer != name)
         return report is None or name in self._ask_again or (elsewhere and not report.answered)
@@ -267,7 +267,9 @@ class _Run:
             self._note(f"Code cell {cell.number} ran longer than {seconds:g} s and was stopped.")
 
     def _ask(self, process: SubmissionProcess, exercise: Exercise) -> None:
-        """Put all cases to an answer, and judge it. Raises LostError once it is judged by what came until then."""
+        """Run an answer on all cases, and judge it. If the process is lost, judge the outcomes so far and raise
+        LostError.
+        """
         outcomes: list[Outcome] = []
         name, forbid, seconds = exercise.name, list(exercise.rules), exercise.seconds
         cases = [case for case, _ in expectations(exercise).cases]

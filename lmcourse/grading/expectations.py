@@ -1,4 +1,4 @@
-"""The cases of an exercise, and what its reference and its known mistakes give: computed once for all submissions."""
+"""The cases of an exercise, and the outcomes of its reference and known mistakes: computed once for all submissions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")
 
 
 class Expectations:
-    """An exercise with all its cases. Outcomes are kept; nobody who is given one may change it.
+    """An exercise with all its cases. Outcomes are cached, so callers must not change them.
 
     Attributes:
         cases: in the order of a report, public ones first, and whether each is hidden.
@@ -36,7 +36,7 @@ class Expectations:
         if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
             raise CourseError(
                 f"The course's own answer to `{self.exercise.name}` ended with {outcome.failure}: this machine is too "
-                "busy or too small to grade it."
+                "busy or too small to grade answers."
             )
         return outcome
 

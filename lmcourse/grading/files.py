@@ -82,7 +82,7 @@ def is_folder(path: Path) -> bool:
 
 
 def why_no_notebook(folder: Path, wanted: str) -> str:
-    """Return one line that explains why a folder lacks the notebook that is wanted, and what to do."""
+    """Return one line that explains why a folder lacks the expected notebook, and what to do."""
     for below in folders_in(folder)[:MAX_ENTRIES]:
         if not below.is_symlink() and (found := notebooks_in(below)):
             where = f"{escaped_name(below.name)}/{escaped_name(found[0].name)}"
@@ -91,7 +91,7 @@ def why_no_notebook(folder: Path, wanted: str) -> str:
 
 
 def no_notebook_among(files: Sequence[Path], wanted: str) -> str:
-    """Return one line that explains why the wanted notebook is not among some files, and what to do."""
+    """Return one line that explains why the expected notebook is not among some files, and what to do."""
     for path in files:
         if path.suffix.lower() in ARCHIVE_SUFFIXES:
             return f"{escaped_name(path.name)} is an archive. Unpack it and hand in the notebook itself, as {wanted}."
@@ -109,7 +109,7 @@ def refuse_links(*folders: Path) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the bytes of a notebook file, or raise `UnreadableError`; do not follow links."""
+    """Return the bytes of a notebook file, or raise `UnreadableError`. Links are not followed."""
     name = escaped_name(path.name)
     try:
         # `Path.open` takes no opener.

@@ -1,5 +1,4 @@
-"""Grade submissions: examined several at a time, here or in a Dask cluster; recorded by nbgrader, one after the
-other."""
+"""Grade submissions: several at a time, here or in a Dask cluster; nbgrader records them one after the other."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ OLD_SECONDS = 86_400
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
-    """Grade notebook files, and folders of `student/assignment/notebook.ipynb`, and change no file of theirs.
+    """Grade notebook files, and folders of `student/assignment/notebook.ipynb`, without changing any file.
 
     Returns:
         One result for each, in the order they were given.
@@ -121,7 +120,7 @@ def record(
 
 
 class _Recorder:
-    """nbgrader's gradebook and converters, with submissions staged in a folder under the names that it expects."""
+    """nbgrader's gradebook and converters; submissions are copied to a folder under the names that nbgrader expects."""
 
     def __init__(self, config: Config, folder: Path, options: GradingOptions, again: str) -> None:
         from nbgrader.coursedir import CourseDirectory
@@ -134,7 +133,7 @@ class _Recorder:
         self.course = CourseDirectory(config=config)
 
     def is_due(self, submission: Submission, *, force: bool) -> bool:
-        """Return True if a submission is to be graded: it is new, or changed, or its marks are lost."""
+        """Return True if a submission needs grading: it is new, or changed, or its marks are lost."""
         assignment = submission.assignment
         assert assignment is not None
         self._add(assignment)
@@ -143,7 +142,7 @@ class _Recorder:
         return force or digest is None or digest != submission.digest or not self._points(submission)
 
     def is_asked_again(self, submission: Submission) -> bool:
-        """Return True if one exercise of a recorded submission is to be graded again."""
+        """Return True if one exercise of a recorded submission should be graded again."""
         assert submission.assignment is not None
         graded = self._graded(submission) if self.again else None
         return graded is not None and bool(exercises_in(graded, submission.assignment.source, self.again))
@@ -187,7 +186,7 @@ class _Recorder:
         return submission_result(submission.student, assignment.id, graded, points, most, late)
 
     def _with_known(self, submission: Submission, came: Examination | None, only: str) -> Examination | None:
-        """The examination of one exercise, with what is recorded of the others."""
+        """Return the examination of one exercise, completed by the recorded results of the others."""
         graded = self._graded(submission) if only else None
         if came is None or graded is None:
             return came
@@ -213,7 +212,7 @@ class _Recorder:
                 raise CourseError(f"nbgrader cannot grade this notebook: {' '.join(messages[-1:]) or error}") from error
 
     def _stage(self, submission: Submission, folder: Path) -> str:
-        """Put a submission where nbgrader expects it; why there is no notebook, or nothing."""
+        """Copy a submission to where nbgrader expects it; return why there is no notebook, or an empty text."""
         assert submission.assignment is not None
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -228,7 +227,7 @@ class _Recorder:
         return submission.problem
 
     def _add(self, assignment: Assignment) -> None:
-        """Put an assignment into the gradebook, if it is not there."""
+        """Add an assignment to the gradebook, if it is missing."""
         from nbgrader.api import MissingEntry
         from nbgrader.converters import GenerateAssignment
 
@@ -250,7 +249,7 @@ class _Recorder:
             return cells_in_gradebook(book.find_notebook(assignment.source.stem, assignment.id))
 
     def _graded(self, submission: Submission) -> NotebookNode | None:
-        """The notebook as grading left it; None if there is none, or it is damaged."""
+        """Return the graded notebook; None if it is missing or damaged."""
         assert submission.assignment is not None
         place = self._autograded / submission.student / submission.assignment.id / submission.assignment.source.name
         try:
@@ -335,7 +334,9 @@ def _examined(
     private: Sequence[Path],
     only: Mapping[Submission, str] = MappingProxyType({}),
 ) -> Iterator[tuple[Submission, Examination | Exception | None]]:
-    """What came of each submission as soon as it is there: None if there is no notebook, or why the grader failed."""
+    """Yield the examination of each submission when it is ready: None if there is no notebook, or the grader's
+    exception.
+    """
     settings = options.settings(private)
     jobs: dict[Submission, Job] = {}
     for each, notebook in notebooks.items():
@@ -362,7 +363,9 @@ def _examined(
 
 @contextmanager
 def _work_folder(course: Path) -> Iterator[Path]:
-    """A folder in the course's for what nbgrader reads. One that a killed run has left is removed a day later."""
+    """Make a folder in the course's folder for nbgrader's input. A folder left by a killed run is removed a day
+    later.
+    """
     for left in course.glob(".grading-*"):
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > OLD_SECONDS:
@@ -373,7 +376,7 @@ def _work_folder(course: Path) -> Iterator[Path]:
 
 @contextmanager
 def _quiet(messages: list[str]) -> Iterator[None]:
-    """Keep what nbgrader logs as an error, and nothing that it logs or warns of reaches the terminal."""
+    """Collect nbgrader's error messages; its log and warnings do not reach the terminal."""
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -391,7 +394,7 @@ def _quiet(messages: list[str]) -> Iterator[None]:
 
 
 def _is_storage_error(error: BaseException | None) -> bool:
-    """Return True if the disk or the gradebook is to blame, and not one submission."""
+    """Return True if the disk or the gradebook caused the error, and not one submission."""
     while error is not None:
         if isinstance(error, OSError) or type(error).__name__ == "OperationalError":
             return True
@@ -409,7 +412,7 @@ def _telling_storage_errors(course: Path) -> Iterator[None]:
         if _is_storage_error(error):
             first = str(error).splitlines()[0]
             raise CourseError(
-                f"Nothing more can be written to {course} ({first}). Make room or allow it, and run the same again. "
-                "What is recorded stays."
+                f"Nothing more can be written to {course} ({first}). Free disk space or change permissions, and run "
+                "the command again. Recorded marks are kept."
             ) from error
         raise

@@ -125,7 +125,7 @@ def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) ->
 
 
 def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submission]:
-    """Return the submissions in a download, which is for one assignment: the one of most of its notebooks."""
+    """Return the submissions in a download. Its assignment is the one that most of its notebooks fit."""
     notebooks = [path for person in download.people for path in person.notebooks]
     assignment_of = {path: match for path in notebooks if (match := _best_match(path, known))}
     if not assignment_of:
@@ -150,7 +150,7 @@ def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) 
 def _of_student(
     folder: Path, known: dict[str, Assignment], *, only: str | None = None, beside_own: bool = False
 ) -> Iterator[Submission]:
-    """Find what one student handed in. A folder beside a learner's own assignments need not hold a submission."""
+    """Find one student's submissions. In a learner's own folder, other folders need not hold a submission."""
     # macOS may decompose letters: the same person needs the same id, wherever the folder was made.
     name = folder.name
     student = unicodedata.normalize("NFC", name) if name.isprintable() else files.escaped_name(name)

@@ -160,7 +160,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Filled:
-    """The file of a table with grades."""
+    """A table with grades filled in."""
 
     path: Path
     grades: dict[str, str]  # by the student's id in the gradebook

@@ -1,4 +1,4 @@
-"""Why an answer is missing or fails for a name that is not there: where else the name is, or what has become of it."""
+"""Explain why an answer is missing, or why a name that it needs is not defined."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_missing(name: str, outcomes: Sequence[Outcome]) -> bool:
 
 
 def why_missing(name: str, cells: Sequence[Cell], failures: Mapping[int, str], others: Sequence[str]) -> str:
-    """Return the likely reason why an exercise has no answer: its cell failed or is no Python, or the name differs.
+    """Return the likely reason why an exercise has no answer: its cell failed or is not Python, or the name differs.
 
     `failures` says what went wrong in a cell, by its number; `others` are the names of the other exercises.
     """
@@ -43,7 +43,7 @@ def why_missing(name: str, cells: Sequence[Cell], failures: Mapping[int, str], o
 
 
 def redefined(name: str, cells: Sequence[Cell]) -> str:
-    """Return a sentence on where an answer that loses points is defined once more; nothing if it is not."""
+    """Return a sentence on where an answer that loses points is defined again; an empty text if it is not."""
     own = [cell.number for cell in cells if cell.answer == name]
     for cell in reversed(cells):
         if own and cell.number > own[0] and name in cell.given and cell.answer != name:
@@ -55,7 +55,7 @@ def redefined(name: str, cells: Sequence[Cell]) -> str:
 
 
 def undefined_helper(name: str, outcomes: Sequence[Outcome], cells: Sequence[Cell], failures: Mapping[int, str]) -> str:
-    """Return a sentence on a name that an answer needs and nothing defines; nothing if no case stumbled over one."""
+    """Return a sentence on a name that an answer needs and no cell defines; an empty text if there is none."""
     missed = {
         outcome.failure.message for outcome in outcomes if outcome.failure and outcome.failure.kind == "NameError"
     }

@@ -67,12 +67,12 @@ _PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
 
 
 class CleanForDisplay(Preprocessor):
-    """Rebuilds a notebook from what may be shown, and draws the reports of graded cells again from their JSON."""
+    """Rebuild a notebook from allowed content, and draw the reports of graded cells again from their JSON."""
 
     enabled = Bool(True).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Return the notebook with texts, pictures, tables and reports only."""
+        """Return the notebook with only texts, pictures, tables and reports."""
         shown = ("assignment_id", "notebook_id", "student", "first_name", "last_name", "notebook_path")
         resources.update({name: escaped(resources[name]) for name in shown if name in resources})
         # A page is written as UTF-8, which has no halves of surrogate pairs.
@@ -108,7 +108,7 @@ class _Page:
         return shown
 
     def output(self, output: Any, graded: bool) -> list[NotebookNode]:
-        """Return the output, rebuilt, if there is something to show; an output of another form is left out."""
+        """Return the output, rebuilt, if it has allowed content; leave out outputs of unknown form."""
         with suppress(Exception):
             kind = output["output_type"]
             if kind == "stream":
@@ -123,7 +123,7 @@ class _Page:
         return []
 
     def data(self, data: dict[str, Any], graded: bool) -> dict[str, Any]:
-        """Return what may be shown of a result."""
+        """Return the allowed content of a result."""
         if REPORT_MIME in data:
             report = read_report(data[REPORT_MIME]) if graded else None
             if report is not None:
@@ -136,27 +136,29 @@ class _Page:
         return kept or {"text/plain": self.text(data.get("text/plain", TOO_LARGE))}
 
     def text(self, text: str) -> str:
-        """Return plain text, as far as there is room for it."""
+        """Return plain text, cut to the space that is left on the page."""
         shown = text if len(text) <= self.room else text[: self.room] + TOO_LARGE
         self.room = max(0, self.room - len(text))
         return shown
 
 
 def _size(about: Any) -> dict[str, Any]:
-    """Return a picture's size and its text for those who cannot see it."""
+    """Return a picture's size and alt text."""
     wanted = {"width": int, "height": int, "alt": str} if isinstance(about, dict) else {}
     return {name: about[name] for name, kind in wanted.items() if isinstance(about.get(name), kind)}
 
 
 @pass_context
 def clean_html(context: Context, html: object) -> Markup:
-    """Return HTML without anything that runs, reaches out or covers the page. In place of nbconvert's filter."""
+    """Return HTML without anything that runs, loads from elsewhere or covers the page. It replaces nbconvert's
+    filter.
+    """
     return html if isinstance(html, Markup) else _cleaned(context, str(html), str(html))
 
 
 @pass_context
 def markdown_to_html(context: Context, source: str) -> Markup:
-    """Return Markdown as clean HTML: it may hold any HTML. In place of nbconvert's filter `markdown2html`."""
+    """Return Markdown as clean HTML, since Markdown may contain any HTML. It replaces nbconvert's `markdown2html`."""
     attachments = context.get("cell", {}).get("attachments", {})
     renderer = _Renderer(escape=False, attachments=attachments, exclude_anchor_links=True)
     with suppress(Exception):  # the reader of Markdown gives up on some, for reasons of its own
@@ -166,7 +168,7 @@ def markdown_to_html(context: Context, source: str) -> Markup:
 
 
 class _Renderer(IPythonRenderer):
-    """nbconvert's renderer gives up on a text cell whose attached picture is gone; this one shows its name."""
+    """nbconvert's renderer, which fails if an attached picture is missing; this one shows the picture's name."""
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         try:
@@ -176,7 +178,7 @@ class _Renderer(IPythonRenderer):
 
 
 def _cleaned(context: Context, html: str, source: str) -> Markup:
-    """Return the HTML, cleaned, or its source as text if it is too large or the page has cost enough already."""
+    """Return the HTML, cleaned, or its source as text if it is too large or the page is too expensive already."""
     resources = context["resources"]
     left = resources.get("work_left", MAX_WORK) - _work(html)
     if left < 0:
@@ -189,7 +191,7 @@ def _cleaned(context: Context, html: str, source: str) -> Markup:
 
 
 def _work(html: str) -> int:
-    """Return what HTML costs to parse: 1 is about 10 microseconds.
+    """Return the cost of parsing HTML: 1 is about 10 microseconds.
 
     A parser repeats each formatting element that is open, such as `<b>`, in every block that follows. So 10,000
     characters could become a hundred thousand elements.
@@ -228,7 +230,7 @@ _STYLE = (
 
 
 def secure_formgrader() -> None:
-    """Change formgrader, if this process runs it: it writes ids into HTML and JavaScript as they are.
+    """Make formgrader safe, if this process runs it: it writes ids into HTML and JavaScript unescaped.
 
     A student's id is the name of a folder. A script in these pages could use the whole Jupyter server.
     """
@@ -246,13 +248,13 @@ def _render(handler: Any, name: str, **values: Any) -> str:
 
 
 def _forbid_scripts(handler: Any, path: str) -> None:
-    """Add headers to a file that a learner handed in; tornado asks for them. XML is a page too, and so is `x.HTML`."""
+    """Add headers that forbid scripts to a file of a learner. XML counts as a page, too, and so does `x.HTML`."""
     handler.set_header("Content-Security-Policy", "sandbox; default-src 'none'")
     handler.set_header("X-Content-Type-Options", "nosniff")
 
 
 def escaped(value: Any) -> Any:
-    """Return the value with texts that neither end nor begin anything in HTML or in a string of JavaScript."""
+    """Return the value with its texts made safe inside HTML and strings of JavaScript."""
     if isinstance(value, str):
         return Markup(escape(value).replace("\\", "&#92;").replace("\n", "&#10;").replace("\r", "&#13;"))
     return {key: escaped(part) for key, part in value.items()} if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""What this course adds to nbgrader's converters; `lmcourse.grading.config` says where each is used.
+"""The course's converters for nbgrader; `lmcourse.grading.config` says where each is used.
 
 Of a submission: `SubmissionExporter` reads any file, `RestoreCells` puts the course's cells back, `ExamineNotebook` has
 the notebook examined, `StrictScores` says what counts as a score. Of a release: `DropTopLevelStubs`.
@@ -35,7 +35,7 @@ NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,3})?")
 
 
 class SubmissionExporter(NotebookExporter):
-    """Reads any file as a notebook.
+    """Read any file as a notebook.
 
     An unreadable file becomes a notebook without cells. `RestoreCells` puts the graded cells back, and each is worth 0
     for the reason given here: so it is marked like any other, instead of vanishing from the gradebook.
@@ -58,7 +58,7 @@ class SubmissionExporter(NotebookExporter):
     def from_filename(  # type: ignore[override]  # nbconvert declares a notebook, and gives its text
         self, filename: str, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
-        """Convert the notebook in a file; whatever the file is, it does not raise for it.
+        """Convert the notebook in a file. It never raises because of the file.
 
         Raises:
             CourseError: the student's folder has a name that no student can have.
@@ -79,7 +79,7 @@ class SubmissionExporter(NotebookExporter):
 
 
 class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
-    """Rebuilds a submission from its texts and the gradebook. It comes first."""
+    """Rebuild a submission from its texts and the gradebook. It runs first."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Return the notebook with each of the course's cells exactly once, and no metadata of its own."""
@@ -92,7 +92,7 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
-    """Has the answers of a notebook examined in a process of their own, and fills its cells with the results."""
+    """Examine a notebook's answers in a separate process, and fill its cells with the results."""
 
     isolation = Unicode("bubblewrap", help="bubblewrap, or process, which protects little.").tag(config=True)
     cell_seconds = Float(30.0, help="Seconds for one cell.").tag(config=True)
@@ -123,7 +123,7 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 class StrictScores(NbGraderPreprocessor):  # type: ignore[misc]
-    """Leaves every graded code cell with either a valid score or one error that says why there is none.
+    """Give every graded code cell either a valid score or one error that explains why there is none.
 
     nbgrader alone gives full marks for NaN, a negative number, True or any text, and stops at a number above the
     maximum.
@@ -132,7 +132,7 @@ class StrictScores(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess_cell(
         self, cell: NotebookNode, resources: ResourcesDict, index: int
     ) -> tuple[NotebookNode, ResourcesDict]:
-        """nbgrader calls it for each cell after the notebook was examined."""
+        """Check the score of one cell; nbgrader calls this for each cell after the examination."""
         if cell.cell_type != "code" or not is_grade(cell) or is_solution(cell):
             return cell, resources
         if not any(output.output_type == "error" for output in cell.outputs):
@@ -143,19 +143,19 @@ class StrictScores(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 class DropTopLevelStubs(NbGraderPreprocessor):  # type: ignore[misc]
-    """Takes the stub out of the cells whose answer is a value; it comes right after ClearSolutions."""
+    """Remove the stub from cells whose answer is a value. It runs directly after ClearSolutions."""
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: ResourcesDict, cell_index: int
     ) -> tuple[NotebookNode, ResourcesDict]:
-        """nbgrader calls it for each cell."""
+        """Remove the stub from one cell; nbgrader calls this for each cell."""
         if cell.metadata.get("nbgrader", {}).get("solution"):
             cell.source = drop_at_top_level(cell.source)
         return cell, resources
 
 
 def private_folders(config: Any) -> tuple[Path, ...]:
-    """Return the folders that no submission may see: the course, and nbgrader's exchange with its copies."""
+    """Return the folders that submissions must not see: the course, and nbgrader's exchange with its copies."""
     from nbgrader.exchange.default import Exchange
 
     exchange = Exchange(config=config)
@@ -163,7 +163,7 @@ def private_folders(config: Any) -> tuple[Path, ...]:
 
 
 def _score_problem(cell: NotebookNode, results: list[NotebookNode]) -> str:
-    """Why the result of a graded cell is no score, in one sentence, or nothing."""
+    """Return why the result of a graded cell is not a score, in one sentence, or an empty text."""
     name = str(cell.metadata.nbgrader["grade_id"])
     if not results:
         return ""  # a plain test that passes has no result

@@ -1,4 +1,6 @@
-"""The process of one submission, as the grader sees it: started in a sandbox, asked in time, killed whole."""
+"""The process of one submission, seen from the grader: started in a sandbox, given time limits, killed with all
+children.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ START_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Settings:
-    """How submissions are examined.
+    """Settings for examining submissions.
 
     Attributes:
         isolation: how they are kept from the machine.
@@ -45,11 +47,11 @@ class Settings:
 
 
 class LostError(Exception):
-    """The process is gone, late, or sent no answer; the text goes after "code cell 7" or "the answer"."""
+    """The process ended, is late, or sent an invalid answer; the text follows "code cell 7" or "the answer"."""
 
 
 class SubmissionProcess:
-    """A process that runs cells and answers cases until it is closed.
+    """A process that runs cells, and answers on cases, until it is closed.
 
     Args:
         data: the assignment's data files.
@@ -78,7 +80,7 @@ class SubmissionProcess:
             raise CourseError(f"The process of a submission does not start ({error}): check its sandbox.") from error
 
     def ask(self, do: str, within: float, /, **request: Any) -> Any:
-        """Send a request and return the answer, which is a plain value and nothing more."""
+        """Send a request and return the answer, which is always a plain value."""
         limit = min(within, self._end - monotonic())
         try:
             if limit <= 0:

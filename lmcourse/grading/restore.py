@@ -34,7 +34,7 @@ class CourseCell:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The text that a learner got, without hidden tests, and the one in the solution notebook."""
+        """Return the text that a learner received, without hidden tests, and the text in the solution notebook."""
         return _HIDDEN_TESTS.sub("", self.source).strip(), self.source.strip()
 
 
@@ -78,7 +78,7 @@ def cells_in_gradebook(notebook: Any) -> dict[str, CourseCell]:
 
 
 def restored(submitted: NotebookNode, course: CourseCells, assignment: str, problem: str = "") -> NotebookNode:
-    """Return a submission with each of the course's cells exactly once, and no metadata of its own.
+    """Return a submission with each of the course's cells exactly once, and without the submission's metadata.
 
     `problem` says why there is no notebook, if that is so.
     """
@@ -100,7 +100,7 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
 def _rebuilt(
     cells: Sequence[NotebookNode], claimed: Sequence[str], course: CourseCells
 ) -> tuple[NotebookNode, list[str], list[str]]:
-    """The notebook built again, the locked cells that were missing in it, and those that were edited."""
+    """Return the rebuilt notebook, the locked cells that were missing, and those that were edited."""
     places = _places_of_originals(cells, claimed, course)
     built, edited = [], []
     for place, (cell, name) in enumerate(zip(cells, claimed, strict=True)):
@@ -119,14 +119,13 @@ def _grade_id(cell: NotebookNode) -> str:
 
 
 def _claimed(cell: NotebookNode, course: CourseCells) -> str:
-    """The id of the course's cell that this one says it is; by its own cell id, if it has lost its metadata."""
+    """Return the id of the course's cell that this cell claims to be; its own cell id, if its metadata is lost."""
     name = _grade_id(cell) or str(cell.get("id", ""))
     return name if name in course else ""
 
 
 def _joined(cells: Sequence[NotebookNode], course: CourseCells) -> list[NotebookNode]:
-    """The cells, with each answer in one piece: JupyterLab makes two cells of one ("Split Cell") that both say they are
-    the course's."""
+    """Join answers that JupyterLab's "Split Cell" divided into two cells with the same nbgrader id."""
     joined: list[NotebookNode] = []
     for cell in cells:
         before = joined[-1] if joined else None
@@ -148,7 +147,7 @@ def _is_untouched(cell: NotebookNode, original: CourseCell) -> bool:
 
 
 def _places_of_originals(cells: Sequence[NotebookNode], claimed: Sequence[str], course: CourseCells) -> dict[str, int]:
-    """Where the original of each cell is, among its copies.
+    """Return the place of each original cell among its copies.
 
     Of an answer, the first that is not as it was handed out. Of a check, the first below its answer: a copy further up
     would judge what is not there yet.
@@ -170,7 +169,7 @@ def _places_of_originals(cells: Sequence[NotebookNode], claimed: Sequence[str], 
 
 
 def _cell(cell: NotebookNode, original: CourseCell | None) -> NotebookNode:
-    """A cell with nothing in it but text, and the course's metadata if it is one of the course's cells."""
+    """Return a cell with only its text, and the course's metadata if it is one of the course's cells."""
     code, text, metadata = cell.cell_type == "code", cell.source, {}
     if original:
         code = original.cell_type == "code"
@@ -185,7 +184,7 @@ def _cell(cell: NotebookNode, original: CourseCell | None) -> NotebookNode:
 
 
 def _put_back(cells: list[NotebookNode], name: str, original: CourseCell) -> None:
-    """Insert a cell that was deleted: a check below its answer, or at the end if that is gone too."""
+    """Insert a cell that was deleted: a check after its answer, or at the end if the answer is missing, too."""
     build = new_code_cell if original.cell_type == "code" else new_markdown_cell
     ids = [_grade_id(cell) for cell in cells]
     answer = name.removeprefix(CHECK_PREFIX)

@@ -1,4 +1,4 @@
-"""The result of grading one submission: points, and one line on why there are not more."""
+"""The result of grading one submission: points, and one line that explains the missing ones."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Lateness:
 
 @dataclass(frozen=True)
 class SubmissionResult:
-    """One submission: its points, and a reason that its author can act on.
+    """Result of one submission: its points, and an explanation for the learner.
 
     Attributes:
         student: the name of their folder; "me" for a learner's own notebook.

@@ -1,4 +1,4 @@
-"""The sandbox of a submission: bubblewrap's command line, the limits that hold inside, and what to do without it.
+"""The sandbox of a submission: bubblewrap's command line, its limits, and the alternative without a sandbox.
 
 Inside are the system, Python and this package without its exercises, all read-only, and an empty working folder in
 memory. There is no network, nobody's files, and no environment of the grader's. `prlimit` and `setpriv` (util-linux)
@@ -110,7 +110,7 @@ def choose_isolation(name: str | None = None) -> Isolation:
 
 @cache
 def isolation_problem() -> str:
-    """Return why bubblewrap cannot be used here, in a sentence; nothing if it can. It is tried, once."""
+    """Return why bubblewrap cannot be used here, in a sentence; an empty text if it can. It is tried once."""
     if not sys.platform.startswith("linux"):
         return "bubblewrap exists on Linux only; grade in a Linux virtual machine."
     if shutil.which("bwrap") is None:
@@ -137,7 +137,7 @@ def isolation_problem() -> str:
 
 
 def memory_used(process: int) -> int:
-    """Return the bytes that a process and all that came from it use, page tables included, files of programs not.
+    """Return the bytes that a process and its descendants use, with page tables, without program files.
 
     What ends while we look counts as nothing. Linux only; 0 elsewhere.
     """
@@ -153,7 +153,7 @@ def memory_used(process: int) -> int:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment variables of a submission's Python, none of which are the grader's."""
+    """Return the environment variables of a submission's Python. None comes from the grader's environment."""
     found = {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "HOME": WORK_DIR,
@@ -172,7 +172,8 @@ def environment() -> dict[str, str]:
 
 
 def _bubblewrap(root: bool) -> list[str]:
-    """The beginning of the command: new namespaces, and no capabilities but those with which root becomes another user.
+    """Return the beginning of the command: new namespaces, and only the capabilities to change from root to another
+    user.
 
     Others need a user namespace. Root must not have one: it would stay root outside, whom RLIMIT_NPROC does not bind.
     """
@@ -186,7 +187,7 @@ def _bubblewrap(root: bool) -> list[str]:
 
 
 def _mounts(data: Iterable[Path], private: Iterable[Path]) -> Iterator[str]:
-    """bubblewrap's arguments for everything that can be read or written."""
+    """Yield bubblewrap's arguments for all readable and writable files."""
     shown = [part for folder in _python_folders() for part in _parts(folder)]
     places = [*shown, *map(Path, SYSTEM_PATHS), Path(WORK_DIR)]
     # bubblewrap would make the folders above a mount for their owner only.
@@ -221,17 +222,19 @@ def _without_exercises() -> Iterator[str]:
 
 
 def _covered(private: Iterable[Path], shown: Iterable[Path]) -> Iterator[str]:
-    """Cover private folders that lie in a folder that is shown."""
+    """Hide private folders that are inside a visible folder."""
     places = [path.resolve() for path in shown if path.exists()]
     for folder in sorted({path.resolve() for path in private if path.is_dir()}):
         if any(folder.is_relative_to(place) for place in places):
             if within := [place for place in places if place.is_relative_to(folder)]:
-                raise CourseError(f"No submission may see {folder}, and all have to read {within[0]}: move one.")
+                raise CourseError(
+                    f"{folder} must be hidden from submissions, but contains {within[0]}, which they read: move one."
+                )
             yield from ("--perms", "0755", "--tmpfs", str(folder), "--remount-ro", str(folder))
 
 
 def _python_folders() -> list[Path]:
-    """The folders of this Python: its environment, the interpreter that it points to, and our package.
+    """Return the folders of this Python: its environment, the interpreter behind it, and our package.
 
     Raises:
         CourseError: the course lies inside a folder that has to be readable.
@@ -241,8 +244,8 @@ def _python_folders() -> list[Path]:
     folders = _outermost([Path("/usr"), *prefixes, *(folder.resolve() for folder in prefixes)])
     if is_root(PACKAGE.parent) and (around := [one for one in folders if PACKAGE.is_relative_to(one)]):
         raise CourseError(
-            f"The course is inside {around[0]}, which submissions have to read, with its solutions. Move the course's "
-            "folder elsewhere."
+            f"The course is inside {around[0]}, which submissions must read, so they would see its solutions. Move the "
+            "course's folder elsewhere."
         )
     return [folder for folder in _outermost([*folders, PACKAGE]) if folder != Path("/usr")]
 

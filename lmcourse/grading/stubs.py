@@ -9,7 +9,7 @@ STUB = "# Your code here\nraise NotImplementedError"
 
 
 def drop_at_top_level(text: str) -> str:
-    """A cell without the stubs that stand outside every function.
+    """Return a cell without the stubs outside functions.
 
     There a stub would stop "Run All", and be one more thing to delete: `answer = None` says enough.
     """

@@ -1,4 +1,4 @@
-"""From a notebook to its examination, and back into its cells."""
+"""Examine a submitted notebook, and write the results into its cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
 
 
 def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Examination:
-    """Examine a submission after the course's cells were put back; `source` is the course's own notebook.
+    """Examine a submission whose course cells were put back; `source` is the course's own notebook.
 
     Raises:
         CourseError: it cannot be examined here; the notebook is not to blame.
@@ -30,7 +30,9 @@ def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Exam
 
 
 def exercises_in(nb: NotebookNode, source: Path, only: str = "") -> tuple[Exercise, ...]:
-    """Return the exercises of an assignment whose checks are in a notebook; or `only` one, and those that it calls."""
+    """Return the exercises of an assignment whose checks are in a notebook; with `only`, that one and those it
+    calls.
+    """
     checks = {name.removeprefix(CHECK_PREFIX) for name in map(_graded_id, nb.cells) if name}
     found = {each.name: each for each in exercises_beside(source) if each.name in checks}
     wanted, waiting = set[str](), [only] if only else [*found]
@@ -42,7 +44,7 @@ def exercises_in(nb: NotebookNode, source: Path, only: str = "") -> tuple[Exerci
 
 
 def submitted(nb: NotebookNode, source: Path) -> Submitted:
-    """Return a submission as `examine` takes it. The folder of `source` has the assignment's data."""
+    """Return a submission in the form that `examine` needs. The folder of `source` has the assignment's data."""
     course = _course_notebook(source, source.stat().st_mtime_ns)
     names = {exercise.name for exercise in exercises_beside(source)}
     cells = [cell for cell in nb.cells if cell.cell_type == "code"]
@@ -93,7 +95,7 @@ def _report_output(report: Report, number: int | None) -> NotebookNode:
 
 
 def _outputs(cell: NotebookNode, run: CellRun) -> list[NotebookNode]:
-    """The outputs of any other cell: what it printed, how it failed, and the score of a plain test."""
+    """Return the outputs of any other cell: its prints, its failure, and the score of a plain test."""
     found = [new_output("stream", name="stdout", text=run.printed)] if run.printed else []
     if run.failure:
         kind = re.match(r"\w*", run.failure)[0]  # type: ignore[index]  # it always matches, nothing if need be
@@ -107,13 +109,13 @@ def _outputs(cell: NotebookNode, run: CellRun) -> list[NotebookNode]:
 
 
 def _graded_id(cell: NotebookNode) -> str:
-    """The nbgrader id of a cell that is graded by running it; nothing for any other."""
+    """Return the nbgrader id of an automatically graded cell; an empty text for any other."""
     marks = cell.metadata.get("nbgrader", {})
     return str(marks["grade_id"]) if marks.get("grade") and not marks.get("solution") else ""
 
 
 def _data_beside(source: Path) -> tuple[Path, ...]:
-    """The data files and folders of an assignment: what is beside its notebook, without what is never copied."""
+    """Return an assignment's data: the files and folders next to its notebook that nbgrader would copy."""
     beside = sorted(path for path in source.parent.iterdir() if path.suffix != ".ipynb")
     return tuple(path for path in beside if not any(fnmatch(path.name, pattern) for pattern in NOT_COPIED))
 

@@ -49,7 +49,7 @@ TICK_SECONDS = 0.5
 
 
 class ProtocolError(ValueError):
-    """What came is no message, or the value cannot be sent; the text says why, in one line."""
+    """The received bytes are not a message, or a value cannot be sent; the text gives the reason in one line."""
 
 
 def encode(value: Plain) -> bytes:
@@ -86,7 +86,7 @@ def _check_empty(tensors: Mapping[str, Tensor]) -> None:
 
 
 class Channel:
-    """One end of a connection. Every method raises OSError when the other end is gone, TimeoutError when it is late.
+    """One end of a connection. Every method raises OSError if the other end is closed, TimeoutError if it is late.
 
     Args:
         connection: the socket.
@@ -98,7 +98,7 @@ class Channel:
         self._tick, self._ticked = tick, monotonic()
 
     def send(self, value: Plain, seconds: float | None = None) -> None:
-        """Send a value. Raises ProtocolError if it cannot be sent; then nothing was sent."""
+        """Send a value. If it cannot be sent, raise ProtocolError and send nothing."""
         message = encode(value)
         end = None if seconds is None else monotonic() + seconds
         unsent = memoryview(len(message).to_bytes(LENGTH_BYTES, "little") + message)
@@ -107,7 +107,7 @@ class Channel:
             unsent = unsent[sent:]
 
     def receive(self, seconds: float | None = None) -> Plain:
-        """Return the next value. Raises ProtocolError if what came is none."""
+        """Return the next value. Raise ProtocolError if it is not valid."""
         end = None if seconds is None else monotonic() + seconds
         length = int.from_bytes(self._read(LENGTH_BYTES, end), "little")
         if length > MAX_BYTES:
@@ -147,7 +147,7 @@ def case_to_plain(case: Case) -> Plain:
 
 
 def case_from_plain(value: Any) -> Case:
-    """Return the case in what `case_to_plain` gave. The grader sent it, so it is not checked."""
+    """Return the case that `case_to_plain` described. It comes from the grader, so it is not checked."""
     run = {"layout": value["layout"], "gradients": tuple(value["gradients"])}
     return Case("", tuple(value["args"]), value["kwargs"], value["script"], **run)
 
@@ -212,14 +212,14 @@ def uses_from_plain(value: Plain) -> tuple[Use, ...]:
 
 
 def record_of(value: Plain, *names: str) -> dict[str, Any]:
-    """Return a dict with exactly these keys. Raises ProtocolError for anything else."""
+    """Return a dict with exactly these keys, or raise ProtocolError."""
     if not isinstance(value, dict) or set(value) != set(names):
         raise ProtocolError(f"a record of {', '.join(names)} was expected")
     return value
 
 
 def text_from(value: Plain, max_chars: int) -> str:
-    """Return a text from an untrusted sender. Raises ProtocolError if it is none, or too long."""
+    """Return a text from an untrusted sender; raise ProtocolError if it is not a text, or too long."""
     if not isinstance(value, str) or len(value) > max_chars:
         raise ProtocolError("a text was expected")
     return replace_surrogates(value)

@@ -53,7 +53,7 @@ class GradingOptions:
     on_progress: Callable[[int, int], None] = lambda done, of: None
 
     def settings(self, private: Sequence[Path]) -> Settings:
-        """Return how submissions are examined. Raises CourseError if they cannot be isolated like that here."""
+        """Return the settings for examining submissions. Raises CourseError if this isolation is impossible here."""
         elsewhere = self.scheduler is not None and self.isolation is None
         isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
         return Settings(isolation, tuple(private), self.cell_seconds, self.total_seconds)
@@ -61,7 +61,7 @@ class GradingOptions:
 
 @dataclass(frozen=True)
 class Job:
-    """A submission to examine: what a worker needs, here or on another machine.
+    """The data that a worker needs to examine a submission, here or on another machine.
 
     Attributes:
         source: the course's own notebook.
@@ -84,7 +84,7 @@ def examine_job(job: Job) -> Examination:
         CourseError: it cannot be examined here, or the course here is another version.
     """
     if job.version != course_version():
-        raise CourseError(f"The course on {gethostname()} is another version: install the same one there.")
+        raise CourseError(f"The course on {gethostname()} has another version: install this one there.")
     exercises = [each for each in exercises_beside(job.source) if each.name in job.names]
     with _one_at_a_time:  # references run under torch's global settings: threads of a Dask worker take turns
         return examine(job.submitted, exercises, job.settings)
@@ -92,7 +92,7 @@ def examine_job(job: Job) -> Examination:
 
 @cache
 def course_version() -> str:
-    """Return a digest of the code that marks come from."""
+    """Return a digest of the code that determines marks."""
     digest = hashlib.sha256()
     for path in sorted(path for part in ("exercises", "chapters", "report") for path in (PACKAGE / part).rglob("*.py")):
         digest.update(path.read_bytes() + b"\0")
@@ -101,7 +101,9 @@ def course_version() -> str:
 
 @contextmanager
 def open_executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
-    """Give worker processes on this machine, or those of a Dask cluster, as an executor; for one job, this process."""
+    """Open worker processes on this machine, or those of a Dask cluster, as an executor; for one job, use this
+    process.
+    """
     if options.scheduler:
         with _cluster(options.scheduler) as executor:
             yield executor
@@ -121,7 +123,7 @@ def open_executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
 
 
 class _InThisProcess(Executor):
-    """Runs what is submitted at once."""
+    """An executor that runs each job at once, in this process."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         future: Future[T] = Future()
@@ -134,7 +136,7 @@ class _InThisProcess(Executor):
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Use one core, as a worker does: sums in another order are other sums."""
+    """Use one thread, as a worker does, because sums in another order round differently."""
     import torch
 
     threads = torch.get_num_threads()
@@ -146,7 +148,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _start_worker() -> None:
-    """A worker ends with the process that started it, and uses one core."""
+    """Set up a worker: it uses one core, and ends when its parent process ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     import torch

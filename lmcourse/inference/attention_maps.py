@@ -16,7 +16,7 @@ from lmcourse.nn.context import ForwardContext
 
 @torch.no_grad()
 def attention_maps(model: Transformer, tokens: Int[Tensor, " s"]) -> Float[Tensor, "l h s s"]:
-    """How much each token (row) attends to each token (column) of its text, in every layer and head; rows sum to one.
+    """Return how much each token (row) attends to each token (column), in every layer and head; rows sum to one.
 
     Args:
         model: its layers have equally many heads, and no relative position vectors.
@@ -28,7 +28,7 @@ def attention_maps(model: Transformer, tokens: Int[Tensor, " s"]) -> Float[Tenso
     maps: list[Tensor] = []
     layers = [module for module in model.modules() if isinstance(module, Attention)]
     if any(layer.relative_position_vectors is not None for layer in layers):
-        raise ValueError("attention maps of a model with relative position vectors are not written yet")
+        raise ValueError("attention maps do not support models with relative position vectors")
     hooks = [layer.register_forward_pre_hook(partial(_keep, maps)) for layer in layers]
     try:
         model(tokens[None])
@@ -39,7 +39,7 @@ def attention_maps(model: Transformer, tokens: Int[Tensor, " s"]) -> Float[Tenso
 
 
 def _keep(maps: list[Tensor], layer: nn.Module, inputs: tuple[Tensor, ForwardContext]) -> None:
-    """Compute the weights of a layer that is about to run."""
+    """Compute and keep the weights of a layer before it runs."""
     assert isinstance(layer, Attention)
     x, context = inputs
     q, k = layer.qk_transform(layer.project(x)[0], context)

@@ -47,7 +47,7 @@ def beam_search(
     alpha: float = 0.6,
     source: Sequence[int] | None = None,
 ) -> list[Hypothesis]:
-    """The best texts that the search finds, the best first: at most `beams` of them.
+    """Return the best texts that the search finds, best first: at most `beams`.
 
     Args:
         model: a decoder, or an encoder–decoder.
@@ -108,8 +108,9 @@ class _Search:
         return self.found
 
     def extend(self, longer: Float[Tensor, "beams v"]) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
-        """Every beam with every stop token is a text that may be the best; the best other ways to continue become the
-        beams. Returns the rows they continue, and their last tokens."""
+        """Extend the beams by one token. Every beam with a stop token is a finished text; the best other
+        continuations become the beams. Return the rows they continue, and their last tokens.
+        """
         vocab_size = longer.shape[1]
         ended = longer[:, self.stop_tokens].flatten()
         ways = min(self.beams, len(self.open) * (vocab_size - len(self.stop)))
@@ -122,21 +123,22 @@ class _Search:
         return best // vocab_size, best % vocab_size
 
     def finish(self, log_probabilities: list[float]) -> None:
-        """Consider every beam with every stop token, of these log probabilities: the stop tokens of a beam together."""
+        """Consider every beam as a finished text, given the log probabilities of the stop tokens."""
         texts = ((*text, token) for text, _ in self.open for token in self.stop)
         for text, log_probability in zip(texts, log_probabilities, strict=True):
             self.keep(text, log_probability)
 
     def keep(self, text: tuple[int, ...], log_probability: float) -> None:
-        """Add a finished text, if it is among the best."""
+        """Add a finished text if it is among the best."""
         score = log_probability / length_penalty(len(text), self.alpha)
         self.found.append(Hypothesis(text, log_probability, score))
         self.found.sort(key=lambda hypothesis: -hypothesis.score)
         del self.found[self.beams :]
 
     def is_done(self) -> bool:
-        """Whether no open beam can still win a place: it can only get less likely, and no penalty is above the
-        longest text's."""
+        """Return True if no open beam can still be among the best: its probability only falls, and no penalty
+        exceeds the longest text's.
+        """
         if not self.open:
             return True
         best = self.open[0][1] / length_penalty(self.max_new_tokens, self.alpha)

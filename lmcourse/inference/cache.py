@@ -43,11 +43,11 @@ class Cache:
 
     def __init__(self, config: TransformerConfig, capacity: int | None = None) -> None:
         if capacity is not None and capacity < 1:
-            raise ValueError(f"a cache needs room for at least one token, not {capacity}")
+            raise ValueError(f"a cache needs a capacity of at least 1 token, not {capacity}")
         patterns = [layer.attention.pattern for layer in config.layers]
         for index, pattern in enumerate(patterns):
             if not pattern.causal:
-                raise ValueError(f"layer {index} sees later tokens: what it has read cannot be kept")
+                raise ValueError(f"layer {index} sees later tokens, so it cannot use a cache")
         self.capacity = capacity
         self._patterns = patterns
         self.reset()
@@ -69,7 +69,7 @@ class Cache:
     def begin(
         self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"] | None = None
     ) -> tuple[Int[Tensor, "b s"], bool]:
-        """Make room for a pass. The model calls this, once, before its layers.
+        """Prepare a pass. The model calls this once, before its layers.
 
         Returns:
             where the tokens stand, and whether that is the same in every row, without padding.
@@ -97,7 +97,7 @@ class Cache:
         if self.capacity is not None and self.tokens + count > self.capacity:
             raise ValueError(f"{self.tokens} and {count} more tokens do not fit into a cache for {self.capacity}")
         if self._memory[0] is not None and self._memory[0][0].shape[0] != rows:
-            raise ValueError(f"the cache remembers {self._memory[0][0].shape[0]} texts and cannot go on with {rows}")
+            raise ValueError(f"the cache holds {self._memory[0][0].shape[0]} texts, but was given {rows}")
 
     def append(
         self, layer: int, k: Float[Tensor, "b kv s d"], v: Float[Tensor, "b kv s d"]
@@ -113,7 +113,7 @@ class Cache:
 
     @property
     def bytes(self) -> int:
-        """Size of the stored keys and values, in bytes; room that is not used yet counts too."""
+        """Size of the stored keys and values in bytes, including allocated space that is not used yet."""
         return sum(part.nbytes for pair in self._memory if pair is not None for part in pair)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
@@ -139,7 +139,7 @@ class Cache:
         return StaticCache(memory, [static[id(layout)] for layout in self._layout_of], first[:, None])
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Cache:
-        """Move to a device, or change the numbers' format, together with the model."""
+        """Move to a device, or change the number format, together with the model."""
         if device is not None:
             for layout in self._layouts:
                 layout.to(torch.device(device))
@@ -149,7 +149,7 @@ class Cache:
 
 
 def _widen(memory: tuple[Tensor, Tensor] | None, like: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """A layer's memory, wide enough. Zeros: a slot nobody sees has weight 0, and 0 times garbage may be NaN."""
+    """Return a layer's memory, enlarged with zeros: an empty slot has weight 0, and 0 times garbage may be NaN."""
     if memory is not None and memory[0].shape[2] >= width:
         return memory
     rows, heads, _, d_head = like.shape

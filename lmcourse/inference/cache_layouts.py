@@ -24,7 +24,7 @@ INITIAL_WIDTH = 64
 
 
 class CacheLayout(ABC):
-    """A layer's cache layout: which slot each token has.
+    """A layer's cache layout: the slot of each token.
 
     Attributes:
         width: how many tokens a text can have in it now.
@@ -67,7 +67,7 @@ class CacheLayout(ABC):
 
 
 class GrowingBuffer(CacheLayout):
-    """A cache of all tokens, which grows. Padding takes a slot, too, and is marked PADDING_POSITION.
+    """A cache of all tokens, which grows. Padding also takes a slot, marked PADDING_POSITION.
 
     Args:
         capacity: how many tokens there is room for; None starts with INITIAL_WIDTH and doubles.
@@ -116,7 +116,7 @@ class RingBuffer(CacheLayout):
 
     def __init__(self, pattern: AttentionPattern, capacity: int | None) -> None:
         if pattern.span is None:
-            raise ValueError(f"{pattern.kind} attention looks back without limit: it cannot forget")
+            raise ValueError(f"{pattern.kind} attention looks back without limit, so it needs all keys")
         super().__init__(pattern.span if capacity is None else min(pattern.span, capacity))
         self.chunked = pattern.kind == "chunk"
         self._one: int | None = None  # the slot of a single token, the same in every row
@@ -135,7 +135,7 @@ class RingBuffer(CacheLayout):
             self._begin_many(positions, *self._find_stored(positions, padded))
 
     def _find_stored(self, positions: Int[Tensor, "b s"], padded: bool) -> tuple[Tensor, Tensor]:
-        """Row and column of every token of a pass that stays: the newest `width` of each row."""
+        """Return row and column of every token of a pass that is stored: the newest `width` of each row."""
         rows, count = positions.shape
         if padded:
             newest = positions.amax(dim=1, keepdim=True)
@@ -147,15 +147,16 @@ class RingBuffer(CacheLayout):
         return torch.arange(rows, device=device).repeat_interleave(kept), column
 
     def _begin_one(self, positions: Int[Tensor, "b 1"], start: int) -> None:
-        """The usual step of decoding. Only slots that the token sees are shown, so that it needs no mask."""
+        """Assign slots in the usual decoding step. Only slots that the token sees are returned, so it needs no mask."""
         self._one = start % self.width
         self._positions[:, self._one] = positions[:, 0]
         seen = self._one + 1 if self.chunked else min(start + 1, self.width)
         self.key_positions = self._positions[:, :seen]
 
     def _begin_many(self, positions: Int[Tensor, "b s"], rows: Int[Tensor, " n"], columns: Int[Tensor, " n"]) -> None:
-        """Several tokens, which may be more than there are slots: a query sees what was stored before and all of them,
-        and the last ones stay."""
+        """Assign slots for several tokens, perhaps more than there are slots. A query sees the stored tokens and all
+        new ones; the last ones are stored.
+        """
         kept = positions[rows, columns]
         self._one, self._many = None, (rows, kept % self.width, columns)
         self.key_positions = positions if self._first else torch.cat([self._positions, positions], dim=1)

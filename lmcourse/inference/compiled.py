@@ -26,7 +26,7 @@ class NoCompilerError(RuntimeError):
     """A decoding step could not be compiled."""
 
     def __init__(self) -> None:
-        """With the line that says what to do."""
+        """Make the error, with the line that says what to do."""
         super().__init__(
             "the decoding step could not be compiled; on a CPU that needs a C++ compiler, such as g++. "
             "Install one, or do without compiling"
@@ -34,7 +34,7 @@ class NoCompilerError(RuntimeError):
 
 
 class CompiledStep:
-    """The decoding step of a model, with the weights that it has now.
+    """The compiled decoding step of a model, with its current weights.
 
     The weights become part of the program: after training, make a new one. Give it to `generate`:
 
@@ -49,7 +49,7 @@ class CompiledStep:
         self._programs: dict[tuple[Any, ...], _Program] = {}
 
     def bind(self, session: DecodingSession) -> Callable[[Int[Tensor, "b 1"]], Float[Tensor, "b v"]]:
-        """A function from the next token of every text to the logits of the one after it.
+        """Return a function from the next token of every text to the logits of the token after it.
 
         Args:
             session: of this model, with a capacity; it has read the prompts, and is not used any more.
@@ -82,7 +82,7 @@ class _Program:
 
     @torch.inference_mode()
     def __call__(self, model: Model, *inputs: Any) -> Float[Tensor, "b v"]:
-        """The logits; raises NoCompilerError."""
+        """Return the logits; raises NoCompilerError."""
         if self._compiled:
             return self._run(model, *inputs)
         # Here and not above: the compiler takes longer to import than a short text to write.
@@ -103,7 +103,7 @@ class _Program:
 
 
 def _own(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The same function with code of its own.
+    """Return the same function with its own code object.
 
     The compiler keeps its programs with the code: of one that many models share, only the first would be made.
     """
@@ -111,10 +111,12 @@ def _own(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _unguarded(guards: Sequence[Any]) -> list[bool]:
-    """Which assumptions a call asks for again: none."""
+    """Return no guards: a call checks none of torch's assumptions again."""
     return [False] * len(guards)
 
 
 def compiled_capacity(tokens: int) -> int:
-    """The capacity to compile for, in tokens: a power of two, so that texts of similar lengths share a program."""
+    """Return the capacity to compile for, in tokens: a power of two, so that texts of similar lengths share a
+    program.
+    """
     return max(MIN_COMPILED_CAPACITY, 1 << (tokens - 1).bit_length())

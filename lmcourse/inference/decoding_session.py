@@ -50,7 +50,7 @@ class DecodingSession:
     def next_logits(
         self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"] | None = None
     ) -> Float[Tensor, "b v"]:
-        """Read on; return the logits of the token after the last column.
+        """Read more tokens; return the logits of the token after the last column.
 
         Args:
             tokens: the next ones of every text.
@@ -73,7 +73,7 @@ def next_logits(
     kv_cache: KVCache,
     memory: EncoderMemory | None,
 ) -> Float[Tensor, "b v"]:
-    """Logits of the token after the last column of `tokens`.
+    """Return the logits of the token after the last column of `tokens`.
 
     Raises:
         ValueError: an encoder–decoder without a memory of its source texts.
@@ -89,14 +89,14 @@ def next_logits(
 
 
 def decoder_config(model: Model) -> TransformerConfig:
-    """The configuration of the part that writes: the decoder."""
+    """Return the configuration of the decoder, the part that generates text."""
     return model.config.decoder if isinstance(model, EncoderDecoder) else model.config
 
 
 def left_pad(
     texts: Sequence[Sequence[int]], device: torch.device
 ) -> tuple[Int[Tensor, "b s"], Int[Tensor, "b s"] | None]:
-    """Texts of different lengths as one tensor, and their positions; None if there is no padding.
+    """Return texts of different lengths as one tensor, and their positions; None for positions without padding.
 
     Padding stands on the left, so that every row's last token is in the last column.
     """
@@ -148,7 +148,7 @@ def _check_lists(name: str, texts: Sequence[Sequence[int]] | None) -> None:
 
 
 def max_seq_len(config: TransformerConfig) -> int | None:
-    """How many tokens a model can read, or None if nothing limits it."""
+    """Return the largest number of tokens a model can read, or None if it has no limit."""
     limits = [limit for limit in (config.context, config.embedding.max_positions) if limit is not None]
     return min(limits, default=None)
 

@@ -61,7 +61,7 @@ def stream(
     source: Sequence[int] | None = None,
     compiled: CompiledStep | None = None,
 ) -> Iterator[int]:
-    """The new tokens of one text, each as soon as it is written. Arguments as in `generate`."""
+    """Yield the new tokens of one text, each as soon as it is sampled. Arguments as in `generate`."""
     sources = None if source is None else [source]
     # Checked here and not in the generator below, which runs only when the first token is asked for.
     check_request(model, [prompt], max_new_tokens, stop, sources, sampler)

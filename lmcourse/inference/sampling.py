@@ -54,7 +54,7 @@ def top_k(logits: Float[Tensor, "*batch v"], k: int) -> Float[Tensor, "*batch v"
 
 
 def top_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch v"]:
-    """Keep the fewest most likely tokens that together have probability p (Holtzman et al., 2020, nucleus sampling).
+    """Keep the smallest set of most likely tokens with total probability p (Holtzman et al., 2020, nucleus sampling).
 
     A token stays if those before it have less than p together. So the one that crosses the threshold stays, and at
     least one always does.
@@ -73,7 +73,7 @@ def top_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch 
 
 
 def min_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch v"]:
-    """Keep tokens at least p times as likely as the likeliest (Nguyen et al., 2024); ties with the limit stay.
+    """Keep tokens at least p times as likely as the likeliest (Nguyen et al., 2024); ties at the limit stay.
 
     Raises:
         ValueError: p is not in (0, 1].
@@ -85,7 +85,7 @@ def min_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch 
 
 def _check_probability(name: str, p: float) -> None:
     if not 0 < p <= 1:
-        raise ValueError(f"{name} is a share of the probability: above 0 and at most 1, not {p:g}")
+        raise ValueError(f"{name} is a fraction of the probability: above 0 and at most 1, not {p:g}")
 
 
 def greedy(logits: Float[Tensor, "b v"], generator: torch.Generator | None = None) -> Int[Tensor, " b"]:
@@ -94,7 +94,7 @@ def greedy(logits: Float[Tensor, "b v"], generator: torch.Generator | None = Non
 
 
 def sample(logits: Float[Tensor, "b v"], generator: torch.Generator | None = None) -> Int[Tensor, " b"]:
-    """A token drawn with the probabilities softmax(logits).
+    """Sample a token with the probabilities softmax(logits).
 
     All rows of a batch draw from one generator: a row's token depends on the seed and on its place in the batch.
     """
@@ -119,12 +119,12 @@ class Sampling:
         self(torch.zeros(1, 1))  # a value that its rule refuses is refused here, not at the first token
 
     def __call__(self, logits: Float[Tensor, "b v"], generator: torch.Generator | None = None) -> Int[Tensor, " b"]:
-        """One token per row."""
+        """Return one token per row."""
         logits = self.logits(logits)
         return greedy(logits) if self.temperature == 0 else sample(logits, generator)
 
     def logits(self, logits: Float[Tensor, "b v"]) -> Float[Tensor, "b v"]:
-        """What the rules make of the logits, before one is picked; a temperature of 0 leaves them as they are."""
+        """Apply the rules to the logits, without sampling; a temperature of 0 changes nothing."""
         if self.temperature != 0:
             logits = temperature(logits, self.temperature)
         if self.top_k is not None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 class StaticLayout:
-    """A cache layout whose sizes are all fixed: which slot each token of a layer has.
+    """A cache layout whose sizes are all fixed: the slot of each token of a layer.
 
     Args:
         key_positions: the position of what each slot holds.
@@ -39,7 +39,7 @@ class StaticLayout:
 
 
 class StaticCache:
-    """The KV cache of a batch that goes on by one token at a time. `Cache.to_static` makes it.
+    """The KV cache of a batch that continues one token at a time. `Cache.to_static` makes it.
 
     Args:
         memory: per layer, keys and values.
@@ -54,14 +54,14 @@ class StaticCache:
         self._distinct_layouts = list({id(layout): layout for layout in layouts}.values())
 
     def tensors(self) -> list[Tensor]:
-        """All that a step reads and changes."""
+        """All tensors that a step reads and changes."""
         positions = [x for layout in self._distinct_layouts for x in (layout.key_positions, layout.next)]
         return [self._next, *positions, *(x for pair in self._memory for x in pair)]
 
     def begin(
         self, tokens: Int[Tensor, "b 1"], positions: Int[Tensor, "b 1"] | None = None
     ) -> tuple[Int[Tensor, "b 1"], bool]:
-        """Make room for one token per row.
+        """Prepare a pass with one token per row.
 
         Returns:
             the tokens' positions, and False: masks are needed, because unused slots are visible.
@@ -70,7 +70,7 @@ class StaticCache:
             ValueError: more than one token, or positions of the caller's.
         """
         if tokens.shape[1] != 1 or positions is not None:
-            raise ValueError("a static cache goes on by one token at a time, each behind the one before")
+            raise ValueError("a static cache takes one token at a time, directly after the one before")
         at = self._next.clone()
         for layout in self._distinct_layouts:
             layout.begin(at)

@@ -43,7 +43,7 @@ class Bf16Linear(nn.Module):
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
 
     def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """W x + b, of the format of x; the product rounds x to bf16 too, and sums in fp32."""
+        """Return W x + b in the format of x; the product rounds x to bf16 too, and sums in fp32."""
         y = F.linear(x.bfloat16(), self.weight).to(x.dtype)
         return y if self.bias is None else y + self.bias
 
@@ -72,7 +72,9 @@ class Int8Linear(nn.Module):
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
 
     def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """W x + b, of the format of x. A CPU rounds x to bf16 if its width is a multiple of 32; sums are in fp32."""
+        """Return W x + b in the format of x. A CPU rounds x to bf16 if its width is a multiple of 32; sums are in
+        fp32.
+        """
         if x.device.type == "cpu" and x.shape[-1] % KERNEL_BLOCK == 0:
             rows = x.flatten(0, -2).bfloat16()
             y = torch._weight_int8pack_mm(rows, self.weight, self.scale).view(*x.shape[:-1], -1).to(x.dtype)
@@ -85,7 +87,7 @@ FORMATS: dict[WeightFormat, type[Bf16Linear | Int8Linear]] = {"bf16": Bf16Linear
 
 
 def narrow_weights(model: Module, format: WeightFormat) -> Module:
-    """A copy of a model that keeps the weights of its linear layers, the head's among them, in fewer bytes.
+    """Return a copy of a model that stores the weights of its linear layers, including the head's, in fewer bytes.
 
     The table of token vectors stays as it is: of it a step reads a row for each text. A head that is tied to it gets a
     matrix of its own. The copy is for reading and writing text; it cannot be trained.

@@ -58,7 +58,7 @@ class TransformerConfig:
         except ValueError as error:
             raise ValueError(f"layer {index}: {error}") from None
         if self.position_bias is not None and layer.attention.heads != self.layers[0].attention.heads:
-            raise ValueError(f"layer {index}: a position bias is shared, so all layers need as many heads")
+            raise ValueError(f"layer {index}: a position bias is shared, so all layers need the same number of heads")
         first = self.layers[0].attention
         if layer.attention.value_residual and (
             index == 0 or (first.key_heads, first.head_width(self.d_model)) != (layer.attention.key_heads, width)
@@ -68,9 +68,7 @@ class TransformerConfig:
                 + (", of a layer before it" if index == 0 else "")
             )
         if self.position_bias == AlibiConfig(falcon_bf16=True) and not layer.attention.pattern.causal:
-            raise ValueError(
-                f"layer {index} sees later tokens: rounded ALiBi is for causal attention, use the exact one"
-            )
+            raise ValueError(f"layer {index} sees later tokens: rounded ALiBi is for causal attention, use exact ALiBi")
 
     @cached_property
     def matrices(self) -> ModelMatrices:
@@ -109,4 +107,4 @@ class EncoderDecoderConfig:
         if any(layer.attention.value_residual for layer in self.encoder.layers + self.decoder.layers):
             raise ValueError("value residuals are for a decoder alone, not for an encoder–decoder")
         if self.decoder.block.branches != "serial":
-            raise ValueError("a decoder that attends to an encoder does so between its branches: they must be serial")
+            raise ValueError("a decoder with cross-attention needs serial branches")

@@ -24,7 +24,7 @@ class EncoderMemory:
     source_mask: Bool[Tensor, "b t"]
 
     def tensors(self) -> list[Tensor]:
-        """All that a step reads."""
+        """All tensors that a step reads."""
         return [self.source_mask, *(x for pair in self.layers for x in pair)]
 
     def select(self, rows: Int[Tensor, " n"]) -> EncoderMemory:
@@ -33,7 +33,7 @@ class EncoderMemory:
 
 
 class EncoderDecoder(nn.Module):
-    """Reads a source text once, then predicts a target text token by token.
+    """A model that reads a source text once, then predicts a target text token by token.
 
     In training the decoder is given the true earlier tokens (teacher forcing), so all positions are predicted at once.
     """

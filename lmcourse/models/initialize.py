@@ -17,7 +17,7 @@ RESIDUAL_OUTPUTS = ("out", "down")
 def initialize(
     model: nn.Module, rule: Literal["gpt2", "fan_in"] = "gpt2", std: float = 0.02, *, zero_outputs: bool = False
 ) -> None:
-    """Draw all weights anew, in place; biases become 0, norms stay as they are.
+    """Draw new weights for all layers, in place; biases become 0, norms are unchanged.
 
     Args:
         model: a model of `lmcourse.models`. Every list of blocks in it (`blocks`) has a residual stream of its own.
@@ -46,7 +46,9 @@ def initialize(
 
 
 def _additions(model: nn.Module) -> dict[nn.Module, int]:
-    """The layers that write to a residual stream, each with how many write to the same one."""
+    """Yield the layers that write to a residual stream, each with the number of layers that write to the same
+    stream.
+    """
     found: dict[nn.Module, int] = {}
     for module in model.modules():
         blocks = getattr(module, "blocks", None)

@@ -59,7 +59,7 @@ class NGram:
         """How often each context was followed by anything."""
 
     def count(self, text: Sequence[int]) -> NGram:
-        """Learn from one more text. Nothing is counted across the border of two texts."""
+        """Learn from one more text. No n-gram crosses the border between two texts."""
         for end, token in enumerate(text):
             for length in range(min(self.order - 1, end) + 1):
                 context = tuple(text[end - length : end])
@@ -68,19 +68,21 @@ class NGram:
         return self
 
     def probabilities(self, context: Sequence[int]) -> Float[Tensor, " v"]:
-        """Of every token, to follow the context. Its last n − 1 tokens matter; at a text's start there are fewer."""
+        """Return the probability of every token after a context. Its last n − 1 tokens matter; at the start of a
+        text, fewer.
+        """
         known = tuple(context)
         every = [self._by_order(known, token) for token in range(self.vocab_size)]
         weights = torch.tensor(self.weights, dtype=torch.float64)
         return torch.tensor(every, dtype=torch.float64) @ weights
 
     def losses(self, text: Sequence[int]) -> Float[Tensor, " t"]:
-        """−ln p of each token given those before it, in nats; infinite for an impossible one."""
+        """Return −ln p of each token given the tokens before it, in nats; infinite for an impossible token."""
         weights = torch.tensor(self.weights, dtype=torch.float64)
         return -(weights @ self._probabilities_by_order(text)).log()
 
     def losses_by_order(self, text: Sequence[int]) -> Float[Tensor, "n t"]:
-        """As `losses`, of the models of order 1 … n that have counted the same texts; the weights play no part."""
+        """Return `losses` of the models of order 1 … n with the same counts; the weights are not used."""
         return -self._probabilities_by_order(text).log()
 
     def _probabilities_by_order(self, text: Sequence[int]) -> Float[Tensor, "n t"]:
@@ -89,7 +91,7 @@ class NGram:
         return torch.tensor(each, dtype=torch.float64).reshape(len(tokens), self.order).T
 
     def _by_order(self, context: tuple[int, ...], token: int) -> list[float]:
-        """The probability of one token from its 0, 1, … n − 1 predecessors."""
+        """Return the probability of one token given its 0, 1, … n − 1 predecessors."""
         prior = uniform = 1 / self.vocab_size
         found = []
         for length in range(self.order):
@@ -103,11 +105,13 @@ class NGram:
         return found
 
     def log_probability(self, text: Sequence[int]) -> float:
-        """Of a whole text, in nats: the sum over its tokens, each given those before it. −∞ if one was impossible."""
+        """Return the log-probability of a text in nats: the sum over its tokens, given those before them; −∞ if one
+        is impossible.
+        """
         return -math.fsum(self.losses(text).tolist())
 
     def perplexity(self, text: Sequence[int]) -> float:
-        """exp of the mean −log p per token: among how many equal choices the model seems to waver.
+        """exp of the mean −log p per token: the number of equally likely choices with the same loss.
 
         Raises:
             ValueError: the text is empty.
@@ -117,7 +121,7 @@ class NGram:
         return math.exp(-self.log_probability(text) / len(text))
 
     def generate(self, context: Sequence[int], length: int, generator: torch.Generator | None = None) -> list[int]:
-        """`length` tokens drawn one after the other, without the context."""
+        """Return `length` sampled tokens, without the context."""
         text = list(context)
         for _ in range(length):
             text.append(int(torch.multinomial(self.probabilities(text), 1, generator=generator)))

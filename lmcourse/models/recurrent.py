@@ -52,7 +52,7 @@ class RNNCell(nn.Module):
         self.recurrent = nn.Linear(d_hidden, d_hidden)
 
     def forward(self, x: Float[Tensor, "b d_in"], state: Float[Tensor, "1 b d"]) -> Float[Tensor, "1 b d"]:
-        """The state after one more input."""
+        """Return the state after one more input."""
         (h,) = state
         return torch.tanh(self.input(x) + self.recurrent(h))[None]
 
@@ -72,7 +72,7 @@ class LSTMCell(nn.Module):
         self.recurrent = nn.Linear(d_hidden, 4 * d_hidden)
 
     def forward(self, x: Float[Tensor, "b d_in"], state: Float[Tensor, "2 b d"]) -> Float[Tensor, "2 b d"]:
-        """The state after one more input."""
+        """Return the state after one more input."""
         h, c = state
         i, f, g, o = (self.input(x) + self.recurrent(h)).chunk(4, dim=-1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
@@ -129,6 +129,6 @@ class RecurrentModel(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "b s"], states: Sequence[Float[Tensor, "parts b d"]] | None = None
     ) -> tuple[Float[Tensor, "b s v"], list[Float[Tensor, "parts b d"]]]:
-        """Logits for the token after each, and the states: pass them back to go on where the text ended."""
+        """Return the logits of the token after each, and the states; pass them back to continue the text."""
         hidden, ends = self.recurrent(self.embedding(tokens), states)
         return self.head(hidden), ends

@@ -85,7 +85,7 @@ class Seq2Seq(nn.Module):
         return logits
 
     def encode(self, source: Int[Tensor, "b t"], token_mask: Bool[Tensor, "b t"] | None = None) -> EncodedSource:
-        """Run the encoder. `token_mask` marks what is no padding; by default everything."""
+        """Run the encoder. `token_mask` marks tokens that are not padding; by default all."""
         token_mask = torch.ones_like(source, dtype=torch.bool) if token_mask is None else token_mask
         hidden, states = self.encoder(self.source_embedding(source), token_mask=token_mask)
         return EncodedSource(hidden, states, token_mask)
@@ -96,7 +96,7 @@ class Seq2Seq(nn.Module):
         source: EncodedSource,
         states: list[Float[Tensor, "parts b d"]] | None = None,
     ) -> tuple[Float[Tensor, "b s v"], list[Float[Tensor, "parts b d"]], Float[Tensor, "b s t"] | None]:
-        """Logits, the states after the last token, and how much each step attends to each source token.
+        """Return the logits, the states after the last token, and each step's attention to each source token.
 
         Args:
             target: the tokens so far.

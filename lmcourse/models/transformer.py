@@ -66,7 +66,7 @@ class Transformer(nn.Module):
         prefix_lengths: Int[Tensor, " b"] | None = None,
         kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s d"]:
-        """The last layer's vectors, after the final norm: what the head reads; for an encoder, the result."""
+        """Return the last layer's vectors, after the final norm: the head's input; for an encoder, the result."""
         context = forward_context(self.embedding, self.position_bias, tokens, positions, prefix_lengths, kv_cache)
         context.keeps_values = any(layer.attention.value_residual for layer in self.config.layers)
         context.prepare(layer.attention.pattern for layer in self.config.layers)
@@ -102,7 +102,7 @@ def forward_context(
         raise ValueError(f"tokens must have two axes, texts and tokens, not the shape {tuple(tokens.shape)}")
     if prefix_lengths is not None and isinstance(position_bias, Alibi) and position_bias.falcon_bf16:
         raise ValueError(
-            "rounded ALiBi is for causal attention: a prefix whose tokens see each other needs the exact one"
+            "rounded ALiBi is for causal attention: for a prefix whose tokens see each other, use exact ALiBi"
         )
     if kv_cache is not None:
         at, unpadded = kv_cache.begin(tokens, positions)

@@ -49,7 +49,7 @@ def weighted_values(weights: Float[Tensor, "b h s t"], v: Float[Tensor, "b kv t 
 
 
 def repeat_heads(x: Float[Tensor, "b kv t d"], heads: int) -> Float[Tensor, "b h t d"]:
-    """Keys or values, each head as often as there are query heads that share it."""
+    """Return keys or values with each head repeated for all query heads that share it."""
     return repeat(x, "b kv t d -> b (kv group) t d", group=heads // x.shape[1])
 
 

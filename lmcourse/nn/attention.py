@@ -36,7 +36,7 @@ class AttentionTemperatureConfig:
 
     def __post_init__(self) -> None:
         if self.floor_scale < 1:
-            raise ValueError(f"attention is sharpened every `floor_scale` tokens: at least 1, not {self.floor_scale}")
+            raise ValueError(f"`floor_scale` must be at least 1 token, not {self.floor_scale}")
 
     def factor(self, positions: Int[Tensor, "b s"]) -> Float[Tensor, "b 1 s 1"]:
         """Factor on the queries at these positions."""
@@ -132,7 +132,7 @@ class Attention(nn.Module):
         self.fused = config.soft_cap is None and relative is None
 
     def forward(self, x: Float[Tensor, "b s d"], context: ForwardContext) -> Float[Tensor, "b s d"]:
-        """Every token's weighted average of the values that it sees, projected back to the model's width."""
+        """Return every token's weighted average of the values that it sees, projected back to the model's width."""
         qk, v = self.project(x)
         q, k = self.qk_transform(qk, context)
         if self.qk_transform.releases_projection and torch.is_grad_enabled():
@@ -147,7 +147,7 @@ class Attention(nn.Module):
         return result
 
     def project(self, x: Float[Tensor, "b s d"]) -> tuple[Float[Tensor, "b h s dh"], Float[Tensor, "b kv s dh"]]:
-        """Queries, keys and values in one matrix product; queries and keys stay together."""
+        """Return queries, keys and values from one matrix product; queries and keys stay together."""
         heads = self.qkv(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # b s (h d) -> b h s d
         qk, v = heads.split([self.heads + self.kv_heads, self.kv_heads], dim=1)
         return qk, v
@@ -155,7 +155,7 @@ class Attention(nn.Module):
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, key_positions: Int[Tensor, "b t"], context: ForwardContext
     ) -> Float[Tensor, "b h s d"]:
-        """Unfused attention, every step of the formula: for soft caps and relative position vectors."""
+        """Run unfused attention, every step of the formula: for soft caps and relative position vectors."""
         visible, bias = context.mask(self.pattern, key_positions)
         relative = self.relative_position_vectors
         if relative is None:
@@ -171,7 +171,7 @@ class Attention(nn.Module):
     def attend_fused(
         self, q: Tensor, k: Tensor, v: Tensor, key_positions: Int[Tensor, "b t"], context: ForwardContext
     ) -> Float[Tensor, "b h s d"]:
-        """Attention in a fused kernel."""
+        """Run attention in a fused kernel."""
         visible, bias, causal = self.mask_or_causal(key_positions, context)
         dropout = self.dropout if self.training else 0.0
         return attend_fused(q, k, v, visible, bias, causal=causal, scale=self.scale, dropout=dropout)
@@ -179,8 +179,9 @@ class Attention(nn.Module):
     def mask_or_causal(
         self, key_positions: Int[Tensor, "b t"], context: ForwardContext
     ) -> tuple[Bool[Tensor, "b s t"] | None, Float[Tensor, "b h s t"] | None, bool]:
-        """Mask and bias, or no mask and whether attention is causal: for a text read from its start, and for a single
-        new token, which sees all that the cache returns, none has to be built."""
+        """Return mask and bias, or no mask and whether attention is causal. A text read from its start and a single
+        new token, which sees all that the cache returns, need no mask.
+        """
         new, keys = context.positions.shape[1], key_positions.shape[1]
         if context.unpadded and context.position_bias is None and context.prefix_lengths is None:
             if new == 1 and not self.pattern.sparse:
@@ -191,7 +192,7 @@ class Attention(nn.Module):
 
 
 class QKTransform(nn.Module):
-    """What is applied to queries and keys before their dot product: QK-norm, RoPE, temperature.
+    """The changes to queries and keys before their dot product: QK-norm, RoPE, temperature.
 
     Attributes:
         releases_projection: whether neither queries nor keys nor the backward pass need what came in any more.
@@ -209,7 +210,9 @@ class QKTransform(nn.Module):
         self.norm_q, self.norm_k = (build_head_norm(qk_norm, count, d_head) for count in self.heads)
 
     def forward(self, qk: Float[Tensor, "b h s d"], context: ForwardContext) -> tuple[Tensor, Tensor]:
-        """The transformed queries and keys. They come in one tensor because RoPE rotates both alike."""
+        """Return the transformed queries and keys. They come in one tensor because RoPE rotates both in the same
+        way.
+        """
         if self.norm_before_rotary:
             q, k = torch.split(qk, self.heads, dim=1)
             qk = torch.cat([self.norm_q(q), self.norm_k(k)], dim=1)
@@ -245,14 +248,14 @@ class CrossAttention(nn.Module):
     def project_kv(
         self, memory: Float[Tensor, "b t d"]
     ) -> tuple[Float[Tensor, "b kv t dh"], Float[Tensor, "b kv t dh"]]:
-        """Keys and values of an encoder's output: the same for every token decoded, so computed once."""
+        """Return keys and values of an encoder's output: the same for every decoded token, so computed once."""
         k, v = rearrange(self.kv(memory), "b t (two kv d) -> two b kv t d", two=2, d=self.d_head)
         return self.norm_k(k), v
 
     def forward(
         self, x: Float[Tensor, "b s d"], memory: tuple[Tensor, Tensor], visible: Bool[Tensor, "b t"]
     ) -> Float[Tensor, "b s d"]:
-        """What each token of the decoder gathers from the encoder's output.
+        """Return the values that each token of the decoder gathers from the encoder's output.
 
         Args:
             x: the decoder's tokens.

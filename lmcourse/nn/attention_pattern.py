@@ -46,16 +46,16 @@ class AttentionPattern:
 
     @property
     def span(self) -> int | None:
-        """How many keys back a query can see at most, itself included; None if there is no limit."""
+        """The largest number of keys back that a query can see, itself included; None without a limit."""
         return self.size if self.kind in ("window", "chunk") else None
 
     @property
     def sparse(self) -> bool:
-        """Whether a query misses some of the keys between the first and the last that it sees."""
+        """True if a query does not see some keys between the first and the last that it sees."""
         return self.kind in ("strided", "fixed")
 
     def is_causal_within(self, length: int) -> bool:
-        """Whether a text of this length is short enough that the rule hides nothing but the future."""
+        """Return True if a text of this length is so short that the rule hides only the future."""
         return self.causal and (self.size is None or length <= self.size)
 
     def visible(
@@ -64,7 +64,7 @@ class AttentionPattern:
         key: Int[Tensor, "b_or_1 t"],
         prefix_lengths: Int[Tensor, " b"] | None = None,
     ) -> Bool[Tensor, "b_or_1 s t"]:
-        """Whether each query sees each key.
+        """Return a mask: True where a query sees a key.
 
         Args:
             query, key: their positions in the text; PADDING_POSITION marks padding. A single row is that of every text.
@@ -79,7 +79,9 @@ class AttentionPattern:
         return seen if self.size is None else seen & self._pattern(q, k, self.size)
 
     def _pattern(self, q: Int[Tensor, "b s 1"], k: Int[Tensor, "b 1 t"], size: int) -> Bool[Tensor, "b s t"]:
-        """The rule of a kind that has a size; no other is computed: each is as large as all scores of a head."""
+        """Return the rule of a kind with a size. Only this one is computed, because each is as large as all scores
+        of a head.
+        """
         if self.kind == "window":
             return (q - k).abs() < size
         if self.kind == "strided":

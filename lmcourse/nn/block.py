@@ -62,7 +62,7 @@ class BlockConfig:
 
 
 class Residual(nn.Module):
-    """x + f(x), with norms where the placement wants them."""
+    """x + f(x), with norms at the configured places."""
 
     def __init__(self, layer: nn.Module, config: BlockConfig, d_model: int) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Residual(nn.Module):
         self.scale = config.residual_scale
 
     def forward(self, x: Float[Tensor, "b s d"], *context: Any) -> Float[Tensor, "b s d"]:
-        """x plus what the branch adds; `context` is handed on to it."""
+        """Return x plus the branch's output; `context` is passed to the branch."""
         added = self.dropout(self.output_norm(self.layer(self.input_norm(x), *context)))
         return self.post_norm(torch.add(x, added, alpha=self.scale))
 
@@ -89,7 +89,7 @@ class Block(nn.Module):
         self.feed_forward = Residual(build_feed_forward(layer.feed_forward, d_model), config, d_model)
 
     def forward(self, x: Float[Tensor, "b s d"], context: ForwardContext) -> Float[Tensor, "b s d"]:
-        """The residual stream after this block, of shape b s d."""
+        """Return the residual stream after this block, of shape b s d."""
         result: Tensor = self.feed_forward(self.attention(x, context))
         return result
 
@@ -108,7 +108,7 @@ class ParallelBlock(nn.Module):
         self.scale = config.residual_scale
 
     def forward(self, x: Float[Tensor, "b s d"], context: ForwardContext) -> Float[Tensor, "b s d"]:
-        """The residual stream after this block, of shape b s d."""
+        """Return the residual stream after this block, of shape b s d."""
         normed = self.norm(x)
         attended = self.dropout(self.attention(normed, context))
         second = normed if self.norm_feed_forward is None else self.norm_feed_forward(x)
@@ -118,7 +118,7 @@ class ParallelBlock(nn.Module):
 
 
 class CrossBlock(nn.Module):
-    """A decoder's block: attention to itself, then to the encoder's output, then feed-forward."""
+    """A decoder's block: self-attention, then attention to the encoder's output, then feed-forward."""
 
     def __init__(self, layer: LayerConfig, config: BlockConfig, d_model: int, index: int = 0) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class CrossBlock(nn.Module):
         memory: tuple[Tensor, Tensor],
         visible: Bool[Tensor, "b t"],
     ) -> Float[Tensor, "b s d"]:
-        """The residual stream behind this layer.
+        """Return the residual stream after this block.
 
         Args:
             x: the residual stream.

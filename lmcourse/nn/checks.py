@@ -16,7 +16,7 @@ def check_choice(what: str, value: object, choices: Any) -> None:
 
 
 def check_type(what: str, value: object, kind: type, hint: str) -> None:
-    """Check that a value is of a type; the hint says what to give instead.
+    """Check that a value is of a type; the hint says what to pass instead.
 
     Raises:
         TypeError: it is of another type.

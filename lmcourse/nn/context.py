@@ -1,4 +1,4 @@
-"""What all layers share during one forward pass: positions, masks, the KV cache."""
+"""State that all layers share during one forward pass: positions, masks, the KV cache."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KVCache(Protocol):
 
 @dataclass
 class ForwardContext:
-    """What all layers share during one forward pass of a batch.
+    """State that all layers share during one forward pass of a batch.
 
     Attributes:
         positions: of the tokens; PADDING_POSITION marks padding.
@@ -59,11 +59,15 @@ class ForwardContext:
 
     @property
     def shared_positions(self) -> Int[Tensor, "b_or_1 s"]:
-        """The positions, in a single row if all rows are alike: what is computed from them is computed once."""
+        """The positions, in a single row if all rows are equal, so that results that depend on them are computed
+        once.
+        """
         return self.positions[:1] if self.unpadded else self.positions
 
     def cos_sin(self, rotary: Rotary) -> tuple[Float[Tensor, "b_or_1 1 s width"], Float[Tensor, "b_or_1 1 s width"]]:
-        """The cosines and sines of a rotation at the tokens' positions: computed once for all layers that share it."""
+        """Return the cosines and sines of a rotation at the tokens' positions, computed once for all layers that
+        share it.
+        """
         key = (rotary.config, rotary.width)
         if key not in self._cos_sin:
             self._cos_sin[key] = rotary.cos_sin(self.shared_positions)
@@ -72,8 +76,9 @@ class ForwardContext:
     def mask(
         self, pattern: AttentionPattern, key_positions: Int[Tensor, "b t"]
     ) -> tuple[Bool[Tensor, "b s t"], Float[Tensor, "b h s t"] | None]:
-        """Which keys each token sees, and the bias on their scores: built once for all layers with this pattern, and
-        for one row where all are alike."""
+        """Return the mask of each token's visible keys, and the bias on their scores. Both are built once for all
+        layers with this pattern, and for one row if all rows are equal.
+        """
         key = (pattern, key_positions.shape[1])
         if key not in self._masks:
             bias = self.position_bias(self.positions, key_positions) if self.position_bias is not None else None
@@ -85,8 +90,9 @@ class ForwardContext:
     def mix_values(
         self, v: Float[Tensor, "b kv s d"], first_share: Float[Tensor, " 1"] | None
     ) -> Float[Tensor, "b kv s d"]:
-        """A layer's values: (1 − share) v + share · those of the first layer; v without a share. In a cache they are
-        kept mixed, so that a later pass needs no others than its own tokens'."""
+        """Return a layer's mixed values: (1 − share) v + share · the first layer's; v without a share. A cache
+        stores mixed values, so a later pass needs only its own tokens'.
+        """
         if first_share is not None:
             assert self._first_values is not None, "a value residual needs a layer before it"
             return v.lerp(self._first_values, first_share.to(v.dtype))
@@ -95,8 +101,9 @@ class ForwardContext:
         return v
 
     def prepare(self, patterns: Iterable[AttentionPattern]) -> None:
-        """Compute learned biases now and not in the first layer that asks. Then a block is the same when it is computed
-        a second time, for its backward pass (activation checkpointing)."""
+        """Compute learned biases now instead of in the first layer that needs them. So a block gives the same result
+        when its backward pass computes it again (activation checkpointing).
+        """
         if self.position_bias is not None and self.kv_cache is None:
             for pattern in patterns:
                 self.mask(pattern, self.positions)

@@ -44,9 +44,7 @@ class EmbeddingConfig:
         if any(size is not None and size < 1 for size in (self.max_positions, self.width)) or self.position_offset < 0:
             raise ValueError("the width and max_positions must be positive, the position offset not negative")
         if (self.positions == "learned") != (self.max_positions is not None):
-            raise ValueError(
-                "`max_positions` is the number of learned positions: give it with them, and only with them"
-            )
+            raise ValueError("give `max_positions` with learned positions, and only with them")
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class Embedding(nn.Module):
         self.position_offset = config.position_offset
 
     def forward(self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b_or_1 s"]) -> Float[Tensor, "b s d"]:
-        """The tokens' vectors. A single row of positions is that of every text.
+        """Return the tokens' vectors. A single row of positions is used for every text.
 
         Raises:
             ValueError: a token is not in the vocabulary, or a position beyond the learned ones. On a CPU only: to look
@@ -126,15 +124,13 @@ class Embedding(nn.Module):
         return result
 
     def check_seq_len(self, tokens: int) -> None:
-        """Check that a text of so many tokens can be read.
+        """Check that the model can read a text of this many tokens.
 
         Raises:
             ValueError: there are fewer learned positions.
         """
         if self.max_positions is not None and tokens > self.max_positions:
-            raise ValueError(
-                f"a text of {tokens} tokens is longer than the {self.max_positions} positions that were learned"
-            )
+            raise ValueError(f"a text of {tokens} tokens is longer than the {self.max_positions} learned positions")
 
 
 class Head(nn.Module):
@@ -150,7 +146,7 @@ class Head(nn.Module):
         self.scale, self.soft_cap = config.scale, config.soft_cap
 
     def forward(self, x: Float[Tensor, "b s d"]) -> Float[Tensor, "b s v"]:
-        """Every token's logits over the vocabulary."""
+        """Return every token's logits over the vocabulary."""
         logits: Tensor = self.linear(self.project(x))
         if self.scale != 1:  # logits are a model's largest tensor: no product for nothing
             logits = logits * self.scale

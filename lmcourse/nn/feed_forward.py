@@ -68,7 +68,7 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Each token's vector through the layer, on its own."""
+        """Apply the layer to each token's vector separately."""
         result: Tensor = self.down(self.activation(self.up(x)))
         return result
 
@@ -83,7 +83,7 @@ class GatedFeedForward(nn.Module):
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Each token's vector through the layer, on its own."""
+        """Apply the layer to each token's vector separately."""
         gate, up = self.gate_up(x).chunk(2, dim=-1)
         result: Tensor = self.down(self.activation(gate) * up)
         return result

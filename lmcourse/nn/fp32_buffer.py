@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 
 class Fp32Buffer(nn.Module):
-    """A tensor that goes with its model to another device, but stays in fp32 when the model is cast, and is in no
-    checkpoint.
+    """A tensor that moves to another device with its model, stays in fp32 when the model is cast, and is not saved in
+    checkpoints.
 
     Frequencies rounded to bf16 are off by up to 0.4 %: at position 4,000 that is several turns. And a model that is
     built without memory and filled from a file would keep what happened to lie in the new memory.
@@ -28,11 +28,11 @@ class Fp32Buffer(nn.Module):
         self.register_buffer("tensor", compute(), persistent=False)
 
     def forward(self) -> Float[Tensor, "*shape"]:
-        """The tensor, in fp32."""
+        """Return the tensor, in fp32."""
         return self.tensor
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Fp32Buffer:
-        """What `to`, `cuda`, `bfloat16` and `to_empty` call: make the tensor anew where it went."""
+        """Recompute the tensor on its new device. `to`, `cuda`, `bfloat16` and `to_empty` call this."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]  # torch leaves it bare
         with torch.device(self.tensor.device):
             self.tensor = self.compute()

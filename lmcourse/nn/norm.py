@@ -23,7 +23,7 @@ TensorFunction = Callable[[Tensor], Tensor]
 
 
 def identity(x: Tensor) -> Tensor:
-    """x. A function, not `nn.Identity`: a decoding step would call fifty of those, each as dear as a small kernel."""
+    """Return x. A function is cheaper than `nn.Identity`: a decoding step would call fifty of those."""
     return x
 
 
@@ -74,15 +74,16 @@ class Norm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(shape)) if config.bias else None
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """x, its last axis normalised; computed in fp32 at least, returned in the dtype of x."""
+        """Return x with its last axis normalised; computed in at least fp32, returned in the dtype of x."""
         scale, bias = self.weight, self.bias
         if any(part is not None and part.dtype != torch.float32 for part in (x, scale, bias)):
             return self._in_full(x, scale, bias)
         return self._scaled(x, scale, bias)
 
     def _in_full(self, x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
-        """At least in fp32: the square of a bf16 number has lost most of its digits, and a sum of squares stalls
-        early."""
+        """Cast to at least fp32: the square of a bf16 number has lost most of its digits, and a sum of squares
+        stalls early.
+        """
         wide = torch.promote_types(x.dtype, torch.float32)
         scale = None if scale is None else scale.to(wide)
         bias = None if bias is None else bias.to(wide)
@@ -97,12 +98,12 @@ class Norm(nn.Module):
         return y if bias is None else y + bias
 
     def _normalize(self, x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
-        """(x − mean) / √(variance + ε) or x / √(mean of squares + ε), then scale and bias: in one kernel."""
+        """Compute (x − mean) / √(variance + ε) or x / √(mean of squares + ε), then scale and bias, in one kernel."""
         if self.centered:
             return F.layer_norm(x, x.shape[-1:], scale, bias, self.eps)
         y = F.rms_norm(x, x.shape[-1:], scale, self.eps)
         return y if bias is None else y + bias
 
     def extra_repr(self) -> str:
-        """What `print` shows of it."""
+        """Return the settings that `print` shows."""
         return f"{'layer' if self.centered else 'rms'}, eps={self.eps:g}"

@@ -32,7 +32,7 @@ def alibi_slopes(heads: int) -> Float[Tensor, " heads"]:
 
 @dataclass(frozen=True)
 class AlibiConfig:
-    """ALiBi settings. A penalty of slope × distance on the scores, in both directions where a token sees later ones.
+    """ALiBi settings. A penalty of slope × distance on the scores, in both directions if a token sees later ones.
 
     The paper is about causal attention only. For encoders the distance without its sign is published practice (Portes
     et al., 2023, MosaicBERT and its code): clamped at 0, all later tokens would be as near as the token itself.
@@ -77,7 +77,7 @@ class Alibi(nn.Module):
         self.slopes = Fp32Buffer(partial(alibi_slopes, heads))
 
     def forward(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Float[Tensor, "b h s t"]:
-        """The bias on the score of every pair of these positions."""
+        """Return the bias on the score of every pair of these positions."""
         # A softmax does not see what is added to a whole row, so slope · key would do; the distance keeps numbers
         # small. The rounded form has to follow its model to the bit.
         if self.falcon_bf16:
@@ -97,13 +97,15 @@ class RelativePositionBias(nn.Module):
         self.table = nn.Embedding(config.buckets, heads)
 
     def forward(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Float[Tensor, "b h s t"]:
-        """The bias on the score of every pair of these positions."""
+        """Return the bias on the score of every pair of these positions."""
         bias: Tensor = self.table(bucket(query[:, :, None] - key[:, None, :], self.config))
         return rearrange(bias, "b s t h -> b h s t")
 
 
 def bucket(distance: Int[Tensor, "*shape"], config: RelativePositionBiasConfig) -> Int[Tensor, "*shape"]:
-    """The bucket of each distance (query − key): near ones have their own, far ones share, in equal ratios."""
+    """Return the bucket of each distance (query − key): near distances have their own, far ones share logarithmic
+    ranges.
+    """
     count = config.buckets if config.causal else config.buckets // 2
     future = 0 if config.causal else (distance < 0) * count
     distance = distance.clamp(min=0) if config.causal else distance.abs()
@@ -127,11 +129,11 @@ class RelativePositionVectorsConfig:
 
     def __post_init__(self) -> None:
         if self.max_distance < 1:
-            raise ValueError(f"the max_distance distance must be at least 1, not {self.max_distance}")
+            raise ValueError(f"max_distance must be at least 1, not {self.max_distance}")
 
 
 class RelativePositionVectors(nn.Module):
-    """Adds q·a to the scores, and the weighted sum of a′ to the results, shared by all heads."""
+    """Add q·a to the scores, and the weighted sum of a′ to the results; all heads share the vectors."""
 
     def __init__(self, config: RelativePositionVectorsConfig, d_head: int) -> None:
         super().__init__()
@@ -140,19 +142,21 @@ class RelativePositionVectors(nn.Module):
         self.values = nn.Embedding(2 * config.max_distance + 1, d_head) if config.on_values else None
 
     def index(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Int[Tensor, "b s t"]:
-        """Which vector belongs to each pair: the clipped distance key − query, counted from 0."""
+        """Return the index of each pair's vector: the clipped distance key − query, counted from 0."""
         distance = key[:, None, :] - query[:, :, None]
         return distance.clamp(-self.max_distance, self.max_distance) + self.max_distance
 
     def scores(self, q: Float[Tensor, "b h s d"], index: Int[Tensor, "b s t"]) -> Float[Tensor, "b h s t"]:
-        """q·a for every pair: first with each of the 2k + 1 vectors, then picked. No s × t × d tensor is made."""
+        """Return q·a for every pair: computed for each of the 2k + 1 vectors, then selected. No s × t × d tensor is
+        made.
+        """
         per_vector = einsum(q, self.keys.weight, "b h s d, r d -> b h s r")
         return per_vector.gather(-1, index[:, None].expand(-1, q.shape[1], -1, -1))
 
     def results(
         self, weights: Float[Tensor, "b h s t"], index: Int[Tensor, "b s t"]
     ) -> Float[Tensor, "b h s d"] | float:
-        """The part of the result that comes from the value vectors: weights are summed per vector first."""
+        """Return the value vectors' part of the result: weights are summed per vector first."""
         if self.values is None:
             return 0.0
         vectors = self.values.weight

@@ -17,7 +17,7 @@ NormOver = Literal["head", "heads", "width"]
 
 @dataclass(frozen=True)
 class QKNormConfig:
-    """QK-norm settings: which norm, over what, before or after RoPE.
+    """QK-norm settings: the norm, its axis (each head or all), before or after RoPE.
 
     Attributes:
         norm: the norm's settings.
@@ -35,7 +35,7 @@ class QKNormConfig:
 
 
 def build_head_norm(config: QKNormConfig | None, heads: int, d_head: int) -> TensorFunction:
-    """The norm on the queries, or on the keys, of shape b h s d; `identity` without a configuration."""
+    """Build the norm on the queries, or on the keys, of shape b h s d; `identity` without a configuration."""
     if config is None:
         return identity
     if config.over == "width":
@@ -51,6 +51,6 @@ class WidthNorm(nn.Module):
         self.norm = Norm(config, heads * d_head)
 
     def forward(self, x: Float[Tensor, "b h s d"]) -> Float[Tensor, "b h s d"]:
-        """x, normalised over all features of each token."""
+        """Return x, normalised over all features of each token."""
         merged: Tensor = self.norm(rearrange(x, "b h s d -> b s (h d)"))
         return rearrange(merged, "b s (h d) -> b h s d", h=x.shape[1])

@@ -97,7 +97,7 @@ class Yarn:
         return frequencies * (1 - slowed + slowed / self.factor)
 
     def _pair(self, frequencies: Float[Tensor, " pairs"], rotations: float) -> Float[Tensor, ""]:
-        """The index of the pair that rotates so often within the trained context: a fraction, perhaps none of them."""
+        """Return the index, perhaps a fraction, of the pair that rotates this often within the trained context."""
         step = torch.log(frequencies[0] / frequencies[-1]) / max(len(frequencies) - 1, 1)
         ratio = torch.log(self.original_context * frequencies[0] / (2 * math.pi * rotations))
         return (ratio / step).nan_to_num()
@@ -128,7 +128,8 @@ class LongRope:
             raise ValueError("LongRoPE needs factor >= 1, original_context >= 2 and positive divisors")
         if len(self.short_factor) != len(self.long_factor):
             raise ValueError(
-                f"LongRoPE needs two lists alike, not {len(self.short_factor)} and {len(self.long_factor)} divisors"
+                "LongRoPE needs two lists of equal length, "
+                f"not {len(self.short_factor)} and {len(self.long_factor)} divisors"
             )
 
     @property
@@ -144,7 +145,7 @@ class LongRope:
     def choose(
         self, frequencies: Float[Tensor, "2 pairs"], positions: Int[Tensor, "b s"]
     ) -> Float[Tensor, "b 1 1 pairs"]:
-        """The frequencies of each text, by its length. Nothing here waits for a GPU."""
+        """Choose the frequencies of each text by its length, without waiting for a GPU."""
         is_long = positions.amax(dim=1)[:, None, None, None] >= self.original_context
         return torch.where(is_long, frequencies[1], frequencies[0])
 

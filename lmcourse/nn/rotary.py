@@ -46,7 +46,7 @@ class RotaryConfig:
             raise ValueError("RoPE needs theta > 0, linear_factor > 0 and a fraction in (0, 1]")
 
     def width(self, d_head: int) -> int:
-        """How many features of a head are rotated: an even number.
+        """Return the number of rotated features per head, an even number.
 
         Raises:
             ValueError: there is no pair to rotate, or an odd one, or LongRoPE's lists are for other heads.
@@ -81,7 +81,7 @@ class Rotary(nn.Module):
     def cos_sin(
         self, positions: Int[Tensor, "b s"]
     ) -> tuple[Float[Tensor, "b 1 s width"], Float[Tensor, "b 1 s width"]]:
-        """Every feature's cosine and signed sine at these positions, the same for all layers with this rotation.
+        """Return every feature's cosine and signed sine at these positions, the same for all layers with this rotation.
 
         A pair (a, b) becomes (a cos − b sin, b cos + a sin): each feature times the cosine, plus its partner times the
         sine, which is negative for the first of the two. In fp32: bf16 cannot count past 256.
@@ -94,7 +94,7 @@ class Rotary(nn.Module):
         return self._join(cos, cos), self._join(-sin, sin)
 
     def forward(self, x: Float[Tensor, "b h s d"], positions: Int[Tensor, "b s"]) -> Float[Tensor, "b h s d"]:
-        """x rotated to its positions."""
+        """Return x rotated to its positions."""
         return self.rotate(x, self.cos_sin(positions))
 
     def rotate(
@@ -102,20 +102,20 @@ class Rotary(nn.Module):
         x: Float[Tensor, "b h s d"],
         cos_sin: tuple[Float[Tensor, "b_or_1 1 s width"], Float[Tensor, "b_or_1 1 s width"]],
     ) -> Float[Tensor, "b h s d"]:
-        """x rotated to the positions that `cos_sin` was made for."""
+        """Return x rotated to the positions of `cos_sin`."""
         cos, sin = cos_sin
         moving, still = x[..., : self.width], x[..., self.width :]
         rotated = torch.addcmul(moving * cos, self._partners(moving), sin).to(x.dtype)
         return torch.cat([rotated, still], dim=-1) if still.shape[-1] else rotated
 
     def _join(self, first: Float[Tensor, "*shape pairs"], second: Float[Tensor, "*shape pairs"]) -> Tensor:
-        """The features whose pairs these are."""
+        """Return the features of these pairs."""
         if self.config.layout == "half":
             return torch.cat([first, second], dim=-1)
         return torch.stack([first, second], dim=-1).flatten(-2)
 
     def _partners(self, x: Float[Tensor, "*shape d"]) -> Float[Tensor, "*shape d"]:
-        """Every feature's partner in its pair, in its place."""
+        """Return every feature's partner in its pair, at the feature's place."""
         if self.config.layout == "half":
             return x.roll(self.width // 2, dims=-1)
         return torch.stack([x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)

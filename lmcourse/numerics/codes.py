@@ -70,7 +70,7 @@ def encode(value: float, format: FloatFormat) -> int:
 
 
 def infinity_code(format: FloatFormat) -> int:
-    """The code of +∞: exponent all ones, mantissa zero. In E4M3, which has no infinity, that code is 256."""
+    """Return the code of +∞: exponent all ones, mantissa zero. In E4M3, which has no infinity, that code is 256."""
     return ((1 << format.exponent_bits) - 1) << format.mantissa_bits
 
 
@@ -82,7 +82,7 @@ def nan_code(format: FloatFormat) -> int:
 
 
 def binade(value: float, format: FloatFormat) -> int:
-    """The e with 2^e ≤ |value| < 2^(e+1), but never below the one that zero and all subnormals share."""
+    """Return e with 2^e ≤ |value| < 2^(e+1), but at least the exponent that zero and all subnormals share."""
     if value == 0:
         return format.min_exponent
     _, exponent_above = math.frexp(value)
@@ -171,7 +171,7 @@ def _value_at(position: int, format: FloatFormat) -> float:
 
 
 def round_to(value: float, format: FloatFormat) -> float:
-    """The nearest value of the format, ties to even; overflow and NaN as in `encode`. Exact up to fp64."""
+    """Return the nearest value of the format, ties to even; overflow and NaN as in `encode`. Exact up to fp64."""
     return decode(encode(value, format), format)
 
 
@@ -188,7 +188,7 @@ def ulp(value: float, format: FloatFormat) -> float:
 
 
 def running_sum(value: float, count: int, format: FloatFormat) -> list[float]:
-    """The partial sums of adding `value` to zero `count` times; the value and every sum are rounded."""
+    """Return the partial sums of adding `value` to zero `count` times; the value and every sum are rounded."""
     increment = round_to(value, format)
     sums: list[float] = []
     total = 0.0
@@ -200,7 +200,7 @@ def running_sum(value: float, count: int, format: FloatFormat) -> list[float]:
 
 
 def stall_point(increment: float, format: FloatFormat) -> float:
-    """The sum at which adding `increment` again and again, starting from zero, no longer changes it.
+    """Return the sum at which adding `increment` repeatedly, from zero, no longer changes it.
 
     Adding x to a sum s does nothing once x ≤ ulp(s)/2 (a tie keeps an even s). The first such s is the
     smallest power of two that is at least x · 2^(mantissa_bits + 1): bf16 and 0.01 give 4. If the format ends

@@ -16,7 +16,7 @@ from lmcourse.parity.samples import SAMPLES, Sample
 
 
 def parity_table(samples: Sequence[Sample] = SAMPLES) -> tuple[Table, bool]:
-    """How far each translated model is from the original: tiny, random in every parameter, fp32.
+    """Return the difference of each translated model from the original: tiny, random in every parameter, fp32.
 
     Returns:
         the table, and whether every row agrees.

@@ -1,4 +1,4 @@
-"""Find the wrong part of a model: each sub-layer is compared with the course's on the same input.
+"""Find the wrong part of a model: compare each sub-layer with the course's on the same input.
 
 A model with one wrong part is wrong everywhere after it, so its logits do not show which. Here every part gets what
 the course's model gives its own at that place, and the first one whose result differs is named. If all results agree,
@@ -54,7 +54,7 @@ Expected = tuple[str, str, Callable[..., Any], tuple[Any, ...], Tensor]
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a part first differs from the course's.
+    """The first part that differs from the course's, and by how much.
 
     Attributes:
         place: in the model, as "block 2, attention".
@@ -104,7 +104,7 @@ def first_difference(
 
 
 def _comparisons(parts: Mapping[str, Callable[..., Any]], model: Transformer, tokens: Tensor) -> Iterator[Expected]:
-    """Every use of a part, in the order of a forward pass, with the course's result for the same input."""
+    """Yield every use of a part, in the order of a forward pass, with the course's result for the same input."""
     context = forward_context(model.embedding, model.position_bias, tokens, None, None, None)
     x = model.embedding(tokens, context.shared_positions)
     weights = decoder_weights(model)
@@ -148,7 +148,7 @@ def _in_block(
 
 
 def _sizes(model: Transformer) -> dict[str, Any]:
-    """What `decoder` has to know besides the weights."""
+    """Return the arguments that `decoder` needs besides the weights."""
     attention, _ = serial_layers(model.blocks[0])
     sizes = {"heads": attention.heads, "kv_heads": attention.kv_heads}
     return {**sizes, "theta": _theta(model.blocks[0]), "eps": model.norm.eps}
@@ -157,7 +157,7 @@ def _sizes(model: Transformer) -> dict[str, Any]:
 def _theta(block: Any) -> float:
     rotary = serial_layers(block)[0].qk_transform.rotary
     if rotary is None:
-        raise ValueError("these parts are of a model with rotary embeddings")
+        raise ValueError("these parts need a model with rotary embeddings")
     return rotary.config.theta
 
 
@@ -166,12 +166,12 @@ def _norm(norm: Any, x: Tensor) -> tuple[str, tuple[Any, ...], Tensor]:
 
 
 def _neighbours(x: Tensor) -> Tensor:
-    """Feature i and feature i + d/2 side by side: the course's model rotates these two, `rope` rotates neighbours."""
+    """Put features i and i + d/2 side by side: the course's model rotates these two, `rope` rotates neighbours."""
     return torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)
 
 
 def _compare(part: Callable[..., Any], arguments: tuple[Any, ...], expected: Tensor) -> str:
-    """How a part's result differs from what is expected; nothing if it does not."""
+    """Return how a part's result differs from the expected one; an empty text if it does not."""
     try:
         # Copies: a part that writes into its input must not spoil what is compared after it.
         copies = [each.clone() if isinstance(each, Tensor) else each for each in arguments]

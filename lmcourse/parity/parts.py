@@ -52,7 +52,7 @@ def self_attention(
     rope: Callable[..., Tensor],
     attend: Callable[..., Tensor],
 ) -> Float[Tensor, "b s d"]:
-    """The sub-layer of attention: from the normalised stream to what is added to it."""
+    """The attention sub-layer: from the normalised stream to its contribution to the stream."""
     split = rearrange(F.linear(x, qkv), "b s (h d) -> b h s d", h=heads + 2 * kv_heads)
     q, k, v = split.split([heads, kv_heads, kv_heads], dim=1)  # type: ignore[no-untyped-call]
     positions = torch.arange(x.shape[1], device=x.device)
@@ -67,13 +67,13 @@ def glu_ffn(
     w_down: Float[Tensor, "d_ff d"],
     kind: str,
 ) -> Float[Tensor, "*batch d"]:
-    """SwiGLU, the only kind that these models have.
+    """SwiGLU, the only kind in these models.
 
     Raises:
         ValueError: another kind.
     """
     if kind != "swiglu":
-        raise ValueError(f"the course lends a glu_ffn of the kind 'swiglu', not {kind!r}")
+        raise ValueError(f"the course's glu_ffn supports only the kind 'swiglu', not {kind!r}")
     return (F.silu(x @ w_gate) * (x @ w_value)) @ w_down
 
 
@@ -91,7 +91,7 @@ def block(
         ValueError: a parallel one is asked for.
     """
     if parallel:
-        raise ValueError("the course lends a serial block")
+        raise ValueError("the course's block supports only serial branches")
     x = x + attention(norm_1(x))
     return x + feed_forward(norm_2(x))
 
@@ -163,10 +163,10 @@ def serial_layers(block: Any) -> tuple[Attention, GatedFeedForward]:
         ValueError: it is not serial, or has no gated feed-forward layer.
     """
     if not isinstance(block, Block):
-        raise ValueError("this model has parallel branches: these parts are of serial ones")
+        raise ValueError("this model has parallel branches: these parts need serial ones")
     attention, feed_forward = block.attention.layer, block.feed_forward.layer
     if not (isinstance(attention, Attention) and isinstance(feed_forward, GatedFeedForward)):
-        raise ValueError("these parts are of a model with gated feed-forward layers")
+        raise ValueError("these parts need a model with gated feed-forward layers")
     return attention, feed_forward
 
 
@@ -177,7 +177,7 @@ def norm_scale(norm: Any) -> Tensor:
         ValueError: it is no norm with a scale.
     """
     if not (isinstance(norm, Norm) and norm.weight is not None):
-        raise ValueError("these parts are of a model with RMSNorm before each branch")
+        raise ValueError("these parts need a model with RMSNorm before each branch")
     return _copied(norm.weight)
 
 

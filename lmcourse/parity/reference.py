@@ -53,14 +53,14 @@ class ParityBatch:
 
 
 def batch_for(sample: Sample, seed: int = 1) -> ParityBatch:
-    """Two texts. The ids 0 and 1 do not occur: as padding they would have no gradient in some references."""
+    """Make two texts. The ids 0 and 1 do not occur, because some references give padding no gradient."""
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.randint(2, VOCAB_SIZE, (2, SEQ_LEN), generator=generator)
     return ParityBatch(tokens, torch.randint(2, VOCAB_SIZE, (2, SEQ_LEN + 5), generator=generator))
 
 
 def their_logits(model: nn.Module, batch: ParityBatch) -> Float[Tensor, "b s v"]:
-    """Logits of a model of `transformers`."""
+    """Return the logits of a model of `transformers`."""
     if getattr(model.config, "is_encoder_decoder", False):
         result: Any = model(input_ids=batch.source, decoder_input_ids=batch.tokens, use_cache=False)
     else:
@@ -70,13 +70,13 @@ def their_logits(model: nn.Module, batch: ParityBatch) -> Float[Tensor, "b s v"]
 
 
 def our_logits(model: Model, batch: ParityBatch) -> Float[Tensor, "b s v"]:
-    """Logits of one of our models."""
+    """Return the logits of one of our models."""
     logits: Tensor = model(batch.source, batch.tokens) if isinstance(model, EncoderDecoder) else model(batch.tokens)
     return logits
 
 
 def gradients(model: nn.Module, logits: Float[Tensor, "b s v"], batch: ParityBatch) -> Weights:
-    """The gradients of the next-token loss, by the name of the parameter."""
+    """Return the gradients of the next-token loss, by the name of the parameter."""
     loss = next_token_loss(logits[:, :-1], batch.tokens[:, 1:])
     named = dict(model.named_parameters())
     found = torch.autograd.grad(loss, list(named.values()), allow_unused=True, materialize_grads=True)
@@ -107,7 +107,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether the two are the same model."""
+        """True if both are the same model."""
         return max(self.logits, self.gradients) < TOLERANCE and self.tokens_equal
 
 
@@ -135,7 +135,7 @@ PROMPTS = (17, 9)
 
 @torch.no_grad()
 def their_greedy(model: nn.Module, batch: ParityBatch, count: int) -> list[list[int]]:
-    """Greedy continuations of each prompt alone, by `generate` of `transformers` with its cache."""
+    """Generate greedy continuations of each prompt alone, with `transformers`' `generate` and its cache."""
     model.generation_config.eos_token_id = None  # type: ignore[union-attr]  # no token ends a text
     options: dict[str, Any] = {"max_new_tokens": count, "do_sample": False, "pad_token_id": 0}
     written = []
@@ -152,14 +152,14 @@ def their_greedy(model: nn.Module, batch: ParityBatch, count: int) -> list[list[
 
 
 def our_greedy(model: Model, batch: ParityBatch, count: int) -> list[list[int]]:
-    """Our greedy continuations of both prompts at once, with our cache."""
+    """Generate our greedy continuations of both prompts at once, with our cache."""
     prompts = [row[:length].tolist() for length, row in zip(PROMPTS, batch.tokens, strict=True)]
     sources = batch.source.tolist() if isinstance(model, EncoderDecoder) else None
     return generate(model, prompts, count, sources=sources)
 
 
 def import_transformers() -> Any:
-    """The package transformers, quiet and offline.
+    """Import the package transformers, quiet and offline.
 
     Raises:
         CourseError: it is not installed.

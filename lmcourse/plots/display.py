@@ -22,7 +22,7 @@ MimeBundle = tuple[dict[str, Any], dict[str, Any]]
 
 
 def install(shell: InteractiveShell) -> None:
-    """Show every Figure that ends a cell of this shell with its alt text. Calling it twice is harmless.
+    """Show every Figure that ends a cell of this shell with its alt text. Calling it twice has no further effect.
 
     ValueError for a shell without a display formatter.
     """
@@ -34,7 +34,7 @@ def install(shell: InteractiveShell) -> None:
 
 
 def mimebundle(figure: Figure) -> MimeBundle:
-    """The figure as Jupyter's (data, metadata): a base64 PNG with alt text and width, and plain text."""
+    """Return the figure as Jupyter's (data, metadata): a base64 PNG with alt text and width, and plain text."""
     picture, metadata = _png_with_metadata(figure)
     data = {"image/png": base64.b64encode(picture).decode("ascii"), "text/plain": alt_text(figure)}
     return data, {"image/png": metadata}

@@ -1,4 +1,4 @@
-"""Lay a figure out in less time: its ticks are computed once, and not at each question of the layout.
+"""Lay a figure out faster: ticks are computed once, and not each time the layout asks.
 
 Matplotlib's constrained layout asks for the ticks and the sizes of all labels about thirty times in a draw, though they
 change only where it moves the axes. So here they are kept while nothing moves.
@@ -19,7 +19,7 @@ _DIGITS = 6
 
 @contextmanager
 def kept_ticks(figure: Figure) -> Iterator[None]:
-    """Let each axis compute its ticks and the boxes of their labels anew only when its view or its place has changed.
+    """Let each axis recompute its ticks and label boxes only when its limits or position have changed.
 
     Inside the block the figure may be drawn, but nothing else of it changed.
     """

@@ -24,7 +24,7 @@ _MAX_MARKED_STEPS = 40
 
 
 def training_curves(records: Sequence[Record], *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
-    """The curves of a run, from its metrics.
+    """Draw the curves of a run from its metrics.
 
     Args:
         records: of its steps, as the trainer tells them.
@@ -51,7 +51,7 @@ def training_curves(records: Sequence[Record], *, entropy: float | None = None, 
 
 
 def run_curves(folder: Path, *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
-    """The curves of the run in a folder.
+    """Draw the curves of the run in a folder.
 
     Raises:
         FileNotFoundError: there is no run.
@@ -79,7 +79,7 @@ def _panels(figure: Figure, title: str) -> list[Axes]:
 def _draw_loss(
     axes: Axes, records: Sequence[Record], smooth: Sequence[float], name: str, entropy: float | None
 ) -> None:
-    """The training loss with its mean, the validation loss, and the line that they can approach."""
+    """Draw the training loss with its mean, the validation loss, and the line of the entropy."""
     losses = [record["loss"] for record in records]
     axes.plot(_tokens(records), losses, _style(records), color=PALETTE["sky"], linewidth=0.8, label="training loss")
     axes.plot(_tokens(records), smooth, color=PALETTE["blue"], linewidth=2, label=name)
@@ -92,7 +92,7 @@ def _draw_loss(
 
 
 def _draw_norm(axes: Axes, records: Sequence[Record]) -> None:
-    """Norms on a log scale, with a gap where one is not finite; spikes and steps without an update are marked."""
+    """Draw norms on a log scale, with a gap where one is not finite, and marks for spikes and skipped updates."""
     norms = [_finite(record["gradient_norm"]) for record in records]
     axes.plot(_tokens(records), [math.nan if n is None else n for n in norms], _style(records), color="black", lw=0.8)
     axes.set_yscale("log")
@@ -151,5 +151,5 @@ def _style(records: Sequence[Record]) -> str:
 
 
 def _finite(value: float | None) -> float | None:
-    """None for what is not finite, as the file of a run says it."""
+    """Return None for a number that is not finite, as the file of a run does."""
     return value if value is not None and math.isfinite(value) else None

@@ -39,7 +39,7 @@ _CHARACTERS_PER_INCH = 14.0
 
 
 def new_figure(width: float = 8.0, height: float = 3.5) -> Figure:
-    """An empty white figure of that size in inches; 8 inches is the width of a notebook's output."""
+    """Return an empty white figure of this size in inches; 8 inches is the width of a notebook's output."""
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
@@ -87,12 +87,12 @@ LAST_DRAWN = "\u024f"
 
 
 def three_digits(value: float) -> str:
-    """A number for a label: three digits below 100 ("12.3"), else whole with commas ("1,234")."""
+    """Format a number for a label: three digits below 100 ("12.3"), else an integer with commas ("1,234")."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def pixels(figure: Figure, dpi: float = DPI) -> UInt8[np.ndarray, "height width rgba"]:
-    """The figure as it is seen. `Figure.savefig` would draw it twice: once for the layout alone."""
+    """Render the figure. `Figure.savefig` would draw it twice: once only for the layout."""
     drawn, before = FigureCanvasAgg(figure), figure.dpi
     figure.dpi = dpi
     try:
@@ -104,7 +104,7 @@ def pixels(figure: Figure, dpi: float = DPI) -> UInt8[np.ndarray, "height width 
 
 
 def png(figure: Figure, dpi: float = DPI) -> bytes:
-    """The figure as PNG. Without the name of the software: the same figure gives the same bytes."""
+    """Return the figure as PNG, without the name of the software, so that the same figure gives the same bytes."""
     buffer = io.BytesIO()
     unsigned: Any = {"Software": None}  # leaves the entry out; matplotlib's types know texts only
     imsave(buffer, pixels(figure, dpi), format="png", dpi=dpi, metadata=unsigned)

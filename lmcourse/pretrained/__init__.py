@@ -18,7 +18,7 @@ PRETRAINED = ("micro-python-docs",)
 
 
 def pretrained_folder(name: str = PRETRAINED[0]) -> Path:
-    """The folder of a model that ships with the course; it is one of a run, as `load_trained_model` takes it.
+    """Return the folder of a model that ships with the course, in the format of a run for `load_trained_model`.
 
     Raises:
         CourseError: there is no model of this name.
@@ -32,7 +32,7 @@ def pretrained_folder(name: str = PRETRAINED[0]) -> Path:
 
 
 def load_pretrained(name: str = PRETRAINED[0], *, device: torch.device | None = None) -> TrainedModel:
-    """A model that ships with the course, in evaluation mode, with its tokenizer and the settings of its run.
+    """Load a model that ships with the course, in evaluation mode, with its tokenizer and the settings of its run.
 
     Args:
         name: which.

@@ -1,4 +1,4 @@
-"""Copy what is worth keeping of a run: `python -m lmcourse.pretrained.export runs/first models/first`."""
+"""Copy a run without its training state: `python -m lmcourse.pretrained.export runs/first models/first`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METRICS = "metrics.jsonl"
 
 
 def export_run(run: Path, out: Path) -> None:
-    """Copy a run without what only training needs: the text that it learned, and the state of the optimizer.
+    """Copy a run without the data that only training needs: its text and the optimizer state.
 
     What stays is settings, tokenizer, metrics, the text that was held out, and the weights of the checkpoint with the
     lowest validation loss. The copy appears under its name when all of it is on the disk.
@@ -34,7 +34,7 @@ def export_run(run: Path, out: Path) -> None:
         CourseError: there is no such run, it is damaged or of many processes, or something is at `out` already.
     """
     if out.exists():
-        raise CourseError(f"{out} is there already: choose another folder")
+        raise CourseError(f"{out} already exists: choose another folder")
     checkpoint = load_trained_model(run).checkpoint
     if not (checkpoint / MODEL).is_file():
         raise CourseError(f"{checkpoint} was written by many processes: resume the run with one, then export it")

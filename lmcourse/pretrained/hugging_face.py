@@ -1,4 +1,4 @@
-"""Folders as `transformers` has them, in both directions: a trained model with its tokenizer.
+"""Write and read a trained model with its tokenizer in the format of `transformers`.
 
 config.json, model.safetensors   as `lmcourse.models.interop` reads and writes them
 tokenizer.json                   as `lmcourse.data.tokenizers` does
@@ -66,7 +66,7 @@ def export_model(trained: TrainedModel, out: Path) -> str:
         CourseError: something is at `out` already or it cannot be written, or no family has such models.
     """
     if out.exists():
-        raise CourseError(f"{out} is there already: choose another --out")
+        raise CourseError(f"{out} already exists: choose another --out")
     try:
         staging = make_staging_folder(out)
         try:
@@ -99,7 +99,7 @@ def _tokenizer_config(trained: TrainedModel) -> dict[str, Any]:
 
 
 def is_published(folder: Path) -> bool:
-    """Whether a folder is one of `transformers`, and no run."""
+    """Return True if a folder is a model of `transformers` and not a run."""
     return (folder / CONFIG).is_file()
 
 
@@ -115,7 +115,7 @@ def load_published_model(folder: Path, *, device: torch.device | None = None) ->
     """
     model = from_hugging_face(folder)
     if not isinstance(model, Transformer):
-        raise CourseError(f"{folder} has an encoder–decoder, which does not go on with a text: take a decoder")
+        raise CourseError(f"{folder} has an encoder–decoder, which cannot continue a text: use a decoder")
     path = folder / TOKENIZER
     if not path.is_file():
         raise CourseError(f"{folder} has no {TOKENIZER}: download it too, or save it by tokenizer.save_pretrained")
@@ -124,7 +124,7 @@ def load_published_model(folder: Path, *, device: torch.device | None = None) ->
 
 
 def _stop(folder: Path, vocab_size: int) -> tuple[int, ...]:
-    """The tokens that end a text, by generation_config.json and config.json: none, one or several.
+    """Return the tokens that end a text, from generation_config.json and config.json: none, one or several.
 
     One beyond the vocabulary can never be drawn: a line on stderr says so, as transformers does.
 
@@ -145,7 +145,7 @@ def _stop(folder: Path, vocab_size: int) -> tuple[int, ...]:
 
 
 def how_to_train_for_export(run: RunConfig, vocab_size: int) -> str:
-    """The end of a line: the fewest flags to train without, and the family that has such models; "" if none helps."""
+    """Return the end of an error: the fewest flags to leave out, and the family that then fits; "" if none helps."""
     changed = [field.name for field in fields(ModelChanges) if getattr(run.model, field.name) != field.default]
     for count in range(1, len(changed) + 1):
         for names in combinations(changed, count):
@@ -164,7 +164,7 @@ def _family(config: TransformerConfig) -> str | None:
 
 
 def _flags(names: Sequence[str]) -> str:
-    """What to type: a recipe may have said yes, so a yes or no is named with its no."""
+    """Return the flags to type. A recipe may have switched a setting on, so its `--no-` flag is named."""
     told = [
         f"with --no-{name}" if isinstance(getattr(UNCHANGED, name), bool) else f"without --{name}" for name in names
     ]

@@ -40,7 +40,7 @@ class AnswerCell:
     names: Mapping[str, Any]
 
     def run(self, text: str) -> Callable[..., Any]:
-        """The answer that a text defines when it stands in this cell.
+        """Run a text in this cell, and return the answer that it defines.
 
         A value comes as a function of nothing, as `check_exercise` takes it.
 
@@ -90,7 +90,7 @@ def _cells(chapter: Chapter, source: Source) -> list[AnswerCell]:
 
 
 def _compiled(text: str, name: str) -> CodeType:
-    """Code whose source `inspect` can find, as it can in a notebook: the rules of an exercise read it."""
+    """Compile code so that `inspect` finds its source, as in a notebook: the rules of an exercise read it."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     return compile(text, name, "exec", dont_inherit=True)
 
@@ -102,7 +102,7 @@ def imports(text: str) -> str:
 
 
 def variant_text(exercise: Exercise, variant: Variant) -> str:
-    """The cell that a learner would have typed: the imports that the answer uses, and the answer under its name."""
+    """Return the cell as a learner would type it: the imports that the answer uses, and the answer under its name."""
     if isinstance(variant.answer, str):
         return f"{exercise.name} = {variant.answer}"
     [definition] = ast.parse(textwrap.dedent(inspect.getsource(variant.answer))).body

@@ -1,4 +1,4 @@
-"""The results of the answer checks: what every wrong answer, right answer, mutant and constant earned."""
+"""The results of `lmcourse matrix`: the points of every wrong answer, right answer, mutant and constant."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class MisconceptionResult:
 
     @property
     def killed(self) -> bool:
-        """Whether it lost points in the grade."""
+        """True if it lost points in the grade."""
         return self.graded_points < self.max_points
 
     @property
     def named(self) -> bool:
-        """Whether the grade's report names the mistake, and the notebook's report too if a public case fails."""
+        """True if the grade's report names the mistake, and the notebook's report too if a public case fails."""
         return self.named_in_grade and (self.named_in_public or self.public_points == self.max_points)
 
 
@@ -82,7 +82,7 @@ class MutantResult:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Everything that was submitted.
+    """Results of all submitted answers.
 
     Attributes:
         exercises: the number of exercises.
@@ -115,7 +115,7 @@ class Matrix:
 
     @property
     def proved(self) -> bool:
-        """Whether every wrong answer loses points and is named, and every right one earns them."""
+        """True if every wrong answer loses points and is named, and every right one earns all points."""
         wrong = all(row.killed and row.named and not row.unnamed for row in self.rows)
         right = not any(variant.lost for variant in self.variants) and not self.not_full
         others = (self.survivors, self.not_zero, self.untrue, self.confused, self.guessable)

@@ -1,4 +1,4 @@
-"""Mutants of an answer: its text with one small change each, as a slip of the hand would make it.
+"""Mutants of an answer: its text with one small change, such as a slip while typing.
 
 Offutt et al. (1996), "An experimental determination of sufficient mutant operators": changes of operators, comparisons,
 constants and conditions find nearly what all others do. Added are the slips of tensor code: a wrong axis, a swapped
@@ -73,7 +73,7 @@ SAME_WITHOUT = frozenset(
 
 
 def replacements(node: ast.AST) -> Iterator[ast.AST]:
-    """What may stand in the place of a node. The node itself stays as it is."""
+    """Yield possible replacements of a node, which itself is not changed."""
     for kind, operator in OPERATORS:
         if isinstance(node, kind):
             yield from operator(node)
@@ -235,7 +235,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class _Place:
-    """A node of the tree: where it hangs, and the statement it is in."""
+    """A node of the tree: its parent and field, and its statement."""
 
     node: ast.AST
     put: Callable[[ast.AST], None]
@@ -265,7 +265,7 @@ def mutants(text: str) -> list[Mutant]:
 
 
 def _first_line(statement: ast.stmt) -> str:
-    """A statement as code; of a compound one its head, and what was added at its end."""
+    """Return a statement as code; of a compound one, its first line and the code added at its end."""
     lines = ast.unparse(statement).split("\n")
     ends_early = isinstance(statement, ast.For | ast.While) and isinstance(statement.body[-1], ast.Break)
     return f"{lines[0]} ... break" if ends_early else lines[0]
@@ -277,7 +277,7 @@ def _places(tree: ast.Module) -> Iterator[_Place]:
 
 
 def _below(node: ast.AST, put: Callable[[ast.AST], None], statement: ast.stmt) -> Iterator[_Place]:
-    """A node and all below it that computes something."""
+    """Yield a node and all nodes below it that compute something."""
     if isinstance(node, ast.stmt):
         statement = node
     yield _Place(node, put, statement)

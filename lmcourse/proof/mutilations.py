@@ -1,4 +1,4 @@
-"""Mutilated forms of a known mistake: the same mistake, made by somebody whose answer differs in another way, too.
+"""Mutilated forms of a known mistake: the same mistake in an answer that differs in another way, too.
 
 They are made from the outcomes of the mistake, so nothing runs again.
 """
@@ -19,7 +19,7 @@ from lmcourse.exercises.values import Plain
 
 @dataclass(frozen=True)
 class Mutilation:
-    """A name for tables, and what becomes of the outcome of a trial; the same object if nothing changes."""
+    """A name for tables, and the change to a trial's outcome; it returns the same object if nothing changes."""
 
     name: str
     change: Callable[[Trial], Outcome]

@@ -36,7 +36,7 @@ USUAL: tuple[Plain, ...] = (None, True, False, 0)
 
 @dataclass(frozen=True)
 class Constant:
-    """An answer that ignores its inputs, how a report calls it ("True", "raises ValueError"), and what it gives."""
+    """An answer that ignores its inputs, its name in a report ("True", "raises ValueError"), and its outcome."""
 
     name: str
     answer: Callable[..., Any]
@@ -62,7 +62,7 @@ def constant_answers(trials: Sequence[Trial]) -> list[Constant]:
 
 
 def _in_scripts(trials: Sequence[Trial]) -> Iterator[Plain]:
-    """Yield what the lines of scripts ask for: a script may call a function several times."""
+    """Yield the values that the lines of scripts ask for, because a script may call a function several times."""
     for trial in trials:
         if trial.case.script is not None and isinstance(trial.expected.value, list):
             yield from trial.expected.value
@@ -99,7 +99,7 @@ Run = Callable[[Case, float], Outcome]
 
 
 def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], quick: bool = False) -> Matrix:
-    """Submit everything that is known of the exercises in these cells.
+    """Submit all known answers to the exercises in these cells.
 
     Args:
         cells: by chapter; see `answers.answer_cells`.
@@ -127,7 +127,7 @@ def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], quick: bool = False) ->
 
 
 class _Proof:
-    """The proof of one exercise. Each answer runs once on each case, however many others it is compared with."""
+    """The submitted answers of one exercise. Each answer runs once on each case."""
 
     def __init__(self, cell: AnswerCell) -> None:
         self.cell = cell
@@ -139,7 +139,7 @@ class _Proof:
         self._outcomes: dict[tuple[str, int], Outcome] = {}
 
     def misconceptions(self, chapter: Chapter, *, mutilate: bool) -> list[MisconceptionResult]:
-        """What became of the known wrong answers."""
+        """Return the results of the known wrong answers."""
         return [self._misconception(chapter, wrong, mutilate=mutilate) for wrong in self.exercise.misconceptions]
 
     def confused(self) -> list[str]:
@@ -153,13 +153,13 @@ class _Proof:
         ]
 
     def variants(self) -> list[VariantResult]:
-        """What became of the right answers in other styles."""
+        """Return the results of the right answers in other styles."""
         texts = [(variant.name, variant_text(self.exercise, variant)) for variant in self.exercise.variants]
         return [VariantResult(self.exercise.name, name, self.lost(text)) for name, text in texts]
 
     @cached_property
     def mutants(self) -> list[MutantResult]:
-        """What became of the mutants of the printed solution."""
+        """The results of the mutants of the printed solution."""
         reasons = self.exercise.equivalent_mutants
         return [
             MutantResult(self.exercise.name, mutant.change, self._killed(mutant), reasons.get(mutant.change, ""))
@@ -179,12 +179,12 @@ class _Proof:
         return [Trial(self.exercise, case, hidden, one, one) for case, hidden, one in expected]
 
     def untrue(self) -> list[str]:
-        """The mutants that are declared equivalent, and do not exist or fail a case."""
+        """Return the mutants that are declared equivalent but do not exist or fail a case."""
         alive = {mutant.change for mutant in self.mutants if not mutant.killed}
         return [f"{self.exercise.name}: {change}" for change in self.exercise.equivalent_mutants if change not in alive]
 
     def stub_earns(self) -> bool:
-        """Whether the untouched stub earns points."""
+        """Return True if the untouched stub earns points."""
         return any(report.points for report in self._reports(partial(self._run, self.cell.run(self.cell.stub))))
 
     def guessable(self) -> list[str]:
@@ -209,7 +209,7 @@ class _Proof:
         return score(trials, passed, groups_of(trials)).points
 
     def lost(self, text: str) -> str:
-        """Why a right answer does not earn everything, or an empty text."""
+        """Return why a right answer loses points, or an empty text."""
         try:
             answer = self.cell.run(text)
         except Exception as error:
@@ -268,7 +268,7 @@ class _Proof:
         return found
 
     def _killed(self, mutant: Mutant) -> bool:
-        """Whether a mutant fails on a case."""
+        """Return True if a mutant fails a case."""
         try:
             answer = self.cell.run(mutant.text)
         except Exception:
@@ -303,7 +303,7 @@ class _Proof:
         return try_cases(cases, trial, self.exercise.seconds)
 
     def _given_by_constant(self, constant: Constant, case: Case, seconds: float) -> Outcome:
-        """The outcome of a constant on a case: only what a script makes of it has to be run."""
+        """Return the outcome of a constant on a case; only scripts have to be run."""
         return constant.outcome if case.script is None else self._run(constant.answer, case, seconds)
 
     def _expected(self, case: Case) -> Outcome:

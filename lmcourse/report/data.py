@@ -1,4 +1,6 @@
-"""The result of checking one exercise as plain data, which travels as JSON, and the id of the cell that holds it."""
+"""The result of checking one exercise as plain data, which can be stored as JSON, and the id of the cell that holds
+it.
+"""
 
 from __future__ import annotations
 
@@ -88,12 +90,12 @@ class ReportData:
 
     @property
     def passed(self) -> bool:
-        """Whether every case passed and no rule was broken."""
+        """True if every case passed and no rule was broken."""
         return self.points == self.max_points
 
     @property
     def sentences(self) -> list[str]:
-        """Return what is wrong in words: the diagnosis, and what fails besides."""
+        """Return what is wrong in words: the diagnosis, and other failing cases."""
         return [*filter(None, [self.diagnosis, self.besides])]
 
     def failing(self) -> tuple[list[tuple[str, list[CaseResult]]], str]:
@@ -140,7 +142,7 @@ class ReportData:
 
     @property
     def reckoning(self) -> str:
-        """How the points come about, where not all are earned: "5 of 7 groups of cases pass: 2 of 3 points."."""
+        """An explanation of missing points: "5 of 7 groups of cases pass: 2 of 3 points."."""
         passed, total = self.groups
         if self.passed or not self.answered or passed in (0, total):
             return ""
@@ -150,7 +152,7 @@ class ReportData:
 
     @property
     def closing(self) -> str:
-        """The last line: what grading adds."""
+        """The last line: the cases that grading adds."""
         if not self.to_come or not self.answered:
             return ""
         count, names = len(self.to_come), ", ".join(dict.fromkeys(self.to_come))
@@ -160,18 +162,20 @@ class ReportData:
 
     @property
     def remarks(self) -> list[str]:
-        """The small print: how points came about, whose answers stood in, what the code printed, what grading adds."""
+        """The small print: the points, the answers of the course that were used, printed text, the cases that
+        grading adds.
+        """
         lines = [self.reckoning, stand_in_sentence(self.stand_ins), *self.notes, self.closing]
         return [*filter(None, lines)]
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data; `from_json` reads it back."""
+        """Return the report as plain data; `from_json` reads it back."""
         data = {name: list(part) if isinstance(part, tuple) else part for name, part in asdict(self).items()}
         return {name: part for name, part in data.items() if part or name not in OMITTED_IF_EMPTY}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """A report from what `to_json` gave.
+        """Make a report from the result of `to_json`.
 
         Raises:
             TypeError, KeyError: the data is something else.
@@ -182,7 +186,9 @@ class ReportData:
 
 
 def listed(rows: Sequence[str]) -> str:
-    """Return the names of rows in a line, hidden ones last; of many the beginning, and how many more there are."""
+    """Return the names of rows in a line, hidden ones last; if there are many, the first ones and the number of
+    others.
+    """
     public = [row for row in rows if not row.startswith(HIDDEN)]
     hidden = [row.removeprefix(HIDDEN) for row in rows if row.startswith(HIDDEN)]
     return "; ".join(filter(None, [_shortened(public), f"{HIDDEN}{_shortened(hidden)}" if hidden else ""]))
@@ -197,6 +203,6 @@ def _shortened(names: Sequence[str]) -> str:
 
 
 def stand_in_sentence(names: Sequence[str]) -> str:
-    """What is said of an answer that was judged with the course's answers to earlier exercises; nothing without any."""
+    """Return a sentence on an answer that was judged with the course's earlier answers, or an empty text."""
     listed = " and ".join(f"`{name}`" for name in names)
     return f"Judged with the course's own {listed} in place of yours." if names else ""

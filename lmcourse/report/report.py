@@ -82,7 +82,7 @@ def _detail(result: CaseResult) -> str:
 
 
 def hints_html(hints: Sequence[str]) -> str:
-    """Return hints to open one after the other, each inside the one before it."""
+    """Return hints that unfold one after the other, each inside the one before it."""
     nested = ""
     for number in range(len(hints), 0, -1):
         nested = (
@@ -99,7 +99,7 @@ def with_marks(text: str) -> str:
 
 
 class Report(ReportData):
-    """The result of checking one exercise, which shows itself.
+    """The result of checking one exercise; it displays itself.
 
     nbgrader takes partial credit from the text of a graded cell's last value, so the `repr` of a report is the bare
     number of points. A notebook shows its HTML; the same facts travel along as JSON, from which feedback is drawn

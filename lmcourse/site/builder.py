@@ -115,7 +115,7 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     if not all(map(find_spec, ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_copybutton", "sphinxcontrib.katex"))):
         raise CourseError(MISSING)
     if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
-        raise CourseError(f"{out} holds something that is no site of the course: name another folder with --out.")
+        raise CourseError(f"{out} holds something other than a site of the course: choose another folder with --out.")
     from lmcourse.site.frames import draw_frames
     from lmcourse.site.front import front_page
     from lmcourse.site.pages import Page
@@ -150,7 +150,7 @@ def _built(chapter: Chapter, root: Path) -> ChapterFiles:
     files = ChapterFiles.of(chapter, root)
     for file in (files.solution, files.release):
         if not file.is_file():
-            raise CourseError(f"{file} is not there: build it first, lmcourse build {chapter.number}")
+            raise CourseError(f"{file} is missing: build it first, lmcourse build {chapter.number}")
     return files
 
 

@@ -1,4 +1,4 @@
-"""A figure with controls: where they can stand on the site, in which combinations, and the frame of each."""
+"""Make the site's version of a figure with controls: the controls' values, their combinations, and a frame for each."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Stops:
 
 
 def stops_of(function: str, controls: dict[str, ipywidgets.Widget]) -> tuple[list[Stops], bool]:
-    """Return the stops of all controls of a figure, and True if they move together: every combination is drawn."""
+    """Return the stops of all controls of a figure, and True if every combination of them is drawn."""
     choices = {name: _choices(function, name, w) for name, w in controls.items() if not isinstance(w, _SLIDERS)}
     sliders = [name for name, widget in controls.items() if isinstance(widget, _SLIDERS)]
     left = MAX_FRAMES // prod(map(len, choices.values()))
@@ -175,7 +175,7 @@ class Explorable:
             raise ValueError(f"{self.function} has an argument that only the notebook has")
 
     def html(self, pictures: Mapping[Frame, Picture], name: str) -> str:
-        """The figure with its controls, and the file and the alt text of each setting's frame for `site.js`.
+        """Return the figure with its controls, and the file and alt text of each setting's frame for `site.js`.
 
         The `name` is unlike that of any other figure on the page.
         """
@@ -194,7 +194,7 @@ class Explorable:
         )
 
     def _note(self) -> str:
-        """The line under a figure that can do less here."""
+        """Return the line under a figure that has fewer settings than in the notebook."""
         thinned = any(isinstance(s.widget, _SLIDERS) and len(s.values) < _positions(s.widget) for s in self.stops)
         at_once = (SOME_STOPS if thinned else "") if self.together else ONE_AT_A_TIME
         note = NOTES.get(self.function, at_once)
@@ -233,7 +233,7 @@ def _input(control: Stops, place: int, name: str) -> str:
 
 
 def label(value: Any) -> str:
-    """Return a value as a reader sees it beside its control."""
+    """Return a value as text for its control."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Find the figure with controls that a cell shows, and what it is drawn with, without running the notebook.
+"""Find the figure with controls in a cell, and its arguments, without running the notebook.
 
 The chapters' own widgets are shown as figures of plain arguments, with controls for them.
 """
@@ -47,7 +47,7 @@ def head_by_hand(start_with: str, token: str, divide: bool = True, hide_the_futu
 
 
 def pass_of(graph: str, step: int) -> Figure:
-    """A step forward or backward through one of the examples of `lmcourse.autograd`."""
+    """Draw a step forward or backward through one of the examples of `lmcourse.autograd`."""
     return graph_step(example(graph), step)
 
 
@@ -81,7 +81,7 @@ WIDGET_FIGURES: dict[str, Callable[..., WidgetFigure]] = {
 
 @dataclass(frozen=True)
 class FigureCall:
-    """A figure that a reader can move: a function of the package, and the widget of each parameter."""
+    """A figure with controls: a function of the package, and the widget of each parameter."""
 
     draw: Callable[..., Any]
     controls: dict[str, ipywidgets.Widget]
@@ -128,7 +128,7 @@ def _recorded_widget(name: str, *arguments: Any, **settings: Any) -> FigureCall:
 
 
 def _literals(body: Sequence[ast.stmt]) -> dict[str, Any]:
-    """The names that a cell gives to literals."""
+    """Return the names that a cell assigns literals to."""
     found: dict[str, Any] = {}
     for node in body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

@@ -1,4 +1,4 @@
-"""Draw the frames of figures as WebP, once: they are kept under a digest of the code and arguments that they show.
+"""Draw the frames of figures as WebP, once: they are stored under a digest of their code and arguments.
 
 Why WebP: of six figures from five chapters, each was 3 to 9 times as large as SVG, whose letters are outlines.
 """
@@ -61,13 +61,13 @@ class Frame:
 
     @property
     def key(self) -> str:
-        """The name under which the picture is kept; another code or another argument gives another name."""
+        """The name of the stored picture; it changes with the code and the arguments."""
         said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {COLOURS}"
         return hashlib.sha256(said.encode()).hexdigest()[:20]
 
 
 def draw_frames(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
-    """Return a picture of each frame; two processes draw those that `folder` does not hold."""
+    """Return a picture of each frame; two processes draw the frames that are not in `folder`."""
     keys = {frame: frame.key for frame in frames}
     missing = {key: frame for frame, key in keys.items() if not (folder / f"{key}.json").exists()}
     figures: defaultdict[tuple[str, str], list[tuple[str, Frame]]] = defaultdict(list)
@@ -97,12 +97,12 @@ def _draw_job(job: list[tuple[str, Frame]], folder: Path) -> None:
 
 
 def read_picture(folder: Path, key: str) -> Picture:
-    """Return the picture that is kept under this name."""
+    """Return the stored picture of this name."""
     return Picture(**json.loads((folder / f"{key}.json").read_text(encoding="utf-8")))
 
 
 def keep_picture(folder: Path, key: str, image: Image.Image, alt: str, width: int) -> None:
-    """Keep a picture as WebP; its description is written last, so a picture with one is whole."""
+    """Store a picture as WebP. Its description is written last, so a picture with a description is complete."""
     buffer = io.BytesIO()
     few = image.convert("RGB").quantize(COLOURS).convert("RGB")
     few.save(buffer, "webp", lossless=True, method=2, quality=40)
@@ -141,7 +141,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
 
 
 def _files(name: str) -> Iterator[Path]:
-    """The file of a dotted name: of the module, or of the module that the name is taken from."""
+    """Yield the file of a dotted name: of the module, or of the module that defines the name."""
     parts = name.split(".")
     if parts[0] != PACKAGE.name:
         return

@@ -1,4 +1,4 @@
-"""The front page: what the course is, a figure and a prediction to begin with, the map, two commands."""
+"""The front page: the course in two sentences, a first figure and prediction, the map, two commands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ folder, `.venv`. You need no GPU. Your answers, your progress and your mistakes 
 
 
 def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
-    """The page as MyST Markdown, with the table of contents of the site."""
+    """Return the page as MyST Markdown, with the table of contents of the site."""
     first = pages[0].chapter
     begin = (
         f'<p class="lead">{LEAD}</p><p>{HOW}</p><p class="begin"><a class="button" href="{first.id}.html">Begin with '
@@ -68,14 +68,14 @@ def _link(here: Collection[Chapter], chapter: Chapter) -> str:
 
 
 def _figure(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
-    """The figure that the page shows; where its chapter is left out, the first one that there is."""
+    """Return the figure on the page; if its chapter is left out, the first available one."""
     figures = [explorable for page in pages for explorable in page.explorables.values()]
     chosen = next((figure for figure in figures if figure.function == FIGURE), figures[0])
     return f"Choose, and see what changes.\n\n{_raw(chosen.html(drawn, 'front'))}"
 
 
 def _map(pages: Mapping[Chapter, Page]) -> str:
-    """All chapters by parts: those of the site as links with their first words."""
+    """Return all chapters by parts: those on the site as links with their first words."""
     parts = []
     for part in dict.fromkeys(chapter.part for chapter in CHAPTERS):
         items = "".join(_item(c, pages.get(c)) for c in CHAPTERS if c.part == part)

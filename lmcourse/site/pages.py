@@ -1,4 +1,4 @@
-"""An executed notebook as the notebook that Sphinx reads: its cells as the site shows them."""
+"""Convert an executed notebook to the notebook that Sphinx reads, with its cells as the site shows them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PREDICT = re.compile(r'^predict\("(\w+)"\)$', re.MULTILINE)
 
 @dataclass
 class Page:
-    """A chapter on its way to the site: its cells, and the figures whose frames they wait for."""
+    """A chapter of the site: its cells, and the figures with controls in them."""
 
     chapter: Chapter
     files: ChapterFiles
@@ -67,7 +67,7 @@ class Page:
             yield from explorable.frames.values()
 
     def for_sphinx(self, drawn: dict[Frame, Picture], pages: frozenset[str], repository: str = "") -> str:
-        """The notebook that Sphinx reads, as text.
+        """Return the notebook that Sphinx reads, as text.
 
         Args:
             drawn: the pictures of all `frames`.
@@ -103,7 +103,7 @@ class Page:
             yield from self._plain(cell)
 
     def _plain(self, cell: NotebookNode) -> Iterator[Cell]:
-        """A cell that everybody sees: its code, unless it only shows a figure, what it printed, and its pictures."""
+        """Yield an ungraded cell: its code (unless it only shows a figure), its printed text, and its pictures."""
         tags = cell.metadata.get("tags", [])
         outputs: list[Any] = []
         pictures: list[Any] = []
@@ -124,7 +124,7 @@ class Page:
         yield from pictures
 
     def _stored(self, output: NotebookNode) -> Picture:
-        """A picture that lies in the notebook, kept as the frames are."""
+        """Store a picture of the notebook like a frame."""
         data = base64.b64decode(output.data["image/png"])
         said = output.metadata.get("image/png", {})
         key = hashlib.sha256(data).hexdigest()[:20]

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 def apply_activation_checkpointing(model: nn.Module) -> None:
-    """Checkpoint every block of a model, in place: the backward pass computes it again (Chen et al., 2016).
+    """Checkpoint every block of a model, in place: the backward pass computes the block again (Chen et al., 2016).
 
     Between the two passes only the blocks' inputs are kept. The second pass draws the same dropout as the first. Names
     of parameters stay as they are.

@@ -75,7 +75,7 @@ class ProgressLine:
 
 
 class ProgressBar:
-    """A callback that shows a run, between `with` and its end.
+    """A callback that shows a run inside a `with` block.
 
         with ProgressBar(config) as bar:
             Trainer(model, config, tokens, folder, callbacks=[bar]).run()
@@ -149,7 +149,7 @@ def steps_to_do(config: TrainingConfig) -> int:
 
 
 def progress_text(task: Task) -> str:
-    """Steps done of all steps, and the time left at the recent speed, once that is known."""
+    """Return the steps done of all steps, and the time left at the recent speed, if it is known."""
     text = f"{task.completed:,.0f}/{task.total:,.0f} steps"
     return (
         text
@@ -159,7 +159,7 @@ def progress_text(task: Task) -> str:
 
 
 class _StepsColumn(ProgressColumn):
-    """The text beside the bar, as `progress_text` gives it. It is computed when the bar is drawn, not in every step."""
+    """The text beside the bar, from `progress_text`. It is computed when the bar is drawn, not in every step."""
 
     def render(self, task: Task) -> Text:
         """Return the text beside the bar."""
@@ -190,7 +190,7 @@ class _LogAboveBar(logging.Handler):
 
 
 class TensorBoard:
-    """A callback that writes one scalar per number of a record, with its name, against the step.
+    """A callback that writes each number of a record as a scalar, with its name, against the step.
 
     A run that goes on after a checkpoint takes back the steps it does again: TensorBoard shows each once. Where the
     package is missing, a line says so, and nothing is written.

@@ -91,7 +91,7 @@ def write_checkpoint(
 
 @contextmanager
 def _failing_together(path: Path, distributed: DistributedContext) -> Iterator[None]:
-    """Where a file cannot be written in one process, remove the unfinished checkpoint and raise in every process."""
+    """If one process cannot write a file, remove the unfinished checkpoint and raise in every process."""
     problem = None
     try:
         yield
@@ -104,13 +104,13 @@ def _failing_together(path: Path, distributed: DistributedContext) -> Iterator[N
         if distributed.is_main:
             shutil.rmtree(_staging(path), ignore_errors=True)  # it would take the space that is missing
         raise distributed.make_error(
-            f"{path} cannot be written: {problem}; the checkpoint before it stays whole: make room, then go on with "
-            "--resume"
+            f"{path} cannot be written: {problem}; the checkpoint before it is intact: free disk space, then resume "
+            "with --resume"
         )
 
 
 def make_staging_folder(path: Path) -> Path:
-    """Make an empty hidden folder beside a path, to write in it what is then moved to the path."""
+    """Make an empty hidden folder next to a path; its contents are later moved to the path."""
     staging = _staging(path)
     shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed while it wrote
     staging.mkdir(parents=True)
@@ -154,11 +154,11 @@ def read_manifest(path: Path) -> dict[str, Any]:
     manifest = read_json(path / MANIFEST, error=DamagedCheckpointError)
     if manifest.get("version") != VERSION:
         raise CourseError(
-            f"{path} has format {manifest.get('version')}, this code reads format {VERSION}: go on with the version of "
-            "lmcourse that wrote it, or train in another folder"
+            f"{path} has format {manifest.get('version')}, this code reads format {VERSION}: resume with the version "
+            "of lmcourse that wrote it, or train in another folder"
         )
     if not _is_whole(manifest):
-        raise DamagedCheckpointError(f"{path / MANIFEST} is damaged: it is not what was written")
+        raise DamagedCheckpointError(f"{path / MANIFEST} is damaged: its contents do not match the checksum")
     digests = manifest["sha256"]
     for name in digests.keys() - {MANIFEST}:
         try:
@@ -166,12 +166,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
         except OSError as error:
             raise DamagedCheckpointError(f"{path / name} cannot be read: {error.strerror}") from None
         if damaged:
-            raise DamagedCheckpointError(f"{path / name} is damaged: it is not what was written")
+            raise DamagedCheckpointError(f"{path / name} is damaged: its contents do not match the checksum")
     return manifest
 
 
 def _is_whole(manifest: Mapping[str, Any]) -> bool:
-    """Return True if a manifest has its own digest and what `TrainingState` needs of it."""
+    """Return True if a manifest matches its own digest and has the entries that `TrainingState` needs."""
     kinds = {"sha256": dict, "step": int, "training": dict, "model": dict | None}
     if not all(name in manifest and isinstance(manifest[name], kind) for name, kind in kinds.items()):
         return False
@@ -187,7 +187,7 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def load_weights(path: Path, model: nn.Module, distributed: DistributedContext = SINGLE_PROCESS) -> None:
-    """Give a model, or this process's part of one, the weights of a checkpoint of any number of processes.
+    """Load the weights of a model, or this process's part of them, from a checkpoint of any number of processes.
 
     Raises:
         DamagedCheckpointError: the checkpoint lacks a weight, or has one of another shape.
@@ -198,7 +198,7 @@ def load_weights(path: Path, model: nn.Module, distributed: DistributedContext =
 def load_optimizer(
     path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, distributed: DistributedContext = SINGLE_PROCESS
 ) -> None:
-    """Give an optimizer the state in a checkpoint of any number of processes. Its settings stay as they are.
+    """Load the optimizer state from a checkpoint of any number of processes. The settings do not change.
 
     Raises:
         DamagedCheckpointError: the checkpoint lacks a tensor, or has one of another shape.
@@ -261,7 +261,7 @@ class Part:
         return self.name if self.size == self.shape else f"{self.name}@{','.join(map(str, self.offset))}"
 
     def fill(self, other: Part) -> int:
-        """Copy the numbers that another part of the same tensor has too; return how many those are."""
+        """Copy the numbers that another part of the same tensor shares with this one; return how many."""
         sides = list(zip(self.offset, self.size, other.offset, other.size, strict=True))
         common = [(max(a, b), min(a + n, b + m)) for a, n, b, m in sides]
         if any(first >= last for first, last in common):
@@ -307,7 +307,7 @@ def _whole_name(name: str, split: SplitLayers) -> str:
 
 
 def _choose_own(parts: Sequence[Part], distributed: DistributedContext) -> dict[str, Tensor]:
-    """Return the tensors that this process writes, by key: of those who have the same part, one writes it."""
+    """Return the tensors that this process writes, by key. If several processes have the same part, one writes it."""
     mine = {part.key: part.values for part in parts if part.values.numel()}
     holders: dict[str, list[int]] = defaultdict(list)
     for rank, keys in enumerate(distributed.all_gather(list(mine))):
@@ -348,7 +348,7 @@ def _fill(path: Path, parts: Sequence[Part], stored: Mapping[str, Sequence[Part]
 
 @contextmanager
 def reporting_damage(path: Path) -> Iterator[None]:
-    """Raise DamagedCheckpointError where the block cannot use what a file of the checkpoint has."""
+    """Raise DamagedCheckpointError if the block cannot use a file of the checkpoint."""
     try:
         yield
     except (SafetensorError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -373,13 +373,13 @@ def _with_digest(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sync(path: Path) -> None:
-    """Return when a file is on the disk."""
+    """Wait until a file is on the disk."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 
 def _sync_folder(path: Path) -> None:
-    """Return when the names in a folder are on the disk. Windows cannot be asked for that."""
+    """Wait until the names in a folder are on the disk. Windows has no such call."""
     if os.name == "posix":
         folder = os.open(path, os.O_RDONLY)
         try:

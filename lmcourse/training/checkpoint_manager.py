@@ -35,12 +35,12 @@ class CheckpointManager:
         return self.folder / f"step-{step:08}"
 
     def steps(self) -> list[int]:
-        """Return the steps of which there are checkpoints, whole or not."""
+        """Return the steps that have checkpoints, damaged ones included."""
         names = (_NAME.fullmatch(path.name) for path in self.folder.glob("step-*"))
         return sorted(int(name[1]) for name in names if name)
 
     def save(self, step: int, write: Callable[[Path], None], best: int | None = None) -> None:
-        """Write a checkpoint, then remove those that are not to be kept.
+        """Write a checkpoint, then remove old ones.
 
         Args:
             step: whose checkpoint it is.
@@ -57,7 +57,7 @@ class CheckpointManager:
                 shutil.rmtree(self.path_of(other))
 
     def latest(self) -> tuple[Path, dict[str, Any]] | None:
-        """Return the newest checkpoint that is whole, and its facts; None if there are no checkpoints.
+        """Return the newest undamaged checkpoint and its manifest; None if there are no checkpoints.
 
         Each damaged one that is newer is reported in one line.
 
@@ -86,5 +86,5 @@ class CheckpointManager:
             else:
                 return self.path_of(step), manifest
         if damage:
-            raise CourseError(f"no checkpoint in {self.folder} is whole ({damage}): train anew in another folder")
+            raise CourseError(f"no checkpoint in {self.folder} is intact ({damage}): train again in another folder")
         return None

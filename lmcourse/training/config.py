@@ -27,32 +27,32 @@ class TrainingConfig:
         batch: windows per micro-batch, divided evenly among the processes that see different windows: a run is the same
             on any number of processes
         seq_len: tokens per window, which is the longest text that the model will read
-        grad_accum_steps: micro-batches per step, whose gradients are added up
-        seed: of the weights, the order of the windows and all chance
-        optimizer: "adamw", or "muon" for the matrices of the blocks, with AdamW for all else
-        learning_rate: AdamW's, at the peak of the schedule
-        muon_learning_rate: Muon's, at the peak of the schedule
+        grad_accum_steps: micro-batches per step; their gradients are summed
+        seed: random seed of the weights, the order of the windows and dropout
+        optimizer: "adamw", or "muon" for the matrices of the blocks, with AdamW for the rest
+        learning_rate: AdamW's learning rate at the peak of the schedule
+        muon_learning_rate: Muon's learning rate at the peak of the schedule
         muon_momentum: Muon's momentum
         muon_iterations: Newton-Schulz iterations in each step of Muon
         schedule: how the learning rate falls: "constant", "cosine" or "wsd" (warm-up, stable, decay), see
             `lmcourse.training.schedules`
         warmup_steps: steps until the peak of the schedule
-        decay_steps: steps at the end in which "wsd" falls
-        min_lr_ratio: fraction of the peak to which "cosine" and "wsd" fall
+        decay_steps: steps at the end in which the rate of "wsd" falls
+        min_lr_ratio: learning rate at the end of "cosine" and "wsd", as a fraction of the peak
         weight_decay: λ of AdamW and Muon, for matrices only (`lmcourse.training.param_groups`)
         betas: AdamW's β₁ and β₂
         eps: AdamW's ε
-        grad_clip: the largest norm that the gradient may have; None does not clip
+        grad_clip: largest norm of the gradient; a larger one is scaled down; None does not clip
         z_loss: factor of (log Z)² in the loss
-        precision: of matrix products: "fp32"; or "bf16" or "fp16", mixed with fp32, in which the weights stay
+        precision: number format of matrix products: "fp32", "bf16" or "fp16"; weights stay in fp32
         activation_checkpointing: compute every block a second time in the backward pass instead of keeping its
             activations (Chen et al., 2016), to save memory
         compile: let torch compile the model, which takes a minute and then makes steps faster
-        spike_factor: how many times the usual norm of a gradient is reported as a spike
-        evaluate_every: steps between evaluations, if there is a validation text; None evaluates at the end only
-        checkpoint_every: steps between checkpoints; None saves at the end and where validation is best so far
-        keep_checkpoints: how many of the last checkpoints are kept; the one with the best validation loss is kept too
-        max_seconds: stop after the step in which this time, over all sessions, is used up
+        spike_factor: report a spike if the norm of a gradient is this many times the usual one
+        evaluate_every: steps between evaluations on the validation text; None evaluates only at the end
+        checkpoint_every: steps between checkpoints; None saves at the end and at each new best validation loss
+        keep_checkpoints: number of newest checkpoints to keep, besides the one with the best validation loss
+        max_seconds: stop after the step in which the run, over all sessions, has used this time
         max_tokens: stop before the step that would read more tokens than this
         parallel: how processes share the work
 
@@ -117,20 +117,21 @@ class TrainingConfig:
                 f"not {self.muon_momentum} and {self.muon_iterations}"
             )
         if self.decay_steps and self.schedule != "wsd":
-            raise ValueError(f"only 'wsd' has a number of steps to decay, not {self.schedule!r}")
+            raise ValueError(f"decay_steps is only for the schedule 'wsd', not for {self.schedule!r}")
         if self.max_tokens is not None and self.max_tokens < self.tokens_per_step:
             raise ValueError(f"max_tokens {self.max_tokens} is less than the {self.tokens_per_step} tokens of one step")
         if self.tokens_per_step > MOST_TOKENS_PER_STEP:
             raise ValueError(
                 f"a step of {self.tokens_per_step:,} tokens (batch · seq_len · grad_accum_steps) is more than the "
-                f"{MOST_TOKENS_PER_STEP:,} that are possible here"
+                f"limit of {MOST_TOKENS_PER_STEP:,}"
             )
         if self.batch % self.parallel.dp_size:
-            raise ValueError(f"a batch of {self.batch} does not divide among {self.parallel.dp_size} processes")
+            processes = self.parallel.dp_size
+            raise ValueError(f"a batch of {self.batch} cannot be divided evenly among {processes} processes")
         self.make_schedule()
 
     def _check(self, name: str, least: float, *, above: bool = False) -> None:
-        """Refuse a number that is too small or infinite; `not >=` refuses NaN too."""
+        """Reject a number that is too small or infinite; `not >=` rejects NaN, too."""
         value = getattr(self, name)
         if value == math.inf:
             raise ValueError(f"{name} must be finite, not {value}")
@@ -143,7 +144,7 @@ class TrainingConfig:
         return self.grad_accum_steps * self.batch * self.seq_len
 
     def make_schedule(self) -> Schedule:
-        """The factor of `learning_rate` at every step, from step 0.
+        """Return the factor of `learning_rate` at every step, from step 0.
 
         Raises:
             ValueError: its phases do not fit into the run.
@@ -156,13 +157,15 @@ class TrainingConfig:
 
 
 def changes(before: dict[str, object], after: dict[str, object]) -> str:
-    """The settings that differ, as "learning_rate 0.1 → 0.2, parallel.fsdp 1 → 2"; an empty text if none does."""
+    """Return the settings that differ, as "learning_rate 0.1 → 0.2, parallel.fsdp 1 → 2"; an empty text if none
+    does.
+    """
     was, now = _flat(before), _flat(after)
     return ", ".join(f"{name} {was.get(name)} → {value}" for name, value in now.items() if was.get(name) != value)
 
 
 def _flat(settings: dict[str, object]) -> dict[str, object]:
-    """The settings by name, those of `parallel` one by one."""
+    """Return the settings by name, with those of `parallel` one by one."""
     flat: dict[str, object] = {}
     for name, value in settings.items():
         flat |= {f"{name}.{part}": each for part, each in value.items()} if isinstance(value, dict) else {name: value}

@@ -55,7 +55,9 @@ def evaluate(
 
 
 def _part(batch: Batch, distributed: DistributedContext) -> Batch:
-    """Return the rows of this data-parallel rank. One that has none left takes empty ones: collectives need all."""
+    """Return the rows of this data-parallel rank. A rank without rows gets empty ones, because collectives need all
+    ranks.
+    """
     missing = -len(batch.inputs) % distributed.dp_size
     inputs = F.pad(batch.inputs, (0, 0, 0, missing))
     targets = F.pad(batch.targets, (0, 0, 0, missing), value=IGNORE_INDEX)

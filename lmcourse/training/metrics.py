@@ -23,7 +23,7 @@ Record = Mapping[str, Any]
 
 
 class MetricsFile:
-    """A file to which a line is added per step; each is with the operating system when `write` returns.
+    """A file with a line per step; each line has reached the operating system when `write` returns.
 
     Args:
         path: the file; it begins where its last line ended.
@@ -34,17 +34,17 @@ class MetricsFile:
         self._file = path.open("ab")
 
     def write(self, record: Record) -> None:
-        """Add a step. JSON has no infinite number: null stands for it and for NaN."""
+        """Add a step. JSON has no infinite numbers: null replaces them and NaN."""
         plain = {name: None if _is_strange(value) else value for name, value in record.items()}
         self._file.write(json.dumps(plain, allow_nan=False).encode() + b"\n")
         self._file.flush()
 
     def sync(self) -> None:
-        """Return when all lines are on the disk."""
+        """Wait until all lines are on the disk."""
         os.fsync(self._file.fileno())
 
     def truncate(self, step: int) -> None:
-        """Drop everything after this step, a line that was not finished included.
+        """Remove everything after this step, including an unfinished line.
 
         Raises:
             CourseError: a line in the middle is damaged. Nothing is dropped then.
@@ -64,7 +64,7 @@ class MetricsFile:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the steps of a file up to the first line that is damaged or not finished."""
+    """Return the steps of a file up to the first line that is damaged or unfinished."""
     records = []
     with path.open("rb") as file:
         for line in file:
@@ -100,11 +100,11 @@ class MetricsLogger:
         self._metrics: MetricsFile | None = None
 
     def exists(self) -> bool:
-        """Return True if the file is there already."""
+        """Return True if the file exists."""
         return self.distributed.broadcast(self.path.exists())
 
     def truncate(self, step: int) -> None:
-        """Drop the lines after this step."""
+        """Remove the lines after this step."""
         if self.distributed.is_main and self.path.exists():
             with MetricsFile(self.path) as metrics:
                 metrics.truncate(step)
@@ -127,7 +127,7 @@ class MetricsLogger:
             raise problem
 
     def sync(self) -> None:
-        """Return when all is on the disk."""
+        """Wait until all lines are on the disk."""
         if self._metrics is not None:
             self._metrics.sync()
 
@@ -142,7 +142,7 @@ class MetricsLogger:
 
 
 def running_mean(values: Sequence[float], steps: int) -> Float[ndarray, " n"]:
-    """Return the mean of the values around each: as many before it as after it, fewer at the two ends.
+    """Return the mean of the values around each value: as many before as after it, fewer at both ends.
 
     An average of the past only would lag behind a loss that falls, and show it too high.
 
@@ -154,7 +154,7 @@ def running_mean(values: Sequence[float], steps: int) -> Float[ndarray, " n"]:
         ValueError: steps is below 1.
     """
     if steps < 1:
-        raise ValueError(f"a mean is of at least 1 step, not of {steps}")
+        raise ValueError(f"a mean needs at least 1 step, not {steps}")
     sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
     places = np.arange(len(values))
     first, last = np.maximum(places - steps // 2, 0), np.minimum(places + steps // 2 + 1, len(values))

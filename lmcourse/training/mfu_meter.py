@@ -44,7 +44,7 @@ class Peak:
 
 
 class MfuMeter:
-    """Turns tokens per second into MFU: F · τ / (devices · peak).
+    """A meter that turns tokens per second into MFU: F · τ / (devices · peak).
 
     Args:
         flops_per_token: F, model FLOPs of training with one token.
@@ -57,7 +57,7 @@ class MfuMeter:
         self._first = self._plausible = True
 
     def __call__(self, tokens_per_second: float) -> dict[str, Any]:
-        """Return "mfu" of a step, from 0 to 1; the first time also the peak it is a share of, "mfu_of".
+        """Return "mfu" of a step, from 0 to 1; the first time also "mfu_of", the peak.
 
         A share above 1 cannot be. It is told all the same, and the first time a warning says where to look.
         """
@@ -75,7 +75,8 @@ class MfuMeter:
 
 
 def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
-    """Return the meter of a run, for `Trainer(..., meter=...)`; None if FLOPs or peak are not known: a line says why.
+    """Return the meter of a run, for `Trainer(..., meter=...)`; None, with a line that says why, if FLOPs or peak are
+    unknown.
 
     Where the device is measured, this takes a fraction of a second the first time; then the process remembers it.
     Random numbers are drawn for it: make the meter before the trainer, which seeds the generators.
@@ -120,7 +121,7 @@ def find_peak(device: torch.device, precision: Precision) -> Peak:
 
 
 def _listed(device: torch.device, precision: Precision) -> Peak:
-    """By the data sheet."""
+    """Return the peak in the data sheet."""
     found, notes = present_gpu(device)
     if found is None:
         raise ValueError(" ".join(notes))
@@ -134,7 +135,7 @@ def _listed(device: torch.device, precision: Precision) -> Peak:
 
 @cache
 def _measured(device: torch.device, precision: Precision, threads: int) -> Peak:
-    """By torch's own product of square matrices, with so many threads of a CPU."""
+    """Measure the peak with torch's product of square matrices, on `threads` threads of a CPU."""
     if precision not in MEASURED_FORMATS[device.type]:
         raise ValueError(f"{precision} is not measured on a {device.type} device")
     rates = matmul_rates(precision, SIZES[device.type][:2], device=device, seconds=QUICK_SECONDS)

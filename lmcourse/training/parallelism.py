@@ -1,4 +1,4 @@
-"""How many processes train a model, by kind of parallelism; and their collective operations, for one process."""
+"""The number of processes per kind of parallelism, and the collective operations for one process."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Parallelism:
         fsdp: processes that see different windows and divide weights, gradients and optimizer state among them: FSDP2,
             which is ZeRO's stage 3 (Rajbhandari et al., 2020)
         tensor_parallel: processes that divide every matrix (Shoeybi et al., 2019)
-        sequence_parallel: let the processes that divide the matrices also divide what lies between the matrices, along
-            the tokens (Korthikanti et al., 2022)
+        sequence_parallel: let the processes that divide the matrices also divide the activations between the
+            matrices, along the tokens (Korthikanti et al., 2022)
         pipeline_parallel: stages, each with some of the blocks (Huang et al., 2019)
         pipeline_schedule: the order in which the stages work: "gpipe", or "1f1b" (Narayanan et al., 2021), which keeps
             fewer activations
 
     Raises:
-        ValueError: a number makes no sense.
+        ValueError: a number is out of range.
     """
 
     data_parallel: int = 1
@@ -78,7 +78,7 @@ ONE_PROCESS = Parallelism()
 
 
 class DistributedContext:
-    """The process of a run on one process: every collective operation returns what it was given.
+    """The context of a run on one process: every collective operation returns its input.
 
     `lmcourse.training.parallel.process_group_context` overrides them for several processes.
 
@@ -123,7 +123,7 @@ class DistributedContext:
         return nullcontext()
 
     def all_reduce_sum(self, value: Tensor) -> Tensor:
-        """Return the sum of a tensor over the data-parallel processes; the tensor given stays as it is."""
+        """Return the sum of a tensor over the data-parallel processes; the input is not changed."""
         return value
 
     def broadcast(self, value: T) -> T:
@@ -156,7 +156,7 @@ SINGLE_PROCESS = DistributedContext()
 
 
 def make_context(parallel: Parallelism, device: torch.device) -> DistributedContext:
-    """Return the context for a run that is divided like this.
+    """Return the context for a run with this parallelism.
 
     Args:
         parallel: how the work is divided.

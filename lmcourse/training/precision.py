@@ -12,14 +12,14 @@ _DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bf
 
 
 def default_precision(device: torch.device) -> Precision:
-    """bf16 where a GPU has units for it; fp32 elsewhere. Most CPUs are slower in bf16."""
+    """Return bf16 where a GPU has units for it, else fp32. Most CPUs are slower in bf16."""
     if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
         return "bf16"
     return "fp32"
 
 
 def allow_tf32(device: torch.device) -> None:
-    """Let an NVIDIA GPU multiply fp32 matrices in TF32: 8 times as fast from Ampere on, with 10 bits of fraction."""
+    """Let an NVIDIA GPU multiply fp32 matrices in TF32: 8 times as fast since Ampere, with 10 bits of fraction."""
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")
 

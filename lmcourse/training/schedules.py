@@ -36,7 +36,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Cosine:
-    """A linear warm-up, then half a wave of the cosine down (Loshchilov and Hutter, 2017).
+    """A linear warm-up, then a cosine decay over half a period (Loshchilov and Hutter, 2017).
 
     Attributes:
         steps: of the whole run; from there on the factor is `min_lr_ratio`.
@@ -94,12 +94,12 @@ def _warm_up(step: int, warmup_steps: int) -> float:
 
 
 def _share(steps: int, of: int) -> float:
-    """Return the part of a phase that is over; all of one that has no steps."""
+    """Return the completed fraction of a phase; 1 if the phase has no steps."""
     return min(1.0, steps / of) if of else 1.0
 
 
 def _check(steps: int, warmup_steps: int, min_lr_ratio: float, decay_steps: int = 0) -> None:
-    """Refuse phases that do not fit into the run.
+    """Reject phases that do not fit into the run.
 
     Raises:
         ValueError: they are negative or too long, or the floor is no share.
@@ -108,4 +108,4 @@ def _check(steps: int, warmup_steps: int, min_lr_ratio: float, decay_steps: int 
         phases = f"a warm-up of {warmup_steps}" + (f" and a decay of {decay_steps}" if decay_steps else "")
         raise ValueError(f"{phases} steps do not fit into a run of {steps}")
     if not 0 <= min_lr_ratio <= 1:
-        raise ValueError(f"min_lr_ratio is a share of the full rate, from 0 to 1, not {min_lr_ratio}")
+        raise ValueError(f"min_lr_ratio is a fraction of the full rate, from 0 to 1, not {min_lr_ratio}")

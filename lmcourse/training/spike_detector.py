@@ -26,7 +26,7 @@ is a millionth of what it was, and something else is wrong."""
 
 
 class SpikeDetector:
-    """Compares the norm of each gradient with the median of those before it.
+    """A detector that compares each gradient norm with the median of earlier ones.
 
     Args:
         factor: how many times the median is a spike.
@@ -53,7 +53,7 @@ class SpikeDetector:
 
 
 def anomalies(step: int, result: StepResult, spikes: SpikeDetector) -> dict[str, Any]:
-    """Return the anomalies of a step as fields of its record; each is logged too.
+    """Return the anomalies of a step as fields of its record, and log each.
 
     Args:
         step: its number.

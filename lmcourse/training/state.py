@@ -108,19 +108,18 @@ class TrainingState:
         checkpoints.save(self.step, write, self.best_step)
 
     def load(self, path: Path, manifest: dict[str, Any]) -> None:
-        """Take over the state of a checkpoint. If it was made with other settings, a line says with which.
+        """Load the state of a checkpoint. If its settings differ, log which ones.
 
         Raises:
             CourseError: it is of another model, or its text was read in another order.
         """
         if not is_of_model(manifest["model"], _describe(self.model)):
             raise self.distributed.make_error(
-                f"{path} is of another model: build the one that its checkpoint.json describes"
+                f"{path} belongs to another model: build the model in its checkpoint.json"
             )
         if (before := manifest["training"].get("optimizer", "adamw")) != self.config.optimizer:
             raise self.distributed.make_error(
-                f"{path} has the state of {before}, with which {self.config.optimizer} cannot go on: "
-                f"use --optimizer {before}"
+                f"{path} has the state of {before}, which {self.config.optimizer} cannot use: pass --optimizer {before}"
             )
         if changed := changes(manifest["training"], json.loads(json.dumps(asdict(self.config)))):
             log.warning("%s was made with other settings: %s", path, changed)
@@ -151,7 +150,7 @@ class TrainingState:
         self._load_rng(path, state["rng"])
 
     def _load_rng(self, path: Path, states: list[dict[str, Any]]) -> None:
-        """Each process goes on with its own random numbers, if there are as many processes as there were."""
+        """Restore each process's random numbers, if the number of processes is the same as before."""
         if len(states) == self.distributed.world_size:
             set_rng_states(states[self.distributed.rank])
         else:
@@ -180,7 +179,7 @@ def seed_all(seed: int, *more: int) -> None:
 
 
 def rng_states() -> dict[str, Any]:
-    """Return the states of all generators as JSON; of GPUs, the one in use, if one is."""
+    """Return the states of all generators as JSON; for GPUs, only the current one's."""
     drawn = np.random.get_state(legacy=False)
     in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return {
@@ -192,7 +191,7 @@ def rng_states() -> dict[str, Any]:
 
 
 def set_rng_states(states: dict[str, Any]) -> None:
-    """Put all generators where they were; a GPU's only if there is one here and was one in use there.
+    """Restore all generators; a GPU's only if one is in use here and was in use then.
 
     Raises:
         ValueError, TypeError, LookupError: these are no such states.

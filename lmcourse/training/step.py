@@ -1,4 +1,4 @@
-"""One update of the weights: gradients of a few micro-batches, added up, clipped, and given to the optimizer."""
+"""One update of the weights: gradients of a few micro-batches are summed, clipped and passed to the optimizer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StepResult:
 
 
 class NotFiniteError(ValueError):
-    """A loss or a gradient is infinite or no number. The weights have not been changed."""
+    """A loss or a gradient is infinite or NaN. The weights have not been changed."""
 
 
 def training_step(
@@ -112,6 +112,6 @@ def mean_loss(model: nn.Module, batch: Batch, precision: MixedPrecision, z_loss:
 
 
 def target_weights(batches: Sequence[Batch], distributed: DistributedContext) -> Tensor:
-    """Return the weight of each micro-batch: its share of the step's targets over all data-parallel processes."""
+    """Return the weight of each micro-batch: its fraction of the step's targets over all data-parallel processes."""
     counts = torch.stack([(batch.targets != IGNORE_INDEX).sum() for batch in batches])
     return counts / distributed.all_reduce_sum(counts.sum()).clamp(min=1)

@@ -1,4 +1,4 @@
-"""The trainer: steps, evaluations, metrics and checkpoints, until the run is over.
+"""The trainer: steps, evaluations, metrics and checkpoints, until the run ends.
 
     folder/metrics.jsonl               a line per step
     folder/checkpoints/step-00000100   see `checkpoint`
@@ -36,7 +36,7 @@ Meter = Callable[[float], Record]
 
 
 class Trainer:
-    """Trains one model: on one device, or on as many as `config.parallel` says.
+    """Train one model on one device, or on as many as `config.parallel` says.
 
     For the latter, every process makes its own trainer of the same model, inside of `parallel.process_group`. All get
     the same results; the first one writes.
@@ -91,7 +91,7 @@ class Trainer:
         self._saved: int | None = None
 
     def resume(self) -> int:
-        """Go on after the newest checkpoint that is whole, or at the start if there is none; later metrics are dropped.
+        """Resume from the newest undamaged checkpoint, or from the start if there is none; later metrics are removed.
 
         Returns:
             The step of that checkpoint.
@@ -118,7 +118,7 @@ class Trainer:
                 Then the last good state is in a checkpoint, and the message says where.
         """
         if self._metrics_logger.exists() and not self._resumed:
-            raise self.distributed.make_error(f"{self.folder} has a run already: resume it, or choose another folder")
+            raise self.distributed.make_error(f"{self.folder} already has a run: resume it, or choose another folder")
         self.folder.mkdir(parents=True, exist_ok=True)
         state = self.state
         self.model.train()
@@ -133,7 +133,7 @@ class Trainer:
         return reason
 
     def _advance(self) -> dict[str, Any]:
-        """Do a step; return what there is to tell about it."""
+        """Do a step; return its record."""
         state, begin = self.state, time.perf_counter()
         factor = self.schedule(state.step)
         for group in state.optimizer.param_groups:
@@ -173,7 +173,7 @@ class Trainer:
         )
 
     def _finish(self, record: dict[str, Any], *, last: bool) -> None:
-        """Evaluate, log and save, each when it is due."""
+        """Evaluate, log and save, each if it is due."""
         state, config, improved = self.state, self.config, False
         if self.validation is not None and (last or _due(state.step, config.evaluate_every)):
             loss = evaluate(
@@ -190,7 +190,7 @@ class Trainer:
             raise self.distributed.make_error(overflow_message(state.step, self._save()))
 
     def _save(self) -> Path:
-        """Write the checkpoint of this step, if there is none yet."""
+        """Write the checkpoint of this step, if it does not exist."""
         if self._saved != self.state.step:
             self._metrics_logger.sync()
             self.state.save(self.checkpoints)

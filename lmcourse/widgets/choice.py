@@ -1,4 +1,4 @@
-"""A question with buttons: the reader commits to an answer and then reads why."""
+"""A question with buttons: the reader chooses an answer and then reads why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRONG = "var(--jp-warn-color0, #b35c00)"
 
 
 class Choice:
-    """A question, a button per answer, and what is said once one is pressed; later presses change nothing.
+    """A question, a button per answer, and the text shown after the first press; later presses change nothing.
 
     `buttons` and `verdict` are its widgets. Where there is no kernel it is a plain list. ValueError if the answer is
     not among the options.

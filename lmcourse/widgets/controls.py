@@ -23,7 +23,7 @@ _MAX_BUTTONS = 6
 
 @dataclass(frozen=True)
 class Log:
-    """A slider in equal ratios: low, low × base, low × base² ... for integers, fine steps for floats.
+    """A logarithmic slider: low, low × base, low × base² ... for integers, fine steps for floats.
 
     ValueError unless 0 < low < high and base > 1.
     """
@@ -41,7 +41,7 @@ Control: TypeAlias = "tuple[float, ...] | Log | list[Any] | bool | str | float"
 
 
 def make_control(name: str, control: Control, default: Any) -> ipywidgets.Widget:
-    """The widget of an abbreviation, with a label made of the name.
+    """Make the widget of an abbreviation, with a label made from the name.
 
     It starts at `default` if it can take that value, else at its first or lowest value; a checkbox and a text
     field start at the value given. TypeError or ValueError in one line for what is not an abbreviation.
@@ -63,7 +63,7 @@ def make_control(name: str, control: Control, default: Any) -> ipywidgets.Widget
 
 
 def read(widget: ipywidgets.Widget) -> Any:
-    """The value of a control, without the rounding noise that a browser's sliders add (-8.9e-16 for 0)."""
+    """Return the value of a control, without the rounding noise of a browser's sliders (-8.9e-16 for 0)."""
     if isinstance(widget, ipywidgets.FloatSlider):
         decimals = 9 - math.floor(math.log10(widget.step))
         return round(widget.value, decimals) + 0.0  # -0.0 becomes 0.0
@@ -117,7 +117,7 @@ def _within(low: float, high: float, default: Any) -> float:
 
 
 def _step(low: float, high: float, start: float) -> float:
-    """About a hundredth of the way, so that the start is a whole number of steps from the lower end.
+    """Return about a hundredth of the range, so that the start is an integer number of steps from the lower end.
 
     A browser moves a value between two steps to the nearest one: looking at the picture would change it.
     """

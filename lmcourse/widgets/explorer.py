@@ -19,7 +19,7 @@ from lmcourse.widgets.live import LiveFigure, error_html, image_html
 
 
 class Explorer(LiveFigure):
-    """A figure with controls: `controls[name]` is the widget of a parameter, `picture` that of the figure."""
+    """A figure with controls: `controls[name]` is the widget of a parameter, `picture` the figure's."""
 
     def __init__(self, draw: Callable[..., Figure], controls: dict[str, ipywidgets.Widget]) -> None:
         self._draw = draw
@@ -33,7 +33,7 @@ class Explorer(LiveFigure):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments with which the figure is drawn at present."""
+        """The current arguments of the figure."""
         return {name: read(control) for name, control in self.controls.items()}
 
     def _redraw(self, change: object) -> None:
@@ -46,7 +46,7 @@ class Explorer(LiveFigure):
 
 
 def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
-    """A figure whose arguments the reader can change; see `lmcourse.widgets.controls` for the abbreviations.
+    """Return a figure whose arguments the reader can change; see `lmcourse.widgets.controls` for the abbreviations.
 
     A control starts at the default of the function's parameter where that is possible. Parameters without a
     control keep their default. An error while drawing is shown in place of the figure, and raised. TypeError

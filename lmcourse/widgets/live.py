@@ -23,7 +23,7 @@ _ERROR_COLOUR = "#B3261E"
 
 
 class LiveFigure:
-    """A column of widgets with a still figure of its first state; the last value of a cell shows it.
+    """A column of widgets with a still figure of its first state; as the last value of a cell it displays itself.
 
     Args:
         children: the widgets from top to bottom.
@@ -50,7 +50,7 @@ def _drawn(figure: Figure | MimeBundle) -> MimeBundle:
 
 
 def image_html(figure: Figure | MimeBundle) -> str:
-    """A figure, or what `mimebundle` gave for it, as an <img> that carries its PNG and its alt text."""
+    """Return a figure, or the result of `mimebundle` for it, as an <img> with its PNG and alt text."""
     data, metadata = _drawn(figure)
     alt = html.escape(metadata["image/png"]["alt"], quote=True)
     width = metadata["image/png"]["width"]

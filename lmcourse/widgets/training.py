@@ -1,4 +1,4 @@
-"""A training run that draws itself in a notebook while it goes on."""
+"""A training run that draws itself in a notebook."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_POINTS = 320
 
 
 class LivePlot:
-    """A callback that shows a run, between `with` and its end.
+    """A callback that shows a run inside a `with` block.
 
         with LivePlot(entropy=0.62) as plot:
             Trainer(model, config, tokens, folder, callbacks=[plot]).run()
@@ -62,11 +62,11 @@ class LivePlot:
 
     @property
     def figure(self) -> Figure:
-        """The curves up to now. ValueError before the first step."""
+        """The curves so far. ValueError before the first step."""
         return training_curves(self._records, entropy=self._entropy)
 
     def __call__(self, record: Record) -> None:
-        """Take a step into account, and show it if it is time to."""
+        """Record a step, and redraw if enough time has passed."""
         self._records.append(record)
         self._progress_line.update(record)
         if self._drawn is None or self._clock() - self._drawn >= self._seconds:

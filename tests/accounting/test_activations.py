@@ -299,7 +299,7 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
     "no text": ("at least 2 tokens", lambda: predict_block_bytes(one_block(), 0, 8)),
     "one feature": ("at least 2 features", lambda: predict_saved_bytes(one_block({"d_head": 1}), 1, 8)),
     "autocast of bf16": (
-        "parameters in fp32",
+        "fp32 parameters",
         lambda: predict_saved_bytes(one_block(), 1, 8, dtype=torch.bfloat16, autocast=True),
     ),
     "no form": ("form of attention", lambda: predict_block_bytes(one_block(), 1, 8, attention="flash")),  # type: ignore[arg-type]

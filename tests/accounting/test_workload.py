@@ -171,7 +171,7 @@ def test_every_kind_of_model(name: str, recipe: str, capsys: pytest.CaptureFixtu
         ),
         (["--model", "falcon-7b", "--gpus", "2", "--tensor-parallel", "2"], "Layer 0 has 71 heads"),
         (["--model", "nano", "--gpu", "v100"], "V100 SXM2 32 GB has no bf16 units"),
-        (["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--mfu", "40"], "MFU is a share of the peak"),
+        (["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--mfu", "40"], "MFU is a fraction of the peak"),
         (["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--recipe", "inference"], "a recipe to train with"),
     ],
 )
@@ -186,7 +186,7 @@ def test_a_mistake_is_one_line(words: list[str], told: str, capsys: pytest.Captu
 def test_key_heads_may_be_copied_and_not_cut() -> None:
     """8 key heads among 16 devices: each on two of them, as servers do it; among 3 devices there is no way."""
     account(Workload(LLAMA, 1, 128, MIXED, layout=Layout(tensor=16)))
-    with pytest.raises(ValueError, match="8 key heads, which do not divide among 12 devices"):
+    with pytest.raises(ValueError, match="8 key heads, which 12 devices cannot divide evenly"):
         Workload(decoder("llama-3.2-3b"), 1, 128, MIXED, layout=Layout(tensor=12))
 
 

@@ -130,7 +130,7 @@ def test_mistakes_are_told_in_a_line(options: dict[str, object], told: str) -> N
 
 @pytest.mark.parametrize("model", ["bert-base", "transformer-base"])
 def test_only_a_decoder_decodes(model: str) -> None:
-    with pytest.raises(CourseError, match="take a decoder"):
+    with pytest.raises(CourseError, match="use a decoder"):
         bench(model, device="cpu", machine=FAST)
 
 

@@ -97,7 +97,7 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         ("list > /dev/full", "the output cannot be written: No space left on device"),
         ("list --json > /dev/full", "the output cannot be written: No space left on device"),
         ("list >&-", "stdout is closed, so nothing can be printed"),
-        ("list", "the folder that you are in was deleted: go to another one"),
+        ("list", "the current folder was deleted: change to another one"),
     ],
 )
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
@@ -112,13 +112,13 @@ def test_surroundings_that_fail_are_told_in_one_line(shell: str, line: str, tmp_
     ("words", "line"),
     [
         (["account", "--model", "gpt-2", "--batch", "x"], "argument --batch: invalid int value: 'x'"),
-        (["account", "--model", "gpt-2", "--gpu", "h100", "--tokens", "1e300"], "1e+300 tokens are more than"),
+        (["account", "--model", "gpt-2", "--gpu", "h100", "--tokens", "1e300"], "1e+300 tokens are too many"),
         (["train", "--corpus", "/dev/null", "--dry-run"], "/dev/null is a device or a pipe"),
         (["train", "--corpus", "ONE", "--dry-run"], "the part to train on has no text"),
         (["train", "--corpus", "SHORT", "--dry-run"], "take a longer text or shorter windows"),
         (["train", "--corpus", "UTF16", "--dry-run"], "is UTF-16"),
         (["train", "--config", "UTF16", "--dry-run"], "is not UTF-8"),
-        (["train", "--batch", "1e14", "--dry-run"], "is more than the 268,435,456 that are possible here"),
+        (["train", "--batch", "1e14", "--dry-run"], "is more than the limit of 268,435,456"),
         (["train", "--layers", "1e6", "--dry-run"], "layers must be at most 10,000"),
     ],
 )

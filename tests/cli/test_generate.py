@@ -142,7 +142,7 @@ def test_a_run_can_be_moved_without_its_text(copy: Path, run: Path, capsys: pyte
     ("words", "line"),
     [
         (["--prompt", ""], "prompt 0 is empty"),
-        (["--prompt", "x" * 16], "the prompt has 16 tokens, which leaves no room in the model's context of 16"),
+        (["--prompt", "x" * 16], "the prompt has 16 tokens, which fill the model's context of 16"),
         (["--prompt", "x", "--tokens", "16"], "longer than the model's context of 16"),
         (["--prompt", "x", "--tokens", "0"], "must be at least 1, not 0"),
         (["--prompt", "x", "--temperature", "-1"], "a temperature must be positive and finite, not -1"),
@@ -150,8 +150,8 @@ def test_a_run_can_be_moved_without_its_text(copy: Path, run: Path, capsys: pyte
         (["--prompt", "x", "--top-p", "nan"], "above 0 and at most 1, not nan"),
         (["--prompt", "x", "--top-k", "0"], "k cannot be 0"),
         (["--prompt", "x", "--top-p", "2"], "not 2"),
-        (["--prompt", "x", "--seed", "-1"], "a seed is from 0 to 2⁶³ − 1, not -1"),
-        (["--prompt", "x", "--seed", str(2**63)], "a seed is from 0 to 2⁶³ − 1"),
+        (["--prompt", "x", "--seed", "-1"], "--seed must be from 0 to 2⁶³ − 1, not -1"),
+        (["--prompt", "x", "--seed", str(2**63)], "--seed must be from 0 to 2⁶³ − 1"),
     ],
 )
 def test_a_request_that_cannot_be(words: list[str], line: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,7 +161,7 @@ def test_a_request_that_cannot_be(words: list[str], line: str, run: Path, capsys
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        (f"checkpoints/step-{STEPS:08}/{MODEL}", "is damaged: it is not what was written"),
+        (f"checkpoints/step-{STEPS:08}/{MODEL}", "is damaged: its contents do not match the checksum"),
         (f"checkpoints/step-{STEPS:08}/{MANIFEST}", "is damaged"),
         ("tokenizer.json", "is damaged"),
         ("run.json", "is damaged"),
@@ -182,7 +182,7 @@ def test_for_a_damaged_best_checkpoint_another_is_named(copy: Path, capsys: pyte
         (path / MODEL).write_bytes(b"")
     whole = max(path for path in (copy / "checkpoints").iterdir() if path not in (best, place(copy, STEPS)))
     line = told(capsys, "--checkpoint", copy, "--prompt", "x")
-    damaged = f"{best / MODEL} is damaged: it is not what was written"
+    damaged = f"{best / MODEL} is damaged: its contents do not match the checksum"
     assert line == f"lmcourse: {damaged}; {whole} is whole: take that as --checkpoint\n"
     assert answer(capsys, whole)["tokens"] > 0
     for name in steps:
@@ -223,7 +223,7 @@ def test_what_is_no_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 def test_settings_of_another_model(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = json.loads((copy / "run.json").read_text())
     (copy / "run.json").write_text(json.dumps(settings | {"preset": "micro"}))
-    assert "is of another model than" in told(capsys, "--checkpoint", copy, "--prompt", "x")
+    assert "does not fit the model in" in told(capsys, "--checkpoint", copy, "--prompt", "x")
 
 
 def test_a_character_that_the_model_has_never_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,7 +231,7 @@ def test_a_character_that_the_model_has_never_seen(tmp_path: Path, capsys: pytes
     words = ["train", "--corpus", str(corpus), "--out", str(tmp_path / "run"), *FLAGS]
     assert main([*words, "--tokenizer", "characters", "--steps", "2"]) == 0
     capsys.readouterr()
-    assert "does not know 'ß'" in told(capsys, "--checkpoint", tmp_path / "run", "--prompt", "Fuß")
+    assert "has no token for 'ß'" in told(capsys, "--checkpoint", tmp_path / "run", "--prompt", "Fuß")
 
 
 def test_weights_in_fewer_bytes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from lmcourse.cli import main
     ("flags", "told"),
     [
         (["--db", "sqlite:///x.db"], "--db needs the gradebook: add --record."),
-        (["--column", "x"], "--column names a column of the table of a platform: add --grades."),
+        (["--column", "x"], "--column names a column of the file of --grades: add --grades."),
         (["--force"], "--force needs the gradebook: add --record."),
         (["--again", "ulp"], "--again needs the gradebook: add --record."),
         (["--record"], "--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself."),

@@ -235,9 +235,9 @@ def test_the_text_of_a_forecast_is_that_of_the_run(
 
 NEW = ["--corpus", "CORPUS", "--out", "OUT"]
 MISTAKES = [
-    ([], "say where the run is to be: --out"),
+    ([], "name the folder of the run: --out"),
     (["--corpus", "CORPUS", "--out", ""], "a path is empty (is a variable not set?): name it"),
-    (["--resume"], "say which run is to go on: --resume --out FOLDER"),
+    (["--resume"], "name the run to resume: --resume --out FOLDER"),
     (["--resume", "--out", "OUT"], "has no run"),
     (["--corpus", "sinthetic", "--out", "OUT"], "Did you mean 'synthetic'?"),
     ([*NEW, "--preset", "nanno"], "Did you mean 'nano'?"),
@@ -276,8 +276,8 @@ def test_a_mistake_is_one_line_and_leaves_no_run(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "has a run already: go on with it by --resume"),
-        (["--resume", "--seq-len", "8"], "seq_len cannot change in a run that goes on: it is 16, not 8"),
+        ([], "already has a run: continue it with --resume"),
+        (["--resume", "--seq-len", "8"], "seq_len cannot change when a run resumes: it is 16, not 8"),
         (["--resume", "--seed", "1"], "seed cannot change"),
         (["--resume", "--preset", "micro"], "preset cannot change"),
         (["--resume", "--steps", "1"], "do not fit into a run of 1"),

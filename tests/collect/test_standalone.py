@@ -61,8 +61,8 @@ def test_a_class_body_is_read_too() -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("third", "it needs `total`, which a cell computes: compute it in a function"),
-        ("fourth", "it needs `find_model` of lmcourse, and your package stands without it"),
+        ("third", "it needs `total`, a value that a cell computes: compute it in a function"),
+        ("fourth", "it needs `find_model` of lmcourse, but your package must run without lmcourse"),
         ("fifth", "it needs `later`, which no cell above it defines"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_file_put_there_by_hand_is_taken_and_another_is_replaced(server: Serve
 )
 def test_another_file_than_was_meant(server: Server, tmp_path: Path, body: bytes, promised: int) -> None:
     server.body, server.promised = body, promised
-    with pytest.raises(CourseError, match="sent another file than was meant") as error:
+    with pytest.raises(CourseError, match="did not send the expected file") as error:
         fetch(server.download, tmp_path)
     assert str(tmp_path / "hamlet.txt") in str(error.value)
     assert "\n" not in str(error.value)

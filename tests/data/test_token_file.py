@@ -148,8 +148,8 @@ def broken_files() -> dict[str, tuple[bytes, str]]:
 
     tokens = bytes(20 + 6)
     return {
-        "foreign": (b"From: somebody\n" * 9, "no token file"),
-        "empty": (b"", "no token file"),
+        "foreign": (b"From: somebody\n" * 9, "not a token file"),
+        "empty": (b"", "not a token file"),
         "newer": (header(version=2) + tokens, "has format 2, this code reads format 1"),
         "cut in its header": (header()[:30], "ends in its header"),
         "longer": (header() + tokens + b"\0", "has 71 bytes and should have 70"),
@@ -175,7 +175,7 @@ def test_wherever_it_is_cut_off_it_is_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(CourseError, match=r"cut off|no token file"):
+        with pytest.raises(CourseError, match=r"cut off|not a token file"):
             TokenFile(path)
 
 

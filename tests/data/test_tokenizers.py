@@ -72,18 +72,18 @@ def test_there_is_no_such_token(kinds: dict[str, Tokenizer], kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["bytes", "bpe"])
 def test_half_a_character(kinds: dict[str, Tokenizer], kind: str) -> None:
-    with pytest.raises(ValueError, match=r"character 2 of the text, U\+D83D, is half of a character"):
+    with pytest.raises(ValueError, match=r"character 2 of the text, U\+D83D, is half of a surrogate pair"):
         kinds[kind].encode("ab\ud83d")
 
 
 def test_half_a_character_to_learn_from() -> None:
-    with pytest.raises(ValueError, match="half of a character"):
+    with pytest.raises(ValueError, match="half of a surrogate pair"):
         BPETokenizer.train(["\ud83d"], 300)
 
 
 def test_an_unknown_character() -> None:
     with pytest.raises(
-        ValueError, match=r"does not know 'é' \(character 3 of the text\): make it from a text"
+        ValueError, match=r"has no token for 'é' \(character 3 of the text\): train it on a text"
     ) as error:
         CharacterTokenizer.train(["cafe"]).encode("café")
     assert "\n" not in str(error.value)
@@ -101,7 +101,7 @@ def test_tokenizers_that_are_none() -> None:
             CharacterTokenizer(characters)
     with pytest.raises(ValueError, match="each of them once"):
         CharacterTokenizer.train([])
-    with pytest.raises(ValueError, match="bytes alone are 256"):
+    with pytest.raises(ValueError, match="at least 256, the bytes alone"):
         BPETokenizer.train([], 255)
     with pytest.raises(ValueError, match="no token 256"):
         BPETokenizer([(97, 256)])

@@ -204,9 +204,9 @@ def test_check_finds_the_exercise_by_the_functions_name() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: check(), "Hand `check` the function"),
-        (lambda: check(3), "Hand `check` the function"),  # type: ignore[arg-type]
-        (lambda: check(lambda x: x), "Hand `check` the function"),
+        (lambda: check(), "Pass `check` the function"),
+        (lambda: check(3), "Pass `check` the function"),  # type: ignore[arg-type]
+        (lambda: check(lambda x: x), "Pass `check` the function"),
         (lambda: check(decimal_eror=3), "Did you mean `decimal_error`?"),
         (lambda: hint("ulps"), "Did you mean `ulp`?"),
     ],

@@ -102,7 +102,7 @@ def test_private_folder_is_covered_where_it_is_shown() -> None:
     finally:
         (private / "exchange.txt").unlink()
         private.rmdir()
-    with pytest.raises(CourseError, match=f"No submission may see .*{PACKAGE.name}"):
+    with pytest.raises(CourseError, match=f"{PACKAGE.name} must be hidden from submissions"):
         Sandbox(private=(PACKAGE,)).command([sys.executable])
 
 

@@ -260,7 +260,7 @@ def test_gradients_do_not_run_into_the_cache() -> None:
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda: Cache(CONFIGS["mha"], 0), "room for at least one token"),
+        (lambda: Cache(CONFIGS["mha"], 0), "a capacity of at least 1 token"),
         (
             lambda: Cache(tiny(attention(), attention(pattern=AttentionPattern(causal=False)))),
             "layer 1 sees later tokens",
@@ -283,7 +283,7 @@ def test_too_many_tokens_are_refused_and_nothing_changes() -> None:
 def test_another_number_of_texts_is_refused() -> None:
     model, cache = build(CONFIGS["mha"]), Cache(CONFIGS["mha"])
     model(random_tokens(2, 3), kv_cache=cache)
-    with pytest.raises(ValueError, match="remembers 2 texts and cannot go on with 3"):
+    with pytest.raises(ValueError, match="holds 2 texts, but was given 3"):
         model(random_tokens(3, 1), kv_cache=cache)
 
 

@@ -142,15 +142,15 @@ def test_the_input_is_left_alone() -> None:
     [
         (lambda: temperature(torch.zeros(1), 0.0), "must be positive and finite, not 0"),
         (lambda: top_k(torch.zeros(1), 0), "k cannot be 0"),
-        (lambda: top_p(torch.zeros(1), 0.0), "top-p is a share"),
+        (lambda: top_p(torch.zeros(1), 0.0), "top-p is a fraction"),
         (lambda: top_p(torch.zeros(1), 1.5), "at most 1, not 1.5"),
-        (lambda: min_p(torch.zeros(1), -0.1), "min-p is a share"),
+        (lambda: min_p(torch.zeros(1), -0.1), "min-p is a fraction"),
         (lambda: Sampling(temperature=-1), "must be positive"),
         (lambda: Sampling(temperature=math.nan), "must be positive and finite, not nan"),
         (lambda: Sampling(temperature=math.inf), "must be positive and finite, not inf"),
         (lambda: Sampling(top_k=0), "k cannot be 0"),
-        (lambda: Sampling(top_p=2), "top-p is a share"),
-        (lambda: Sampling(0, min_p=2), "min-p is a share"),
+        (lambda: Sampling(top_p=2), "top-p is a fraction"),
+        (lambda: Sampling(0, min_p=2), "min-p is a fraction"),
     ],
 )
 def test_impossible_settings_get_one_line(act, message: str) -> None:

@@ -165,7 +165,7 @@ def test_an_index_that_names_a_file_elsewhere_is_refused(name, pairs, tmp_path) 
     to_hugging_face(pairs("llama2").ours, tmp_path / "model", shard_bytes=SHARD)
     shutil.copytree(tmp_path / "model", tmp_path / "other")
     (tmp_path / "model" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": name}}))
-    with pytest.raises(CourseError, match=r"names .*, which is no file of this folder") as caught:
+    with pytest.raises(CourseError, match=r"names .*, which is not a file in this folder") as caught:
         from_hugging_face(tmp_path / "model")
     assert "\n" not in str(caught.value)
 

@@ -13,7 +13,7 @@ from lmcourse.models.zoo.styles import gpt_like
 from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 from tests.models.tiny import tokens
 
-TOLD = "^a text of 9 tokens is longer than the 8 positions that were learned$"
+TOLD = "^a text of 9 tokens is longer than the 8 learned positions$"
 
 
 def config(pattern: AttentionPattern | None = None) -> TransformerConfig:

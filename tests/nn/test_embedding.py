@@ -33,7 +33,7 @@ def test_learned_positions_start_at_the_offset() -> None:
     assert embedding.positions.weight.shape == (9, D)
     expected = embedding.tokens.weight[TOKENS] + embedding.positions.weight[AT + 2]
     torch.testing.assert_close(embedding(TOKENS, AT), expected)
-    with pytest.raises(ValueError, match=r"^a text of 8 tokens is longer than the 7 positions that were learned$"):
+    with pytest.raises(ValueError, match=r"^a text of 8 tokens is longer than the 7 learned positions$"):
         embedding(TOKENS, AT + 1)
 
 
@@ -45,7 +45,7 @@ def test_a_token_outside_the_vocabulary_is_named() -> None:
 def test_the_length_is_known_without_looking() -> None:
     embedding = built(EmbeddingConfig("learned", max_positions=7, position_offset=2))
     embedding.check_seq_len(7)
-    with pytest.raises(ValueError, match="8 tokens is longer than the 7 positions"):
+    with pytest.raises(ValueError, match="8 tokens is longer than the 7 learned positions"):
         embedding.check_seq_len(8)
     built(EmbeddingConfig("sinusoidal")).check_seq_len(10**9)
 

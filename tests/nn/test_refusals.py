@@ -50,7 +50,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: Yarn(8.0, 100, beta_slow=4.0, beta_fast=4.0), "0 < beta_slow < beta_fast"),
     (lambda: Yarn(0.5, 100), "factor >= 1"),
     (lambda: LongRope((1.0,), (0.0,), 100, 2.0), "positive divisors"),
-    (lambda: LongRope((1.0,), (1.0, 2.0), 100, 2.0), "two lists alike, not 1 and 2"),
+    (lambda: LongRope((1.0,), (1.0, 2.0), 100, 2.0), "two lists of equal length, not 1 and 2"),
     (
         lambda: model(AttentionConfig(2, rotary=RotaryConfig(scaling=LongRope((1.0,), (2.0,), 100, 2.0)))),
         "layer 0: LongRoPE has 1 divisors, but 2 pairs are rotated",
@@ -61,7 +61,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: RelativePositionBiasConfig(32, 16), "32 buckets up to a distance of 16"),
     (lambda: RelativePositionBiasConfig(9, causal=False), "9 buckets"),
     (lambda: QKNormConfig(over="layer"), "there is no QK-norm over 'layer'"),  # type: ignore[arg-type]
-    (lambda: AttentionTemperatureConfig(0, 0.1), "at least 1, not 0"),
+    (lambda: AttentionTemperatureConfig(0, 0.1), "at least 1 token, not 0"),
     (lambda: AttentionConfig(0), "0 query heads"),
     (lambda: AttentionConfig(6, kv_heads=4), "6 query heads cannot share 4 key heads evenly"),
     (lambda: AttentionConfig(6, kv_heads=0), "cannot share 0 key heads"),
@@ -76,7 +76,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: BlockConfig(NORM, "post", "parallel"), "placement is 'pre', not 'post'"),
     (lambda: BlockConfig(NORM, dropout=-0.1), "not -0.1"),
     (lambda: EmbeddingConfig("rotary"), "there is no kind of position 'rotary'"),  # type: ignore[arg-type]
-    (lambda: EmbeddingConfig("learned"), "`max_positions` is the number of learned positions"),
+    (lambda: EmbeddingConfig("learned"), "give `max_positions` with learned positions"),
     (lambda: EmbeddingConfig(max_positions=8), "only with them"),
     (lambda: EmbeddingConfig("learned", max_positions=0), "max_positions must be positive"),
     (lambda: EmbeddingConfig(width=-1), "must be positive"),
@@ -106,7 +106,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: translator({"vocab_size": 8}, {}), "give both the same vocabulary and width"),
     (lambda: EncoderDecoderConfig(model(), model()), "its attention must not be causal"),
     (lambda: translator({"embedding": EmbeddingConfig(width=4)}, {}), "the same width of token vectors"),
-    (lambda: translator({}, {"block": BlockConfig(NORM, branches="parallel")}), "they must be serial"),
+    (lambda: translator({}, {"block": BlockConfig(NORM, branches="parallel")}), "needs serial branches"),
 ]
 
 

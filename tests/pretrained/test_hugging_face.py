@@ -182,7 +182,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     names = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
     assert main(words) == 2
-    assert capsys.readouterr().err == f"lmcourse: {tmp_path / 'out'} is there already: choose another --out\n"
+    assert capsys.readouterr().err == f"lmcourse: {tmp_path / 'out'} already exists: choose another --out\n"
 
 
 def test_a_model_that_no_family_has_leaves_nothing(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
             "run `git lfs pull`",
         ),
         (lambda folder: (folder / "config.json").write_text("[" * 100_000), "nested too deeply"),
-        (lambda folder: (folder / "config.json").write_text('{"model_type": NaN}'), "NaN is no number"),
+        (lambda folder: (folder / "config.json").write_text('{"model_type": NaN}'), "NaN is not a number"),
         (
             lambda folder: (folder / "generation_config.json").write_text('{"eos_token_id": "</s>"}'),
             "eos_token_id must be a whole number",

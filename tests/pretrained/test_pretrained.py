@@ -98,7 +98,7 @@ def test_an_exported_run_is_loaded_and_lacks_only_what_training_needs(tmp_path: 
     assert files - {step} == {"run.json", "tokenizer.json", "metrics.jsonl", "validation.tokens", *written}
     weights = load_trained_model(tmp_path / "copy").model.state_dict()
     assert all(torch.equal(weight, weights[name]) for name, weight in load_pretrained().model.state_dict().items())
-    with pytest.raises(CourseError, match="is there already"):
+    with pytest.raises(CourseError, match="already exists"):
         export_run(pretrained_folder(), tmp_path / "copy")
 
 

@@ -59,7 +59,7 @@ def test_another_device_is_taken_where_it_is_named(machine: pytest.MonkeyPatch) 
         machine.setenv(device.DEVICE, name)
         assert device.best_device() == torch.device(name)
     machine.setenv(device.DEVICE, "gpu")
-    with pytest.raises(CourseError, match="LMCOURSE_DEVICE is gpu, which is no device: say cpu, cuda, cuda:1 or mps"):
+    with pytest.raises(CourseError, match="gpu, which is not a device: set it to cpu, cuda, cuda:1 or mps"):
         device.best_device()
 
 

@@ -111,10 +111,10 @@ def test_damage_is_noticed_in_one_line(tmp_path: Path, name: str, damage: str) -
 @pytest.mark.parametrize(
     ("written", "changed", "told"),
     [
-        ('"step": 31', '"step": 33', "it is not what was written"),
-        ("null", "true", "it is not what was written"),
-        ('"step"', '"steps"', "it is not what was written"),
-        ("0.001", "NaN", "NaN is no number"),
+        ('"step": 31', '"step": 33', "its contents do not match the checksum"),
+        ("null", "true", "its contents do not match the checksum"),
+        ('"step"', '"steps"', "its contents do not match the checksum"),
+        ("0.001", "NaN", "NaN is not a number"),
         ("{", "[" * 100_000, "its JSON is nested too deeply"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_changed_manifest_is_noticed(tmp_path: Path, written: str, changed: st
 def test_a_manifest_that_lacks_a_fact_is_damaged(tmp_path: Path, lacking: str) -> None:
     facts = {name: value for name, value in FACTS.items() if name != lacking}
     commit_checkpoint(make_staging_folder(tmp_path / "a"), tmp_path / "a", facts, {})
-    with pytest.raises(DamagedCheckpointError, match="is damaged: it is not what was written"):
+    with pytest.raises(DamagedCheckpointError, match="is damaged: its contents do not match the checksum"):
         read_manifest(tmp_path / "a")
 
 
@@ -155,7 +155,7 @@ def test_an_error_while_writing_leaves_the_old_one(tmp_path: Path, monkeypatch: 
         raise OSError("no space left")
 
     monkeypatch.setattr(checkpoint_format.os, "fsync", full)
-    with pytest.raises(CourseError, match="no space left; the checkpoint before it stays whole"):
+    with pytest.raises(CourseError, match="no space left; the checkpoint before it is intact"):
         write(place, step=2)
     assert read_manifest(place)["step"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -324,7 +324,7 @@ def test_if_none_is_whole_nobody_begins_anew_in_silence(tmp_path: Path) -> None:
     checkpoints = save(tmp_path, [1, 2], keep=2)
     for step in (1, 2):
         (checkpoints.path_of(step) / MANIFEST).write_bytes(b"{")
-    with pytest.raises(CourseError, match=r"no checkpoint in .* is whole") as caught:
+    with pytest.raises(CourseError, match=r"no checkpoint in .* is intact") as caught:
         checkpoints.latest()
     assert "\n" not in str(caught.value)
     assert CheckpointManager(tmp_path / "nothing", 2).latest() is None

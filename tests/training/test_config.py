@@ -42,8 +42,8 @@ PLAIN = TrainingConfig(steps=10, batch=2, seq_len=8)
         ({"schedule": "linear"}, "there is no schedule 'linear'; there are 'constant', 'cosine', 'wsd'"),
         ({"precision": "fp8"}, "there is no precision 'fp8'; there are 'fp32', 'bf16', 'fp16'"),
         ({"warmup_steps": 11}, "a warm-up of 11 steps do not fit into a run of 10"),
-        ({"decay_steps": 3}, "only 'wsd' has a number of steps to decay, not 'cosine'"),
-        ({"min_lr_ratio": 2.0}, "min_lr_ratio is a share of the full rate, from 0 to 1, not 2.0"),
+        ({"decay_steps": 3}, "decay_steps is only for the schedule 'wsd', not for 'cosine'"),
+        ({"min_lr_ratio": 2.0}, "min_lr_ratio is a fraction of the full rate, from 0 to 1, not 2.0"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(setting: dict[str, Any], message: str) -> None:
@@ -63,7 +63,7 @@ def test_a_batch_divides_among_the_processes_that_read() -> None:
     halves = replace(PLAIN, batch=8, parallel=Parallelism(data_parallel=2, fsdp=2, tensor_parallel=3))
     assert halves.parallel.dp_size == 4
     assert halves.parallel.world_size == 12
-    with pytest.raises(ValueError, match="a batch of 6 does not divide among 4 processes"):
+    with pytest.raises(ValueError, match="a batch of 6 cannot be divided evenly among 4 processes"):
         replace(halves, batch=6)
 
 

@@ -1,4 +1,4 @@
-"""Let the model write: what `python -m` of this package does."""
+"""Generate text with the model: the program that `python -m` of this package runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WEIGHTS = Path(__file__).parent / "weights"
 
 
 def main(parts: Parts, arguments: Sequence[str] | None = None) -> int:
-    """Continue the prompt with the likeliest tokens, and print both; returns the exit status."""
+    """Continue the prompt with the likeliest tokens, and print both; return the exit status."""
     parser = argparse.ArgumentParser(description="Let the model continue a text with the likeliest tokens.")
     parser.add_argument("--prompt", required=True, help="how the text begins")
     parser.add_argument("--tokens", type=int, default=40, help="how many to write; 40 by default")

@@ -88,13 +88,13 @@ class Transformer(nn.Module):
         self.head = None if config.tied else nn.Parameter(small_random(config.vocab_size, config.d_model))
 
     def weights(self) -> dict[str, Any]:
-        """The weights by name, as `decoder` takes them; a tied head is not among them."""
+        """Return the weights by name, as `decoder` takes them; a tied head is left out."""
         blocks = [dict(block.items()) for block in self.blocks]  # type: ignore[operator]
         weights: dict[str, Any] = {"embedding": self.embedding, "blocks": blocks, "norm": self.norm}
         return weights if self.head is None else {**weights, "head": self.head}
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """The logits of the token after each; from b s to b s v."""
+        """Return the logits of the next token at each position, from b s to b s v."""
         logits: Tensor = self.parts["decoder"](tokens, self.weights(), asdict(self.config), self.parts)
         return logits
 
@@ -105,7 +105,7 @@ class Transformer(nn.Module):
 
     @torch.no_grad()
     def generate(self, tokens: list[int], count: int) -> list[int]:
-        """The `count` likeliest next tokens, one after the other; fewer if the context is full before."""
+        """Return the `count` likeliest next tokens, one after the other; fewer if the context fills up."""
         text = list(tokens)
         while len(text) < min(len(tokens) + count, self.config.context):
             text.append(int(self(torch.tensor([text]))[0, -1].argmax()))

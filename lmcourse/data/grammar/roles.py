@@ -1,4 +1,4 @@
-"""What each word of the stories is: the truth that learned word vectors can be held against."""
+"""The topic and role of each word of the stories: the truth to compare learned word vectors with."""
 
 from __future__ import annotations
 

@@ -76,10 +76,10 @@ class Grammar:
             for symbol, choices in self.rules.items()
         }
         if max(abs(np.linalg.eigvals(self._children()))) >= 1 - 1e-9:
-            raise ValueError("the texts of this grammar never end: its symbols lead to as many symbols or more")
+            raise ValueError("the texts of this grammar never end: on average each symbol leads to at least one more")
 
     def generate(self, source: random.Random) -> str:
-        """One text. The same source gives the same texts on every machine."""
+        """Generate one text. The same source of randomness gives the same texts on every machine."""
         written, stack = [], [self.start]
         while stack:
             symbol = stack.pop()
@@ -89,7 +89,7 @@ class Grammar:
         return "".join(written)
 
     def parse(self, text: str) -> Iterator[Production]:
-        """The rules that wrote the text, or one text after the other, in the order of the writing.
+        """Return the rules that wrote a text, or several texts one after the other, in order.
 
         Raises:
             ValueError: this is no text of the language; the message says up to where it was.
@@ -107,7 +107,7 @@ class Grammar:
                 stack.append(self.start)
 
     def log_probability(self, text: str) -> float:
-        """Of a text, or of several one after the other, in nats.
+        """Return the log-probability of a text, or of several one after the other, in nats.
 
         Raises:
             ValueError: this is no text of the language.
@@ -124,7 +124,7 @@ class Grammar:
 
     @cached_property
     def entropy(self) -> float:
-        """Of one text, nats: −ln P on average."""
+        """Entropy of one text in nats: the mean of −ln P."""
         return self.expected(lambda rule: -math.log(rule.probability))
 
     @cached_property
@@ -138,12 +138,12 @@ class Grammar:
 
     @cached_property
     def _visits(self) -> Float[ndarray, " symbols"]:
-        """How often a text rewrites each symbol, on average: v = s + vM, with s one at the start."""
+        """Return how often a text rewrites each symbol on average: v = s + vM, where s is one at the start symbol."""
         start = np.array([symbol == self.start for symbol in self.rules], dtype=float)
         return np.linalg.solve((np.eye(len(self.rules)) - self._children()).T, start)
 
     def _children(self) -> Float[ndarray, "symbols symbols"]:
-        """M: how many of the symbol of each column a symbol leads to at once, on average."""
+        """Return the matrix M: the average number of each column's symbol in one rule of each row's symbol."""
         place = {symbol: index for index, symbol in enumerate(self.rules)}
         children = np.zeros((len(place), len(place)))
         for symbol, choices in self.rules.items():
@@ -160,11 +160,13 @@ def _check(rules: Mapping[str, tuple[Production, ...]], start: str) -> None:
     for symbol, choices in rules.items():
         probabilities = [rule.probability for rule in choices]
         if min(probabilities) <= 0 or not math.isclose(math.fsum(probabilities), 1.0):
-            raise ValueError(f"the probabilities of {symbol} are {probabilities}: more than 0 each, and 1 together")
+            raise ValueError(f"the probabilities of {symbol} are {probabilities}: each must be above 0, the sum 1")
         texts = sorted(rule.text for rule in choices)
         if not texts[0]:
-            raise ValueError(f"a rule of {symbol} writes nothing, so a reader could not see it")
+            raise ValueError(f"a rule of {symbol} writes no text, so a text could not be parsed")
         # Sorted, a text stands before everything that begins with it: neighbours tell.
         for first, second in pairwise(texts):
             if second.startswith(first):
-                raise ValueError(f"two rules of {symbol} begin alike, {first!r} and {second!r}: which one is it?")
+                raise ValueError(
+                    f"two rules of {symbol} begin the same, so a text could not be parsed: {first!r} and {second!r}"
+                )

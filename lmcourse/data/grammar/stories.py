@@ -142,7 +142,7 @@ def _sentence(topic: str) -> dict[str, list[Production]]:
 
 
 def _clause(topic: str, number: str, waiting: str) -> list[Production]:
-    """A relative clause: its noun and verb come first, then the verb that waited for them."""
+    """A relative clause: its noun and verb come first, then the verb of the main clause."""
     return [
         Production(
             RELATIVE_CLAUSE_PROBABILITY / len(NUMBERS),

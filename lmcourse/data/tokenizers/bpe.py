@@ -70,7 +70,7 @@ class BPETokenizer:
             ValueError: a vocabulary below 256, or half a character (a lone surrogate) in a text.
         """
         if vocab_size < len(BYTES):
-            raise ValueError(f"a vocabulary of {vocab_size}: the bytes alone are {len(BYTES)} tokens")
+            raise ValueError(f"vocab_size must be at least {len(BYTES)}, the bytes alone, not {vocab_size}")
         return cls(learn_merges(texts, vocab_size - len(BYTES), on_merge))
 
     def encode(self, text: str) -> list[int]:
@@ -102,7 +102,7 @@ class BPETokenizer:
         return [token for token in chain.tokens if token != BORDER]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text; U+FFFD for what is no UTF-8, such as half of a character's tokens."""
+        """Return the text; bytes that are not UTF-8, such as half of a character, become U+FFFD."""
         return b"".join(look_up(self.token_bytes, tokens)).decode(errors="replace")
 
     def to_json(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def learn_merges(texts: Iterable[str], merges: int, on_merge: OnMerge | None = N
 
 
 class TokenChain:
-    """The tokens of some words in one doubly linked list: a merge costs the same in words of any length.
+    """The tokens of some words in one doubly linked list: a merge takes the same time in words of any length.
 
     Attributes:
         tokens: one for each position; BORDER between words, and at positions that were merged away.
@@ -159,7 +159,7 @@ class TokenChain:
 
 
 class PairCounts:
-    """How often each pair of tokens occurs in the words of some texts. A word that occurs 1,000 times is kept once.
+    """Counts of each pair of tokens in the words of some texts. A word that occurs 1,000 times is stored once.
 
     Only pairs with the newest token become more frequent. So the queue holds each pair once, with its count when the
     pair first occurred or a later one: never less than its count now.
@@ -179,7 +179,7 @@ class PairCounts:
         heapify(self.queue)
 
     def commonest(self) -> Pair | None:
-        """The pair to merge next; None if all that are left are too rare."""
+        """Return the pair to merge next; None if all remaining pairs are too rare."""
         while self.queue:
             count, pair = self.queue[0]
             if count == -self.counts[pair]:

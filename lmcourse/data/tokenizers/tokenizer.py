@@ -27,18 +27,18 @@ class Tokenizer(Protocol):
         """
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text that these tokens stand for. A token cut out of the middle of a character becomes U+FFFD.
+        """Return the text of these tokens. A token that ends inside a character becomes U+FFFD.
 
         Raises:
             ValueError: there is no such token.
         """
 
     def to_json(self) -> dict[str, Any]:
-        """All that is needed to rebuild it, with its `kind`."""
+        """Return everything that is needed to rebuild the tokenizer, with its `kind`."""
 
 
 class ByteTokenizer:
-    """256 tokens for every text of the world; English has one token per letter, Chinese three per character.
+    """256 tokens for any text: one per letter in English, three per character in Chinese.
 
     Attributes:
         vocab_size: 256.
@@ -51,11 +51,11 @@ class ByteTokenizer:
         return list(to_utf8(text))
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text; U+FFFD for what is no UTF-8."""
+        """Return the text; bytes that are not UTF-8 become U+FFFD."""
         return b"".join(look_up(BYTES, tokens)).decode(errors="replace")
 
     def to_json(self) -> dict[str, Any]:
-        """Its `kind` alone: it has no other state."""
+        """Return its `kind`, its only state."""
         return {"kind": "bytes"}
 
 
@@ -101,8 +101,8 @@ class CharacterTokenizer:
         except KeyError as error:
             unknown = error.args[0]
             raise ValueError(
-                f"the tokenizer does not know {unknown!r} (character {text.index(unknown)} of the text): "
-                "make it from a text that has it, or use bytes or bpe, which know every text"
+                f"the tokenizer has no token for {unknown!r} (character {text.index(unknown)} of the text): "
+                "train it on a text that has it, or use bytes or bpe, which can encode every text"
             ) from None
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -124,7 +124,7 @@ def to_utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         half = f"U+{ord(text[error.start]):04X}"
-        raise ValueError(f"character {error.start} of the text, {half}, is half of a character") from None
+        raise ValueError(f"character {error.start} of the text, {half}, is half of a surrogate pair") from None
 
 
 def look_up(vocab: Sequence[Text], tokens: Sequence[int]) -> list[Text]:

@@ -42,7 +42,7 @@ _DAMAGED = (KeyError, TypeError, ValueError, AttributeError)
 
 
 def load_tokenizer(saved: Mapping[str, Any]) -> Tokenizer:
-    """The tokenizer that `to_json` gave.
+    """Return the tokenizer that `to_json` described.
 
     Raises:
         CourseError: this is no saved tokenizer.
@@ -58,13 +58,13 @@ def load_tokenizer(saved: Mapping[str, Any]) -> Tokenizer:
             case "library":
                 return LibraryTokenizer(saved["tokenizer"])
             case other:
-                raise CourseError(f"There is no tokenizer of the kind {other!r}, only bytes, characters and bpe.")
+                raise CourseError(f"There is no tokenizer of kind {other!r}, only bytes, characters and bpe.")
     except _DAMAGED as error:
-        raise CourseError(f"This is no tokenizer that the course has saved: {type(error).__name__}, {error}.") from None
+        raise CourseError(f"This is not a tokenizer that the course saved: {type(error).__name__}, {error}.") from None
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
-    """Write a tokenizer.json; it appears under its name when it is whole.
+    """Write a tokenizer.json; it appears under its name only when it is complete.
 
     Raises:
         CourseError: the format has no such tokenizers, or the file cannot be written.
@@ -73,7 +73,7 @@ def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
 
 
 def open_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a file: a tokenizer.json of `tokenizers`, or one that a run of the course has saved.
+    """Read the tokenizer of a file: a tokenizer.json of `tokenizers`, or one saved by a run of the course.
 
     Raises:
         CourseError: it cannot be read, or is neither.
@@ -86,7 +86,7 @@ def open_tokenizer(path: Path) -> Tokenizer:
 
 
 def open_any_tokenizer(path: Path) -> Tokenizer:
-    """The course's own tokenizer where a file is one of them; else that of the library.
+    """Read a file as the course's own tokenizer if possible, else with the library `tokenizers`.
 
     Raises:
         CourseError: the file cannot be read, or neither can read it.
@@ -121,7 +121,7 @@ def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
         pairs = tokenizer if isinstance(tokenizer, BPETokenizer) else BPETokenizer([])
         model, around = _byte_pairs(pairs), {"pre_tokenizer": _PRE_TOKENIZER, "decoder": _BYTE_LEVEL}
     else:
-        raise CourseError(f"A tokenizer.json has no place for a {type(tokenizer).__name__}.")
+        raise CourseError(f"A tokenizer.json cannot store a {type(tokenizer).__name__}.")
     return {
         "version": "1.0",
         "truncation": None,
@@ -177,7 +177,7 @@ def _read_byte_pairs(saved: Mapping[str, Any]) -> BPETokenizer:
     if saved.get("added_tokens") or saved.get("normalizer") or saved.get("post_processor"):
         raise CourseError("This tokenizer.json has special tokens or changes the text; the course's tokenizers do not.")
     if saved["pre_tokenizer"] != _PRE_TOKENIZER:
-        raise CourseError("This tokenizer.json cuts words by another rule than the course's, so its tokens are others.")
+        raise CourseError("This tokenizer.json splits words by another rule, so it would give other tokens.")
     if model["vocab"] != {name: token for token, name in enumerate(_names(made))}:
         raise CourseError(
             f"This tokenizer.json numbers its tokens differently. Here 0 to {len(BYTES) - 1} are the bytes, and the "
@@ -190,13 +190,13 @@ def _read_characters(saved: Mapping[str, Any]) -> CharacterTokenizer:
     vocab = saved["model"]["vocab"]
     made = CharacterTokenizer("".join(sorted(vocab, key=vocab.__getitem__)))
     if json.loads(json.dumps(saved)) != to_hugging_face(made):
-        raise CourseError("The course reads whole words only if each is one character; this tokenizer.json has others.")
+        raise CourseError("The course reads words only if each is one character; this tokenizer.json has longer ones.")
     return made
 
 
 class LibraryTokenizer:
-    """A tokenizer.json as its own library reads it, special tokens included: they are put before a text where the file
-    says so, and left out of what is decoded. So models that others published can write, too.
+    """A tokenizer.json as the library `tokenizers` reads it, so that published models can generate text. Special tokens
+    are added at the start of a text where the file says so, and left out of decoded text.
 
     Args:
         source: the file, or its content.

@@ -30,7 +30,7 @@ MAX_ENTRIES = 100_000
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of one result, or of one part of it, of which some differ.
+    """The numbers of one result, or of one part of it; some differ from the expected ones.
 
     Attributes:
         name: of the part, as a report has it: "`a.grad`", "item 2"; empty if the result has no parts.
@@ -50,17 +50,17 @@ class Numbers:
     truth: bool = False
 
     def close(self, wanted: Tensor, given: Tensor) -> bool:
-        """Whether two tensors hold the same numbers, as exactly as this result was computed."""
+        """Return True if two tensors hold the same numbers within this result's tolerance."""
         return wanted.shape == given.shape and bool(self.close_entries(wanted, given).all())
 
     def close_entries(self, wanted: Tensor, given: Tensor) -> Tensor:
-        """Where two tensors hold the same numbers."""
+        """Return where two tensors hold the same numbers."""
         return torch.isclose(given, wanted, rtol=self.relative, atol=0.1 * self.relative, equal_nan=True)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a result that is no list and no dict, and what it is called."""
+    """A part of a result that is neither a list nor a dict, and its name."""
 
     name: str
     expected: Plain
@@ -69,7 +69,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The public cases of an exercise on an answer.
+    """The results of an answer on the public cases of an exercise.
 
     Attributes:
         exercise: what was asked.
@@ -83,12 +83,12 @@ class Evidence:
 
     @cached_property
     def parts(self) -> list[list[Part] | None]:
-        """For each failing case the parts of its result; None if it does not have those that are expected."""
+        """For each failing case, the parts of its result; None if the parts are not the expected ones."""
         return [parts_of(trial) for trial in self.failing]
 
     @cached_property
     def wrong_parts(self) -> list[list[Part]]:
-        """For each failing case the parts that differ; empty lists if what came has other parts."""
+        """For each failing case, the parts that differ; empty lists if the result has other parts."""
         tolerance = self.exercise.tolerance
         return [
             [part for part in parts or [] if difference(part.expected, part.received, tolerance)]
@@ -97,7 +97,7 @@ class Evidence:
 
     @cached_property
     def numbers(self) -> list[Numbers]:
-        """All that differs, as numbers; nothing if something else than numbers differs in a case."""
+        """All differing results as numbers; empty if a case differs in something else than numbers."""
         found = [
             [numbers_of(part, self.exercise.tolerance) for part in parts or [Part("", None, None)]]
             for parts in self.wrong_parts
@@ -113,7 +113,7 @@ class Evidence:
 
 
 def parts_of(trial: Trial) -> list[Part] | None:
-    """The parts of a result beside those expected; None if there are others."""
+    """Return the parts of a result, paired with the expected ones; None if the parts differ."""
     if trial.outcome.failure or trial.expected.failure:
         return None
     parts = [*_parts(trial.expected.value, trial.outcome.value, "", trial.case.expressions())]
@@ -167,7 +167,7 @@ def _flat(value: Plain) -> list[Plain]:
 
 
 def as_tensor(value: Plain) -> Tensor | None:
-    """A tensor, a number or a list of numbers as a tensor; None for all else, and for what is large."""
+    """Return a tensor, a number or a list of numbers as a tensor; None for anything else, and for large ones."""
     if isinstance(value, Tensor):
         plain = not value.is_complex() and value.device.type == "cpu" and value.numel() <= MAX_ENTRIES
         return value if plain else None
@@ -182,12 +182,12 @@ def as_tensor(value: Plain) -> Tensor | None:
 
 
 def distinct(x: Tensor) -> int:
-    """How many different numbers a tensor holds."""
+    """Return how many different numbers a tensor holds."""
     return len(set(x.flatten().tolist()))
 
 
 def names(trials: Sequence[Trial]) -> str:
-    """The names of some cases: "“one head” and “six heads”"; of many their number."""
+    """Return the names of some cases, "“one head” and “six heads”", or their number if there are many."""
     quoted = [f"“{trial.case.name}”" for trial in trials]
     if len(quoted) > MAX_NAMES:
         return f"{len(quoted)} of the cases that fail"

@@ -1,4 +1,4 @@
-"""Detectors for answers that raise, or that do not raise where they should; what exceptions mean to a beginner."""
+"""Detectors for answers that raise an exception, or fail to raise one; and explanations of exceptions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lmcourse.exercises.failure import Failure
 
 
 def raises(evidence: Evidence) -> str:
-    """What the exceptions of the cases that fail mean, if it is the same for all."""
+    """Detect that all failing cases raise an exception of the same meaning, and explain it."""
     failures = [trial.outcome.failure for trial in evidence.failing if trial.outcome.failure]
     if len(failures) < len(evidence.failing):
         return ""
@@ -24,7 +24,7 @@ def _raised_on_purpose(failure: Failure) -> bool:
 
 
 def not_refused(evidence: Evidence) -> str:
-    """Bad input that is taken, or refused with another exception."""
+    """Detect invalid input that is accepted, or rejected with another exception."""
     kinds = {trial.expected.failure.kind for trial in evidence.failing if trial.expected.failure}
     raised = [trial.outcome.failure is not None for trial in evidence.failing]
     wanted = " or ".join(f"`{kind}`" for kind in sorted(kinds))
@@ -157,6 +157,6 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def meaning(failure: Failure) -> str:
-    """What an exception means, or an empty text."""
+    """Return the meaning of an exception, or an empty text."""
     text = f"{failure.kind}: {failure.message}"
     return next((meaning for parts, meaning in MEANINGS if any(part in text for part in parts)), "")

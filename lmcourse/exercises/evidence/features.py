@@ -1,4 +1,4 @@
-"""Detectors that look at whole results: an input given back, the same result always, one part of several wrong."""
+"""Detectors for whole results: an input returned, always the same result, one part of several wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmcourse.exercises.values import Plain, format_value, same, to_plain
 
 
 def input_returned(evidence: Evidence) -> str:
-    """What comes back is an input as it was."""
+    """Detect that the answer returns an input unchanged."""
     if any(trial.case.script is not None for trial in evidence.failing):
         return ""
     inputs = [to_plain([*trial.case.args, *trial.case.kwargs.values()]) for trial in evidence.failing]
@@ -24,18 +24,18 @@ def input_returned(evidence: Evidence) -> str:
 
 
 def _many(values: list[tuple[list[Plain], Plain]]) -> bool:
-    """Whether the results are more than one small number, which may be an input's by chance."""
+    """Return True if the results are more than one small number, which could equal an input by chance."""
     return len(values) > 2 or any(isinstance(value, Tensor) and value.numel() > 2 for _, value in values)
 
 
 def input_misused(evidence: Evidence) -> str:
-    """An input is changed in place, or given back where a new result is asked for."""
+    """Detect that an input is changed in place, or returned where a new result is needed."""
     [said, *others] = {misused(trial.exercise, trial.expected, trial.outcome) for trial in evidence.failing}
     return "" if others else f"{said[0].upper()}{said[1:]}."
 
 
 def same_result_for_all(evidence: Evidence) -> str:
-    """One result in all public cases, which ask for several."""
+    """Detect the same result in all public cases, which ask for different ones."""
     trials = [*evidence.failing, *evidence.passing]
     first = trials[0]
     if len(trials) < 3 or all(same(trial.expected.value, first.expected.value) for trial in trials):
@@ -46,7 +46,7 @@ def same_result_for_all(evidence: Evidence) -> str:
 
 
 def one_part_wrong(evidence: Evidence) -> str:
-    """Of several results it is always the same one that differs."""
+    """Detect that the same one of several results always differs."""
     if not all(evidence.wrong_parts) or not any(len(parts or []) > 1 for parts in evidence.parts):
         return ""
     wrong = [{part.name for part in parts} for parts in evidence.wrong_parts]

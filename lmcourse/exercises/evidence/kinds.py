@@ -16,7 +16,7 @@ from lmcourse.exercises.values import Plain, Special, same, type_phrase
 
 
 def only_dtype(evidence: Evidence) -> str:
-    """The numbers are right in another dtype."""
+    """Detect right numbers in another dtype."""
     pairs = [_tensors(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
     kinds = {(expected.dtype, received.dtype) for pair in pairs if pair for expected, received in [pair]}
     if not all(pairs) or not all(_same_but_dtype(*pair) for pair in pairs if pair):
@@ -50,7 +50,7 @@ def _same_but_dtype(expected: Tensor, received: Tensor) -> bool:
 
 
 def wrong_container(evidence: Evidence) -> str:
-    """Always the same wrong kind of result, and whether the numbers in it are right."""
+    """Detect that all results have the same wrong type, and say if their numbers are right."""
     pairs = [(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
     kinds = {(_kind(expected), _kind(received)) for expected, received in pairs}
     if len(kinds) != 1:
@@ -75,7 +75,7 @@ def _kind(value: Plain) -> str:
 
 
 def _without_axes(value: Plain) -> Plain:
-    """A tensor of one number as that number."""
+    """Return a tensor of one number as that number."""
     return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value
 
 
@@ -96,7 +96,7 @@ def _flat(value: Plain) -> Tensor | None:
 
 
 def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
-    """Whether a shape or a length differs in a result, and whether a type or dtype does."""
+    """Return two flags: a shape or length differs, and a type or dtype differs."""
     expected, received = _without_axes(expected), _without_axes(received)
     if isinstance(expected, Tensor) and isinstance(received, Tensor):
         dtypes = expected.dtype != received.dtype and not (is_whole(expected) and is_whole(received))
@@ -115,7 +115,7 @@ Explains = Callable[[Tensor, Tensor], bool]
 
 
 def wrong_shape(evidence: Evidence) -> str:
-    """What the shape that came has to do with the one expected, and the numbers in both."""
+    """Detect how the received shape and numbers relate to the expected ones."""
     pairs = _pairs(evidence)
     if not pairs:
         return ""
@@ -212,7 +212,7 @@ def _is_unreduced(axis: int, name: str, a: Tensor, b: Tensor) -> bool:
 
 
 def _is_longer(axis: int, begins: bool, longer: bool, a: Tensor, b: Tensor) -> bool:
-    """Whether a result goes on after, or begins before, what is expected; or is a part of it."""
+    """Detect a result that continues after the expected one, begins before it, or is a part of it."""
     long, short = (b, a) if longer else (a, b)
     rest = 0 if begins else long.shape[axis] - short.shape[axis]
     return short.shape[axis] > 0 and _same(long.narrow(axis, rest, short.shape[axis]), short)
@@ -240,7 +240,7 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 
 def missing_or_extra(evidence: Evidence) -> str:
-    """A list that holds only right items and not all of them, or all of them and more."""
+    """Detect a list with some of the right items, or with all of them and more."""
     pairs = [(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
     if any(trial.case.script is not None for trial in evidence.failing):
         return ""

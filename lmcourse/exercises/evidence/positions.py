@@ -1,4 +1,6 @@
-"""Detectors of right numbers in wrong places (transposed, shifted), and of results right in some places only."""
+"""Detectors for right numbers in wrong places (transposed, shifted), and for results that are right in some places
+only.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ def axis_name(axis: int) -> str:
 
 
 def moved(evidence: Evidence) -> str:
-    """The expected numbers at other places; where there are enough of them, also the rule that they follow."""
+    """Detect the expected numbers at other positions; with enough of them, name the rule of the positions."""
     found = evidence.numbers
     if not found or not all(_has_two(numbers) and _same_sorted(numbers) for numbers in found):
         return ""
@@ -40,7 +42,7 @@ def moved(evidence: Evidence) -> str:
 
 
 def _has_two(numbers: Numbers) -> bool:
-    """Whether there are two different numbers, which order can tell apart."""
+    """Return True if at least two of the numbers differ, so that their order shows."""
     return numbers.expected.ndim > 0 and distinct(numbers.expected) > 1 and not numbers.truth
 
 
@@ -87,7 +89,7 @@ def _halves_swapped(axis: int, x: Tensor) -> Tensor:
 
 
 def _regrouped(axis: int, x: Tensor) -> Tensor:
-    """Those with an even index first, as in `torch.cat([x[::2], x[1::2]])`."""
+    """Return the entries with even indices first, as `torch.cat([x[::2], x[1::2]])` does."""
     return torch.cat([x.index_select(axis, torch.arange(start, x.shape[axis], 2)) for start in (0, 1)], axis)
 
 
@@ -96,7 +98,7 @@ def _same_sorted(numbers: Numbers) -> bool:
 
 
 def sums_along_another_axis(evidence: Evidence) -> str:
-    """Weights that should add up to 1 along an axis do so along another one, or along none."""
+    """Detect weights that add up to 1 along another axis than the expected one, or along none."""
     found = evidence.numbers
     if not found or any(n.truth or n.whole or n.expected.ndim < 1 or n.expected.shape[-1] < 2 for n in found):
         return ""
@@ -121,7 +123,7 @@ def _any_sum_is_one(x: Tensor) -> bool:
 
 
 def axes_permuted(evidence: Evidence) -> str:
-    """The shape and the numbers are right after an exchange of axes."""
+    """Detect that shape and numbers are right after swapping axes."""
     parts = [part for of_case in evidence.wrong_parts for part in of_case]
     tensors = [(part.expected, part.received) for part in parts]
     if not tensors or not all(isinstance(a, Tensor) and isinstance(b, Tensor) for a, b in tensors):
@@ -144,7 +146,7 @@ Region = Callable[[Tensor], Tensor]
 
 
 def wrong_in_one_region(evidence: Evidence) -> str:
-    """All that differs lies in a part of the result that has a name."""
+    """Detect that all differences are in one named part of the result."""
     found = evidence.numbers
     if not found or any(numbers.expected.ndim == 0 or numbers.expected.numel() < 2 for numbers in found):
         return ""
@@ -163,7 +165,7 @@ def _long_enough(numbers: Numbers, axes: Sequence[int]) -> bool:
 
 
 def _only_in(numbers: Numbers, region: Region) -> bool:
-    """Whether all that differs lies in the region, and the region leaves something out."""
+    """Return True if all differences are inside the region, and the region is not everything."""
     try:
         inside = region(numbers.expected)
     except (IndexError, RuntimeError):  # there is no such axis
@@ -172,7 +174,7 @@ def _only_in(numbers: Numbers, region: Region) -> bool:
 
 
 def _worded(phrase: str, one: bool, two: bool) -> str:
-    """A phrase about axes in the words for vectors and matrices."""
+    """Word a phrase about axes for vectors and matrices."""
     if one:
         return phrase.replace(" along the last axis", "")
     if two:
@@ -200,14 +202,14 @@ def _diagonal(x: Tensor, offset: int) -> Tensor:
 
 
 def _at(axis: int, index: int, x: Tensor) -> Tensor:
-    """The entries that have this index along an axis."""
+    """Return the entries at this index along an axis."""
     inside = torch.zeros_like(x, dtype=torch.bool)
     inside.select(axis, index).fill_(True)
     return inside
 
 
 def only_one_right(evidence: Evidence) -> str:
-    """Of all indices along an axis only the first is right, or only the last."""
+    """Detect that along an axis only the first index is right, or only the last."""
     found = evidence.numbers
     if not found or len(found) < sum(len(parts or []) for parts in evidence.parts):  # another part is right
         return ""
@@ -222,7 +224,7 @@ def only_one_right(evidence: Evidence) -> str:
 
 
 def _is_only_right(numbers: Numbers, axis: int, index: int) -> bool:
-    """Whether an index is right and each other one, two at least, is not."""
+    """Return True if one index is right and all others, at least two, are wrong."""
     if numbers.expected.ndim < -axis or numbers.expected.shape[axis] < 3:
         return False
     wrong = numbers.wrong.movedim(axis, 0).reshape(numbers.wrong.shape[axis], -1).any(1)
@@ -230,7 +232,7 @@ def _is_only_right(numbers: Numbers, axis: int, index: int) -> bool:
 
 
 def wrong_where_expected(evidence: Evidence) -> str:
-    """All that differs is where the expected number is 0, infinite or NaN."""
+    """Detect that all differences are where the expected number is 0, infinite or NaN."""
     found = [numbers for numbers in evidence.numbers if not numbers.truth]
     if not found or len(found) < len(evidence.numbers):
         return ""
@@ -246,7 +248,7 @@ def wrong_where_expected(evidence: Evidence) -> str:
 
 
 def not_finite(evidence: Evidence) -> str:
-    """NaN or infinities where numbers are expected."""
+    """Detect NaN or infinities where finite numbers are expected."""
     found = [numbers for numbers in evidence.numbers if not numbers.truth]
     if not found or len(found) < len(evidence.numbers):
         return ""
@@ -263,7 +265,7 @@ def not_finite(evidence: Evidence) -> str:
 
 
 def always_the_same_number(evidence: Evidence) -> str:
-    """What differs is 0 in all places, or another single number."""
+    """Detect that all wrong entries are 0, or the same other number."""
     if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
         return ""
     expected, received = evidence.entries()

@@ -1,4 +1,4 @@
-"""Detectors that compare numbers one by one: each wrong one is the same function, or multiple, of the expected one."""
+"""Detectors that compare numbers one by one: each wrong number is the same function or multiple of the expected one."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ RELATIONS = (
 
 
 def only_sign(evidence: Evidence) -> str:
-    """Each number that differs has the wrong sign."""
+    """Detect that each wrong number has only the wrong sign."""
     if evidence.numbers and all(_holds(-numbers.expected, numbers) for numbers in evidence.numbers):
         return "Every number that differs is right except for its sign."
     return ""
 
 
 def same_function_of_expected(evidence: Evidence) -> str:
-    """Each number that differs is the same function of the expected one: its negative, root, logarithm, ..."""
+    """Detect that each wrong number is the same function of the expected one: its negative, root, logarithm, …"""
     if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
         return ""
     expected, _ = evidence.entries()
@@ -49,7 +49,7 @@ def same_function_of_expected(evidence: Evidence) -> str:
 
 
 def _holds(wanted: Tensor, numbers: Numbers) -> bool:
-    """Whether the wrong numbers are these; one that is not finite, or is the expected one, proves nothing."""
+    """Return True if the wrong numbers are these; infinite numbers and expected ones are no evidence."""
     wanted, given, expected = wanted[numbers.wrong], numbers.received[numbers.wrong], numbers.expected[numbers.wrong]
     exact = torch.isclose(given, wanted, rtol=numbers.relative, atol=0.0)
     another = ~torch.isclose(expected, wanted, rtol=numbers.relative, atol=0.0)
@@ -57,7 +57,7 @@ def _holds(wanted: Tensor, numbers: Numbers) -> bool:
 
 
 def constant_offset(evidence: Evidence) -> str:
-    """Each number that differs is off by the same amount."""
+    """Detect that each wrong number is off by the same amount."""
     if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
         return ""
     expected, received = evidence.entries()
@@ -79,7 +79,7 @@ def _by_one(distance: Tensor) -> str:
 
 
 def truth_reversed(evidence: Evidence) -> str:
-    """True stands for False everywhere, or only one of the two is ever wrong."""
+    """Detect True in place of False everywhere, or that only one of the two is ever wrong."""
     if not evidence.numbers or not all(numbers.truth for numbers in evidence.numbers):
         return ""
     expected, _ = evidence.entries()
@@ -95,7 +95,7 @@ def truth_reversed(evidence: Evidence) -> str:
 
 
 def rounded(evidence: Evidence) -> str:
-    """The numbers are those expected, with fewer digits."""
+    """Detect the expected numbers with fewer digits."""
     if not evidence.numbers or any(numbers.truth or numbers.whole for numbers in evidence.numbers):
         return ""
     expected, received = evidence.entries()
@@ -111,7 +111,7 @@ def rounded(evidence: Evidence) -> str:
 
 
 def nearly_right(evidence: Evidence) -> str:
-    """The numbers that differ agree in their first digits."""
+    """Detect wrong numbers whose first digits are right."""
     if not evidence.numbers or any(numbers.truth or numbers.whole for numbers in evidence.numbers):
         return ""
     expected, received = evidence.entries()
@@ -124,7 +124,7 @@ def nearly_right(evidence: Evidence) -> str:
 
 
 def one_sided(evidence: Evidence) -> str:
-    """All that differs is too large, or too small, by factors that lie between two others."""
+    """Detect that all wrong numbers are too large, or all too small, with the range of factors."""
     if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
         return ""
     expected, received = evidence.entries()
@@ -164,7 +164,7 @@ UNLIKELY_BY_CHANCE = 1e-3
 
 
 def constant_factor(evidence: Evidence) -> str:
-    """Each number that differs is the expected one times the same factor."""
+    """Detect that each wrong number is the expected one times the same factor."""
     ratios = _ratios(evidence)
     if ratios is None or not torch.allclose(ratios, ratios[0], rtol=1e-4, atol=0.0):
         return ""
@@ -198,7 +198,7 @@ def _name(factor: float) -> str:
 
 
 def _unlikely(factor: float) -> bool:
-    """Whether a factor is far from all fractions of small integers: one number is enough to tell it."""
+    """Return True if a factor is far from all fractions of small integers, so that one number is evidence enough."""
     return all(
         not math.isclose(abs(factor), top / bottom, rel_tol=UNLIKELY_BY_CHANCE)
         for top in range(1, 17)
@@ -207,7 +207,7 @@ def _unlikely(factor: float) -> bool:
 
 
 def one_factor_per_case(evidence: Evidence) -> str:
-    """In each case the numbers are off by one factor, which differs from case to case."""
+    """Detect that each case is off by one factor, which differs from case to case."""
     factors = [_factor_of_case(evidence, index) for index in range(len(evidence.failing))]
     found = [factor for factor in factors if factor is not None]
     if len(found) < len(factors) or len({round(factor, 6) for factor in found}) < 2:

@@ -165,12 +165,12 @@ def read_config(entries: Sequence[ConfigEntry], constants: Mapping[str, Any], se
             continue
         told = f"{key}={shorten(repr(value), 80)}"
         if key in ("quantization_config", "compression_config"):
-            raise CourseError(f"{told}: its weights are quantised, which is not supported; take the model they are of")
-        raise CourseError(f"{told} is not a setting we know, and may change what the model computes")
+            raise CourseError(f"{told}: its weights are quantised, which is not supported; use the original model")
+        raise CourseError(f"{told} is an unknown setting that may change the model's results")
     known = dict(constants)
     for entry in entries:
         entry.read(settings, known)
     for field in ("layers", "encoder_layers"):
         if (known.get(field) or 0) > MOST_LAYERS:
-            raise CourseError(f"{known[field]:,} layers are more than the {MOST_LAYERS:,} that are possible here")
+            raise CourseError(f"{known[field]:,} layers are more than the limit of {MOST_LAYERS:,}")
     return FlatConfig(**known)

@@ -88,7 +88,7 @@ def to_hugging_face(
 
 
 def family_of(settings: Mapping[str, Any]) -> Family:
-    """The family that a config.json names.
+    """Return the family that a config.json names.
 
     Raises:
         CourseError: we have none of that name.
@@ -105,7 +105,7 @@ def family_of(settings: Mapping[str, Any]) -> Family:
 
 
 def family_for(config: ModelConfig) -> Family:
-    """The first family that has such models.
+    """Return the first family that can express this model.
 
     Raises:
         CourseError: none has.
@@ -116,13 +116,13 @@ def family_for(config: ModelConfig) -> Family:
 def _settings_of(model: nn.Module) -> dict[str, Any]:
     config = getattr(model, "config", None)
     if not hasattr(config, "to_dict"):
-        raise CourseError(f"{type(model).__name__} is no model of transformers, nor a folder")
+        raise CourseError(f"{type(model).__name__} is neither a model of transformers nor a folder")
     settings: dict[str, Any] = config.to_dict()  # type: ignore[union-attr]
     return {**settings, "architectures": [type(model).__name__]}
 
 
 def _fill(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Give a model without memory its weights, in their dtype; what is tied stays one tensor."""
+    """Load weights into a model without memory, in the weights' dtype; tied weights stay one tensor."""
     filled = {id(old): nn.Parameter(weights[name].contiguous()) for name, old in model.named_parameters()}
     for module in model.modules():
         for name, old in list(module.named_parameters(recurse=False)):
@@ -160,14 +160,14 @@ def _express(config: ModelConfig, name: str | None) -> tuple[Family, dict[str, A
 
 
 def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The settings and weights of a folder.
+    """Read the settings and weights of a folder.
 
     Raises:
         CourseError: a file is missing or broken.
     """
     if not (folder / "config.json").is_file():
         raise CourseError(
-            f"{folder} is no folder with a config.json: download a model first (hf download NAME --local-dir)"
+            f"{folder} is not a folder with a config.json: download a model first (hf download NAME --local-dir)"
         )
     settings = read_json(folder / "config.json")
     weights: dict[str, Tensor] = {}
@@ -183,7 +183,7 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _other_weights(folder: Path) -> str:
-    """The end of a line: weights in a format that is not read, and how to get them in the one that is."""
+    """Return the end of an error: weights in an unsupported format, and how to convert them."""
     others = sorted(path.name for ending in ("bin", "pt", "pth", "gguf", "h5") for path in folder.glob(f"*.{ending}"))
     if not others:
         return ": download it too"
@@ -202,12 +202,12 @@ def _files(folder: Path) -> list[str]:
     names = sorted(set(map(str, places.values())))
     for name in names:
         if name in ("", "..") or name != Path(name).name or "\\" in name:
-            raise CourseError(f"{index} names {name!r}, which is no file of this folder: its weights are not read")
+            raise CourseError(f"{index} names {name!r}, which is not a file in this folder")
     return names
 
 
 def write_folder(folder: Path, settings: Mapping[str, Any], weights: Mapping[str, Tensor], shard_bytes: int) -> None:
-    """Write a folder that `transformers` reads.
+    """Write a folder that `transformers` can load.
 
     Everything is written beside its place first and then moved, config.json last, so an interrupted call leaves no
     half-written file under a name that means something. Weight files of an earlier model there are removed.
@@ -237,7 +237,7 @@ def write_folder(folder: Path, settings: Mapping[str, Any], weights: Mapping[str
 
 
 def _shards(weights: Mapping[str, Tensor], limit: int) -> Iterator[dict[str, Tensor]]:
-    """The weights in order, as many in each part as fit; one that is larger alone has a part of its own."""
+    """Split the weights in order into parts of limited size; one that is larger has its own part."""
     shard: dict[str, Tensor] = {}
     size = 0
     for name, weight in weights.items():

@@ -29,14 +29,14 @@ TIED_HEAD = {"lm_head.weight": "model.embed_tokens.weight"}
 
 
 class DifferentModelError(CourseError):
-    """A family has no such models.
+    """The family cannot express the model.
 
     Attributes:
         fields: what they cannot have as the model has it.
     """
 
     def __init__(self, text: str, fields: list[str]) -> None:
-        """As the error of one line, with its fields."""
+        """Make the error of one line, with the fields that differ."""
         super().__init__(text)
         self.fields = fields
 
@@ -82,7 +82,7 @@ class Family:
     dropped_pattern: str = r".*\.rotary_emb\.inv_freq"
 
     def read(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """Our configuration for a config.json.
+        """Return our configuration for a config.json.
 
         Raises:
             CourseError: something in it is missing or not supported.
@@ -96,7 +96,7 @@ class Family:
             raise CourseError(f"{self.name}: config.json has a setting that cannot be read: {error}") from None
 
     def _respelled(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings under their names of today.
+        """Return the settings under their current names.
 
         Raises:
             CourseError: two names have different values.
@@ -108,8 +108,8 @@ class Family:
         return named
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
-        """A config.json for our configuration. Dropout that the family has no setting for is left out: only training
-        sees it.
+        """Return a config.json for our configuration. Dropout that the family has no setting for is left out: it
+        affects only training.
 
         Raises:
             DifferentModelError: the family has no such models, by what can be named.
@@ -124,11 +124,11 @@ class Family:
             told = ", ".join(f"{name}={getattr(flat, name)!r}" for name in lost)
             raise DifferentModelError(f"{self.name}: its models cannot have {told}", lost)
         if not _alike(config, unflatten(flat)):
-            raise CourseError(f"{self.name}: its models cannot have layers or norms that differ as these do")
+            raise CourseError(f"{self.name}: its models cannot have layers or norms that differ in this way")
         return {"architectures": [self.architecture], "model_type": self.name, **settings}
 
     def to_ours(self, model: Model, theirs: Mapping[str, Tensor]) -> Weights:
-        """Our weights, made of theirs. Every one of theirs is used once.
+        """Convert their weights to ours. Each of theirs is used once.
 
         Raises:
             CourseError: one is missing, of another shape, or left over.
@@ -152,7 +152,7 @@ class Family:
         return ours
 
     def to_theirs(self, model: Model, ours: Mapping[str, Tensor]) -> Weights:
-        """Their weights, made of ours."""
+        """Convert our weights to theirs."""
         return {
             name: part
             for mapping in self.mappings(model)
@@ -160,14 +160,14 @@ class Family:
         }
 
     def mappings(self, model: Model) -> Iterator[ParameterMapping]:
-        """Where every parameter of ours lies; a tied one is met once."""
+        """Yield the mapping of every parameter of ours; a tied one occurs once."""
         table = {**self.weights, **self.extra_weights(model.config)}
         for name, _ in model.named_parameters():
             path, leaf = name.rsplit(".", 1)
             number = re.search(r"blocks\.(\d+)", path)
             layout = table.get(re.sub(r"blocks\.\d+", "blocks.*", path).replace(".layer", ""))
             if layout is None:
-                raise CourseError(f"{self.name}: its files have no place for {name!r}")
+                raise CourseError(f"{self.name}: its files cannot store {name!r}")
             layout = WeightLayout((layout,)) if isinstance(layout, str) else layout
             layer = int(number[1]) if number else 0
             heads = _heads(model, layer, in_encoder=path.startswith("encoder."))
@@ -175,7 +175,7 @@ class Family:
             yield ParameterMapping(name, theirs, layout, heads)
 
     def _renamed(self, theirs: Mapping[str, Tensor], needed: set[str]) -> Weights:
-        """Their weights under the names of today, each once."""
+        """Return their weights under their current names, each once."""
         named = {self.old_names.get(name, name): weight for name, weight in theirs.items()}
         if not any(name.startswith(self.base_model_prefix) for name in named):
             named = {
@@ -199,7 +199,7 @@ def _heads(model: Model, layer: int, *, in_encoder: bool) -> HeadSizes:
 
 
 def _alike(config: ModelConfig, built: ModelConfig) -> bool:
-    """Whether two configurations are the same model once what goes without saying is said.
+    """Return True if two configurations are the same model when defaults are filled in.
 
     A `FlatConfig` tells of the first layer and of local ones; layers that differ otherwise make another model.
     """

@@ -100,7 +100,7 @@ class FlatConfig:
 
 
 def unflatten(flat: FlatConfig) -> ModelConfig:
-    """The nested configuration of a flat one.
+    """Make the nested configuration of a flat one.
 
     Raises:
         ValueError: fields contradict each other.
@@ -163,7 +163,9 @@ def _layer(f: FlatConfig, index: int, causal: bool) -> LayerConfig:
 
 
 def flatten(config: ModelConfig) -> FlatConfig:
-    """The fields of a configuration, as far as they can describe it: `unflatten` of the result may differ from it."""
+    """Return the fields of a configuration, as far as they can describe it: `unflatten` of the result may differ
+    from it.
+    """
     encoder_layers = len(config.encoder.layers) if isinstance(config, EncoderDecoderConfig) else None
     model = config.decoder if isinstance(config, EncoderDecoderConfig) else config
     layers = [layer.attention for layer in model.layers]
@@ -231,7 +233,7 @@ def flatten(config: ModelConfig) -> FlatConfig:
 
 
 def differences(ours: FlatConfig, theirs: FlatConfig) -> list[str]:
-    """The names of the fields that differ. Numbers may differ in their last digits: 1/(1/x) is not always x."""
+    """Return the names of the fields that differ. Numbers may differ in their last digits: 1/(1/x) is not always x."""
     return [f.name for f in fields(FlatConfig) if not _same(_plain(ours, f.name), _plain(theirs, f.name))]
 
 

@@ -144,7 +144,7 @@ KINDS = ("default", "linear", "llama3", "yarn", "longrope")
 
 
 def read_rope_scaling(kind: str, given: Mapping[str, Any], context: int | None) -> RopeScaling | None:
-    """The scaling of this kind; None for the kinds that have none.
+    """Return the scaling of this kind; None for kinds without scaling.
 
     Args:
         kind: "rope_type".

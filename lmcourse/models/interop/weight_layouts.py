@@ -56,7 +56,7 @@ WeightTable = Mapping[str, str | WeightLayout]
 
 
 def transposed(name: str) -> WeightLayout:
-    """A matrix stored as in × out: the Conv1D of GPT-2. A bias has nothing to transpose."""
+    """Layout of a matrix stored as in × out (GPT-2's Conv1D). A bias is not transposed."""
 
     def turn(x: Tensor) -> Tensor:
         return x.t() if x.ndim == 2 else x
@@ -65,12 +65,12 @@ def transposed(name: str) -> WeightLayout:
 
 
 def per_head_scale(name: str) -> WeightLayout:
-    """A scale for each head's features: heads × width, where ours has an axis for the tokens between them."""
+    """Layout of one scale per head: heads × width, where ours has an axis for the tokens between them."""
     return WeightLayout((name,), lambda theirs, heads: theirs[0][:, None], lambda ours, heads: [ours[:, 0]])
 
 
 def per_head_modules(name: str, count: Callable[[HeadSizes], int]) -> WeightLayout:
-    """A module for each head (StableLM's norms): {head} stands for its number, `count` returns how many there are."""
+    """Layout of one module per head (StableLM's norms): {head} is its number, `count` returns how many there are."""
     return WeightLayout(
         (name,),
         lambda theirs, heads: torch.stack(list(theirs))[:, None],
@@ -80,7 +80,8 @@ def per_head_modules(name: str, count: Callable[[HeadSizes], int]) -> WeightLayo
 
 
 def fused_grouped_qkv(name: str) -> WeightLayout:
-    """q, k and v fused group by group: the g query heads that share a key head, then that key, then its value.
+    """Layout of q, k and v fused group by group: the g query heads that share a key head, then that key, then its
+    value.
 
     With a group of one, (q, k, v) head by head (GPT-NeoX, BLOOM); with a single group, [q | k | v] (Falcon 7B).
     """
@@ -101,7 +102,7 @@ def fused_grouped_qkv(name: str) -> WeightLayout:
 
 
 def concatenated(*parts: str) -> WeightLayout:
-    """Several matrices of theirs, concatenated along the output features: equal sizes, or q, k and v."""
+    """Layout of several matrices, concatenated along the output features: equal sizes, or q, k and v."""
 
     def split(ours: Tensor, heads: HeadSizes) -> list[Tensor]:
         return list(torch.split(ours, heads.sizes) if len(parts) == 3 else ours.chunk(len(parts)))

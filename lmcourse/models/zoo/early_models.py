@@ -34,7 +34,7 @@ def original(d_model: int, heads: int, dropout: float) -> EncoderDecoderConfig:
 
 
 def t5(layers: int, d_model: int, heads: int, d_head: int, d_ff: int, *, newer: bool = False) -> EncoderDecoderConfig:
-    """T5, or with `newer` T5 v1.1: gated feed-forward, a head of its own, no dropout in pre-training."""
+    """T5, or with `newer` T5 v1.1: gated feed-forward, untied head, no dropout in pre-training."""
     dropout = 0.0 if newer else 0.1
     attention = AttentionConfig(heads, d_head=d_head, scale=1.0, dropout=dropout)
     wide = FeedForwardConfig(d_ff, "gelu_tanh" if newer else "relu", gated=newer)

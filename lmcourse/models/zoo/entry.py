@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def decoder(self) -> TransformerConfig:
-        """The configuration, or that of the decoder where there are two."""
+        """The configuration, or the decoder's if there is an encoder, too."""
         return self.config.decoder if isinstance(self.config, EncoderDecoderConfig) else self.config
 
     @cached_property

@@ -1,4 +1,4 @@
-"""2021 to 2024: large decoders before everybody took LLaMA's shape."""
+"""2021 to 2024: large decoders from before LLaMA's architecture became standard."""
 
 from __future__ import annotations
 

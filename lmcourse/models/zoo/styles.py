@@ -111,5 +111,7 @@ def llama_like(
 
 
 def window(size: int, every: int, **others: Any) -> list[dict[str, Any]]:
-    """A `layer_pattern` for `llama_like`: `every` − 1 layers with a window, then a full one with fields `others`."""
+    """Return a `layer_pattern` for `llama_like`: `every` − 1 layers with a window, then a full one with fields
+    `others`.
+    """
     return [{"pattern": AttentionPattern("window", size)}] * (every - 1) + [others]

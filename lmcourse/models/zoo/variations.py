@@ -1,4 +1,4 @@
-"""2023 to 2025: open models that went their own way in norms, blocks, activations or attention."""
+"""2023 to 2025: open models with other norms, blocks, activations or attention than LLaMA's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GEGLU = {"activation": "gelu_tanh"}
 
 
 def gemma(layers: int, d_model: int, heads: int, d_ff: int, **others: Any) -> TransformerConfig:
-    """What all Gemmas share: GeGLU, scales stored as 1 + w, tied embeddings multiplied by √d."""
+    """Common parts of all Gemmas: GeGLU, scales stored as 1 + w, tied embeddings multiplied by √d."""
     shared = {
         "norm": GEMMA_NORM,
         "feed_forward": GEGLU,

@@ -81,11 +81,11 @@ class CostEstimate:
 
     @property
     def fits(self) -> bool | None:
-        """Whether a step fits into the memory of this machine; None if that is not known."""
+        """True if a step fits into the memory of this machine; None if that is not known."""
         return None if self.room is None else self.needed <= self.room
 
     def to_json(self) -> dict[str, Any]:
-        """Whole numbers of FLOPs and bytes; seconds."""
+        """Return plain data: FLOPs and bytes as integers, times in seconds."""
         found = asdict(self) | {"epochs": self.epochs, "fits": self.fits, "flops": self.steps * self.flops_per_step}
         for name in ("parameters", "memory"):
             parts: Breakdown[int] = getattr(self, name)
@@ -94,7 +94,7 @@ class CostEstimate:
 
 
 def estimate_cost(run: RunConfig) -> CostEstimate:
-    """Predict a run on the best device here, or on as many of them as it names processes.
+    """Predict a run on the best device here, or on as many devices as the run has processes.
 
     Raises:
         CourseError: there is no such corpus, or the accounting does not know a run like this.
@@ -157,7 +157,7 @@ def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[in
 
 
 def _layout(parallel: Parallelism) -> Layout:
-    """The devices among which one copy of the model lies; more copies change nothing on each of them."""
+    """Return the devices that divide one copy of the model; more copies change nothing on each device."""
     return Layout(
         parallel.fsdp, parallel.tensor_parallel, parallel.pipeline_parallel, zero=3 if parallel.fsdp > 1 else 0
     )

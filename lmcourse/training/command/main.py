@@ -1,4 +1,4 @@
-"""`lmcourse train`, and `torchrun -m lmcourse.training`: from what was typed to a run and what is printed about it."""
+"""`lmcourse train`, and `torchrun -m lmcourse.training`: parse, train, print the result."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str], program: str) -> int:
     if options.dry_run:
         return _predict(run, options)
     if options.out is None:
-        raise CourseError("say where the run is to be: --out FOLDER")
+        raise CourseError("name the folder of the run: --out FOLDER")
     try:
         return _train(run, options)
     except StoppedError as stopped:
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str], program: str) -> int:
 
 
 def resolve_run(options: Namespace) -> RunConfig:
-    """Return the run that was asked for: flags override the file, and both override the settings of a run that resumes.
+    """Return the requested run: flags override the file, and both override the settings of a run that resumes.
 
     Raises:
         CourseError: settings that cannot be, or do not go together.
@@ -73,10 +73,10 @@ def resolve_run(options: Namespace) -> RunConfig:
     if not options.resume:
         return new_run(given, options.recipe or default_recipe(given))
     if options.out is None:
-        raise CourseError("say which run is to go on: --resume --out FOLDER")
+        raise CourseError("name the run to resume: --resume --out FOLDER")
     before = load_run(options.out)
     if options.recipe is not None:
-        raise CourseError("a recipe is for a new run: one that goes on has its settings already; leave --recipe out")
+        raise CourseError("leave out --recipe: a resumed run keeps its settings")
     return changed_run(before, given)
 
 
@@ -135,7 +135,7 @@ def cost_table(run: RunConfig, found: CostEstimate) -> RenderableType:
 
 
 def _fit(found: CostEstimate) -> str:
-    """Return a sentence: does a step fit into the memory of this machine?"""
+    """Return a sentence that says if a step fits into the memory of this machine."""
     if found.room is None:
         return "Whether that fits into memory is not known: the system does not say how much there is."
     share = f"{found.needed / GIB:,.2f} of {found.room / GIB:,.2f} GiB of memory"

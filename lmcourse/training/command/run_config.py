@@ -35,15 +35,15 @@ class ModelChanges:
         feed_forward: "swiglu", 8/3 as wide as the model, rounded up to a multiple of 32; or "gelu" or "relu2" (squared
             ReLU: So et al., 2021), 4 times as wide as the model and without a gate
         qk_norm: normalise queries and keys, in a preset that does not (Dehghani et al., 2023)
-        untied: give the head a matrix of its own, in a preset where it is the embedding
+        untied: give the output head its own matrix, in a preset where it shares the embedding's
         value_residual: mix the first layer's values into those of every other layer (Zhou et al., 2024)
-        logit_cap: squeeze logits into ±logit_cap by a tanh (Gemma 2)
+        logit_cap: limit logits to ±logit_cap with a tanh (Gemma 2)
         rotary_theta: base of the rotary embedding
         zero_outputs: start with zeros in the matrices that write to the residual stream, and in an untied head, so that
             every block is the identity at first (Zhang et al., 2019)
         layers: number of blocks; the preset's are repeated
-        d_model: width of the model. Heads stay as wide, so their number changes; the feed-forward changes in
-            proportion, rounded up to a multiple of 32
+        d_model: width of the model. Heads stay as wide, so their number changes; the feed-forward layer changes
+            in proportion, rounded up to a multiple of 32
 
     Raises:
         ValueError: a setting is out of range.
@@ -139,15 +139,15 @@ class RunConfig:
     """Everything needed to reproduce a run.
 
     Attributes:
-        preset: a decoder of the zoo, such as nano, micro, mini, course-124m or gpt-2; its vocabulary and context become
-            those of the run
+        preset: a decoder of the zoo, such as nano, micro, mini, course-124m or gpt-2; its vocabulary and context are
+            changed to those of the run
         corpus: synthetic, course-text, python-docs, python-code, tiny-shakespeare, tinystories, or the path of a text
             file or folder
-        tokenizer: how text is cut into tokens: "bytes"; "bpe" or "characters", made from the part of the corpus that is
-            trained on; or the path of a tokenizer.json
-        vocab_size: the most tokens that "bpe" makes
-        held_out: fraction of the corpus to validate on; 0 for none
-        validation_tokens: the most tokens that each evaluation reads
+        tokenizer: how text is split into tokens: "bytes"; "bpe" or "characters", learned from the training part of the
+            corpus; or the path of a tokenizer.json
+        vocab_size: largest number of tokens that "bpe" learns
+        held_out: fraction of the corpus that is held out for validation; 0 for none
+        validation_tokens: largest number of tokens per evaluation
         model: changes to the preset
         training: how the model is trained
 
@@ -198,4 +198,4 @@ def find_decoder(name: str) -> TransformerConfig:
     config = entry.config
     if isinstance(config, TransformerConfig) and all(layer.attention.pattern.causal for layer in config.layers):
         return config
-    raise CourseError(f"{entry.name} does not predict the next token: take a decoder, such as nano.")
+    raise CourseError(f"{entry.name} does not predict the next token: use a decoder, such as nano.")

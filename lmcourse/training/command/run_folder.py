@@ -45,14 +45,14 @@ def check_unused(folder: Path) -> None:
         CourseError: a run is in it already, or a file that the run would write.
     """
     if any(os.path.lexists(folder / name) for name in (SETTINGS_FILE, METRICS, CHECKPOINTS)):
-        raise CourseError(f"{folder} has a run already: go on with it by --resume, or choose another --out")
+        raise CourseError(f"{folder} already has a run: continue it with --resume, or choose another --out")
     for name in (TOKENIZER, TRAINING, VALIDATION):
         if os.path.lexists(folder / name):
-            raise CourseError(f"{folder / name} is there already and would be overwritten: choose another --out")
+            raise CourseError(f"{folder / name} already exists and would be overwritten: choose another --out")
 
 
 def check_checkpoints(folder: Path) -> None:
-    """Check that a run which is to resume still has its checkpoints: else its metrics would be lost with them.
+    """Check that a run still has its checkpoints before it resumes: else its metrics would be lost, too.
 
     A run that was stopped before its first checkpoint starts anew; its metrics are kept in metrics.jsonl.old.
 
@@ -75,19 +75,19 @@ def check_checkpoints(folder: Path) -> None:
         due = record.get("validation_loss") is not None or record["step"] % every == 0
         # A run may be killed between its last line and the checkpoint.
         if due and (record is not records[-1] or record["step"] == training.steps):
-            raise CourseError(f"{path} has no checkpoint, but {metrics} says that step {record['step']} had: {restore}")
+            raise CourseError(f"{path} has no checkpoint, although {metrics} has step {record['step']}: {restore}")
     shutil.copyfile(metrics, metrics.with_name(f"{METRICS}.old"))
 
 
 def save_run(run: RunConfig, folder: Path, digests: Mapping[str, str] | None = None) -> None:
-    """Write a run's settings, with the SHA-256 of the files of its text; by default those that it had."""
+    """Write a run's settings, with the SHA-256 of the files of its text; by default the stored ones."""
     if digests is None:
         digests = read_digests(folder)
     write_json(folder / SETTINGS_FILE, {"version": VERSION, DIGESTS: dict(digests), **settings_of(run)})
 
 
 def read_digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of the files of a run's text; none of a run that was begun before they were kept."""
+    """Return the SHA-256 of the files of a run's text; none for a run that started before they were stored."""
     path = folder / SETTINGS_FILE
     found = read_json(path).get(DIGESTS) if path.exists() else None
     return found if isinstance(found, dict) else {}
@@ -113,7 +113,7 @@ def load_run(folder: Path) -> RunConfig:
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write an object; it appears under its name when it is whole."""
+    """Write an object; it appears under its name only when it is complete."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
@@ -124,7 +124,7 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Hold a folder for the time of a `with` block; the operating system frees it when the process dies.
+    """Lock a folder in a `with` block; the operating system unlocks it when the process dies.
 
     The folder is made if it is not there, and removed again if it stays empty. Where the file system knows no locks, as
     on some clusters, a line says so and the run goes on without.
@@ -152,7 +152,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked_itself(folder: Path) -> Iterator[None]:
-    """The lock on the folder, which leaves no file behind.
+    """Lock the folder itself, which leaves no file behind.
 
     Raises:
         BlockingIOError: another process holds it.
@@ -176,7 +176,7 @@ def _locked_itself(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked_file(folder: Path) -> Iterator[None]:
-    """The lock on a file in the folder, which stays there: to remove it would let two in.
+    """Lock a file in the folder. The file stays, because removing it would let two processes in.
 
     Raises:
         BlockingIOError: another process holds it.

@@ -81,9 +81,9 @@ DESCRIPTION = (
 EPILOG = "Settings may also come from a TOML or JSON file (--config); the command line wins. docs/training.md has more."
 
 TITLES = {
-    RunConfig: "what is trained",
+    RunConfig: "model and data",
     ModelChanges: "changes to the preset",
-    TrainingConfig: "how it is trained",
+    TrainingConfig: "training",
     Parallelism: "how processes share the work (started by torchrun; docs/training.md)",
 }
 
@@ -121,12 +121,13 @@ def make_parser(program: str) -> ArgumentParser:
         parser_mode="settings",
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("--out", metavar="FOLDER", help="folder of the run; it must not have one yet")
+    parser.add_argument("--out", metavar="FOLDER", help="folder of the run; a new run needs a folder without one")
     parser.add_argument("--resume", action="store_true", help="resume the run in --out, with its settings")
     parser.add_argument("--config", metavar="FILE", help="TOML or JSON file with settings")
-    what = f"which defaults to take; speedrun for {', '.join(SPEEDRUN_PRESETS)} without --optimizer adamw, else adamw"
+    default = f"speedrun for {', '.join(SPEEDRUN_PRESETS)} without --optimizer adamw, else adamw"
+    what = f"defaults for the settings that are not given (default: {default})"
     parser.add_argument("--recipe", choices=get_args(RecipeName), help=what)
-    what = "print what the run would cost: parameters, FLOPs, bytes, minutes; nothing is written or trained"
+    what = "print what the run would cost (parameters, FLOPs, bytes, minutes), and write and train nothing"
     parser.add_argument("--dry-run", action="store_true", help=what)
     parser.add_argument("--tensorboard", action="store_true", help="also write scalars for TensorBoard into the folder")
     parser.add_argument("--json", action="store_true", help="print one JSON document at the end; progress to stderr")
@@ -298,7 +299,7 @@ def changed_run(before: RunConfig, given: Mapping[str, Any]) -> RunConfig:
     for name in FIXED_SETTINGS:
         if given.get(name, values[name]) != values[name]:
             raise CourseError(
-                f"{name} cannot change in a run that goes on: it is {values[name]}, not {given[name]}; "
-                "leave it out, or begin another run in another --out"
+                f"{name} cannot change when a run resumes: it is {values[name]}, not {given[name]}; "
+                "leave it out, or start a new run in another --out"
             )
     return make_run({**values, **given})

@@ -104,7 +104,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     process: ProcessInfo | None = None,
 ) -> RunResult:
-    """Train until the run is over or a signal ends it; each leaves a checkpoint.
+    """Train until the run is finished or a signal ends it; both save a checkpoint.
 
     Args:
         run: the settings; those of a run that resumes may differ in some (`settings.changed_run`).
@@ -150,7 +150,7 @@ def train(
 
 @contextmanager
 def removed_unless_begun(folder: Path) -> Iterator[None]:
-    """Remove the files of a new run again if it ends before its first step, so that it can start anew."""
+    """Remove the files of a new run if it ends before its first step, so that the command can be repeated."""
     try:
         yield
     finally:
@@ -206,7 +206,7 @@ def _result(
 
 
 def train_and_kill(settings: Mapping[str, Any], folder: Path, after: int) -> None:
-    """Start `lmcourse train` in another process, on one thread, and kill it in the middle, to show that it can resume.
+    """Start `lmcourse train` in another process, on one thread, and kill it halfway, to show that it can resume.
 
     Args:
         settings: of the run, by their names; all others are as in `new_run`.
@@ -223,12 +223,12 @@ def train_and_kill(settings: Mapping[str, Any], folder: Path, after: int) -> Non
         while process.poll() is None and not (metrics.exists() and len(read_metrics(metrics)) >= after):
             time.sleep(0.02)
         if process.poll():
-            raise CourseError(f"the run failed before it was killed. This shows why: lmcourse {' '.join(command[3:])}")
+            raise CourseError(f"the run failed before it was killed. To see why, run: lmcourse {' '.join(command[3:])}")
         process.kill()
 
 
 class StoppedError(KeyboardInterrupt):
-    """A signal has ended a run between two steps, or before the first: its state is whole.
+    """A signal has ended a run between two steps, or before the first; its state is consistent.
 
     Attributes:
         reason: one of the values of `STOP_SIGNALS`.
@@ -288,7 +288,7 @@ class InterruptHandler:
 
 
 def _leave_terminal() -> None:
-    """Print nothing more to a terminal that was closed: that would be an error in the middle of a step."""
+    """Stop printing to a closed terminal: it would raise an error in the middle of a step."""
     for stream in (1, 2):
         if stat.S_ISCHR(os.fstat(stream).st_mode):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
@@ -296,7 +296,7 @@ def _leave_terminal() -> None:
 
 @contextmanager
 def telling_disk_errors(folder: Path) -> Iterator[None]:
-    """Raise CourseError where a file of a run cannot be read or written inside a `with` block."""
+    """Raise CourseError if a file of a run cannot be read or written in a `with` block."""
     try:
         yield
     except ConnectionError:  # of another process, or of the reader of our output

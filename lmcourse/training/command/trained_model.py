@@ -45,7 +45,7 @@ class TrainedModel:
 
 
 def load_trained_model(path: Path, *, last: bool = False, device: torch.device | None = None) -> TrainedModel:
-    """The model of a run.
+    """Load the model of a run.
 
     Args:
         path: the folder of the run, or of one of its checkpoints.
@@ -64,14 +64,14 @@ def load_trained_model(path: Path, *, last: bool = False, device: torch.device |
     run = load_run(folder)
     config = run.model_config(tokenizer.vocab_size)
     if not is_of_model(manifest["model"], asdict(config)):
-        raise CourseError(f"{checkpoint} is of another model than {folder / SETTINGS_FILE} describes")
+        raise CourseError(f"{checkpoint} does not fit the model in {folder / SETTINGS_FILE}")
     model = Transformer(config)
     load_weights(checkpoint, model)
     return TrainedModel(run, model.to(device).eval(), tokenizer, manifest["step"], checkpoint)
 
 
 def _find(path: Path, last: bool) -> tuple[Path, Path]:
-    """The folder of the run, and that of the checkpoint."""
+    """Return the folder of the run and the folder of the checkpoint."""
     if (path / MANIFEST).is_file():
         return path.resolve().parents[1], path
     if not path.is_dir():
@@ -89,7 +89,7 @@ def _find(path: Path, last: bool) -> tuple[Path, Path]:
 
 
 def _instead(folder: Path) -> str:
-    """Which checkpoint of a run may be taken for one that is damaged: the newest that is whole."""
+    """Return the end of an error that names a checkpoint to use instead of a damaged one: the newest undamaged one."""
     checkpoints = CheckpointManager(folder / "checkpoints", keep=1)
     for step in reversed(checkpoints.steps()):
         with suppress(CourseError):
@@ -99,7 +99,7 @@ def _instead(folder: Path) -> str:
 
 
 def _best(folder: Path, checkpoints: CheckpointManager) -> Path | None:
-    """The checkpoint with the lowest validation loss of those that are there; None if none was evaluated."""
+    """Return the existing checkpoint with the lowest validation loss; None if none was evaluated."""
     try:
         records = read_metrics(folder / "metrics.jsonl")
     except OSError:

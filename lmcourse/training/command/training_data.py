@@ -55,7 +55,7 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class TokenizedCorpus:
-    """A corpus cut into tokens, a document at a time.
+    """A corpus as tokens, one document at a time.
 
     Attributes:
         tokenizer: made for them.
@@ -68,7 +68,7 @@ class TokenizedCorpus:
 
 
 class TokenizedDocuments(Iterable[list[int]]):
-    """The tokens of each document of a corpus, up to a total."""
+    """The tokens of each document of a corpus, up to a total number."""
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, most: int | None = None) -> None:
         self._corpus, self._tokenizer, self._most = corpus, tokenizer, most
@@ -90,7 +90,7 @@ class TokenizedDocuments(Iterable[list[int]]):
 
 
 def tokenize_corpus(run: RunConfig) -> TokenizedCorpus:
-    """Find a run's corpus, hold out its share, and make the tokenizer.
+    """Find a run's corpus, hold out a fraction of it, and make the tokenizer.
 
     Raises:
         CourseError: there is no such corpus, or no text in it.
@@ -114,7 +114,7 @@ def _make_tokenizer(run: RunConfig, corpus: Corpus) -> Tokenizer:
 
 
 def report_merges(vocab_size: int, clock: Callable[[], float] = time.monotonic) -> Callable[[int], None]:
-    """Print to stderr how far the training of byte pairs is, every REPORT_SECONDS: long texts take minutes."""
+    """Print the progress of learning byte pairs to stderr, every REPORT_SECONDS: long texts take minutes."""
     printed = clock()
 
     def report(merges: int) -> None:
@@ -133,7 +133,7 @@ def _documents(corpus: Corpus) -> Iterator[str]:
 
 
 def prepare_data(run: RunConfig, folder: Path) -> dict[str, str]:
-    """Write the files of a run's text into its folder; they appear there when all are whole. Return their digests.
+    """Write the token files of a run into its folder; they appear only when all are complete. Return their digests.
 
     Raises:
         CourseError: the corpus cannot be found or is too short.
@@ -163,7 +163,7 @@ def prepare_data(run: RunConfig, folder: Path) -> dict[str, str]:
 
 
 def open_data(run: RunConfig, folder: Path) -> TrainingData:
-    """Open the data that `prepare_data` wrote.
+    """Open the data written by `prepare_data`.
 
     Raises:
         CourseError: a file is missing, damaged, or not what was written.
@@ -232,6 +232,6 @@ def loss_baseline(corpus: str, tokenizer: Tokenizer, tokens: Tokens) -> LossBase
 
 
 def _surprise(text: str) -> float | None:
-    """−ln P per byte under the grammar, of the documents that are whole: the last may be cut off."""
+    """Return −ln P per byte under the grammar, of complete documents only: the last may be cut off."""
     whole = text[: text.rfind(DOCUMENT_END) + len(DOCUMENT_END)] if DOCUMENT_END in text else ""
     return -story_grammar().log_probability(whole) / len(whole.encode()) if whole else None

@@ -74,7 +74,7 @@ class Muon(BaseOptimizer):
             raise ValueError(f"iterations must be at least 1 and below 100, not {group['iterations']}")
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add matrices with settings of their own; those they do not name are the optimiser's."""
+        """Add matrices with their own settings; missing ones are the optimizer's."""
         super().add_param_group(param_group)
         for w in self.param_groups[-1]["params"]:
             if w.dim() != 2:
@@ -85,14 +85,15 @@ class Muon(BaseOptimizer):
         self.descend(w, orthogonalize([self.average(gradient, state, group)], group)[0], group)
 
     def update_all(self, weights: Sequence[Tensor], group: Group) -> None:
-        """As `update` for each, but with the products of all matrices of a shape together: small ones take a third of
-        the time then."""
+        """Update all matrices as `update` does, but multiply those of one shape together: small ones take a third of
+        the time.
+        """
         averages = [self.average(w.grad, self.state[w], group) for w in weights if w.grad is not None]
         for w, parts in zip(weights, orthogonalize(averages, group), strict=True):
             self.descend(w, parts, group)
 
     def average(self, gradient: Tensor, state: dict[str, Any], group: Group) -> Float[Tensor, "m n"]:
-        """Return the momentum with Nesterov's look ahead. State: the running mean b."""
+        """Return the momentum with Nesterov's look-ahead. State: the running mean b."""
         if not state:
             state["b"] = torch.zeros_like(gradient)
         b = state["b"].lerp_(gradient, 1 - group["momentum"])
@@ -112,7 +113,7 @@ class Muon(BaseOptimizer):
 
 
 class MuonAdamW(Optimizer):
-    """Two optimisers whose groups, states and steps are those of one: for the trainer, loss scaling and checkpoints.
+    """Two optimizers with common groups, states and steps: for the trainer, loss scaling and checkpoints.
 
     Args:
         muon: of the matrices of the blocks.
@@ -132,7 +133,7 @@ class MuonAdamW(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """Update every parameter that has a gradient; `closure` as in every optimiser of torch."""
+        """Update every parameter that has a gradient; `closure` as in torch's optimizers."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -142,12 +143,12 @@ class MuonAdamW(Optimizer):
         return loss
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over what was loaded: `load_state_dict` makes new groups and states."""
+        """Use loaded groups and states: `load_state_dict` makes new ones."""
         super().__setstate__(state)
         self._share()
 
     def _share(self) -> None:
-        """Let both have the groups and states of this optimiser, not copies."""
+        """Let both optimizers use the groups and states of this one, not copies."""
         first = len(self.muon.param_groups)
         self.muon.param_groups, self.adamw.param_groups = self.param_groups[:first], self.param_groups[first:]
         self.muon.state = self.adamw.state = self.state
@@ -188,7 +189,7 @@ def newton_schulz(x: Float[Tensor, "b m n"], iterations: int) -> Float[Tensor, "
 
 
 def product_dtype(device: torch.device) -> torch.dtype:
-    """Return the dtype that `newton_schulz` computes in: bf16, which is enough for it, where that is faster.
+    """Return the dtype in which `newton_schulz` computes: bf16, which is precise enough, where that is faster.
 
     Most CPUs have no units for bf16; with units, torch's products of small matrices take 1.5 times as long as in fp32.
     """

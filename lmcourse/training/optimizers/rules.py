@@ -1,4 +1,4 @@
-"""Optimizers, written to be read: what is done to one parameter, line by line as in its paper.
+"""Optimizers, written to be read: the update of one parameter, line by line as in its paper.
 
 They compute what `torch.optim` computes, bit for bit on a CPU. torch's own handle many parameters per kernel: use those
 to train large models.
@@ -51,7 +51,7 @@ class BaseOptimizer(Optimizer):
                 raise ValueError(f"{name} must be at least 0, not {group[name]}")
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add parameters with settings of their own; those they do not name are the optimiser's."""
+        """Add parameters with their own settings; missing ones are the optimizer's."""
         self.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
@@ -95,7 +95,7 @@ def with_decay(gradient: Tensor, w: Tensor, group: Group) -> Tensor:
 
 
 class SGD(BaseOptimizer):
-    """A step against the gradient (Robbins and Monro, 1951), which momentum makes long where gradients agree.
+    """A step against the gradient (Robbins and Monro, 1951); momentum makes it long where gradients agree.
 
         g ← ∇f(w) + λ w
         b ← μ b + g                 b = 0 at first

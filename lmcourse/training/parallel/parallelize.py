@@ -24,7 +24,7 @@ from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
 
 
 def make_mesh(parallel: Parallelism, device: str) -> DeviceMesh:
-    """Return the mesh of a run; dimensions of size 1 are there too. Every process of the group has to call this.
+    """Return the mesh of a run, including dimensions of size 1. Every process of the group must call this.
 
     Args:
         parallel: the sizes of the dimensions.
@@ -35,7 +35,7 @@ def make_mesh(parallel: Parallelism, device: str) -> DeviceMesh:
 
 
 def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> tuple[nn.Module, nn.Module]:
-    """Divide a model, in place. Every process has to call this with the same model; the first one's weights count.
+    """Divide a model, in place. Every process must call this with the same model; the first one's weights are used.
 
     Returns:
         The module that has this process's weights, and the one to call in a step.
@@ -124,7 +124,7 @@ def _check_matrices(model: TransformerConfig, parallel: Parallelism, seq_len: in
         raise ValueError("tensor_parallel does not divide an embedding with a width of its own")
     if parallel.sequence_parallel and seq_len % n:
         raise ValueError(
-            f"sequence_parallel divides the tokens: a seq_len of {seq_len} does not divide among {n} processes"
+            f"sequence_parallel divides the tokens: a seq_len of {seq_len} cannot be divided evenly among {n} processes"
         )
     _divides("the vocabulary", model.vocab_size, n)
     for index, layer in enumerate(model.layers):
@@ -139,7 +139,7 @@ def _check_layer(index: int, layer: LayerConfig, n: int) -> None:
         raise ValueError(f"layer {index}: tensor_parallel divides heads, and Shaw's vectors are shared by all of them")
     if attention.value_residual:
         raise ValueError(
-            f"layer {index}: tensor_parallel divides heads, and a value residual's share is for all of them"
+            f"layer {index}: tensor_parallel divides heads, and a value residual's weight is shared by all of them"
         )
     if attention.qk_norm is not None and attention.qk_norm.over != "head":
         raise ValueError(f"layer {index}: tensor_parallel divides heads, so a QK-norm must be over 'head'")

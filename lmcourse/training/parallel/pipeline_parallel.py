@@ -163,7 +163,7 @@ class Pipeline(nn.Module):
             )
 
     def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return a micro-batch's share of the mean loss, times `dp_size` because DDP and FSDP average gradients."""
+        """Return a micro-batch's part of the mean loss, times `dp_size` because DDP and FSDP average gradients."""
         share = (targets != IGNORE_INDEX).sum() / self._targets
         return share * self._dp_size * next_token_loss(logits, targets, z_loss=self._z_loss)
 

@@ -73,7 +73,7 @@ def process_group(
     except (RuntimeError, dist.DistError) as error:
         if not _is_lost_connection(error):
             raise
-        raise CourseError(f"process {rank} stops: another one has ended; if it said why, that is above") from None
+        raise CourseError(f"process {rank} stops: another process ended; its error message, if any, is above") from None
     finally:
         dist.destroy_process_group()
 
@@ -82,7 +82,7 @@ def _check_world_size(parallel: Parallelism, started: int) -> None:
     if parallel.world_size != started:
         sides = " × ".join(f"{side} {getattr(parallel, side)}" for side in PARALLEL_DIMS if getattr(parallel, side) > 1)
         raise CourseError(
-            f"the run is for {parallel.world_size} processes ({sides or 'nothing is divided'}), and {started} were "
+            f"the run is for {parallel.world_size} processes ({sides or 'no parallelism'}), and {started} were "
             f"started: use torchrun --nproc-per-node {parallel.world_size}, or change how the work is divided"
         )
 

@@ -36,7 +36,7 @@ class ShardedMuon(Muon):
     """
 
     def average(self, gradient: Tensor, state: dict[str, Any], group: Group) -> Float[Tensor, "m n"]:
-        """As in `Muon`, gathered."""
+        """As in `Muon`, then gathered."""
         x = super().average(gradient, state, group)
         return x.full_tensor() if isinstance(x, DTensor) else x
 
@@ -53,7 +53,7 @@ class ShardedMuon(Muon):
 
 
 class ProcessGroupContext(DistributedContext):
-    """One process of a process group, which has to be initialized (see `process_group`).
+    """One process of an initialised process group (see `process_group`).
 
     Args:
         parallel: how the work is divided.
@@ -101,14 +101,16 @@ class ProcessGroupContext(DistributedContext):
         return list(groups.values())
 
     def local_part(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
-        """As `torch.distributed.checkpoint` finds it; a tensor that is not sharded is whole on every process."""
+        """Return the local part in the way of `torch.distributed.checkpoint`; an unsharded tensor is whole on every
+        process.
+        """
         if not isinstance(tensor, DTensor):
             return tensor, (0,) * tensor.dim()
         _, offset = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
         return tensor.to_local(), offset
 
     def no_sync(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-        """DDP's `no_sync`, but for the last micro-batch."""
+        """DDP's `no_sync`, except for the last micro-batch."""
         return model.no_sync() if isinstance(model, DistributedDataParallel) and not last else nullcontext()
 
     def all_reduce_sum(self, value: Tensor) -> Tensor:
@@ -172,7 +174,7 @@ def group_by_shard_count(parameters: Sequence[nn.Parameter]) -> dict[int, list[T
 
 
 def scale_gradients(parameters: Sequence[nn.Parameter], factor: Tensor) -> None:
-    """Multiply gradients, in place, by a scalar of at most 1: what is larger counts as 1.
+    """Multiply gradients, in place, by a scalar; values above 1 count as 1.
 
     As torch's `clip_grads_with_norm_` does, but on each process's shards: DTensor would ask for every gradient how the
     product is to be sharded.

@@ -21,7 +21,7 @@ SplitLayers = dict[str, tuple[str, int, int]]
 
 
 class SplitLinear(nn.Module):
-    """Linear layers whose outputs are concatenated: what a fused layer computes, with a matrix for each part.
+    """Linear layers whose outputs are concatenated: equal to a fused layer, with one matrix per part.
 
     Args:
         fused: the layer whose weights they take over.

@@ -34,7 +34,7 @@ Plan = dict[str, ParallelStyle]
 
 
 def apply_plan(model: nn.Module, mesh: DeviceMesh, *, sequence: bool) -> None:
-    """Shard a model, in place. It has been checked (`checks`) and its fused matrices are split (`split_linear`).
+    """Shard a checked model, in place. Its fused matrices must be split already (`split_linear`).
 
     Args:
         model: the model, or a stage of it.
@@ -71,7 +71,9 @@ def make_plan(model: nn.Module, *, sequence: bool) -> Plan:
 
 
 def _gather(stream: Placement, *, more: int = 0) -> PrepareModuleInput:
-    """All-gather a layer's first input along the tokens, once for all matrices that read it; leave `more` others."""
+    """All-gather a layer's first input along the tokens, once for all matrices that read it; do not change `more`
+    others.
+    """
     rest = (None,) * more
     return PrepareModuleInput(
         input_layouts=(stream, *rest), desired_input_layouts=(Replicate(), *rest), use_local_output=False
@@ -95,7 +97,7 @@ def _feed_forward(name: str, layer: FeedForward | GatedFeedForward, stream: Plac
 
 
 def _embedding(name: str, stream: Placement) -> Plan:
-    """Positions are added to the whole sequence; its tokens are sharded after that."""
+    """Shard the tokens after positions are added to the whole sequence."""
     return {
         f"{name}.tokens": RowwiseParallel(input_layouts=Replicate()),
         name: PrepareModuleOutput(output_layouts=Replicate(), desired_output_layouts=stream),
@@ -107,7 +109,9 @@ def _head(name: str, stream: Placement) -> Plan:
 
 
 def _tie(model: nn.Module) -> None:
-    """Tie embedding and head again, if they were tied: each was sharded by itself. A last stage has only the head."""
+    """Tie embedding and head again if they were tied, because each was sharded separately. A last stage has only the
+    head.
+    """
     embedding, head = getattr(model, "embedding", None), getattr(model, "head", None)
     if embedding is None or not isinstance(head, Head) or not model.config.head.tied:  # type: ignore[union-attr]
         return
@@ -118,7 +122,7 @@ def _tie(model: nn.Module) -> None:
 
 
 def _set_local_heads(attention: Attention, processes: int) -> None:
-    """Set the numbers of heads to those that one of the processes computes."""
+    """Set the numbers of heads to those that one process computes."""
     attention.heads //= processes
     attention.kv_heads //= processes
     attention.qk_transform.heads = [attention.heads, attention.kv_heads]

@@ -170,7 +170,7 @@ def test_a_disk_that_is_full_at_a_checkpoint_leaves_the_one_before_it(run: RunCo
             resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
         with pytest.raises(
-            CourseError, match=r"step-00000004 cannot be written: .*File too large.*go on with --resume$"
+            CourseError, match=r"step-00000004 cannot be written: .*File too large.*resume with --resume$"
         ):
             train(run, folder, callbacks=[at(3, fill)])
     assert {path.name for path in (folder / "checkpoints").iterdir()} == {"step-00000002"}

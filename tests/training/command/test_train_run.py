@@ -59,7 +59,7 @@ def test_the_model_has_the_tokens_and_the_length_of_the_run(preset: str, corpus:
         model = Transformer(config)
         assert model(torch.zeros(1, 16, dtype=torch.long)).shape == (1, 16, 300)
         if config.embedding.max_positions is not None:
-            with pytest.raises(ValueError, match="longer than the 16 positions"):
+            with pytest.raises(ValueError, match="longer than the 16 learned positions"):
                 model(torch.zeros(1, 17, dtype=torch.long))
 
 
@@ -193,14 +193,14 @@ def test_settings_that_cannot_be_read(text: str, told: str, tmp_path: Path) -> N
 def test_a_folder_with_a_run_is_not_claimed(name: str, tmp_path: Path) -> None:
     check_unused(tmp_path)
     (tmp_path / name).touch()
-    with pytest.raises(CourseError, match="has a run already"):
+    with pytest.raises(CourseError, match="already has a run"):
         check_unused(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "train.tokens", "validation.tokens"])
 def test_a_new_run_overwrites_no_file(name: str, corpus: Path, tmp_path: Path) -> None:
     (tmp_path / name).write_text("mine")
-    with pytest.raises(CourseError, match=f"{name} is there already and would be overwritten"):
+    with pytest.raises(CourseError, match=f"{name} already exists and would be overwritten"):
         train(run(corpus), tmp_path)
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path != corpus} == {name: "mine"}
 

@@ -73,7 +73,7 @@ def test_models_that_cannot_be_cut(config: TransformerConfig, parallel: Parallel
 @pytest.mark.parametrize(
     ("parallel", "changes", "said"),
     [
-        (SEQUENCE, {"seq_len": 18}, "a seq_len of 18 does not divide among 4 processes"),
+        (SEQUENCE, {"seq_len": 18}, "a seq_len of 18 cannot be divided evenly among 4 processes"),
         (STAGES, {"grad_accum_steps": 1}, "set grad_accum_steps to at least 2, or use gpipe"),
         (TENSOR, {"precision": "fp16"}, "use bf16, or only data_parallel"),
         (Parallelism(fsdp=2), {"precision": "fp16"}, "use bf16, or only data_parallel"),

@@ -40,7 +40,7 @@ def die(folder: Path, parallel: Parallelism) -> None:
 @pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2), Parallelism(tensor_parallel=2)], ids=str)
 def test_a_killed_process_ends_the_others(parallel: Parallelism, tmp_path: Path) -> None:
     first, second = together(parallel, tmp_path, die, tmp_path / "run", parallel)
-    assert str(first) == "CourseError: process 0 stops: another one has ended; if it said why, that is above"
+    assert str(first) == "CourseError: process 0 stops: another process ended; its error message, if any, is above"
     assert str(second) == f"exit code {-signal.SIGKILL}"
 
 
@@ -112,7 +112,7 @@ def test_a_disk_that_is_full_for_one_ends_all_and_the_checkpoint_before_stays(tm
     ended = [str(one) for one in together(Parallelism(fsdp=2), tmp_path, save_until_full, tmp_path / "run")]
     assert ended[0].startswith("CourseError: ")
     assert "step-00000002 cannot be written: " in ended[0]
-    assert "the checkpoint before it stays whole" in ended[0]
+    assert "the checkpoint before it is intact" in ended[0]
     assert "\n" not in ended[0]
     assert ended[1].startswith("SystemExit")
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-00000001"]
@@ -142,7 +142,7 @@ def run_again(folder: Path) -> None:
 def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
     all_returned(together(TWO, tmp_path, run_again, tmp_path / "run"))
     first, second = together(TWO, tmp_path, run_again, tmp_path / "run")
-    assert str(first).endswith("has a run already: resume it, or choose another folder")
+    assert str(first).endswith("already has a run: resume it, or choose another folder")
     assert str(second) == "SystemExit: 2"
 
 

@@ -183,7 +183,7 @@ def die_while_saving(folder: Path, step: int) -> None:
 def test_a_leader_that_dies_while_it_writes_leaves_the_checkpoint_before(tmp_path: Path) -> None:
     first, second = together(Parallelism(fsdp=2), tmp_path, die_while_saving, tmp_path / "run", 3)
     assert str(first) == "exit code 1"
-    assert str(second) == "CourseError: process 1 stops: another one has ended; if it said why, that is above"
+    assert str(second) == "CourseError: process 1 stops: another process ended; its error message, if any, is above"
     assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == [
         ".step-00000003.new",
         "step-00000001",
@@ -207,5 +207,5 @@ def test_if_none_is_whole_one_process_says_so(tmp_path: Path) -> None:
     assert str(first).startswith("CourseError: no checkpoint in ")
     assert str(second) == "SystemExit: 2"
     assert isinstance(first, Ended)
-    with pytest.raises(CourseError, match=r"no checkpoint in .* is whole"):
+    with pytest.raises(CourseError, match=r"no checkpoint in .* is intact"):
         trainer(tmp_path / "run", ONE_PROCESS).resume()

@@ -33,7 +33,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -> ConfigEntry:
-    """The setting for the feed-forward layer's activation; `tanh` is what the family calls GELU with tanh."""
+    """Entry for the activation of the feed-forward layer; `tanh` is the family's name for GELU with tanh."""
 
     def ours(value: str, known: FieldValues) -> Activation:
         if value not in ACTIVATIONS:
@@ -49,7 +49,7 @@ def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -
 def sizes(
     width: str = "hidden_size", layers: str = "num_hidden_layers", heads: str = "num_attention_heads"
 ) -> tuple[ConfigEntry, ...]:
-    """Vocabulary, width, depth and heads."""
+    """Entries for vocabulary, width, depth and heads."""
     return (
         config_key("vocab_size", "vocab_size"),
         config_key(width, "d_model"),
@@ -59,17 +59,17 @@ def sizes(
 
 
 def same_as(name: str) -> Any:
-    """A default: the value of another field."""
+    """Return a default: the value of another field."""
     return lambda known: known[name]
 
 
 def per_head(known: FieldValues) -> int:
-    """A default: d_head = d_model / heads."""
+    """Default: d_head = d_model / heads."""
     return int(known["d_model"] // known["heads"])
 
 
 def four_widths(known: FieldValues) -> int:
-    """A default: the feed-forward layer is four times as wide as the model."""
+    """Default: the feed-forward layer is four times as wide as the model."""
     return int(4 * known["d_model"])
 
 
@@ -85,12 +85,12 @@ MLP_BIAS = config_key("mlp_bias", "ff_bias", False)
 
 
 def tied(default: bool) -> ConfigEntry:
-    """Whether the output matrix is the embedding."""
+    """Entry for weight tying: the output matrix is the embedding."""
     return config_key("tie_word_embeddings", "tied", default)
 
 
 def eps(key: str, default: Any = REQUIRED) -> ConfigEntry:
-    """The norm's epsilon."""
+    """Entry for the norm's epsilon."""
     return config_key(key, "eps", default)
 
 
@@ -123,13 +123,13 @@ LLAMA_WEIGHTS: WeightTable = {**LLAMA_ATTENTION, **LLAMA_MLP, **PRE_NORMS}
 
 
 def unless_all(rotary_layers: Iterable[Any]) -> tuple[bool, ...]:
-    """A flag per layer, or none at all if all layers rotate, which is the usual."""
+    """Return one flag per layer, or None if all layers rotate, which is the usual case."""
     flags = tuple(bool(flag) for flag in rotary_layers)
     return () if all(flags) else flags
 
 
 def parallel_switch(branches: str) -> ConfigEntry:
-    """A switch between serial and parallel branches."""
+    """Entry of a switch between serial and parallel branches."""
 
     def read(parallel: bool, known: FieldValues) -> Any:
         return branches if parallel else "serial"

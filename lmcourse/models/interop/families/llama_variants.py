@@ -43,7 +43,9 @@ from lmcourse.models.interop.weight_layouts import (
 
 
 def _scalar(scale: float | None, flat: FlatConfig) -> int | float:
-    """What the scores are divided by the root of: a whole number, where rounding allows one."""
+    """Return query_pre_attn_scalar, by whose square root scores are divided; an integer if it is one within
+    rounding.
+    """
     exact = flat.d_head if scale is None else scale**-2
     return round(exact) if abs(exact - round(exact)) < 1e-6 else exact
 
@@ -117,7 +119,7 @@ ONE_NORM = {"blocks.*.norm": "model.layers.*.input_layernorm"}
 
 
 def qk_norm_of_heads(key: str) -> ConfigEntry:
-    """A switch for norms on queries and keys with a scale for each head."""
+    """Entry of a switch for norms on queries and keys with a scale for each head."""
     return config_key(
         key, "qk_norm", None, lambda used, known: "heads" if used else None, lambda over, flat: bool(over)
     )
