@@ -113,7 +113,7 @@ def test_a_mistake_turns_the_collector_on_again(collector: None) -> None:
 
 @pytest.mark.parametrize(("warmup", "repeats"), [(-1, 1), (0, 0)])
 def test_no_run_at_all(warmup: int, repeats: int) -> None:
-    with pytest.raises(ValueError, match="at least 0 and 1 are needed"):
+    with pytest.raises(ValueError, match="at least 0 warm-up runs and 1 timed run"):
         time_it(lambda: None, warmup=warmup, repeats=repeats)
 
 

@@ -112,14 +112,14 @@ def test_the_machine_is_measured_if_nobody_did(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"seq_len": 129}, "made for 128 tokens, not 129"),
+        ({"seq_len": 129}, "a context of 128 tokens, not 129"),
         ({"seq_len": 3 + WARMUP}, "cannot be"),
         ({"batch": 0}, "cannot be"),
         ({"steps": 0}, "cannot be"),
         ({"precision": "fp16"}, "take one of fp64, fp32, bf16"),
         ({"precision": "nonsense"}, "nonsense is not measured on a cpu device"),
         ({"machine": replace(FAST, memory=10**6)}, "Take a smaller model"),
-        ({"machine": replace(FAST, peaks={"fp32": 1.0})}, "cannot be"),
+        ({"machine": replace(FAST, peaks={"fp32": 1.0})}, "is impossible"),
     ],
 )
 def test_mistakes_are_told_in_a_line(options: dict[str, object], told: str) -> None:

@@ -256,7 +256,7 @@ def test_work_by_hand_is_told_before_anything_is_graded(collected: dict[str, Any
     module.write_text(f"{text}# mine\n", encoding="utf-8")
     try:
         with pytest.raises(
-            CourseError, match=r"^attention\.py in .* changed since lmcourse collect wrote it: .*--force$"
+            CourseError, match=r"^attention\.py in .* changed after lmcourse collect wrote it: .*--force$"
         ):
             collect(learner, learner / "my_transformer", options=GradingOptions("hope"))
     finally:

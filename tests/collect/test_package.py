@@ -41,7 +41,7 @@ def test_what_was_changed_by_hand_stays_and_nothing_is_written(files: dict[str, 
     out = tmp_path / "out"
     write_files(FILES, out)
     (out / "a.py").write_text("mine = 1\n")
-    with pytest.raises(CourseError, match=r"^a\.py in .* changed since lmcourse collect wrote it: .*--force$"):
+    with pytest.raises(CourseError, match=r"^a\.py in .* changed after lmcourse collect wrote it: .*--force$"):
         write_files(files, out)
     assert contents(out) == FILES | {"a.py": b"mine = 1\n"}
     write_files(files, out, force=True)

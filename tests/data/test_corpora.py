@@ -172,7 +172,7 @@ def test_the_end_of_a_single_document_is_held_out() -> None:
 
 def test_a_split_that_is_none() -> None:
     for held_out in (0.0, 1.0, -1.0):
-        with pytest.raises(ValueError, match="between 0 and 1"):
+        with pytest.raises(ValueError, match="above 0 and below 1"):
             split(corpus_of(["a", "b"]), held_out)
     with pytest.raises(CourseError, match="has no text"):
         split(corpus_of([]))

@@ -97,7 +97,7 @@ def test_another_file_than_was_meant(server: Server, tmp_path: Path, body: bytes
 
 def test_a_server_that_does_not_stop_sending_is_not_listened_to(server: Server, tmp_path: Path) -> None:
     server.body, server.promised = CONTENT * 10, 10 * len(CONTENT)
-    with pytest.raises(CourseError, match="sent another file") as error:
+    with pytest.raises(CourseError, match="did not send the expected file") as error:
         fetch(server.download, tmp_path)
     received = re.search(r"([\d,]+) bytes", str(error.value))
     assert received

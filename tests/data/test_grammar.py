@@ -106,7 +106,7 @@ def test_a_text_of_another_language(text: str, message: str) -> None:
         ({"s": [Production(1.0, "a", ("t",))]}, "no rule for t"),
         ({"s": [Production(1.0, "a", ("t",))], "t": []}, "no rule for t"),
         ({"t": [Production(1.0, "a")]}, "no rule for s"),
-        ({"s": [Production(1.0, "")]}, "writes nothing"),
+        ({"s": [Production(1.0, "")]}, "writes no text"),
         (
             {"s": [Production(0.3, "cat"), Production(0.3, "b"), Production(0.4, "cats")]},
             "begin the same, so a text could not be parsed: 'cat' and 'cats'",

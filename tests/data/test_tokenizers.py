@@ -112,9 +112,9 @@ def test_tokenizers_that_are_none() -> None:
 @pytest.mark.parametrize(
     ("saved", "message"),
     [
-        ({"kind": "words"}, "no tokenizer of the kind 'words'"),
-        ({}, "no tokenizer that the course has saved: KeyError"),
-        ({"kind": "bpe"}, "no tokenizer that the course has saved: KeyError"),
+        ({"kind": "words"}, "no tokenizer of kind 'words'"),
+        ({}, "not a tokenizer that the course saved: KeyError"),
+        ({"kind": "bpe"}, "not a tokenizer that the course saved: KeyError"),
         ({"kind": "bpe", "merges": [[97, 300]]}, "ValueError, there is no token 300"),
         ({"kind": "bpe", "merges": 3}, "TypeError"),
         ({"kind": "characters", "characters": "aa"}, "ValueError"),

@@ -29,7 +29,7 @@ def test_two_exercises_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("changes", [{"points": 0}, {"difficulty": 4}, {"cases": []}])
 def test_an_exercise_without_sense_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="double: an exercise has points"):
+    with pytest.raises(ValueError, match="double: an exercise needs points"):
         doubling(**changes)
 
 

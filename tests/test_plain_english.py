@@ -1,0 +1,182 @@
+"""Check what a machine can see of plain English: docstrings, sentence lengths, test names, references to code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import docstring_parser
+import pytest
+
+from lmcourse.training.command.settings import TITLES
+
+ROOT = Path(__file__).resolve().parents[1]
+MAX_WORDS = 30
+MAX_TEST_NAME = 70
+
+UNCLEAR = re.compile(r"(What|Whether|Which|Whose|Of|Those|That of)\b")
+"""Beginnings of a first line that is no statement: it should say what the code does or is."""
+
+EXCEPTIONS = {f"lmcourse/exercises/limits.py:{name}" for name in ("in_library", "is_framework", "runs_answers")}
+EXCEPTIONS |= {f"lmcourse/exercises/limits.py:{name}" for name in ("_Interrupts", "_is_between")}
+"""Docstrings ("path:name") that may begin otherwise; at most twenty."""
+
+VARIABLES = {"layers", "model", "nn", "metrics"}
+"""Beginnings of dotted names that are a variable in an example as well as a module of ours."""
+
+FILES = re.compile(r".*\.(json|jsonl|md|py|toml|ipynb|lock|yml|txt|csv|html|js|css|tokens|safetensors|log|zip|pt)")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def modules() -> list[Path]:
+    return sorted((ROOT / "lmcourse").rglob("*.py"))
+
+
+def docstrings(path: Path) -> Iterator[tuple[str, str]]:
+    """The docstrings of a file with the names of what they describe."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+            yield getattr(node, "name", ""), text
+
+
+def test_docstrings_begin_with_a_statement() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}:{name}"
+        for path in modules()
+        if "chapters" not in path.parts
+        for name, text in docstrings(path)
+        if UNCLEAR.match(text)
+    }
+    assert found - EXCEPTIONS == set()
+
+
+def text_of(node: ast.expr) -> str:
+    """The text of an expression, with one word for each value in it."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(text_of, node.values))
+    if isinstance(node, ast.BinOp):
+        return text_of(node.left) + text_of(node.right)
+    return "x"
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """The texts of errors and of command-line help, each with its place."""
+    for path in modules():
+        place = path.relative_to(ROOT)
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                yield from ((f"{place}:{node.lineno}", text_of(argument)) for argument in node.exc.args)
+            elif isinstance(node, ast.Call):
+                helps = [keyword.value for keyword in node.keywords if keyword.arg == "help"]
+                yield from ((f"{place}:{node.lineno}", text_of(value)) for value in helps)
+    for owner in TITLES:
+        parameters = docstring_parser.parse(owner.__doc__ or "").params
+        yield from ((f"{owner.__name__}.{part.arg_name}", part.description or "") for part in parameters)
+
+
+def test_sentences_of_help_and_errors_are_short() -> None:
+    found = [
+        (place, sentence)
+        for place, text in messages()
+        for sentence in re.split(r"(?<=[.?!:;])\s", text)
+        if len(sentence.split()) > MAX_WORDS
+    ]
+    assert found == []
+
+
+def test_test_names_are_short() -> None:
+    names = {
+        node.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+    assert {name for name in names if len(name) > MAX_TEST_NAME} == set()
+
+
+def test_exceptions_are_few() -> None:
+    assert len(EXCEPTIONS) <= 20
+
+
+@cache
+def files_by_name() -> dict[str, list[Path]]:
+    """The modules and packages of lmcourse by the last part of their names."""
+    found: dict[str, list[Path]] = defaultdict(list)
+    for path in modules():
+        found[path.parent.name if path.stem == "__init__" else path.stem].append(path)
+    return found
+
+
+@cache
+def names_in(path: Path) -> set[str]:
+    """The names that a module or package defines, imports or contains."""
+    names = {entry.stem for entry in path.parent.iterdir()} if path.stem == "__init__" else set()
+    pyi = path.with_suffix(".pyi")
+    for node in [*ast.walk(tree_of(path)), *(ast.walk(ast.parse(pyi.read_text("utf-8"))) if pyi.exists() else ())]:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+        elif isinstance(node, ast.Name):
+            names.add(node.id)
+    return names
+
+
+def is_there(dotted: str) -> bool:
+    """Return True if a dotted name leads to a module, or to a name in one."""
+    first, *parts = dotted.split(".")
+    if first != "lmcourse":
+        return any(parts[0] in names_in(path) for path in files_by_name()[first])
+    path = ROOT / "lmcourse"
+    for place, part in enumerate(parts):
+        if (path / part).is_dir():
+            path = path / part
+        elif (path / f"{part}.py").is_file():
+            rest = parts[place + 1 :]
+            return not rest or rest[0] in names_in(path / f"{part}.py")
+        else:
+            return part in names_in(path / "__init__.py")
+    return True
+
+
+def references(text: str) -> Iterator[str]:
+    """The dotted names in a text: those of lmcourse, and in backticks those that begin with a module of it."""
+    for name in re.findall(r"\blmcourse(?:\.[a-z_A-Z]\w*)+", text):
+        if not re.search(r"topic|perplexity", name):  # of a chapter that is made up
+            yield name
+    for name in re.findall(r"`([a-z_]\w*(?:\.[a-z_A-Z]\w*)+)[`(]", text):
+        if name.split(".")[0] in files_by_name().keys() - VARIABLES and not FILES.fullmatch(name):
+            yield name
+
+
+@pytest.mark.parametrize("kind", ["docstrings", "pages"])
+def test_dotted_names_exist(kind: str) -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    texts = {path: "\n".join(text for _, text in docstrings(path)) for path in modules()}
+    if kind == "pages":
+        texts = {path: path.read_text(encoding="utf-8") for path in pages}
+    found = [
+        f"{path.relative_to(ROOT)}: {name}" for path, text in texts.items() for name in references(text) if not is_there(name)
+    ]
+    assert found == []
+
+
+def test_paths_in_pages_exist() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    found = [
+        f"{page.name}: {path}"
+        for page in pages
+        for path in re.findall(r"`((?:lmcourse|tests|benchmarks|docs)/[\w./-]+)`", page.read_text(encoding="utf-8"))
+        if not (ROOT / path).exists() and not re.search(r"topic|NN|perplexity", path)
+    ]
+    assert found == []
