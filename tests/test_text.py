@@ -55,12 +55,12 @@ def test_whitespace_is_collapsed_and_marks_of_direction_stay() -> None:
         ("\n" * 30, " ⏎  ⏎  ⏎ "[:9] + "…"),
     ],
 )
-def test_one_line(text: str, expected: str) -> None:
+def test_one_line_shows_line_breaks_as_signs(text: str, expected: str) -> None:
     assert one_line(text, 10) == expected
     assert len(one_line(text, 10)) <= 10
 
 
-def test_shorten_counts_the_ellipsis() -> None:
+def test_shorten_counts_the_ellipsis_as_a_character() -> None:
     assert shorten("abcd", 4) == "abcd"
     assert shorten("abcde", 4) == "abc…"
 

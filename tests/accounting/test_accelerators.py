@@ -81,13 +81,13 @@ def test_a_bandwidth_is_bus_times_rate() -> None:
     assert table == pytest.approx({name: bits / 8 * rate * 1e9 for name, bits, rate in MEMORIES}, rel=0.01)
 
 
-def test_ridges_of_the_a100() -> None:
+def test_a100_has_the_published_ridges() -> None:
     """195 and 156 FLOPs per byte are printed with bandwidths rounded to 1.6 and 2.0 TB/s."""
     assert find_accelerator("a100-40gb").ridge("bf16") == pytest.approx(312e12 / 1.555e12)
     assert find_accelerator("a100-80gb").ridge("bf16") == pytest.approx(312e12 / 2.039e12)
 
 
-def test_what_no_chip_has_is_left_out() -> None:
+def test_formats_that_a_chip_lacks_are_left_out() -> None:
     """bf16 came with Ampere, fp8 with Ada and Hopper, fp4 with Blackwell."""
     having = {
         precision: {a.name for a in all_accelerators() if precision in a.peaks} for precision in ("bf16", "fp8", "fp4")
@@ -97,7 +97,7 @@ def test_what_no_chip_has_is_left_out() -> None:
     assert having["fp4"] == {"b200", "gb200", "rtx-5090"}
 
 
-def test_every_entry_is_whole() -> None:
+def test_every_accelerator_has_all_fields() -> None:
     order = ("fp32", "tf32", "bf16", "fp8", "fp4")
     for accelerator in all_accelerators():
         assert find_accelerator(accelerator.name) is accelerator
@@ -110,7 +110,7 @@ def test_every_entry_is_whole() -> None:
         assert all(type(peak) is int for peak in accelerator.peaks.values()), accelerator.name
 
 
-def test_a_family_stands_for_a_member_that_says_its_name() -> None:
+def test_a_driver_name_selects_the_family_member() -> None:
     assert find_accelerator("H100").name == "h100-sxm"
     assert find_accelerator("RTX 4090").name == "rtx-4090"
     assert find_accelerator("a100_sxm_80GB").name == "a100-sxm-80gb"
@@ -182,13 +182,13 @@ UNKNOWN = [
 ]
 
 
-def test_a_name_stands_for_a_variant() -> None:
+def test_a_short_name_selects_one_variant() -> None:
     for name, gib, known in SEEN:
         assert recognise(name, memory=int(gib * GIB)) is find_accelerator(known), name
         assert recognise(name) is find_accelerator(known), name
 
 
-def test_what_only_looks_alike_is_not_recognised() -> None:
+def test_similar_names_are_not_recognised() -> None:
     assert [name for name in UNKNOWN if recognise(name) is not None or len(caveats(name, None)) != 1] == []
 
 
@@ -197,11 +197,11 @@ def test_other_memory_is_another_variant_or_a_part(name: str, gib: float) -> Non
     assert recognise(name, memory=int(gib * GIB)) is None
 
 
-def test_every_name_in_the_table_was_seen() -> None:
+def test_every_driver_name_is_a_known_accelerator() -> None:
     assert {known for _, _, known in SEEN} == set(DRIVER_NAMES.values())
 
 
-def test_a_lower_limit_of_power_is_told() -> None:
+def test_a_lower_power_limit_is_reported() -> None:
     name = "NVIDIA H100 80GB HBM3"
     (told,) = caveats(name, recognise(name), power_limit=500.0)
     assert "500 W here, not 700 W" in told
@@ -209,7 +209,7 @@ def test_a_lower_limit_of_power_is_told() -> None:
     assert caveats(name, recognise(name)) == ()
 
 
-def test_a_slice_is_told_as_such() -> None:
+def test_a_mig_slice_is_reported() -> None:
     (told,) = caveats("NVIDIA H100 80GB HBM3 MIG 3g.40gb", None)
     assert "slice" in told
     (told,) = caveats("NVIDIA H800", None)
@@ -217,7 +217,7 @@ def test_a_slice_is_told_as_such() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="this test needs an NVIDIA GPU")
-def test_this_gpu_is_recognised_or_said_to_be_unknown() -> None:
+def test_this_gpu_is_recognised_or_reported_as_unknown() -> None:
     gpu = device.accelerators()[0]
     found = recognise(gpu.name, memory=gpu.memory)
     assert (found is None) <= bool(caveats(gpu.name, found))

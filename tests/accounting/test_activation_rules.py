@@ -62,7 +62,7 @@ class MaskedBlock(nn.Module):
 
 
 @pytest.mark.parametrize(("dtype", "width", "formula"), [(torch.float32, 4, 571_392), (torch.bfloat16, 2, 301_056)])
-def test_a_block_that_is_as_the_formulas_assume(dtype: torch.dtype, width: int, formula: int) -> None:
+def test_formulas_are_exact_for_the_block_they_assume(dtype: torch.dtype, width: int, formula: int) -> None:
     B, S, D, A = 2, 48, 64, 4
     model = MaskedBlock(D, A).to(dtype)
     x = torch.randn(B, S, D, dtype=dtype, requires_grad=True)
@@ -116,7 +116,7 @@ def test_gpt3_on_eight_devices() -> None:
     assert float(f"{square / GIB:.2e}") == 5.36e-6
 
 
-def test_from_which_batch_on_mixed_precision_takes_less() -> None:
+def test_break_even_batch_of_mixed_precision_is_exact() -> None:
     neox = gpt(44, 6144, 64)
     assert round(break_even_batch(neox, 2048), 2) == 0.61
     assert break_even_batch(GPT3, 2048) == 1.5
@@ -125,7 +125,7 @@ def test_from_which_batch_on_mixed_precision_takes_less() -> None:
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_how_far_rules_are_from_what_is_kept(dropout: float) -> None:
+def test_rule_errors_match_the_counted_bytes(dropout: float) -> None:
     config = gpt(2, 64, 4, dropout=dropout)
     exact = 2 * saved_by_block(config, 2, 48, torch.bfloat16, "readable").total
     sizes = [korthikanti(config, 2, 48), activation_bytes_by_layer_kind(config, 2, 48).total]

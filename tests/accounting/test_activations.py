@@ -123,14 +123,14 @@ CORNERS = [
 
 
 @pytest.mark.parametrize(("layout", "precision", "path"), dict.fromkeys(CORNERS))
-def test_every_layout_precision_and_attention_path(layout: str, precision: str, path: str) -> None:
+def test_every_layout_and_precision_saves_the_predicted_bytes(layout: str, precision: str, path: str) -> None:
     form, attention = PATHS[path]
     assert_block(one_block(attention, LAYOUTS[layout]), form, **PRECISIONS[precision])
 
 
 @pytest.mark.parametrize(("precision", "form"), [("fp32", "fused"), ("bf16", "readable")])
 @pytest.mark.parametrize("qk_transform", QK_TRANSFORMS)
-def test_every_transform_of_queries_and_keys(qk_transform: str, precision: str, form: str) -> None:
+def test_every_qk_transform_saves_the_predicted_bytes(qk_transform: str, precision: str, form: str) -> None:
     for key_heads in (HEADS, 2, 1):
         assert_block(one_block({**QK_TRANSFORMS[qk_transform], "kv_heads": key_heads}), form, **PRECISIONS[precision])
 
@@ -138,7 +138,7 @@ def test_every_transform_of_queries_and_keys(qk_transform: str, precision: str, 
 @pytest.mark.parametrize(("form", "dropout"), [("fused", 0.0), ("fused", 0.1), ("readable", 0.1)])
 @pytest.mark.parametrize("key_heads", [HEADS, 2, 1])
 @pytest.mark.parametrize("batch", [1, 2])
-def test_views_where_batch_or_heads_are_one(batch: int, key_heads: int, dropout: float, form: str) -> None:
+def test_views_with_one_text_or_head_are_not_copied(batch: int, key_heads: int, dropout: float, form: str) -> None:
     attention = {"kv_heads": key_heads, "dropout": dropout}
     for variant in ({}, {"rotary": RotaryConfig()}, {"relative_position_vectors": RelativePositionVectorsConfig(2)}):
         assert_block(one_block({**attention, **variant}), form, batch)
@@ -155,13 +155,13 @@ POSITION_BIASES = [
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize(("bias", "precision", "form"), POSITION_BIASES)
-def test_position_biases(bias: Any, precision: str, form: str, dropout: float) -> None:
+def test_position_biases_save_the_predicted_bytes(bias: Any, precision: str, form: str, dropout: float) -> None:
     assert_block(one_block({"dropout": dropout}, position_bias=bias), form, **PRECISIONS[precision])
 
 
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("kind", get_args(Activation))
-def test_every_non_linearity(kind: Activation, gated: bool) -> None:
+def test_every_activation_saves_the_predicted_bytes(kind: Activation, gated: bool) -> None:
     for precision in (PRECISIONS["bf16"], PRECISIONS["autocast"]):
         assert_block(one_block(feed_forward=FeedForwardConfig(20, kind, gated)), **precision)
 
@@ -169,7 +169,7 @@ def test_every_non_linearity(kind: Activation, gated: bool) -> None:
 @pytest.mark.parametrize("kind", ["layer", "rms"])
 @pytest.mark.parametrize(("scale", "unit_offset"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("bias", [False, True])
-def test_every_norm(kind: Any, scale: bool, unit_offset: bool, bias: bool) -> None:
+def test_every_norm_saves_the_predicted_bytes(kind: Any, scale: bool, unit_offset: bool, bias: bool) -> None:
     norm = NormConfig(kind, scale=scale, bias=bias, unit_offset=unit_offset)
     for precision in (PRECISIONS["fp32"], PRECISIONS["autocast"]):
         assert_block(one_block(norm=norm), **precision)
@@ -179,7 +179,9 @@ def test_every_norm(kind: Any, scale: bool, unit_offset: bool, bias: bool) -> No
 @pytest.mark.parametrize(
     ("precision", "path"), [*(("fp32", path) for path in PATHS), ("autocast", "fused"), ("autocast", "readable")]
 )
-def test_value_residuals(precision: str, path: str, key_heads: int, rotary: RotaryConfig | None) -> None:
+def test_value_residuals_save_the_predicted_bytes(
+    precision: str, path: str, key_heads: int, rotary: RotaryConfig | None
+) -> None:
     form, attention = PATHS[path]
     config = one_block({**attention, "kv_heads": key_heads, "rotary": rotary})
     first = config.layers[0]
@@ -195,14 +197,14 @@ TINY = architectures() | SPARSE
 
 @pytest.mark.prove
 @pytest.mark.parametrize("name", sorted(TINY))
-def test_every_architecture_of_the_zoo_with_its_ends_and_loss(name: str) -> None:
+def test_every_zoo_model_saves_the_predicted_bytes(name: str) -> None:
     predicted = predict_saved_bytes(TINY[name], 2, 21)
     assert_same(predicted.parts, saved_by_model(TINY[name], 2, 21))
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "autocast"])
 @pytest.mark.parametrize("name", ["opt-350m", "gemma-2-9b"])
-def test_whole_models_in_every_precision(name: str, precision: str) -> None:
+def test_whole_models_save_the_predicted_bytes_in_every_precision(name: str, precision: str) -> None:
     kept = saved_by_model(TINY[name], 2, 21, **PRECISIONS[precision])
     assert_same(predict_saved_bytes(TINY[name], 2, 21, **PRECISIONS[precision]).parts, kept, **PRECISIONS[precision])
 
@@ -244,7 +246,9 @@ def varied(draw: st.DrawFn) -> TransformerConfig:
     autocast=st.booleans(),
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-def test_random_models(config: TransformerConfig, batch: int, seq_len: int, form: Any, autocast: bool) -> None:
+def test_random_models_save_the_predicted_bytes(
+    config: TransformerConfig, batch: int, seq_len: int, form: Any, autocast: bool
+) -> None:
     assume(all(layer.attention.head_width(config.d_model) > 1 for layer in config.layers))
     kept = saved_by_model(config, batch, seq_len, form=form, autocast=autocast)
     predicted = predict_saved_bytes(config, batch, seq_len, attention=form, autocast=autocast)
@@ -252,7 +256,7 @@ def test_random_models(config: TransformerConfig, batch: int, seq_len: int, form
     assert list(predicted.parts) == [part for part in PARTS if part in predicted.parts]
 
 
-def test_layers_that_turn_alike_share_their_tables() -> None:
+def test_layers_with_the_same_rotation_share_tables() -> None:
     """RoPE's two tables are kept once, however many layers and texts there are."""
     config = TINY["llama-7b"]
     layers = [config.layers[:1] * count for count in (1, 2, 3)]
@@ -262,7 +266,7 @@ def test_layers_that_turn_alike_share_their_tables() -> None:
     assert predict_block_bytes(config, 2, 21).total == two - one + tables
 
 
-def test_the_sum_that_can_be_done_by_hand() -> None:
+def test_a_small_model_saves_the_bytes_computed_by_hand() -> None:
     """GPT-2's block in fp32: 16 numbers per feature and 1 per score, the weights. Statistics and mask are the rest.
 
     Attention, 6: input, q, k, v, the last product's input, the norm's. Feed-forward, 10: input, 4 and 4, the norm's.
@@ -311,7 +315,7 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(case: str) -> None:
+def test_invalid_arguments_are_rejected(case: str) -> None:
     message, call = REFUSED[case]
     with pytest.raises(ValueError, match=message):
         call()

@@ -18,7 +18,7 @@ from lmcourse.models.zoo.styles import gpt_like, llama_like
 from tests.models.tiny import LENGTH
 
 
-def test_two_linear_layers_of_the_notes() -> None:
+def test_two_linear_layers_have_the_flops_of_the_notes() -> None:
     """Errata E0-33: 1.2 times the forward while the input needs no gradient, else twice."""
     x, first, second = torch.randn(64, 128), nn.Linear(128, 128, bias=False), nn.Linear(128, 32, bias=False)
     run: Callable[[], Tensor] = lambda: second(first(x))  # noqa: E731
@@ -27,7 +27,7 @@ def test_two_linear_layers_of_the_notes() -> None:
     assert count_flops(run, backward=True)["backward"] == 5_242_880
 
 
-def test_torch_alone_passes_over_attention_on_a_cpu() -> None:
+def test_torchs_counter_skips_fused_attention_on_a_cpu() -> None:
     """Why `count_flops` insists on the plain form; engineering notes: attention is silently left out."""
     config = llama_like(2, 64, 4, 96, vocab_size=53, context=64)
     model, tokens = Transformer(config), torch.zeros(2, LENGTH, dtype=torch.long)
@@ -39,7 +39,7 @@ def test_torch_alone_passes_over_attention_on_a_cpu() -> None:
     assert count_flops(partial(model, tokens)).total == predicted.total
 
 
-def test_einsum_over_a_single_number_is_no_matrix_product() -> None:
+def test_einsum_over_a_single_number_is_not_a_matrix_product() -> None:
     """With one token, readable attention weighs one value: torch multiplies without a matrix product, and counts 0."""
     config = gpt_like(1, 8, 2, vocab_size=5, context=8, soft_cap=20.0)
     predicted = forward_flops(config, 1, 1)

@@ -22,7 +22,7 @@ def decoder(name: str) -> TransformerConfig:
     return find_model(name).decoder
 
 
-def test_published_training_runs() -> None:
+def test_published_training_runs_match_six_n_d() -> None:
     """GPT-3, the smallest and the largest: 2.25e20 and 3.14e23 (Brown et al., 2020, Table D.1). Llama 3: 3.8e25
     (Grattafiori et al., 2024, §1). 70B on 15T tokens: 6.3e24 (inventory 14.16)."""
     assert f"{six_n_d(125 * 10**6, 300 * 10**9):.2e}" == "2.25e+20"
@@ -47,7 +47,7 @@ def test_the_rule_of_palm_is_exact(name: str) -> None:
     assert palm_training(short, 3, 128) == counted_flops(short, 3, 128, backward=True).total
 
 
-def test_kaplan_row_by_row() -> None:
+def test_kaplans_table_is_matched_row_by_row() -> None:
     """Kaplan et al. (2020), Table 1, for GPT-2 XL by hand."""
     rows = kaplan_forward(decoder("gpt-2-xl"), 1024)
     assert rows.parts == {
@@ -94,7 +94,7 @@ def test_kaplans_parameters_with_heads_wider_than_the_model() -> None:
 
 
 @pytest.mark.parametrize(("name", "share"), [("gpt-2", 0.271), ("gpt-3", 0.0034)])
-def test_the_share_of_the_head(name: str, share: float) -> None:
+def test_the_head_takes_the_stated_fraction_of_flops(name: str, share: float) -> None:
     """Errata E3-20: the vocabulary costs 2bsvh, 27.1 % of GPT-2 small and .34 % of GPT-3."""
     config = decoder(name)
     assert config.context is not None

@@ -72,27 +72,29 @@ def test_every_model_of_the_zoo_at_its_width(entry: Entry) -> None:
 
 
 @pytest.mark.prove
-def test_gpt_3_in_full() -> None:
+def test_gpt_3_has_the_published_flops() -> None:
     config = find_model("gpt-3").decoder
     assert forward_flops(config, 1, 2048).total == counted_flops(config, 1, 2048).total
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("config", [*architectures().values(), *SPARSE.values()], ids=[*architectures(), *SPARSE])
-def test_every_tiny_architecture_with_windows_that_bite(config: TransformerConfig) -> None:
+def test_tiny_models_with_short_windows_match_torchs_count(config: TransformerConfig) -> None:
     assert_counted(count_flops(partial(*on_cpu(config)), backward=True), config, 2, LENGTH)
 
 
 @settings(max_examples=25, deadline=None)
 @given(config=transformers(), batch=BATCHES, seq_len=LENGTHS)
-def test_odd_models(config: TransformerConfig, batch: int, seq_len: int) -> None:
+def test_models_of_odd_sizes_match_torchs_count(config: TransformerConfig, batch: int, seq_len: int) -> None:
     counted = count_flops(lambda: Transformer(config)(zeros(batch, seq_len)), backward=True)
     assert_counted(counted, config, batch, seq_len)
 
 
 @settings(max_examples=8, deadline=None)
 @given(config=encoder_decoders(), batch=BATCHES, seq_len=LENGTHS, source=LENGTHS)
-def test_odd_encoder_decoders(config: EncoderDecoderConfig, batch: int, seq_len: int, source: int) -> None:
+def test_encoder_decoders_of_odd_sizes_match_torchs_count(
+    config: EncoderDecoderConfig, batch: int, seq_len: int, source: int
+) -> None:
     counted = count_flops(lambda: EncoderDecoder(config)(zeros(batch, source), zeros(batch, seq_len)), backward=True)
     assert_counted(counted, config, batch, seq_len, source=source)
 
@@ -151,7 +153,7 @@ PARTWISE = {name: architectures()[name] for name in ("gpt-2", "opt-350m", "falco
 
 
 @pytest.mark.parametrize("config", PARTWISE.values(), ids=PARTWISE)
-def test_part_by_part(config: TransformerConfig) -> None:
+def test_every_part_matches_torchs_count(config: TransformerConfig) -> None:
     model, tokens = on_cpu(config)
     assert predicted_parts(config) == counted_parts(model, tokens)
 
@@ -166,14 +168,14 @@ def test_encoder_decoders_part_by_part(name: str) -> None:
     assert predicted_parts(config, source=SOURCE) == counted_parts(model, source, target)
 
 
-def test_scores_and_values_are_alike() -> None:
+def test_scores_and_values_take_equal_flops() -> None:
     """By hand: a dot product of 64 numbers for each of 12 heads, 12 layers, 2 texts and 100² pairs; then the same."""
     count = forward_flops(find_model("gpt-2").decoder, 2, 100)
     assert count["attention scores"] == count["attention values"] == 2 * 64 * 12 * 12 * 2 * 100 * 100
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "mistral-7b", "palm-8b"])
-def test_the_form_to_read_costs_what_the_form_to_run_does(name: str) -> None:
+def test_readable_and_fused_attention_take_equal_flops(name: str) -> None:
     config = architectures()[name]
     counts = []
     for fused in (True, False):
@@ -186,7 +188,7 @@ def test_the_form_to_read_costs_what_the_form_to_run_does(name: str) -> None:
     assert counts[0]["forward"] == forward_flops(config, 2, LENGTH).total
 
 
-def test_a_block_of_the_notes() -> None:
+def test_a_block_has_the_flops_of_the_notes() -> None:
     """Errata R-45: FlopCounterMode counts 54,525,952 = 4BSD(S + (2 + E)D) for a block; B=2, S=64, D=128, E=4."""
     count = forward_flops(gpt_like(1, 128, 4, vocab_size=10, context=64), 2, 64)
     assert count.total - count["head"] == 54_525_952
@@ -218,7 +220,7 @@ T5 = find_model("t5-small").config
         (TINY, {"logits": "first"}, "there is no choice of logits 'first'"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(config: Any, arguments: dict[str, Any], message: str) -> None:
+def test_impossible_arguments_are_rejected_in_one_line(config: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message) as refusal:
         forward_flops(config, **{"batch": 1, "seq_len": 1, **arguments})
     assert "\n" not in str(refusal.value)
@@ -241,7 +243,7 @@ def flash(q: Tensor, k: Tensor, v: Tensor, visible: Any, bias: Any = None, *, ca
 
 
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
-def test_fused_kernels_make_the_scores_again(kv_heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fused_kernels_recompute_the_scores(kv_heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention_module, "attend_fused", flash)
     config = llama_like(3, 64, 4, 96, vocab_size=53, context=64, kv_heads=kv_heads)
     model, tokens = on_meta(config)
@@ -292,6 +294,6 @@ def test_a_product_before_which_nothing_is_learned_has_one_gradient(scale: bool,
     assert counted["backward"] == training_flops(config, 2, LENGTH).backward.total - left_out * first
 
 
-def test_a_recomputation_that_does_not_exist_is_refused() -> None:
+def test_a_recomputation_that_does_not_exist_is_rejected() -> None:
     with pytest.raises(ValueError, match="there is no recomputation of 'all'"):
         training_flops(find_model("nano").config, 1, 1, recompute="all")  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ def real_bytes(config: TransformerConfig, batch: int, seq_len: int) -> int:
 
 @settings(max_examples=40, deadline=None)
 @given(transformers(), st.integers(1, 3), st.integers(1, LONGEST))
-def test_any_cache(config: TransformerConfig, batch: int, seq_len: int) -> None:
+def test_random_caches_have_the_predicted_bytes(config: TransformerConfig, batch: int, seq_len: int) -> None:
     if all(layer.attention.pattern.causal for layer in config.layers):
         assert cache_bytes(config, batch, seq_len, precision="fp32").total == real_bytes(config, batch, seq_len)
     else:
@@ -52,7 +52,7 @@ def test_any_cache(config: TransformerConfig, batch: int, seq_len: int) -> None:
     ],
     ids=["MHA", "GQA", "MQA", "window", "chunk"],
 )
-def test_a_model_that_really_reads(attention: dict[str, object], precision: Format) -> None:
+def test_predicted_cache_bytes_match_a_real_pass(attention: dict[str, object], precision: Format) -> None:
     config = llama_like(3, 32, 4, 64, vocab_size=50, context=16, layer_pattern=[attention, {}])
     cache = Cache(config, capacity=12)
     model = Transformer(config).to(DTYPES[precision])
@@ -94,6 +94,6 @@ def test_batch_beyond_weights_is_the_first(name: str) -> None:
     assert batch == 1 or cache_bytes(config, batch - 1, 8192).total <= weights
 
 
-def test_refusals() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="must be positive"):
         cache_bytes(decoder("nano"), 0, 1)

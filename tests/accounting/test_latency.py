@@ -78,7 +78,7 @@ def really_moved(config: TransformerConfig, batch: int, seq_len: int) -> Counter
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "qwen2-0.5b", "gemma-2-2b", "falcon-7b", "pythia-160m", "opt-350m"])
-def test_bytes_are_those_of_the_real_layers(name: str) -> None:
+def test_bytes_match_the_real_layers(name: str) -> None:
     config = decoder(name)
     moved = really_moved(config, 2, 12)
     operations = forward_operations(config, 2, 12, logits="all")
@@ -98,7 +98,7 @@ def test_attention_reads_the_cache() -> None:
         assert moved == cache_bytes(config, 3, past + 1).total + 3 * BYTES * queries
 
 
-def test_flops_are_all_there() -> None:
+def test_operations_have_all_flops_of_the_model() -> None:
     for name in ("gpt-2", "llama-3-8b", "opt-350m"):
         operations = forward_operations(decoder(name), 2, 100, past=30)
         total = forward_flops(decoder(name), 2, 100, past=30, pairs="visible", logits="last").total
@@ -108,7 +108,7 @@ def test_flops_are_all_there() -> None:
 @pytest.mark.parametrize(
     ("flops", "moved", "seconds", "limit"), [(1000, 10, 10.0, "arithmetic"), (10, 1000, 100.0, "memory")]
 )
-def test_time_is_the_larger_of_the_two(flops: int, moved: int, seconds: float, limit: str) -> None:
+def test_time_is_the_larger_of_arithmetic_and_memory_time(flops: int, moved: int, seconds: float, limit: str) -> None:
     work = Operation(flops, moved)
     assert work.seconds(ROUND, "bf16") == seconds
     assert work.limit(ROUND, "bf16") == limit
@@ -162,7 +162,7 @@ V100_OF_THE_NOTES = replace(A100, peaks={"bf16": 130e12}, bandwidth=1.1e12)
 
 
 @pytest.mark.parametrize(("tokens", "intensity"), [(1, 1.0), (200, 190.7), (2048, 1365)])
-def test_square_products(tokens: int, intensity: float) -> None:
+def test_square_products_have_the_stated_intensity(tokens: int, intensity: float) -> None:
     assert matmul_intensity(tokens, 8192, 8192) == pytest.approx(intensity, abs=0.5 if tokens == 2048 else 0.05)
 
 
@@ -174,7 +174,7 @@ def test_training_saturates_at_half_the_width() -> None:
 @pytest.mark.parametrize(
     ("accelerator", "tokens"), [(A100_OF_THE_NOTES, 162), (A100_40, 205), (V100_OF_THE_NOTES, 122)]
 )
-def test_batch_that_saturates(accelerator: object, tokens: int) -> None:
+def test_saturating_batch_follows_the_formula(accelerator: object, tokens: int) -> None:
     assert round(compute_bound_tokens(8192, accelerator)) == tokens  # type: ignore[arg-type]
 
 
@@ -186,7 +186,7 @@ def test_at_the_saturating_batch_intensity_is_the_ridge() -> None:
     assert compute_bound_tokens(20, ROUND) == float("inf")
 
 
-def test_elementwise() -> None:
+def test_elementwise_intensity_follows_the_formula() -> None:
     assert elementwise_intensity(8) == 2
     assert elementwise_intensity(8, "fp32") == 1
 

@@ -33,7 +33,7 @@ def test_the_peak_and_the_sum_of_a_line(name: str) -> None:
     assert (counted.peak, counted.allocated) == (peak * SIZE, allocated * SIZE)
 
 
-def test_what_was_counted_once_is_not_there_the_next_time() -> None:
+def test_a_second_count_starts_from_zero() -> None:
     x = torch.rand(1000)
     assert live_bytes(torch.exp, x) == live_bytes(torch.exp, x)
 

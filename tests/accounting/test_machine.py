@@ -37,7 +37,7 @@ def test_flops_of_a_product_are_those_that_torch_counts() -> None:
 @pytest.mark.parametrize(
     ("precision", "matmul_precision"), [("fp32", "highest"), ("tf32", "high"), ("bf16", "highest")]
 )
-def test_fp32_means_fp32_and_torch_is_left_as_it_was(precision: machine.Format, matmul_precision: str) -> None:
+def test_fp32_excludes_tf32_and_torchs_setting_is_restored(precision: machine.Format, matmul_precision: str) -> None:
     seen: set[str] = set()
 
     def look(function: Callable[[], object]) -> float:
@@ -53,11 +53,11 @@ def test_fp32_means_fp32_and_torch_is_left_as_it_was(precision: machine.Format, 
     assert seen == {matmul_precision}
 
 
-def test_a_copy_reads_and_writes() -> None:
+def test_copy_bandwidth_counts_reads_and_writes() -> None:
     assert copy_bandwidth(1000, seconds=0, stopwatch=one_second) == 2000
 
 
-def test_a_busy_neighbour_does_not_lower_a_peak() -> None:
+def test_other_load_does_not_lower_a_measured_peak() -> None:
     times = itertools.cycle([5.0, 3.0, 2.0])
 
     def disturbed(function: Callable[[], object]) -> float:
@@ -105,7 +105,7 @@ def test_the_best_size_counts_and_quick_leaves_out_the_largest(small: pytest.Mon
     assert set(asked) == {(16, 32)}
 
 
-def test_a_system_that_does_not_tell_its_memory(small: pytest.MonkeyPatch) -> None:
+def test_a_system_without_a_memory_size_is_rejected(small: pytest.MonkeyPatch) -> None:
     small.setattr(device, "main_memory", lambda: None)
     with pytest.raises(CourseError, match="does not report its memory"):
         measure_machine(device="cpu")

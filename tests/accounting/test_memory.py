@@ -56,13 +56,13 @@ def test_inference_takes_weights_and_cache() -> None:
     assert (too_many["weights"] * 16, too_many["KV cache"] * 8) == tuple(memory.parts.values())
 
 
-def test_largest_batch_to_write() -> None:
+def test_largest_inference_batch_fits_and_the_next_does_not() -> None:
     config, room = decoder("llama-3-8b"), 80 * GB
     batch = largest_inference_batch(config, 8192, room)
     assert inference_memory(config, batch, 8192).total <= room < inference_memory(config, batch + 1, 8192).total
 
 
-def test_layouts() -> None:
+def test_parallel_layouts_divide_memory() -> None:
     config, recipe = decoder("llama-3-8b"), find_recipe("mixed")
     whole = training_memory(config, 2, 2048, recipe)
     halves = training_memory(config, 2, 2048, recipe, layout=Layout(tensor=2))
@@ -110,6 +110,6 @@ def test_largest_batch_fits_and_the_next_does_not(activation_checkpointing: str,
     assert largest_batch(config, 512, find_recipe(recipe), GB) == 0
 
 
-def test_refusal() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="'inference' has no gradients"):
         training_memory(MICRO, 1, 8, find_recipe("inference"))

@@ -13,7 +13,7 @@ from lmcourse.models.zoo.course import modern
 from tests.accounting.hardware import A100, H100, ROUND
 
 
-def test_a_share_of_round_numbers() -> None:
+def test_mfu_of_round_numbers_is_exact() -> None:
     assert mfu(50, 2.0, ROUND, "bf16") == 0.25
     assert mfu(50, 2.0, ROUND, "fp32") == 0.5
     assert mfu(50, 2.0, ROUND, "bf16", devices=5) == 0.05
@@ -50,7 +50,7 @@ def test_impossible_measurements(flops: float, seconds: float, devices: int) -> 
         mfu(flops, seconds, ROUND, "bf16", devices=devices)
 
 
-def test_a_format_without_units() -> None:
+def test_mfu_rejects_a_format_that_the_device_lacks() -> None:
     with pytest.raises(ValueError, match="no fp8 units"):
         mfu(1, 1, ROUND, "fp8")
 
@@ -75,7 +75,7 @@ def test_70_billion_parameters_on_15_trillion_tokens() -> None:
     assert cluster.tokens(cluster.days(flops), 6 * 70e9) == pytest.approx(15e12)
 
 
-def test_hours_do_not_depend_on_how_many() -> None:
+def test_device_hours_do_not_depend_on_the_number_of_devices() -> None:
     one, many = Cluster(A100, 1, 0.4), Cluster(A100, 1000, 0.4)
     assert one.device_hours(1e24) == pytest.approx(many.device_hours(1e24))
     assert one.days(1e24) == pytest.approx(1000 * many.days(1e24))
@@ -98,11 +98,11 @@ def test_throughput_and_days_agree() -> None:
     assert throughput_mfu(tokens / 86_400, 6e9, H100, "bf16", devices=8) == pytest.approx(0.4)
 
 
-def test_refusals() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="at least one device"):
         Cluster(A100, 0, 0.4)
     for share in (0, 1.1):
-        with pytest.raises(ValueError, match="share of the peak"):
+        with pytest.raises(ValueError, match="fraction of the peak"):
             Cluster(A100, 1, share)
     with pytest.raises(ValueError, match="power limit of A100 SXM 80 GB is not known"):
         Cluster(replace(A100, power=None), 1, 0.4).energy(1.0)

@@ -109,7 +109,7 @@ def test_a_ring_sends_as_much_as_the_formulas_say(devices: int) -> None:
 
 
 @pytest.mark.parametrize(("devices", "ring", "chief"), [(2, 1.0, 2), (8, 1.75, 14), (64, 1.97, 126)])
-def test_a_ring_hardly_grows_and_a_chief_does(devices: int, ring: float, chief: int) -> None:
+def test_ring_traffic_hardly_grows_and_root_traffic_does(devices: int, ring: float, chief: int) -> None:
     assert round(all_reduce_bytes(1, devices), 2) == ring
     assert naive_all_reduce_bytes(1, devices) == chief
 
@@ -132,14 +132,14 @@ def test_tensor_parallel_traffic() -> None:
     assert tensor_parallel_traffic(falcon, 1, 1, 2).total == 32 * 2 * all_reduce_bytes(4544 * 2, 2)
 
 
-def test_bubble() -> None:
+def test_bubble_follows_the_formula() -> None:
     """Counted on a schedule of p stages and m micro-batches: each works m of m + p − 1 ticks."""
     for stages, micro in ((1, 4), (4, 1), (4, 12)):
         ticks = max(stage + batch for stage in range(stages) for batch in range(micro)) + 1
         assert pipeline_bubble_fraction(stages, micro) == pytest.approx((ticks - micro) / ticks)
 
 
-def test_refusals() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="at least 1 device"):
         Layout(tensor=0)
     with pytest.raises(ValueError, match="stages 0 to 3, not 4"):
@@ -158,13 +158,13 @@ def test_both_schedules_take_the_same_time(schedule: str, stages: int, micro: in
     )
 
 
-def test_1f1b_keeps_fewer_alive() -> None:
+def test_1f1b_holds_fewer_micro_batches() -> None:
     assert [max_alive(order) for order in pipeline_orders(4, 32, "gpipe")] == [32] * 4
     assert [max_alive(order) for order in pipeline_orders(4, 32, "1f1b")] == [4, 3, 2, 1]
     assert [max_alive(order) for order in pipeline_orders(4, 2, "1f1b")] == [2, 2, 2, 1]
 
 
-def test_no_pass_starts_before_what_it_needs() -> None:
+def test_no_pass_starts_before_its_inputs_exist() -> None:
     tasks = {(task.stage, task.name): task for task in run_pipeline(pipeline_orders(3, 4, "1f1b"), 1.0, 3.0)}
     for (stage, name), task in tasks.items():
         before = (stage - 1, name) if name[0] == "F" else (stage + 1, name)
@@ -178,7 +178,7 @@ def test_no_pass_starts_before_what_it_needs() -> None:
         assert all(start >= end for start, end in zip(mine[1:], ends, strict=False))
 
 
-def test_orders_that_wait_for_each_other_are_told() -> None:
+def test_deadlocked_orders_are_reported() -> None:
     waiting = "deadlock: these wait for a result that never arrives: stage 0 for B0, stage 1 for F1"
     with pytest.raises(ValueError, match=waiting):
         run_pipeline([["F0", "B0", "F1", "B1"], ["F0", "F1", "B0", "B1"]])

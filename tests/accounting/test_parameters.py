@@ -74,7 +74,7 @@ def predicted(config: TransformerConfig | EncoderDecoderConfig) -> dict[str, int
 
 @pytest.mark.prove
 @pytest.mark.parametrize("entry", all_models(), ids=lambda entry: entry.name)
-def test_every_part_of_every_model_of_the_zoo(entry: Entry) -> None:
+def test_every_part_of_every_zoo_model_matches_its_tensors(entry: Entry) -> None:
     model = build(entry.config)
     assert predicted(entry.config) == added_up(model)
     assert count_parameters(entry.config).total == sum(parameter.numel() for parameter in model.parameters())
@@ -82,13 +82,13 @@ def test_every_part_of_every_model_of_the_zoo(entry: Entry) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(config=transformers())
-def test_every_part_of_odd_models(config: TransformerConfig) -> None:
+def test_parts_of_models_of_odd_sizes_match_their_tensors(config: TransformerConfig) -> None:
     assert predicted(config) == added_up(build(config))
 
 
 @settings(max_examples=15, deadline=None)
 @given(config=encoder_decoders())
-def test_every_part_of_odd_encoder_decoders(config: EncoderDecoderConfig) -> None:
+def test_parts_of_odd_encoder_decoders_match_their_tensors(config: EncoderDecoderConfig) -> None:
     assert predicted(config) == added_up(build(config))
 
 
@@ -126,7 +126,7 @@ def linear_weights(model: nn.Module) -> int:
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "llama-3-8b", "opt-350m", "bert-base", "gemma-2-2b", "falcon-7b", "palm-8b"])
-def test_matmul_parameters_are_those_of_linear_layers(name: str) -> None:
+def test_matmul_parameters_match_linear_layers(name: str) -> None:
     config = find_model(name).decoder
     assert matmul_parameters(config) == linear_weights(build(config))
 

@@ -55,7 +55,7 @@ def state(optimizer: Optimizer) -> int:
         ("momentum", lambda parameters: SGD(parameters, lr=0.1, momentum=0.9), torch.float32),
     ],
 )
-def test_a_step_leaves_what_was_predicted(
+def test_a_step_leaves_the_predicted_bytes(
     name: str, make: Callable[[Iterable[nn.Parameter]], Optimizer], dtype: torch.dtype
 ) -> None:
     model = Transformer(CONFIG).to(dtype)

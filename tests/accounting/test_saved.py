@@ -40,7 +40,7 @@ def batch() -> Tensor:
     return torch.randn(2, 3, requires_grad=True)
 
 
-def test_each_storage_once_with_the_module_that_kept_it_first() -> None:
+def test_each_storage_is_counted_once_for_its_first_module() -> None:
     model, x = Branches(), batch()
     found = saved_tensors(lambda: model(x), model)
     assert [(tensor.module, tensor.shape, tensor.size) for tensor in found] == [
@@ -53,7 +53,7 @@ def test_each_storage_once_with_the_module_that_kept_it_first() -> None:
     assert dict(found.by(lambda module: module or "outside")) == {"left": 24, "outside": 80}
 
 
-def test_the_table_names_who_keeps_what() -> None:
+def test_the_table_names_the_module_of_each_tensor() -> None:
     model, x = Branches(), batch()
     assert str(saved_tensors(lambda: model(x), model)).splitlines() == [
         "          24  float32   2 × 3                left",
@@ -63,7 +63,7 @@ def test_the_table_names_who_keeps_what() -> None:
     ]
 
 
-def test_what_is_there_anyway_does_not_count() -> None:
+def test_parameters_and_inputs_do_not_count_as_saved() -> None:
     model, x = Branches(), batch()
     model.register_buffer("table", torch.ones(2, 5))
     work = lambda: model(x) * model.table  # noqa: E731
@@ -77,7 +77,7 @@ def test_a_view_keeps_all_of_its_storage() -> None:
     assert [(tensor.shape, tensor.size) for tensor in found] == [((2, 1), 8), ((2, 1), 24)]
 
 
-def test_memory_that_is_given_back_and_used_again_counts_again() -> None:
+def test_reused_memory_counts_again() -> None:
     x = torch.randn(64, requires_grad=True)
 
     def work() -> None:
@@ -112,7 +112,7 @@ def saved_in_graph(result: Tensor) -> Iterator[Tensor]:
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_as_much_as_the_graph_holds(name: str) -> None:
+def test_saved_bytes_match_the_autograd_graph(name: str) -> None:
     model, text = Transformer(MODELS[name]).train(), tokens()
     found = saved_tensors(lambda: next_token_loss(model(text), text), model, without=[text])
     owned = [*model.parameters(), *model.buffers(), text]
@@ -128,7 +128,7 @@ def kept_by(config: TransformerConfig) -> SavedTensors:
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_the_same_without_memory(name: str) -> None:
+def test_the_meta_device_saves_the_same_bytes(name: str) -> None:
     real = kept_by(MODELS[name])
     with FakeTensorMode():
         assert kept_by(MODELS[name]) == real

@@ -7,7 +7,7 @@ import pytest
 from lmcourse.accounting.timing import SimulatedDevice, make_stopwatch
 
 
-def test_the_cpu_is_held_up_by_the_launch_only_and_waits_when_told() -> None:
+def test_the_cpu_waits_only_for_launches_and_synchronise() -> None:
     device = SimulatedDevice([4.0, 1.0], launch=0.5)
     device.run()
     assert device.clock() == 0.5
@@ -20,7 +20,7 @@ def test_the_cpu_is_held_up_by_the_launch_only_and_waits_when_told() -> None:
     assert device.clock() == 6.5
 
 
-def test_a_device_without_work_begins_when_it_is_told_to() -> None:
+def test_an_idle_device_starts_a_run_at_once() -> None:
     device = SimulatedDevice([1.0], launch=3.0)
     for runs in (1, 2, 3):
         device.run()
@@ -28,7 +28,7 @@ def test_a_device_without_work_begins_when_it_is_told_to() -> None:
         assert device.clock() == pytest.approx(runs * 4.0)
 
 
-def test_a_full_queue_holds_the_cpu_up() -> None:
+def test_a_full_queue_blocks_the_cpu() -> None:
     device, seen = SimulatedDevice([2.0], launch=0.5, room=2), []
     for _ in range(4):
         device.run()
@@ -46,7 +46,7 @@ def test_the_packages_stopwatch_finds_the_time_of_a_run() -> None:
     assert make_stopwatch("cpu", device.clock)(run_to_the_end) == 4.25
 
 
-def test_nothing_to_do_costs_no_time() -> None:
+def test_synchronising_an_idle_device_takes_no_time() -> None:
     device = SimulatedDevice([1.0])
     device.synchronise()
     assert (device.clock(), device.runs) == (0.0, 0)
@@ -55,6 +55,6 @@ def test_nothing_to_do_costs_no_time() -> None:
 @pytest.mark.parametrize(
     ("seconds", "launch", "room"), [([], 0.0, 1), ([-1.0], 0.0, 1), ([1.0], -1.0, 1), ([1.0], 0.0, 0)]
 )
-def test_what_cannot_be_is_refused(seconds: list[float], launch: float, room: int) -> None:
+def test_impossible_arguments_are_rejected(seconds: list[float], launch: float, room: int) -> None:
     with pytest.raises(ValueError, match="needs the time"):
         SimulatedDevice(seconds, launch, room)

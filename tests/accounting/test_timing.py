@@ -36,7 +36,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_run_takes_what_the_clock_says(clock: Clock) -> None:
+def test_a_run_takes_the_clocks_time(clock: Clock) -> None:
     watch = make_stopwatch("cpu", clock)
     assert watch(clock.work(2.5)) == 2.5
 
@@ -47,13 +47,13 @@ def test_runs_to_warm_up_do_not_count(clock: Clock) -> None:
     assert timing.seconds == (1.0, 2.0, 3.0)
 
 
-def test_it_goes_on_until_enough_seconds_are_measured(clock: Clock) -> None:
+def test_timing_repeats_until_enough_seconds_are_measured(clock: Clock) -> None:
     watch = make_stopwatch("cpu", clock)
     assert time_it(clock.work(1.0), repeats=2, seconds=4.5, stopwatch=watch).count == 5
     assert time_it(clock.work(1.0), repeats=7, seconds=4.5, stopwatch=watch).count == 7
 
 
-def test_rounds_go_forth_and_back() -> None:
+def test_rounds_alternate_their_order() -> None:
     order: list[str] = []
     functions = {name: lambda name=name: order.append(name) for name in "abc"}
     timings = time_interleaved(functions, warmup=1, repeats=3)
@@ -68,14 +68,14 @@ def test_all_functions_share_the_seconds(clock: Clock) -> None:
     assert timings == {"a": Timing((1.0, 1.0)), "b": Timing((3.0, 3.0))}
 
 
-def test_what_comes_before_is_not_timed(clock: Clock) -> None:
+def test_setup_is_not_timed(clock: Clock) -> None:
     timing = time_it(clock.work(1.0), repeats=2, before=clock.work(10.0), stopwatch=make_stopwatch("cpu", clock))
     assert timing.seconds == (1.0, 1.0)
     assert clock.now == 3 + 2 * 11
 
 
 @pytest.mark.parametrize("seconds", [(3.0,), (1.0, 2.0), (5.0, 1.0, 4.0), (4.0, 1.0, 3.0, 9.0, 2.0, 7.0)])
-def test_statistics_are_those_of_numpy(seconds: tuple[float, ...]) -> None:
+def test_statistics_match_numpy(seconds: tuple[float, ...]) -> None:
     timing = Timing(seconds)
     assert timing.median == np.median(seconds)
     assert timing.quartiles == pytest.approx(np.quantile(seconds, [0.25, 0.75]), rel=1e-15)
@@ -89,20 +89,20 @@ def collector() -> Iterator[None]:
     gc.enable()
 
 
-def test_the_collector_rests_while_it_is_measured(collector: None) -> None:
+def test_garbage_collection_is_off_while_timing(collector: None) -> None:
     seen: list[bool] = []
     time_it(lambda: seen.append(gc.isenabled()), warmup=1, repeats=2)
     assert seen == [False] * 3
     assert gc.isenabled()
 
 
-def test_the_collector_stays_off_for_whom_it_was_off(collector: None) -> None:
+def test_garbage_collection_stays_off_if_it_was_off(collector: None) -> None:
     gc.disable()
     time_it(lambda: None, repeats=1)
     assert not gc.isenabled()
 
 
-def test_a_mistake_turns_the_collector_on_again(collector: None) -> None:
+def test_an_error_switches_garbage_collection_on_again(collector: None) -> None:
     def fail() -> None:
         raise RuntimeError("no")
 
@@ -112,23 +112,23 @@ def test_a_mistake_turns_the_collector_on_again(collector: None) -> None:
 
 
 @pytest.mark.parametrize(("warmup", "repeats"), [(-1, 1), (0, 0)])
-def test_no_run_at_all(warmup: int, repeats: int) -> None:
+def test_timing_without_runs_is_rejected(warmup: int, repeats: int) -> None:
     with pytest.raises(ValueError, match="at least 0 warm-up runs and 1 timed run"):
         time_it(lambda: None, warmup=warmup, repeats=repeats)
 
 
-def test_nothing_to_compare() -> None:
+def test_interleaved_timing_without_functions_is_rejected() -> None:
     assert time_interleaved({}) == {}
 
 
-def test_a_flusher_writes() -> None:
+def test_a_cache_flusher_writes_its_memory() -> None:
     flushed = cache_flusher("cpu", 1000)()
     assert isinstance(flushed, torch.Tensor)
     assert flushed.nbytes == 1000
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="events of a stream need an NVIDIA GPU")
-def test_a_gpu_is_waited_for() -> None:
+def test_timing_waits_for_the_gpu() -> None:
     """A product of 8192 × 8192 matrices takes milliseconds; starting it takes microseconds."""
     left = torch.randn(8192, 8192, device="cuda")
     one, ten = lambda: left @ left, lambda: [left @ left for _ in range(10)]

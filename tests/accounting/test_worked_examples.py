@@ -63,7 +63,7 @@ def test_every_value_has_the_right_digits() -> None:
     assert {e.name: with_the_digits_of(e.computed, RIGHT[e.name]) for e in examples} == RIGHT
 
 
-def test_where_they_agree_the_notes_say_the_same() -> None:
+def test_equal_numbers_have_no_explanation() -> None:
     for example in all_examples():
         if example.explanation == AGREE:
             said = example.published.split()[0].replace(",", "")

@@ -84,7 +84,7 @@ def test_decoding_reads_the_whole_text() -> None:
     assert performance.decode.limits == dict.fromkeys(step, "memory")
 
 
-def test_a_run() -> None:
+def test_a_training_run_has_days_hours_and_energy() -> None:
     run = estimate_training_run(
         Workload(LLAMA, 4, 8192, MIXED, layout=Layout(data=128, tensor=8)), H100, 15 * 10**12, 0.4
     )
@@ -113,7 +113,7 @@ def test_json_has_exact_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(found["run"]["flops"], int)
 
 
-def test_without_hardware(capsys: pytest.CaptureFixture[str]) -> None:
+def test_account_without_hardware_prints_no_times(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "--model", "gpt-2")
     assert (found["batch"], found["seq_len"], found["recipe"]) == (1, 1024, "mixed")
     assert (found["accelerator"], found["performance"], found["run"]) == (None, None, None)
@@ -125,12 +125,12 @@ def test_without_hardware(capsys: pytest.CaptureFixture[str]) -> None:
     assert "made for" not in out
 
 
-def test_a_text_too_long_for_the_model_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_too_long_for_the_model_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["account", "--model", "gpt-2", "--seq-len", "1025"]) == 0
     assert "longer than the 1,024 tokens that it was made for" in capsys.readouterr().out
 
 
-def test_tables_say_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_show_if_a_batch_fits(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["account", "--model", "llama-3-8b", "--gpu", "h100", "--seq-len", "2048"]
     assert main([*words, "--tokens", "1e12"]) == 0
     alone = capsys.readouterr().out
@@ -145,7 +145,7 @@ def test_tables_say_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
     ("name", "recipe"),
     [("bert-base", "fp32"), ("gemma-2-2b", "autocast"), ("opt-350m", "inference"), ("mpt-7b", "muon"), ("nano", "sgd")],
 )
-def test_every_kind_of_model(name: str, recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_account_works_for_every_kind_of_model(name: str, recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["account", "--model", name, "--gpu", "a100", "--recipe", recipe, "--seq-len", "64"]
     assert main([*words, "--tensor-parallel", "2", "--gpus", "2"]) == 0
     assert name in capsys.readouterr().out
@@ -172,10 +172,13 @@ def test_every_kind_of_model(name: str, recipe: str, capsys: pytest.CaptureFixtu
         (["--model", "falcon-7b", "--gpus", "2", "--tensor-parallel", "2"], "Layer 0 has 71 heads"),
         (["--model", "nano", "--gpu", "v100"], "V100 SXM2 32 GB has no bf16 units"),
         (["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--mfu", "40"], "MFU is a fraction of the peak"),
-        (["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--recipe", "inference"], "needs a recipe for training"),
+        (
+            ["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--recipe", "inference"],
+            "needs a recipe for training",
+        ),
     ],
 )
-def test_a_mistake_is_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_reported_in_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["account", *words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -183,14 +186,14 @@ def test_a_mistake_is_one_line(words: list[str], told: str, capsys: pytest.Captu
     assert told in err
 
 
-def test_key_heads_may_be_copied_and_not_cut() -> None:
+def test_tensor_parallelism_copies_key_heads_but_never_splits_one() -> None:
     """8 key heads among 16 devices: each on two of them, as servers do it; among 3 devices there is no way."""
     account(Workload(LLAMA, 1, 128, MIXED, layout=Layout(tensor=16)))
     with pytest.raises(ValueError, match="8 key heads, which 12 devices cannot divide evenly"):
         Workload(decoder("llama-3.2-3b"), 1, 128, MIXED, layout=Layout(tensor=12))
 
 
-def test_units() -> None:
+def test_units_are_formatted() -> None:
     assert si(1_265_000_000_000_000) == "1.265 P"
     assert si(12) == "12"
     assert gib(3 * 2**30 // 2) == "1.50 GiB"

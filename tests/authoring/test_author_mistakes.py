@@ -153,7 +153,7 @@ def test_a_source_without_mistakes_has_no_problem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_each_mistake_is_told_with_its_file_and_line(mistake: str, tmp_path: Path) -> None:
+def test_each_mistake_is_reported_with_its_file_and_line(mistake: str, tmp_path: Path) -> None:
     text = spoilt(mistake)
     _, _, where, told = MISTAKES[mistake]
     problems = find_problems(source_of(text, tmp_path), TINY)
@@ -165,7 +165,7 @@ def test_each_mistake_is_told_with_its_file_and_line(mistake: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("use", [build, check_built, answer_cells])
-def test_all_mistakes_of_all_sources_are_told_together(use: Callable[..., object], tmp_path: Path) -> None:
+def test_all_mistakes_of_all_sources_are_reported_together(use: Callable[..., object], tmp_path: Path) -> None:
     another = type(TINY)("99-another", TINY.title, TINY.minutes, TINY.part)
     third = type(TINY)("97-unwritten", TINY.title, TINY.minutes, TINY.part)
     text = SOURCE.replace("(2 points", "(5 points").replace("import math", "import").replace("x + x", "x +")
@@ -183,7 +183,7 @@ def test_all_mistakes_of_all_sources_are_told_together(use: Callable[..., object
     )
 
 
-def test_a_source_that_is_not_text_is_told(tmp_path: Path) -> None:
+def test_a_source_that_is_not_text_is_reported(tmp_path: Path) -> None:
     write_source(tmp_path).write_bytes(b"# %%\n\xff\xfe")
     with pytest.raises(CourseError, match=r"tiny\.py:1: the source of notebook 98-tiny cannot be read"):
         check_built([TINY], tmp_path)

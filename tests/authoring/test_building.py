@@ -90,7 +90,7 @@ def test_a_missing_or_stripped_notebook_is_built(tiny_course: Path, files: Chapt
     assert bytes_of(files) == before
 
 
-def test_a_copy_that_somebody_worked_in_is_not_replaced(tmp_path: Path) -> None:
+def test_a_copy_with_work_is_not_replaced(tmp_path: Path) -> None:
     for chapter in (TINY, SECOND):
         write_source(tmp_path, chapter=chapter)
     build([TINY, SECOND], tmp_path)
@@ -105,7 +105,7 @@ def test_a_copy_that_somebody_worked_in_is_not_replaced(tmp_path: Path) -> None:
     assert bytes_of(first) == before, "a chapter was built although another one was refused"
 
 
-def test_force_replaces_what_somebody_worked_in(tiny_course: Path, files: ChapterFiles) -> None:
+def test_force_replaces_a_copy_with_work(tiny_course: Path, files: ChapterFiles) -> None:
     before = bytes_of(files)
     work_in(files.release)
     assert build([TINY], tiny_course, force=True)[0].changed
@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_written_leaves_the_old_files(tiny_course: Path,
     assert files.solution.read_bytes() == before
 
 
-def test_a_crash_between_the_two_moves_is_seen_and_mended(tiny_course: Path, files: ChapterFiles) -> None:
+def test_a_crash_between_the_two_moves_is_detected_and_fixed(tiny_course: Path, files: ChapterFiles) -> None:
     write_source(tiny_course, SOURCE.replace("three lines", "four lines"))
     crash = f"""
         import os, signal
@@ -168,7 +168,7 @@ course.CHAPTERS = (*course.CHAPTERS, Tiny("98-tiny", "Tiny", 3, "Tests"))
 """Makes the tiny chapter one of the course's, in every Python that starts."""
 
 
-def test_the_program_builds_in_an_environment_that_is_not_activated(tmp_path: Path) -> None:
+def test_build_works_without_an_activated_environment(tmp_path: Path) -> None:
     """`.venv/bin/lmcourse build`, with nothing of .venv on the PATH, and the same bytes in two places."""
     (tmp_path / "sitecustomize.py").write_text(WITH_TINY)
     path = os.pathsep.join([str(tmp_path), str(REPOSITORY)])

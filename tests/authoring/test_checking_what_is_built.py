@@ -28,7 +28,7 @@ def edit(path: Path, change: Callable[[NotebookNode], object]) -> None:
     path.write_text(dumps(notebook))
 
 
-def test_what_was_just_built_is_up_to_date(tiny_course: Path) -> None:
+def test_a_fresh_build_is_up_to_date(tiny_course: Path) -> None:
     assert check_built([TINY], tiny_course) == []
     assert check_built([], tiny_course) == []
 
@@ -70,12 +70,12 @@ def test_a_missing_notebook_is_named(name: str, tiny_course: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [SOLUTION, RELEASE])
-def test_a_file_that_is_no_notebook_is_named(name: str, tiny_course: Path) -> None:
+def test_a_file_that_is_not_a_notebook_is_named(name: str, tiny_course: Path) -> None:
     (tiny_course / name).write_text("<<<<<<< a merge")
     assert check_built([TINY], tiny_course) == [f"{name} {STALE}"]
 
 
-def test_outputs_are_not_compared_but_a_cell_that_never_ran_is_seen(tiny_course: Path, files: ChapterFiles) -> None:
+def test_outputs_are_not_compared_but_unrun_cells_are_reported(tiny_course: Path, files: ChapterFiles) -> None:
     edit(files.solution, lambda notebook: notebook.cells[-1].update(outputs=[new_output("stream", text="another day")]))
     assert check_built([TINY], tiny_course) == []
     edit(files.solution, lambda notebook: notebook.cells[-1].update(execution_count=None))

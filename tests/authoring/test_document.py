@@ -45,13 +45,13 @@ def test_rewriting_an_answer_changes_no_id(tmp_path: Path) -> None:
     assert ids(made(SOURCE.replace("x + x", "2 * x"), tmp_path)) == ids(made(SOURCE, tmp_path))
 
 
-def test_two_cells_that_say_the_same_have_two_ids(tmp_path: Path) -> None:
+def test_two_equal_cells_have_different_ids(tmp_path: Path) -> None:
     names = ids(made("# %%\n1\n# %%\n1\n# %% [markdown]\n# 1\n# %%\n1", tmp_path))
     assert len(set(names)) == 4
     assert names[1:] == [f"{names[0]}-2", names[2], f"{names[0]}-3"]
 
 
-def test_nbgraders_metadata(tmp_path: Path) -> None:
+def test_cells_have_nbgraders_metadata(tmp_path: Path) -> None:
     cells = {cell.id: cell.metadata.get("nbgrader") for cell in made(SOURCE, tmp_path).cells}
     marks = {"schema_version": 3, "task": False}
     assert cells["double"] == marks | {"grade_id": "double", "grade": False, "solution": True, "locked": False}
@@ -74,7 +74,7 @@ def test_metadata_says_nothing_of_this_machine_or_of_jupytext(tmp_path: Path) ->
     assert "version" not in metadata.language_info
 
 
-def test_what_is_no_notebook_reads_as_none(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_notebook_loads_as_none(tmp_path: Path) -> None:
     path = tmp_path / "some.ipynb"
     assert load_notebook(path) is None
     empty = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
@@ -98,7 +98,7 @@ def test_only_the_cell_that_starts_a_notebook_looks_for_the_package(tmp_path: Pa
 
 
 @pytest.mark.prove
-def test_without_the_package_a_notebook_says_the_one_command_and_goes_on_when_it_has_run(tmp_path: Path) -> None:
+def test_a_notebook_without_the_package_names_the_install_command(tmp_path: Path) -> None:
     found = partial(subprocess.run, [sys.executable, "-S", "-c", WITHOUT_THE_PACKAGE], cwd=tmp_path)
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     said = found(env=alone, capture_output=True, text=True, check=False)

@@ -52,24 +52,24 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     all_exercises.cache_clear()
 
 
-def test_its_module_is_in_its_package() -> None:
+def test_documented_example_is_a_module_of_its_package() -> None:
     assert EXAMPLE.module == f"{ROOM}.exercises"
 
 
-def test_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     exec(SOURCE, names)
     assert "so 4 choices" in capsys.readouterr().out
     assert names["perplexity"]([0.5, 0.125]) == pytest.approx(4.0)  # type: ignore[operator]
 
 
-def test_it_has_no_mistake_and_is_released(tmp_path: Path) -> None:
+def test_documented_example_has_no_problem_and_is_released(tmp_path: Path) -> None:
     source = read_source(write_source(tmp_path, SOURCE, EXAMPLE))
     assert find_problems(source, EXAMPLE) == []
     assert "raise NotImplementedError" in dumps(release(document(source, EXAMPLE), EXAMPLE))
 
 
-def test_it_is_proved(tmp_path: Path) -> None:
+def test_documented_example_passes_the_matrix(tmp_path: Path) -> None:
     write_source(tmp_path, SOURCE, EXAMPLE)
     proof = prove(answer_cells([EXAMPLE], tmp_path))
     assert proof.proved, proof.to_json()
@@ -79,7 +79,7 @@ def test_it_is_proved(tmp_path: Path) -> None:
         assert len(exercise.variants) >= 3
 
 
-def test_the_report_is_the_one_it_shows() -> None:
+def test_documented_report_matches_the_real_one() -> None:
     exercise, *_ = exercises_of(EXAMPLE)
     wrong = next(wrong for wrong in exercise.misconceptions if wrong.name.startswith("averaged"))
     assert str(check_exercise(exercise, wrong.answer, enforce=False)) == REPORT

@@ -58,12 +58,12 @@ def test_the_second_run_gives_the_same_bytes(tmp_path: Path) -> None:
     assert json.dumps(run(cells, tmp_path)) == json.dumps(run(cells, tmp_path))
 
 
-def test_what_is_printed_slowly_is_one_output(tmp_path: Path) -> None:
+def test_slow_prints_become_one_output(tmp_path: Path) -> None:
     cell = "\nimport time\nfor word in 'one', 'two', 'three':\n    print(word, flush=True); time.sleep(0.3)"
     assert [output.text for output in run([cell], tmp_path).cells[0].outputs] == ["one\ntwo\nthree\n"]
 
 
-def test_a_cell_that_raises_is_told_with_its_line_and_ends_the_run(tmp_path: Path) -> None:
+def test_a_cell_that_raises_is_reported_with_its_line_and_ends_the_run(tmp_path: Path) -> None:
     cells = ["\n1", "\nraise ValueError('no')", "\nraise KeyError"]
     assert complaints(cells, tmp_path) == [f"{tmp_path / 'some.py'}:4: the cell raises ValueError: no"]
 
@@ -74,7 +74,7 @@ def test_a_cell_may_raise_on_purpose(tmp_path: Path) -> None:
     assert notebook.cells[1].outputs[0].data["text/plain"] == "2"
 
 
-def test_all_that_is_unstable_is_told_together(tmp_path: Path) -> None:
+def test_all_unstable_outputs_are_reported_together(tmp_path: Path) -> None:
     cells = [
         "\nobject()",
         "\nimport sys; print('careful', file=sys.stderr)",
@@ -100,7 +100,7 @@ def test_all_that_is_unstable_is_told_together(tmp_path: Path) -> None:
     assert "UserWarning: old" in "\n".join(lines)
 
 
-def test_paths_of_this_course_are_told_wherever_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_of_the_course_folder_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ABSOLUTE_PATH", re.compile("(?!)"))
     cells = ["\nimport sys; sys.prefix", "\nimport os; os.getcwd()", "\nimport lmcourse; lmcourse.__file__"]
     assert [line.split(": ", 1)[1] for line in complaints(cells, tmp_path)] == [
@@ -112,16 +112,14 @@ def test_paths_of_this_course_are_told_wherever_it_lies(tmp_path: Path, monkeypa
     ("cell", "told"),
     [("import os; os._exit(1)", "the cell ended Python itself"), ("while True: pass", "the cell runs longer than 2 s")],
 )
-def test_a_cell_that_ends_or_hangs_is_told(
+def test_a_cell_that_ends_or_hangs_is_reported(
     cell: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "CELL_TIMEOUT_SECONDS", 2)
     assert complaints(["\n1", f"\n{cell}"], tmp_path) == [f"{tmp_path / 'some.py'}:4: {told}"]
 
 
-def test_what_lies_beside_the_source_or_in_a_profile_is_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_beside_the_source_and_profiles_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "colorsys.py").write_text("raise RuntimeError('I shadow a module')")
     startup = tmp_path / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)

@@ -29,7 +29,7 @@ def totals(text: str, root: Path) -> str:
     return source.cells[0].text.split("\n")[2]
 
 
-def test_the_totals_are_those_of_the_cells_that_are_there(tmp_path: Path) -> None:
+def test_the_totals_match_the_cells_that_are_there(tmp_path: Path) -> None:
     assert totals(SOURCE.replace("2 exercises · 3 points", "9 exercises · 1 point"), tmp_path) == (
         "**3 min · 2 exercises · 3 points**"
     )
@@ -39,7 +39,7 @@ def test_the_totals_are_those_of_the_cells_that_are_there(tmp_path: Path) -> Non
     assert totals(SOURCE.replace("**3 min · 2 exercises · 3 points**", "No totals."), tmp_path) == "No totals."
 
 
-def test_an_exercise_less_is_built_and_released(tmp_path: Path) -> None:
+def test_a_notebook_with_an_exercise_left_out_is_built(tmp_path: Path) -> None:
     write_source(tmp_path, WITHOUT_DOUBLE)
     build([TINY], tmp_path)
     assert check_built([TINY], tmp_path) == []
@@ -70,7 +70,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("used")
-def test_a_name_that_is_left_out_is_told_only_where_it_is_needed(tmp_path: Path) -> None:
+def test_a_left_out_answer_is_reported_only_if_another_calls_it(tmp_path: Path) -> None:
     called = WITHOUT_DOUBLE.replace("half = 1 / 2", "half = double(0.25)")
     defined = called.replace("import math\n", "import math\n\ndouble = (2).__mul__\n")
     (problem,) = find_problems(source_of(called, tmp_path), TINY)

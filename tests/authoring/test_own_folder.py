@@ -253,7 +253,7 @@ def test_both_notebooks_and_the_exercises_are_built(built: Path, capsys: pytest.
         assert capsys.readouterr().out == "Every notebook is up to date.\n"
 
 
-def test_learners_get_no_reference_no_hidden_case_and_no_exercise_that_is_left_out(built: Path) -> None:
+def test_released_exercises_have_no_reference_and_no_hidden_case(built: Path) -> None:
     released = "".join(path.read_text() for path in (built / "notebooks").rglob("*.*") if path.is_file())
     assert "SECRET names" in released
     for secret in ('"SECRET"', "left_out", "def divided", "BEGIN"):
@@ -267,7 +267,7 @@ def test_a_learner_checks_answers_with_the_release_alone(built: Path, tmp_path: 
     assert (ran.stdout, ran.returncode) == ("ALL WELL\n", 0), ran.stderr
 
 
-def test_what_changes_makes_it_stale(course: Path) -> None:
+def test_changed_exercises_make_the_release_stale(course: Path) -> None:
     file = course / "solutions/w1-warmup/exercises.py"
     before = exercises_beside(file.parent / "warmup.ipynb")
     assert exercises_beside(file.parent) is before
@@ -290,7 +290,7 @@ def test_the_proof_reads_such_notebooks(built: Path) -> None:
     assert (chapter.id, chapter.title, chapter.minutes, chapter.part) == ("w1-warmup", "Warm-up", 20, "")
 
 
-def test_folders_and_chapters(course: Path) -> None:
+def test_own_folders_are_found_beside_the_chapters(course: Path) -> None:
     attention = course / "solutions" / "08-attention"
     attention.mkdir()
     assert exercises_beside(attention / "attention.ipynb") == exercises_of(find_chapter("08"))
@@ -315,7 +315,7 @@ def test_folders_and_chapters(course: Path) -> None:
         ("reference=lambda: 3)\ndays", "reference=lambda: chr(0xD800))\ndays", "`days`: "),
     ],
 )
-def test_what_is_wrong_with_exercises_is_told_in_a_line(course: Path, old: str, new: str, told: str) -> None:
+def test_mistakes_in_exercises_are_reported_in_one_line(course: Path, old: str, new: str, told: str) -> None:
     file = course / "solutions/w1-warmup/exercises.py"
     assert old in EXERCISES
     file.write_text(EXERCISES.replace(old, new, 1))
@@ -325,7 +325,7 @@ def test_what_is_wrong_with_exercises_is_told_in_a_line(course: Path, old: str, 
     assert "\n" not in str(error.value)
 
 
-def test_a_damaged_file_of_exercises_is_told_in_a_line(course: Path) -> None:
+def test_a_damaged_file_of_exercises_is_reported_in_one_line(course: Path) -> None:
     path = course / "notebooks/w1-warmup/exercises.json"
     whole = json.loads(path.read_text())
     one = whole["exercises"][0]

@@ -79,11 +79,11 @@ def test_student_text_is_what_nbgrader_makes_of_it(text: str) -> None:
         ("### BEGIN MARK SCHEME", 0, "missing ### END MARK SCHEME"),
     ],
 )
-def test_markers_that_nbgrader_would_misread(text: str, line: int, told: str) -> None:
+def test_markers_that_nbgrader_misreads_are_reported(text: str, line: int, told: str) -> None:
     number, message = find_regions(text)[1][0]
     assert (number, told in message) == (line, True), message
 
 
 @pytest.mark.parametrize("text", ["### End of the story", "# begin with the solution", "begins = ends", "# at the end"])
-def test_words_that_are_no_markers(text: str) -> None:
+def test_ordinary_comments_are_not_markers(text: str) -> None:
     assert find_regions(text) == ([], [])

@@ -54,7 +54,7 @@ def test_all_other_cells_are_the_authors(student: NotebookNode, executed: Notebo
             assert (theirs.source, theirs.metadata, theirs.cell_type) == (mine.source, mine.metadata, mine.cell_type)
 
 
-def test_nothing_of_the_answers_is_left(student: NotebookNode) -> None:
+def test_a_release_contains_no_solutions(student: NotebookNode) -> None:
     text = dumps(student)
     hidden = ["return x + x", "half = 1 / 2", "HIDDEN", "hidden=True", "SOLUTION", "tiny.py", "jupytext", "timestamp"]
     assert [words for words in hidden if words in text] == []
@@ -79,14 +79,14 @@ def test_the_notebook_it_is_made_from_stays_as_it_is(executed: NotebookNode) -> 
 
 
 @pytest.mark.parametrize("secret", ["BEGIN SOLUTION", "### END SOLUTION", "BEGIN HIDDEN TESTS", "hidden=True"])
-def test_a_copy_that_gives_something_away_is_refused(secret: str, executed: NotebookNode) -> None:
+def test_a_copy_that_contains_a_solution_is_rejected(secret: str, executed: NotebookNode) -> None:
     leaking = copy.deepcopy(executed)
     leaking.cells[-1].metadata["tags"] = [f"because {secret}"]
     with pytest.raises(CourseError, match=r"98-tiny: .* is left in the student copy"):
         release(leaking, TINY)
 
 
-def test_what_nbgrader_refuses_is_told_in_its_words(executed: NotebookNode) -> None:
+def test_nbgraders_own_error_message_is_shown(executed: NotebookNode) -> None:
     broken = copy.deepcopy(executed)
     broken.cells[3].metadata.nbgrader["grade_id"] = "check_double"
     with pytest.raises(CourseError, match=r"98-tiny: nbgrader cannot make the student copy(.|\n)*check_double"):
@@ -99,7 +99,7 @@ def test_no_gradebook_is_opened(executed: NotebookNode, student: NotebookNode, m
     assert dumps(release(executed, TINY)) == dumps(student)
 
 
-def test_work_is_recognised(files: ChapterFiles) -> None:
+def test_changed_cells_are_recognised_as_work(files: ChapterFiles) -> None:
     assert not has_student_work(files.release.with_name("nowhere.ipynb"))
     assert not has_student_work(files.release)
     notebook = load_notebook(files.release)
@@ -114,7 +114,7 @@ def test_work_is_recognised(files: ChapterFiles) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no notebook", "{}"])
-def test_a_file_that_we_did_not_build_is_somebodys_work(text: str, files: ChapterFiles) -> None:
+def test_a_file_without_our_digest_counts_as_work(text: str, files: ChapterFiles) -> None:
     files.release.write_text(text)
     assert has_student_work(files.release)
 

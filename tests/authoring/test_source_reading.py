@@ -64,7 +64,7 @@ def test_every_line_of_a_cell_knows_its_line_in_the_file(text: str, newline: str
             assert found == (line if cell.kind == "code" else f"# {line}".rstrip())
 
 
-def test_a_form_feed_or_a_line_separator_is_no_new_line(tmp_path: Path) -> None:
+def test_a_form_feed_or_a_line_separator_is_not_a_new_line(tmp_path: Path) -> None:
     cells = source_of('# %%\nx = "a\u2028b\x0cc"\n# %%\ny', tmp_path).cells
     assert [cell.line for cell in cells] == [1, 3]
     assert cells[0].text == 'x = "a\u2028b\x0cc"'
@@ -99,11 +99,11 @@ def test_jupytext_reads_the_same_cells(path: Path) -> None:
         ("# %% [markdown]\n#a", 2, "a line of Markdown starts with '# '"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_line(text: str, line: int, told: str, tmp_path: Path) -> None:
+def test_unreadable_parts_are_reported_with_their_line(text: str, line: int, told: str, tmp_path: Path) -> None:
     number, message = source_of(text, tmp_path).unreadable[0]
     assert (number, told in message) == (line, True), message
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", '"""Doc."""\n', "# only words\n", SOURCE, TEXT])
-def test_nothing_is_wrong_with_docstrings_comments_and_empty_files(text: str, tmp_path: Path) -> None:
+def test_docstrings_comments_and_empty_files_are_accepted(text: str, tmp_path: Path) -> None:
     assert source_of(text, tmp_path).unreadable == ()

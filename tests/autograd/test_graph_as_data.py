@@ -99,7 +99,7 @@ def test_a_gradient_is_handed_on_only_when_it_is_complete(graph: Graph) -> None:
             assert step.grads[step.edge.child] == steps[-1].grads[step.edge.child]
 
 
-def test_steps_are_told_as_assignments() -> None:
+def test_steps_are_reported_as_assignments() -> None:
     texts = [step.text for step in steps_of(example("linear regression"))]
     assert texts[1] == "u = w₁ × x = 6"
     assert texts[5] == "L.grad = ∂L/∂L = 1"

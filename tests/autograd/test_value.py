@@ -63,7 +63,7 @@ def test_every_operation_agrees_with_torch(name: str, numbers: tuple[float, floa
 
 
 @pytest.mark.parametrize("name", ["relu", "a ** 3", "tanh", "a ** 0"])
-def test_at_zero_too(name: str) -> None:
+def test_relu_at_zero_has_torchs_gradient(name: str) -> None:
     a, b = Value(0.0), Value(0.0)
     s, t = leaves(0.0, 0.0)
     agree(OPERATIONS[name](a, b), OPERATIONS[name](s, t), [(a, s), (b, t)])
@@ -130,7 +130,7 @@ def test_torchs_gradcheck_accepts_the_engine(numbers: list[float]) -> None:
     assert torch.autograd.gradcheck(Ours.apply, (x,))
 
 
-def test_a_chain_of_ten_thousand_nodes() -> None:
+def test_backward_works_on_a_chain_of_ten_thousand_nodes() -> None:
     x = Value(0.5)
     y = x
     for _ in range(10_000):
@@ -153,7 +153,7 @@ def test_gradients_of_leaves_add_up_and_others_start_afresh_as_in_torch() -> Non
         assert (middle.grad, end.grad) == (12.0, 1.0)
 
 
-def test_a_leaf_is_an_end_too() -> None:
+def test_backward_works_from_a_leaf() -> None:
     a, (s,) = Value(2.0), leaves(2.0)
     for times in (1.0, 2.0):
         a.backward()
@@ -161,7 +161,7 @@ def test_a_leaf_is_an_end_too() -> None:
         assert a.grad == s.grad.item() == times
 
 
-def test_nodes_beside_the_end_stay_at_zero() -> None:
+def test_nodes_that_do_not_lead_to_the_end_keep_gradient_zero() -> None:
     a = Value(2.0)
     other, end = a * 5, a * 3
     end.backward()
@@ -179,7 +179,7 @@ def test_the_order_has_every_node_once_and_after_its_parents() -> None:
         assert all(parent in order[:place] for parent in node.parents)
 
 
-def test_what_has_no_real_result_is_refused() -> None:
+def test_operations_without_a_real_result_are_rejected() -> None:
     with pytest.raises(ValueError, match="not a real number"):
         Value(-2.0) ** 0.5
     with pytest.raises(TypeError):

@@ -90,7 +90,7 @@ def test_what_autograd_keeps_is_predicted_to_the_byte(found: Bench) -> None:
     assert found.saved_counted == found.saved_predicted > 0
 
 
-def test_texts_end_where_they_should() -> None:
+def test_decoding_stays_within_the_sequence_length() -> None:
     """Prompt, warm-up and counted steps are `seq_len` tokens together: a longer text would not fit into the cache."""
     assert small(seq_len=WARMUP + 20 + 1, steps=20).decoding.measured.count == 20
 
@@ -102,7 +102,7 @@ def test_other_formats_are_computed_in() -> None:
     assert found.mfu == found.training.flops / HALF / 2e12
 
 
-def test_the_machine_is_measured_if_nobody_did(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_measures_the_machine_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[torch.device] = []
     monkeypatch.setattr(bench_module, "measure_machine", lambda device: asked.append(device) or FAST)
     assert small(machine=None).machine is FAST
@@ -122,7 +122,7 @@ def test_the_machine_is_measured_if_nobody_did(monkeypatch: pytest.MonkeyPatch) 
         ({"machine": replace(FAST, peaks={"fp32": 1.0})}, "is impossible"),
     ],
 )
-def test_mistakes_are_told_in_a_line(options: dict[str, object], told: str) -> None:
+def test_mistakes_are_reported_in_one_line(options: dict[str, object], told: str) -> None:
     with pytest.raises(CourseError, match=told) as error:
         small(**options)
     assert "\n" not in str(error.value)

@@ -43,7 +43,7 @@ def test_each_change_is_one_change(device: str) -> None:
     assert setup == StepSetup(8, True, True, True, compiled=device == "cuda")
 
 
-def test_the_random_numbers_of_others_stay_as_they_were() -> None:
+def test_measuring_speedups_leaves_random_state_unchanged() -> None:
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)
@@ -51,7 +51,7 @@ def test_the_random_numbers_of_others_stay_as_they_were() -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_only_what_is_faster_is_kept_and_the_next_is_measured_beside_it() -> None:
+def test_only_faster_changes_are_kept() -> None:
     # A round each: before and after of four changes. Eight texts in 4 s are twice the tokens per second of one in 1 s.
     times = iter([1.0, 4.0, 4.0, 5.0, 4.0, 2.0, 2.0, 2.0])
     speedups = measure_speedups(CONFIG, 8, batch=8, warmup=0, repeats=1, stopwatch=lambda step: next(times))

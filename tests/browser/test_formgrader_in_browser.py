@@ -62,7 +62,9 @@ def submissions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[st
     return course, ids
 
 
-def test_no_name_is_script(browser: Browser, submissions: tuple[Path, list[str]], tmp_path: Path) -> None:
+def test_no_name_in_formgrader_runs_as_script(
+    browser: Browser, submissions: tuple[Path, list[str]], tmp_path: Path
+) -> None:
     course, ids = submissions
     paths = [
         "manage_assignments",

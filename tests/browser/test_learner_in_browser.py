@@ -82,7 +82,7 @@ def test_every_cell_runs_and_only_open_exercises_raise(notebook: Notebook) -> No
     assert checks >= 8
 
 
-def test_nothing_asks_for_attention(notebook: Notebook) -> None:
+def test_no_dialog_or_notification_is_shown(notebook: Notebook) -> None:
     """No question about Jupyter's news or updates, no dialog about a kernel or a file that changed."""
     assert notebook.page.locator(".Toastify__toast, .jp-Dialog").all_inner_texts() == []
 
@@ -308,7 +308,7 @@ def border(shown: Locator) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", colour)[:3])
 
 
-def test_validate_names_what_is_open_and_then_is_content(notebook: Notebook) -> None:
+def test_validate_names_open_exercises_until_all_are_solved(notebook: Notebook) -> None:
     """Validate runs the notebook from the top, so what only shows something is deleted first."""
     cells = notebook.cells()
     start = next(cell for cell in cells if cell["cell_type"] == "code")

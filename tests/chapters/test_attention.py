@@ -56,7 +56,7 @@ def heads(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64)
 
 
-def test_weights_are_those_of_multihead_attention() -> None:
+def test_weights_match_multihead_attention() -> None:
     layer = nn.MultiheadAttention(12, 3, bias=False, batch_first=True, dtype=torch.float64)
     x, source = heads(2, 4, 12), heads(2, 5, 12)
     _, expected = layer(x, source, source, average_attn_weights=False)
@@ -66,7 +66,7 @@ def test_weights_are_those_of_multihead_attention() -> None:
 
 
 @pytest.mark.parametrize(("s", "t"), LENGTHS)
-def test_causal_mask_and_attention_are_torchs_with_the_lower_right_bias(s: int, t: int) -> None:
+def test_causal_mask_and_attention_match_torchs_with_the_lower_right_bias(s: int, t: int) -> None:
     from torch.nn.attention.bias import causal_lower_right  # this imports PyTorch's compiler
 
     units = torch.eye(t, dtype=torch.float64)[None, None]
@@ -121,7 +121,7 @@ def test_step_by_step_equals_the_full_pass() -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize(("s", "t"), LENGTHS)
-def test_the_window_is_that_of_transformers(s: int, t: int) -> None:
+def test_the_window_matches_transformers(s: int, t: int) -> None:
     from transformers.masking_utils import sliding_window_causal_mask_function
 
     window = 3
@@ -183,7 +183,7 @@ def test_the_row_sum_of_softmaxs_backward_is_in_the_result() -> None:
     torch.testing.assert_close((weights * (d_out @ v.T)).sum(dim=-1), (d_out * (weights @ v)).sum(dim=-1))
 
 
-def test_scores_from_latents_are_those_of_keys() -> None:
+def test_scores_from_latents_match_keys() -> None:
     q, latent, w_uk = heads(3, 2, 8), heads(6, 5), heads(3, 8, 5)
     keys = torch.einsum("tc,hdc->htd", latent, w_uk)
     torch.testing.assert_close(absorbed_scores.reference(q, latent, w_uk), q @ keys.mT)
@@ -202,7 +202,7 @@ def test_an_answer_runs_the_trained_model_and_is_taken_out_again() -> None:
     assert in_the_model(multi_head.reference)["logits"] == "equal to the model's"
 
 
-def test_a_model_with_shared_keys_is_refused() -> None:
+def test_a_model_with_shared_keys_is_rejected() -> None:
     shared: Any = nn.Sequential(Attention(AttentionConfig(heads=4, kv_heads=2), 16))
     with pytest.raises(ValueError, match="as many key heads"), with_attention(shared, multi_head.reference):
         pass
@@ -249,7 +249,7 @@ def test_the_previous_token_head_is_the_one_the_notebook_names() -> None:
         assert scores(pattern).max() < 0.1
 
 
-def test_saturation_is_that_of_real_dot_products() -> None:
+def test_saturation_matches_real_dot_products() -> None:
     torch.manual_seed(0)
     q, k = torch.randn(20_000, 1, 16), torch.randn(20_000, 20, 16)
     for scale, power in (("q·k", 0.0), ("q·k / √d", -0.5), ("q·k / d", -1.0)):
@@ -258,7 +258,7 @@ def test_saturation_is_that_of_real_dot_products() -> None:
 
 
 @pytest.mark.prove
-def test_the_zoo_is_that_of_transformers_where_it_has_one() -> None:
+def test_the_zoo_matches_transformers_where_it_has_one() -> None:
     from transformers.masking_utils import sliding_window_causal_mask_function
 
     place = torch.arange(15)
@@ -308,7 +308,7 @@ def test_bytes_kept_for_backward_are_what_autograd_keeps() -> None:
 
 
 @pytest.mark.prove
-def test_the_cache_is_that_of_the_published_configuration() -> None:
+def test_the_cache_matches_the_published_configuration() -> None:
     from transformers import LlamaConfig
 
     llama = LlamaConfig(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8)
@@ -352,7 +352,7 @@ def test_a_switch_changes_the_weights_and_nothing_else(name: str) -> None:
     assert plots.alt_text(expected) != plots.alt_text(figures.attention_playground(hand, 1))
 
 
-def test_flops_and_bytes_are_those_of_the_table() -> None:
+def test_flops_and_bytes_match_the_table() -> None:
     b, n, d, h = 3, 40, 64, 4
     flops, moved = attention_flops_bytes.reference(b, n, n, d, h, h, fused=False)
     assert flops == 8 * b * n * d**2 + 4 * b * n**2 * d

@@ -144,7 +144,7 @@ def test_a_step_lights_what_it_touches() -> None:
         assert step.text in axes.get_title(loc="left")
 
 
-def test_the_slopes_of_the_gaussian_are_torchs() -> None:
+def test_the_slopes_of_the_gaussian_match_torchs() -> None:
     error, sigma = -2.0, 0.7
     prediction = torch.tensor(error, dtype=torch.float64, requires_grad=True)
     loss = -torch.distributions.Normal(prediction, sigma).log_prob(torch.tensor(0.0, dtype=torch.float64))
@@ -166,7 +166,7 @@ def test_the_error_of_a_difference_has_a_valley_where_theory_says() -> None:
     assert difference_error(1e-9, torch.float32) == 1.0
 
 
-def test_the_gradient_of_a_row_is_torchs() -> None:
+def test_the_gradient_of_a_row_matches_torchs() -> None:
     spread, offset = 0.25, -3.0
     row = torch.tensor([-1.4, 0.3, 1.1, -0.2, 0.9, -0.7], dtype=torch.float64) * spread + offset
     row.requires_grad_()
@@ -196,7 +196,7 @@ def test_the_bars_are_what_autograd_keeps() -> None:
     assert widths[:2] == pytest.approx([sum(weight.grad.nbytes for weight in weights)] * 2)
 
 
-def test_a_graph_of_anybodys_nodes_shows_local_derivatives_and_no_gradients() -> None:
+def test_a_graph_of_foreign_nodes_shows_local_derivatives() -> None:
     class Node:
         def __init__(self, data: float, parents: Any = (), locals: Any = ()) -> None:
             self.data, self.grad, self.parents, self.locals = data, 0.0, parents, locals
@@ -221,7 +221,7 @@ def test_an_engine_is_used_once_all_of_it_is_written(capsys: pytest.CaptureFixtu
     assert "not everything is written yet" in capsys.readouterr().out.lower()
 
 
-def test_until_there_is_a_value_the_course_s_trains() -> None:
+def test_the_courses_engine_trains_until_the_reader_has_one() -> None:
     class Stub:
         def __init__(self, data: float) -> None:
             raise NotImplementedError

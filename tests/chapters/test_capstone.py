@@ -25,7 +25,7 @@ DESIGNS = [Design(layers, width) for layers in DEPTHS for width in WIDTHS]
 ALLOWED = [d for d in DESIGNS if d.parameters <= ORDER["parameters"] and d.memory <= ORDER["memory"]]
 
 
-def test_the_account_is_that_of_the_package() -> None:
+def test_the_account_matches_the_package() -> None:
     for design in DESIGNS[::5]:
         found = exercises.account_of.reference(design.layers, design.d_model, design.heads, design.d_ff, 128, 16, 64)
         assert found["parameters"] == design.parameters
@@ -117,7 +117,7 @@ def test_what_the_claims_say_of_models_is_what_the_zoo_says() -> None:
     assert f"{1024 / (12 * 1600):.3f}" == "0.053"
 
 
-def test_every_design_fits_into_a_model_of_ones_own() -> None:
+def test_every_design_fits_into_the_readers_model() -> None:
     for design in DESIGNS[::5]:
         own = OwnTransformer(Config(**package_config(design.config)), {})
         own.load_state_dict(package_weights(Transformer(design.config)))

@@ -26,7 +26,7 @@ X = torch.linspace(-9, 9, 1801, dtype=torch.float64)
 
 @pytest.mark.prove
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
-def test_activations_are_those_of_torch_and_hugging_face(dtype: torch.dtype) -> None:
+def test_activations_match_torch_and_hugging_face(dtype: torch.dtype) -> None:
     from transformers.activations import ACT2FN
 
     x = X.to(dtype)
@@ -67,7 +67,7 @@ def test_swiglu_is_hugging_faces_llama() -> None:
     torch.testing.assert_close(exercises.glu_ffn.reference(x, *weights, "swiglu"), theirs(x))
 
 
-def test_the_glu_is_torchs() -> None:
+def test_the_glu_matches_torchs() -> None:
     x, eye = torch.randn(5, 4, dtype=torch.float64), torch.eye(3, dtype=torch.float64)
     w_gate, w_value = torch.randn(2, 4, 3, dtype=torch.float64)
     expected = F.glu(torch.cat([x @ w_value, x @ w_gate], dim=-1))
@@ -163,7 +163,7 @@ def test_the_surface_is_gate_times_value(layer: str, gate: Callable[[torch.Tenso
     np.testing.assert_allclose(np.sign(shade[-1]) * shade[-1] ** 2, top, atol=1e-12)
 
 
-def test_ratios_are_those_of_the_papers() -> None:
+def test_ratios_match_the_papers() -> None:
     alt = plots.alt_text(figures.width_ratios())
     published = {
         "transformer-base": 2048 / 512,
@@ -189,7 +189,7 @@ def test_the_glue_table_and_its_noise() -> None:
     assert "plus or minus 0.059" in plots.alt_text(figures.glue_scores(16))
 
 
-def test_losses_are_told_with_mean_and_deviation() -> None:
+def test_losses_are_reported_with_mean_and_deviation() -> None:
     losses = {"none": [1.2, 1.3, 1.25], "ReLU": [1.0, 1.1, 1.2]}
     alt = said(figures.ablation_losses(losses, 0.22))
     for name, values in losses.items():

@@ -88,7 +88,7 @@ def test_figures_look_the_same_every_time(chapter: Chapter) -> None:
 
 
 @EACH
-def test_figures_refuse_a_word_that_no_control_offers(chapter: Chapter) -> None:
+def test_figures_reject_a_word_that_no_control_offers(chapter: Chapter) -> None:
     accepted = []
     for draw, controls in explored(chapter):
         for name in (name for name, control in controls.items() if isinstance(control, list)):

@@ -61,7 +61,7 @@ def test_the_lost_share_is_what_torchs_cast_loses() -> None:
     assert "your scales for fp16: 2^2 to 2^20" in plots.alt_text(figure)
 
 
-def test_scales_of_the_reference_are_the_last_ones_that_torchs_cast_accepts() -> None:
+def test_reference_scales_are_the_largest_that_torchs_cast_accepts() -> None:
     gradients = loss_scale.first_gradients()
     smallest, largest = loss_scale.loss_scales.reference(gradients, 5, 10)
     values = loss_scale.nonzero(gradients)
@@ -89,7 +89,7 @@ def test_quantisation_errors_match_a_direct_cast() -> None:
 
 
 @pytest.mark.parametrize("format", [FP16, BF16, FP32], ids=lambda format: format.name)
-def test_softmax_outcomes_are_those_of_torch(format: FloatFormat) -> None:
+def test_softmax_outcomes_match_torch(format: FloatFormat) -> None:
     for logit, count in itertools.product((-120.0, -17.0, 0.0, 10.0, 11.2, 88.0, 89.0), (1, 1000)):
         exps = torch.full((count,), logit, dtype=format.torch_dtype).double().exp().to(format.torch_dtype)
         total = exps.double().sum().to(format.torch_dtype)
@@ -99,7 +99,7 @@ def test_softmax_outcomes_are_those_of_torch(format: FloatFormat) -> None:
         assert "NaN" in outcome if math.isnan(weight) else outcome == expected
 
 
-def test_softmax_bars_are_torchs_softmax() -> None:
+def test_softmax_bars_match_torchs_softmax() -> None:
     temperature, shift = 5.0, 1000.0
     logits = [2.0, 1.0, 0.5]
     bars = figures.softmax_bars(logits, temperature, shift).axes[0].patches

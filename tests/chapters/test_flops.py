@@ -66,7 +66,7 @@ def test_an_einsum_is_counted_like_torchs_own(
 
 
 @pytest.mark.prove
-def test_a_forward_pass_is_that_of_a_llama_with_shared_keys() -> None:
+def test_a_forward_pass_matches_a_llama_with_shared_keys() -> None:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
@@ -104,7 +104,7 @@ ROWS = {
 
 
 @pytest.mark.prove
-def test_every_part_of_a_forward_pass_is_that_of_gpt_2() -> None:
+def test_every_part_of_a_forward_pass_matches_gpt_2() -> None:
     model = gpt_2()
     with FlopCounterMode(display=False) as counter:
         model(tokens(2, 16))
@@ -116,7 +116,7 @@ def test_every_part_of_a_forward_pass_is_that_of_gpt_2() -> None:
 
 
 @pytest.mark.prove
-def test_kaplans_totals_are_those_of_gpt_2_without_its_ends() -> None:
+def test_kaplans_totals_match_gpt_2_without_its_ends() -> None:
     model = gpt_2()
     table = kaplan_table.reference(LAYERS, WIDTH, WIDTH, 4 * WIDTH, CONTEXT, VOCABULARY)
     with FlopCounterMode(display=False) as counter:
@@ -138,7 +138,7 @@ def test_model_flops_are_forward_and_backward_of_gpt_2() -> None:
     assert model_flops.reference(2, 16, LAYERS, WIDTH, 4, VOCABULARY) == counter.get_total_flops()
 
 
-def test_the_hours_of_llama_are_those_of_an_mfu_that_can_be() -> None:
+def test_the_hours_of_llama_give_a_plausible_mfu() -> None:
     """Touvron et al., 2023, table 15: GPU-hours on A100-80GB."""
     for billions, trillions, hours in ((6.74, 1.0, 82_432), (65.2, 1.4, 1_022_362)):
         at_peak = gpu_hours.reference(billions * 1e9, trillions * 1e12, 312e12, mfu=1.0)

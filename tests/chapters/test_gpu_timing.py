@@ -65,7 +65,7 @@ def test_ridges_of_the_notes_hold_for_terabytes_only() -> None:
 
 @FEW
 @given(st.lists(st.tuples(st.integers(1, 10**12), st.integers(1, 10**10)), min_size=1, max_size=6))
-def test_the_time_at_best_is_that_of_the_attainable_rate(kernels: list[tuple[int, int]]) -> None:
+def test_the_time_at_best_matches_the_attainable_rate(kernels: list[tuple[int, int]]) -> None:
     """Williams et al., 2009: attainable FLOP/s = min(peak, intensity · bandwidth)."""
     peak, bandwidth = 3e14, 2e12
     expected = sum(flops / min(peak, flops / moved * bandwidth) for flops, moved in kernels)
@@ -124,7 +124,7 @@ RUNGS = [
 SHARES = {(64, 1): 0.1, (64, 4): 0.3, (128, 1): 0.2, (128, 4): 0.6}
 
 
-def test_the_queue_is_that_of_the_simulated_device() -> None:
+def test_the_queue_matches_the_simulated_device() -> None:
     """Worked out by hand: launches of 5 µs; kernels of 2 µs wait for them, one of 16 µs does not."""
     assert kernel_timeline(2.0, 5.0, 1)[-1] == (35.0, 40.0, 42.0)
     assert kernel_timeline(8.0, 5.0, 1)[-1] == (35.0, 61.0, 69.0)
@@ -150,7 +150,7 @@ def test_what_was_measured_is_not_in_the_alt_text() -> None:
     assert plots.alt_text(one) == plots.alt_text(other)
 
 
-def test_ridges_are_those_of_the_data_sheets_and_slips_are_marked() -> None:
+def test_ridges_match_the_data_sheets_and_slips_are_marked() -> None:
     """NVIDIA: V100 125/0.9, A100 312/1.555 and 312/2.039, H100 989.4/3.35, H200 989.4/4.8, B200 2250/7.7."""
     right = [125 / 0.9, 312 / 1.555, 312 / 2.039, 989.4 / 3.35, 989.4 / 4.8, 2250 / 7.7]
 

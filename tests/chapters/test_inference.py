@@ -28,7 +28,7 @@ from lmcourse.models.zoo.styles import llama_like
 from tests.plots.figures import check_figure, said
 
 
-def test_filters_are_those_of_the_package() -> None:
+def test_filters_match_the_package() -> None:
     logits = torch.randn(20, 30, generator=torch.Generator().manual_seed(1)) * 2
     for k, p, m in ((5, None, None), (None, 0.7, None), (None, None, 0.1), (9, 0.8, 0.05), (30, 1.0, 1.0)):
         rules = sampling.Sampling(1.0, k, p, m)

@@ -41,7 +41,7 @@ def _drawn(random: Random, words: int) -> list[float]:
     return [part / sum(parts) for part in parts]
 
 
-def test_cross_entropy_is_torchs_and_no_less_than_the_entropy() -> None:
+def test_cross_entropy_matches_torchs_and_exceeds_the_entropy() -> None:
     for seed in range(5):
         p, q = _drawn(Random(seed), 5), _drawn(Random(seed + 100), 5)
         expected = torch.nn.functional.cross_entropy(
@@ -51,14 +51,14 @@ def test_cross_entropy_is_torchs_and_no_less_than_the_entropy() -> None:
         assert exercises.cross_entropy.reference(p, q, 2) > exercises.cross_entropy.reference(p, p, 2)
 
 
-def test_the_loss_is_that_of_the_package() -> None:
+def test_the_loss_matches_the_package() -> None:
     logits, tokens = torch.randn(3, 6, 9), torch.randint(9, (3, 6))
     theirs = next_token_loss(logits[:, :-1], tokens[:, 1:])
     torch.testing.assert_close(exercises.next_token_loss.reference(logits, tokens), theirs)
     assert exercises.first_loss.reference() == pytest.approx(11.7618, abs=1e-4)
 
 
-def test_counts_are_those_of_the_package() -> None:
+def test_counts_match_the_package() -> None:
     random = Random(0)
     text = [random.randrange(4) for _ in range(300)]
     for order in (1, 2, 3):
@@ -84,7 +84,7 @@ def _entropy_of_texts(P: Tensor, shares: Tensor, length: int) -> float:
     return total
 
 
-def test_bits_are_those_of_the_bytes_that_python_counts() -> None:
+def test_bits_match_the_bytes_that_python_counts() -> None:
     for text in ("x", "a é 語 🙂 \n"):
         bits = 1 / math.log(2) / len(text.encode())
         assert exercises.bits_per_byte.reference(1.0, 1, text) == pytest.approx(bits, rel=1e-12)
@@ -111,7 +111,7 @@ def test_trained_tables_pass_the_entropy_on_their_own_text_only() -> None:
     check_figure(figures.learning_curves(curves, entropy, entropy + 0.4))
 
 
-def test_faulty_models_are_those_of_the_notebook() -> None:
+def test_faulty_models_match_the_notebook() -> None:
     notebook = (ROOT / "solutions/05-language-models/language_models.py").read_text()
     for model in MODELS.values():
         signature, body = inspect.getsource(model).replace("Odds", "dict[str, float]").split("\n", 1)
@@ -171,7 +171,7 @@ def test_no_ngram_is_below_the_entropy_on_new_text() -> None:
     np.testing.assert_allclose(np.asarray(line.get_ydata()), losses_by_order(5)[1].numpy())
 
 
-def test_cosines() -> None:
+def test_cosines_match_torchs() -> None:
     vectors = [[-1.0, 0.01, 0.51, 0.04], [1.0, 0.02, 0.47, 0.01], [0.97, 0.95, 0.69, 0.01]]
     alt = said(figures.similarity(("man", "woman", "queen"), vectors))
     assert "lowest woman and man -0.612" in alt

@@ -37,7 +37,7 @@ def parameters_of(model: nn.Module) -> int:
 
 
 @pytest.mark.prove
-def test_parameters_are_those_of_hugging_faces_gpt2() -> None:
+def test_parameters_match_hugging_faces_gpt2() -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     with torch.device("meta"):
@@ -47,7 +47,7 @@ def test_parameters_are_those_of_hugging_faces_gpt2() -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize(("kv_heads", "tied"), [(1, False), (4, True)])
-def test_parameters_are_those_of_hugging_faces_llama(kv_heads: int, tied: bool) -> None:
+def test_parameters_match_hugging_faces_llama(kv_heads: int, tied: bool) -> None:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     sizes = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": kv_heads}

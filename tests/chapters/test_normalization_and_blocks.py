@@ -82,7 +82,7 @@ def test_contributions_add_up_to_the_logit() -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_norms_are_those_of_torch_and_of_hugging_faces_llama(dtype: torch.dtype) -> None:
+def test_norms_match_torch_and_hugging_faces_llama(dtype: torch.dtype) -> None:
     from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
     x, scale, shift = (3 * torch.randn(4, 5, 16) + 1).to(dtype), torch.randn(16), torch.randn(16)
@@ -107,7 +107,7 @@ def test_random_vectors_leave_as_much_of_the_embedding(placement: str) -> None:
 
 
 @pytest.mark.prove
-def test_the_parallel_block_is_that_of_cohere() -> None:
+def test_the_parallel_block_matches_cohere() -> None:
     from transformers import CohereConfig
     from transformers.models.cohere.modeling_cohere import CohereDecoderLayer
 
@@ -169,7 +169,7 @@ def test_alt_texts_of_measurements_are_computed_from_them() -> None:
     assert [bar.get_width() for bar in bars.axes[0].patches] == [1.0, -0.25, 0.75]  # type: ignore[attr-defined]
 
 
-def test_norm_parameters_are_those_of_published_models() -> None:
+def test_norm_parameters_match_published_models() -> None:
     for size, count in (((96, 12_288, "layer", "pre"), 4_743_168), ((126, 16_384, "rms", "pre"), 4_145_152)):
         assert exercises.norm_parameters.reference(*size) == count
     assert exercises.norm_parameters.reference(42, 3584, "rms", "double") == 605_696

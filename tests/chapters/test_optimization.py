@@ -26,7 +26,7 @@ def bowl(d: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     return root @ root.T, b, start
 
 
-def test_the_path_is_that_of_torchs_sgd_on_the_bowl() -> None:
+def test_the_path_matches_torchs_sgd_on_the_bowl() -> None:
     H, b, start = bowl(3)
     found = exercises.descend.reference(H, b, start, 0.05, 20)
     x = start.clone().requires_grad_()
@@ -48,7 +48,7 @@ def test_no_direction_is_steeper_and_one_comes_near(shape: tuple[int, int]) -> N
 
 
 @pytest.mark.parametrize("replacement", [True, False])
-def test_the_noise_is_that_of_drawing(replacement: bool) -> None:
+def test_the_noise_matches_sampled_batches(replacement: bool) -> None:
     gradients = torch.randn(5, 2, dtype=torch.float64)
     source = np.random.default_rng(0)
     drawn = [source.choice(5, 3, replace=replacement) for _ in range(20_000)]
@@ -56,7 +56,7 @@ def test_the_noise_is_that_of_drawing(replacement: bool) -> None:
     assert exercises.gradient_noise.reference(gradients, 3, replacement) == pytest.approx(measured, rel=0.05)
 
 
-def test_the_noise_scale_is_that_of_all_batches_of_six_gradients() -> None:
+def test_the_noise_scale_matches_all_batches_of_six_gradients() -> None:
     rows = torch.tensor(SIX, dtype=torch.float64)
     full = rows.mean(dim=0)
     squared, noise = full.square().sum().item(), (rows - full).square().sum(dim=1).mean().item()
@@ -99,7 +99,7 @@ def test_no_other_rate_and_memory_are_faster() -> None:
             assert max(radius(other_rate, other_beta, mu), radius(other_rate, other_beta, L)) > factor - 1e-6
 
 
-def test_the_gradient_of_the_classifier_is_that_of_differences() -> None:
+def test_the_gradient_of_the_classifier_matches_differences() -> None:
     W, X, y = torch.randn(3, 2).double(), torch.randn(4, 2).double(), torch.tensor([2, 0, 1, 1])
     gradient = exercises.softmax_gradient.reference(W, X, y)
     for place in range(6):
@@ -120,7 +120,7 @@ TORCHS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 
-def test_paths_are_those_of_torchs_optimizers() -> None:
+def test_paths_match_torchs_optimizers() -> None:
     H = torch.as_tensor(valley(50.0, 25.0))
     assert torch.linalg.eigvalsh(H).tolist() == pytest.approx([1.0, 50.0])
     for method, make in TORCHS.items():
@@ -146,7 +146,7 @@ def test_the_bound_holds_where_it_is_proved_and_fails_near_the_edge() -> None:
     assert np.linalg.eigvalsh(X.T @ X / len(X)).max() == pytest.approx(L)
 
 
-def test_the_bytes_are_those_of_torchs_state() -> None:
+def test_the_bytes_match_torchs_state() -> None:
     makes: dict[str, Callable[..., torch.optim.Optimizer]] = {
         "SGD": partial(torch.optim.SGD, lr=0.1),
         "momentum": partial(torch.optim.SGD, lr=0.1, momentum=0.9),

@@ -51,7 +51,7 @@ def test_the_ring_sends_the_published_bytes_in_as_many_rounds(workers: int) -> N
     assert all(torch.equal(result, torch.stack(xs).sum(0)) for result in run.results)
 
 
-def test_averaged_gradients_are_those_of_the_whole_batch() -> None:
+def test_averaged_gradients_match_the_whole_batch() -> None:
     model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5)).double()
     weights = list(model.parameters())
     inputs, targets = _normal(9, 4), torch.tensor([0, 1, -100, 3, -100, -100, -100, -100, 2])
@@ -66,7 +66,7 @@ def test_averaged_gradients_are_those_of_the_whole_batch() -> None:
         torch.testing.assert_close(result, gradients(slice(None)))
 
 
-def test_a_sharded_step_is_torchs() -> None:
+def test_a_sharded_step_matches_torchs() -> None:
     weights, gradients = _normal(6), [[_normal(6) for _ in range(3)] for _ in range(4)]
     whole = weights.clone().requires_grad_()
     optimizer = torch.optim.SGD([whole], lr=0.1, momentum=0.9, foreach=False)
@@ -104,7 +104,7 @@ def test_cut_heads_are_the_whole_attention() -> None:
         torch.testing.assert_close(result, whole)
 
 
-def test_a_cut_loss_is_torchs() -> None:
+def test_a_cut_loss_matches_torchs() -> None:
     workers = 3
     logits, targets = 20 * _normal(7, 12), torch.tensor([0, 11, 5, 6, 3, 8, 4])
     run = _run(exercises.vocabulary_parallel_loss, list(logits.chunk(workers, 1)), [targets] * workers)
@@ -119,7 +119,7 @@ def test_cut_tokens_give_the_whole_layer_for_an_all_reduces_bytes() -> None:
     assert run.sent == [all_reduce_bytes(x.numel() * 8, 2)] * 2
 
 
-def test_no_rule_refuses_what_torchs_compiler_calls_on_import() -> None:
+def test_no_rule_rejects_what_torchs_compiler_calls_on_import() -> None:
     called = "torch.distributed.distributed_c10d.Backend.register_backend"
     assert [exercise.name for exercise in exercises.EXERCISES if matches(called, exercise.rules)] == []
 
@@ -167,7 +167,7 @@ def test_the_pictures_say_what_the_text_says() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
-def test_orders_are_those_of_the_package(schedule: str) -> None:
+def test_orders_match_the_package(schedule: str) -> None:
     for stages, micro in ((1, 3), (2, 9), (5, 3)):
         orders = [exercises.stage_order.reference(rank, stages, micro, schedule) for rank in range(stages)]
         assert orders == pipeline_orders(stages, micro, schedule)

@@ -23,7 +23,7 @@ POSITIONS = torch.tensor([0, 1, 2, 7, 40, 999])
 
 
 @pytest.mark.prove
-def test_sinusoidal_is_marians() -> None:
+def test_sinusoids_match_marians() -> None:
     """Marian has all cosines behind all sines."""
     d = 8
     marian = pytest.importorskip("transformers.models.marian.modeling_marian")
@@ -41,7 +41,7 @@ def test_the_shift_matrix_takes_every_position_k_further(k: int, d: int) -> None
 
 
 @pytest.mark.prove
-def test_shaws_scores_are_those_of_wav2vec2_bert() -> None:
+def test_shaws_scores_match_wav2vec2_bert() -> None:
     """The one model of transformers 5 with Shaw's vectors on the keys; its linear layers are made to do nothing."""
     config_module = pytest.importorskip("transformers.models.wav2vec2_bert.configuration_wav2vec2_bert")
     module = pytest.importorskip("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
@@ -70,7 +70,7 @@ def test_shaws_scores_are_those_of_wav2vec2_bert() -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize(("buckets", "max_distance"), [(32, 128), (16, 100)])
-def test_buckets_are_t5s(bidirectional: bool, buckets: int, max_distance: int) -> None:
+def test_buckets_match_t5s(bidirectional: bool, buckets: int, max_distance: int) -> None:
     t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
     offsets = torch.arange(-2 * max_distance, 2 * max_distance).reshape(4, -1)
     theirs = t5.T5Attention._relative_position_bucket(offsets, bidirectional, buckets, max_distance)
@@ -79,7 +79,7 @@ def test_buckets_are_t5s(bidirectional: bool, buckets: int, max_distance: int) -
 
 @pytest.mark.prove
 @pytest.mark.parametrize("heads", [1, 8, 12, 33])
-def test_slopes_and_bias_are_blooms(heads: int) -> None:
+def test_slopes_and_bias_match_blooms(heads: int) -> None:
     """BLOOM adds slope · key: the same but for a constant in each row, which a softmax does not see."""
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     theirs = bloom.build_alibi_tensor(torch.ones(1, 9), heads, torch.float32).view(heads, 1, 9)
@@ -91,7 +91,7 @@ def test_slopes_and_bias_are_blooms(heads: int) -> None:
 
 
 @pytest.mark.prove
-def test_rope_is_that_of_transformers_in_both_layouts() -> None:
+def test_rope_matches_transformers_in_both_layouts() -> None:
     base = 1e4
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     cohere = pytest.importorskip("transformers.models.cohere.modeling_cohere")
@@ -128,7 +128,7 @@ def test_noise_tells_its_position() -> None:
 
 
 @pytest.mark.prove
-def test_the_heatmap_is_marians_table() -> None:
+def test_the_heatmap_matches_marians_table() -> None:
     marian = pytest.importorskip("transformers.models.marian.modeling_marian")
     theirs = marian.MarianSinusoidalPositionalEmbedding(20, 16).create_weight()
     shown = figures.position_heatmap(20, 16).axes[0].images[0].get_array()

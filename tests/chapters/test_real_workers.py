@@ -53,7 +53,7 @@ def test_real_processes_give_what_simulated_ones_do(capsys: pytest.CaptureFixtur
     assert not _runners()
 
 
-def test_the_worker_that_failed_is_told_and_nobody_is_left() -> None:
+def test_the_failed_worker_is_named_and_no_process_is_left() -> None:
     def program(worker: Any, x: Tensor) -> Tensor:
         if worker.rank:
             raise ArithmeticError("no good")

@@ -17,7 +17,7 @@ from lmcourse.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tests.plots.figures import check_figure, said
 
 
-def test_the_slope_through_time_is_torchs() -> None:
+def test_the_slope_through_time_matches_torchs() -> None:
     for case in exercises.through_time.cases:
         w, inputs, h = case.args
         weight = torch.tensor(float(w), dtype=torch.float64, requires_grad=True)
@@ -27,7 +27,7 @@ def test_the_slope_through_time_is_torchs() -> None:
         assert exercises.through_time.reference(*case.args) == pytest.approx(slope.item(), abs=1e-12)
 
 
-def test_gradients_at_each_lag_are_those_of_a_real_network() -> None:
+def test_gradients_at_each_lag_match_a_real_network() -> None:
     t, d = 5, 3
     W_h, v, inputs = (torch.randn(*shape, dtype=torch.float64) for shape in ((d, d), (d,), (t, d)))
     states, h = [], torch.zeros(d, dtype=torch.float64, requires_grad=True)
@@ -123,7 +123,7 @@ def doubled(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return 2 * torch.cat([s, s], dim=-1)
 
 
-def test_the_readers_answers_are_used_when_right_and_ours_until_then() -> None:
+def test_the_readers_answers_are_used_if_right() -> None:
     s, h = torch.randn(4, 3, 8), torch.randn(4, 5, 8)
     theirs, whose = figures.attention_or_ours(lambda s, h, real: torch.cat([(s @ h.T).softmax(-1) @ h, s], -1))
     ours, other = figures.attention_or_ours(missing)
@@ -134,7 +134,7 @@ def test_the_readers_answers_are_used_when_right_and_ours_until_then() -> None:
     torch.testing.assert_close(figures.looks(s, h) @ h, expected[..., :8])
 
 
-def test_teacher_inputs_are_used_when_right_and_ours_until_then() -> None:
+def test_the_readers_teacher_inputs_are_used_if_right() -> None:
     rows = torch.randint(1, 9, (3, 5))
     theirs, whose = figures.teacher_or_ours(
         lambda target, start: target.roll(1, 1).index_fill(1, torch.tensor(0), start)
@@ -145,7 +145,7 @@ def test_teacher_inputs_are_used_when_right_and_ours_until_then() -> None:
     assert (whose, other, figures.teacher_or_ours(lambda target, start: target)[1]) == ("yours", OURS, OURS)
 
 
-def test_memory_span_is_used_when_right_and_ours_until_then() -> None:
+def test_the_readers_memory_span_is_used_if_right() -> None:
     theirs, whose = figures.span_or_ours(exercises.memory_span.reference)
     ours, other = figures.span_or_ours(missing)
     cell = lambda s, x: torch.tanh(0.8 * s + x)  # noqa: E731

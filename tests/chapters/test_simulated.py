@@ -82,7 +82,7 @@ def test_what_a_program_prints_is_printed_once(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "begin 0\nbegin 1\n"
 
 
-def test_inputs_are_copies_and_changes_are_told() -> None:
+def test_inputs_are_copies_and_changes_are_reported() -> None:
     def program(worker: Any, x: Tensor) -> None:
         _to_the_right(worker, x)
         if worker.rank == 1:

@@ -19,7 +19,7 @@ from lmcourse.training.spike_detector import MIN_NORMS, WINDOW, SpikeDetector
 from tests.plots.figures import check_figure, said
 
 
-def test_the_gradient_of_the_z_loss_is_that_of_finite_differences() -> None:
+def test_the_gradient_of_the_z_loss_matches_finite_differences() -> None:
     logits, targets = torch.randn(3, 4, dtype=torch.float64), torch.tensor([1, 0, 3])
     _, gradient = exercises.z_loss.reference(logits, targets, 0.2)
     step = 1e-6
@@ -37,7 +37,7 @@ def test_the_right_loss_lowers_log_z_and_the_printed_one_raises_it() -> None:
 
 
 @pytest.mark.prove
-def test_normalised_scores_are_those_of_hugging_faces_norm() -> None:
+def test_normalised_scores_match_hugging_faces_norm() -> None:
     from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
     size = 1e-3
@@ -94,7 +94,7 @@ def test_norms_are_counted_as_hugging_face_has_them() -> None:
 
 
 @pytest.mark.parametrize("limit", [0.5, 1e3])
-def test_clipping_is_torchs_up_to_its_epsilon(limit: float) -> None:
+def test_clipping_matches_torchs_up_to_its_epsilon(limit: float) -> None:
     parameters = [nn.Parameter(torch.zeros(3, 2)), nn.Parameter(torch.zeros(5))]
     for parameter in parameters:
         parameter.grad = 4 * torch.randn_like(parameter)
@@ -106,7 +106,7 @@ def test_clipping_is_torchs_up_to_its_epsilon(limit: float) -> None:
         torch.testing.assert_close(mine, parameter.grad)
 
 
-def test_spikes_are_those_of_the_trainer() -> None:
+def test_spikes_match_the_trainer() -> None:
     source = random.Random(0)
     norms = [source.lognormvariate(0, 0.3) * (30 if source.random() < 0.04 else 1) for _ in range(400)]
     watch = SpikeDetector(5.0)
@@ -115,7 +115,7 @@ def test_spikes_are_those_of_the_trainer() -> None:
     assert len(theirs) > 5
 
 
-def test_the_loss_scale_is_that_of_torchs_scaler() -> None:
+def test_the_loss_scale_matches_torchs_scaler() -> None:
     source = random.Random(0)
     weight = nn.Parameter(torch.zeros(2))
     optimizer = torch.optim.SGD([weight], 1.0)
@@ -139,7 +139,7 @@ def test_the_loss_scale_is_that_of_torchs_scaler() -> None:
 
 
 @pytest.mark.parametrize(("scale", "cap"), [(3.0, None), (40.0, 10.0)])
-def test_weights_and_slopes_are_torchs(scale: float, cap: float | None) -> None:
+def test_weights_and_slopes_match_torchs(scale: float, cap: float | None) -> None:
     logits = scale * torch.tensor([2.0, 1.0, 0.5, 0.0, -0.5, -1.5], dtype=torch.float64)
 
     def weigh(x: torch.Tensor) -> torch.Tensor:
@@ -172,7 +172,7 @@ def test_the_cap_at_50_and_100() -> None:
 
 
 @pytest.mark.prove
-def test_norms_and_caps_are_those_of_hugging_faces_configurations() -> None:
+def test_norms_and_caps_match_hugging_faces_configurations() -> None:
     from transformers import Gemma2Config, Gemma3TextConfig, Olmo2Config
 
     alt = said(figures.norm_positions())

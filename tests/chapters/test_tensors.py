@@ -85,7 +85,7 @@ def _refused_by_brute_force(shape: list[int], strides: list[int], new_shape: lis
     return places != _places(new_shape, new)
 
 
-def test_a_view_is_refused_exactly_where_no_strides_would_do() -> None:
+def test_a_view_is_rejected_exactly_where_no_strides_would_do() -> None:
     """That `Tensor.view` is not too careful: a learner who finds strides where it refuses would be right."""
     random, refused = Random(2), 0
     shapes = [[24], [2, 12], [12, 2], [4, 6], [6, 4], [3, 8], [2, 3, 4], [4, 3, 2], [2, 2, 6], [2, 1, 12], [1, 24, 1]]
@@ -98,7 +98,7 @@ def test_a_view_is_refused_exactly_where_no_strides_would_do() -> None:
     assert 500 < refused < 1900
 
 
-def test_broadcasting_is_that_of_torch_and_of_an_addition() -> None:
+def test_broadcasting_matches_torch_and_an_addition() -> None:
     sizes = [[], [1], [2], [0], [1, 1], [2, 1], [1, 2], [2, 2], [3, 1], [0, 1]]
     for a, b in itertools.product(sizes, repeat=2):
         try:
@@ -110,7 +110,7 @@ def test_broadcasting_is_that_of_torch_and_of_an_addition() -> None:
             assert broadcast_shape.reference(a, b) == expected == list(torch.broadcast_shapes(a, b))
 
 
-def test_the_four_formulas_are_those_of_torchs_einsum() -> None:
+def test_the_four_formulas_match_torchs_einsum() -> None:
     q, k, x, w = torch.rand(2, 3, 5, 4), torch.rand(2, 6, 5, 4), torch.rand(2, 3, 7), torch.rand(7)
     results = index_notation.reference(q, k, x, w)
     torch.testing.assert_close(results["scores"], torch.einsum("bshd,bthd->bhst", q, k))
@@ -164,14 +164,14 @@ def test_a_line_reads_what_the_figure_says() -> None:
         assert alt == f"{line} reads {result.flatten().tolist()} and returns them in the shape {tuple(result.shape)}"
 
 
-def test_only_the_view_that_is_none_is_refused() -> None:
+def test_only_the_impossible_view_is_rejected() -> None:
     refused = [view for view in VIEWS if "refused" in plots.alt_text(figures.stride_map(view))]
     assert refused == ["x.t().view(2, 6)"]
     with pytest.raises(RuntimeError, match="view size is not compatible"):
         VIEWS[refused[0]](torch.arange(12).view(3, 4))
 
 
-def test_who_shares_is_who_sees_a_change() -> None:
+def test_shared_memory_shows_changes() -> None:
     for operation, make in OPERATIONS.items():
         x = torch.arange(12.0).view(3, 4)
         y = make(x)

@@ -51,7 +51,7 @@ def test_words_are_cut_as_by_the_library(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_merges_are_those_of_the_librarys_trainer(seed: int) -> None:
+def test_merges_match_the_librarys_trainer(seed: int) -> None:
     words, merges = learned(seed)
     theirs = tokenizers.Tokenizer(tokenizers.models.BPE())
     alphabet = [chr(byte) for byte in range(256)]
@@ -132,7 +132,7 @@ def test_every_way_to_write_counts_is_recorded(write: Callable[[Any], object]) -
     assert text.work == "1 counts of pairs that are not in these words"
 
 
-def test_batches_are_those_of_the_loader() -> None:
+def test_batches_match_the_loader() -> None:
     tokens = torch.arange(100, 160)
     batch = next(Loader(tokens, batch=4, seq_len=7, seed=3, prefetch=0))
     starts = (batch.inputs[:, 0] - 100).tolist()

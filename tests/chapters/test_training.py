@@ -26,7 +26,7 @@ from lmcourse.training.step import training_step
 from tests.plots.figures import check_figure, said
 
 
-def test_the_spread_of_the_cut_normal_is_that_of_its_density() -> None:
+def test_the_spread_of_the_cut_normal_matches_its_density() -> None:
     limit = 2.0
     x = torch.linspace(-limit, limit, 200_001, dtype=torch.float64)
     density = torch.exp(-(x**2) / 2)
@@ -34,7 +34,7 @@ def test_the_spread_of_the_cut_normal_is_that_of_its_density() -> None:
     assert f"is {spread:.3f} instead" in plots.alt_text(figures.truncated_normal(limit))
 
 
-def test_deviations_are_those_of_torchs_initialisers() -> None:
+def test_deviations_match_torchs_initialisers() -> None:
     torch.manual_seed(0)
     rules = {
         "xavier": nn.init.xavier_normal_,
@@ -61,7 +61,7 @@ def _texts() -> list[tuple[Tensor, Tensor]]:
     return texts
 
 
-def test_accumulated_gradients_are_those_of_one_large_batch() -> None:
+def test_accumulated_gradients_match_one_large_batch() -> None:
     model, texts = Transformer(find_model("nano").decoder.with_(vocab_size=9, context=8)).double(), _texts()
     found = exercises.accumulate.reference(model, texts)
     padded = [F.pad(part, (0, 8 - part.shape[1]), value=-100) for text in texts for part in text]
@@ -83,7 +83,7 @@ def test_the_default_run_reads_its_text_twelve_and_a_half_times() -> None:
     assert round(found, 1) == 12.6
 
 
-def test_dropout_keeps_the_mean_and_is_torchs() -> None:
+def test_dropout_keeps_the_mean_and_matches_torchs() -> None:
     torch.manual_seed(0)
     x = torch.randn(1000) + 3
     dropped = F.dropout(x, 0.3)
@@ -157,7 +157,7 @@ def test_figures_of_runs_say_what_was_measured() -> None:
     check_figure(figures.two_texts())
 
 
-def test_groups_are_those_of_the_trainer() -> None:
+def test_groups_match_the_trainer() -> None:
     model = Recipe(qk_norm=True).model(20, seed=0)
     names = {id(p): name for name, p in model.named_parameters()}
     expected = [sorted(names[id(p)] for p in group["params"]) for group in parameter_groups(model, 0.1)]
@@ -167,7 +167,7 @@ def test_groups_are_those_of_the_trainer() -> None:
     assert [*exercises.decay_groups.reference(shapes, norms)] == expected
 
 
-def test_a_step_is_that_of_the_trainer() -> None:
+def test_a_step_matches_the_trainer() -> None:
     inputs, targets = torch.tensor([[0, 3, 1]]), torch.tensor([[3, 1, 2]])
     weights = []
     for ours in (True, False):

@@ -73,7 +73,7 @@ def test_llama_has_the_numbers_that_are_printed() -> None:
     assert find_model("llama-3.1-405b").parameters == RIGHT["total"]
 
 
-def test_the_shapes_are_those_of_a_model() -> None:
+def test_the_shapes_match_a_model() -> None:
     length, heads, kv_heads = 3, 4, 2
     with torch.device("meta"):
         model = Transformer(llama_like(1, 64, heads, 256, vocab_size=1000, context=64, kv_heads=kv_heads))
@@ -278,7 +278,7 @@ CELLS = {
 }
 
 
-def test_cells_are_those_of_the_papers() -> None:
+def test_cells_match_the_papers() -> None:
     rows = {name: asdict(survey_row(find_model(name))) for name in CELLS}
     assert {name: {column: rows[name][column] for column in cells} for name, cells in CELLS.items()} == CELLS
 

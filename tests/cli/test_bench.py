@@ -35,7 +35,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return given
 
 
-def test_what_is_typed_is_measured(asked: list[object], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_measures_the_typed_sizes(asked: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     words = ["bench", "--model", "micro", "--batch", "2", "--seq-len", "32", "--steps", "4", "--precision", "bf16"]
     assert main(words) == 0
     assert asked == ["micro", {"batch": 2, "seq_len": 32, "steps": 4, "precision": "bf16"}]
@@ -54,7 +54,7 @@ def test_json_is_one_document_whatever_is_printed_on_the_way(
     assert err == "noise\n"
 
 
-def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_model_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Told before anything is measured."""
     assert main(["bench", "--model", "mimi"]) == 2
     out, err = capsys.readouterr()
@@ -62,7 +62,9 @@ def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean 'mini'?" in err
 
 
-def test_a_mistake_of_the_measurement(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_measurement_error_is_reported_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def measure(*args: object, **options: object) -> Bench:
         raise CourseError("120% cannot be")
 

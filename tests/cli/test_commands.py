@@ -79,14 +79,14 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
     assert f"usage: lmcourse {name}" in capsys.readouterr().out
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_option_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out == f"lmcourse {__version__}\n"
 
 
 @pytest.mark.parametrize("words", [[], ["fly"], ["grade"]])
-def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_input_exits_with_status_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     assert re.fullmatch(r"lmcourse: .*\(lmcourse( grade)? --help\)\n", capsys.readouterr().err)
 
@@ -101,7 +101,7 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
     ],
 )
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
-def test_surroundings_that_fail_are_told_in_one_line(shell: str, line: str, tmp_path: Path) -> None:
+def test_failures_of_the_environment_are_reported_in_one_line(shell: str, line: str, tmp_path: Path) -> None:
     command = f"{sys.executable} -P -m lmcourse {shell}"
     gone = f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; " if shell == "list" else ""
     found = subprocess.run(["sh", "-c", gone + command], capture_output=True, text=True, timeout=60, check=False)
@@ -122,7 +122,7 @@ def test_surroundings_that_fail_are_told_in_one_line(shell: str, line: str, tmp_
         (["train", "--layers", "1e6", "--dry-run"], "layers must be at most 10,000"),
     ],
 )
-def test_odd_input_is_told_in_one_line(
+def test_odd_input_is_reported_in_one_line(
     words: list[str], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, content in {"ONE": b"x", "SHORT": b"some words " * 3, "UTF16": b"\xff\xfeh\x00i\x00"}.items():
@@ -134,7 +134,7 @@ def test_odd_input_is_told_in_one_line(
 
 
 @pytest.mark.parametrize("temperature", ["1e-40", "1e-310"])
-def test_tiny_temperature_writes_what_0_writes(temperature: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tiny_temperature_generates_the_same_text_as_0(temperature: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["generate", "--checkpoint", "micro-python-docs", "--prompt", "a", "--tokens", "4", "--json"]
     texts = []
     for value in (temperature, "0"):
@@ -196,7 +196,7 @@ print("torch" in sys.modules, file=sys.stderr)
 
 @pytest.mark.prove
 @pytest.mark.parametrize("words", [["list", "--json"], ["status"], ["doctor"]])
-def test_what_only_reads_answers_without_torch(words: list[str], course: Path) -> None:
+def test_commands_that_only_read_do_not_load_torch(words: list[str], course: Path) -> None:
     """To import it takes seconds; only to ask for a GPU that is there is it worth that."""
     program = [sys.executable, "-c", WITHOUT_TORCH, *words]
     run = subprocess.run(program, capture_output=True, text=True, cwd=course, timeout=120, check=True)
@@ -245,7 +245,7 @@ def test_build_check_says_which_file_is_stale(clone: Path, capsys: pytest.Captur
     assert found["stale"][0].startswith(f"{path.relative_to(clone)} ")
 
 
-def test_build_passes_on_what_was_asked(
+def test_build_passes_its_options_on(
     clone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
@@ -353,7 +353,7 @@ def test_doctor_is_asked_in_either_form(monkeypatch: pytest.MonkeyPatch) -> None
 # Ends that come early
 
 
-def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(json: bool) -> int:
         raise KeyboardInterrupt
 
@@ -361,7 +361,7 @@ def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["doctor"]) == 130
 
 
-def test_a_closed_pipe_is_no_traceback(course: Path) -> None:
+def test_a_closed_pipe_prints_no_traceback(course: Path) -> None:
     line = f'"{sys.executable}" -m lmcourse list --json | true'
     run = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=course, timeout=60, check=False)
     assert run.stderr == ""

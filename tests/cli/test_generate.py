@@ -83,7 +83,7 @@ def test_a_person_sees_the_same_text_as_a_program(course: Path, run: Path, capsy
 
 
 @pytest.mark.parametrize("flags", [["--temperature", "0"], ["--top-k", "1"], ["--top-p", "1e-9"], ["--min-p", "1"]])
-def test_without_chance_it_is_the_likeliest_token(
+def test_temperature_0_takes_the_likeliest_token(
     flags: list[str], run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Found without a cache, token by token."""
@@ -95,7 +95,7 @@ def test_without_chance_it_is_the_likeliest_token(
     assert found["text"] == trained.tokenizer.decode(tokens[4:])
 
 
-def test_it_writes_until_the_context_is_full(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generate_stops_when_the_context_is_full(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(capsys, run)["tokens"] == 16 - len("One ")
 
 
@@ -154,7 +154,9 @@ def test_a_run_can_be_moved_without_its_text(copy: Path, run: Path, capsys: pyte
         (["--prompt", "x", "--seed", str(2**63)], "--seed must be from 0 to 2⁶³ − 1"),
     ],
 )
-def test_a_request_that_cannot_be(words: list[str], line: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_requests_are_reported_in_one_line(
+    words: list[str], line: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert line in told(capsys, "--checkpoint", run, *words)
 
 
@@ -191,12 +193,14 @@ def test_for_a_damaged_best_checkpoint_another_is_named(copy: Path, capsys: pyte
 
 
 @pytest.mark.parametrize("text", ["[]", "5", '{"version": 3, "sha256": []}'])
-def test_a_manifest_that_is_json_of_another_kind(text: str, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_manifest_that_is_not_an_object_is_reported(
+    text: str, copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (place(copy, STEPS) / MANIFEST).write_text(text)
     assert f"{MANIFEST} is damaged" in told(capsys, "--checkpoint", place(copy, STEPS), "--prompt", "x")
 
 
-def test_one_bit_is_enough(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_changed_bit_is_detected(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = place(copy, STEPS) / MODEL
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -211,7 +215,7 @@ def test_a_missing_file_is_named(name: str, copy: Path, capsys: pytest.CaptureFi
     assert name in told(capsys, "--checkpoint", copy, "--prompt", "x")
 
 
-def test_what_is_no_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_not_a_run_is_reported(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nowhere = tmp_path / "nowhere"
     assert f"there is no folder {nowhere}" in told(capsys, "--checkpoint", nowhere, "--prompt", "x")
     assert "a path is empty (is a variable not set?)" in told(capsys, "--checkpoint", "", "--prompt", "x")
@@ -220,13 +224,13 @@ def test_what_is_no_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "has no checkpoint yet" in told(capsys, "--checkpoint", tmp_path, "--prompt", "x")
 
 
-def test_settings_of_another_model(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_of_another_model_are_reported(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = json.loads((copy / "run.json").read_text())
     (copy / "run.json").write_text(json.dumps(settings | {"preset": "micro"}))
     assert "does not fit the model in" in told(capsys, "--checkpoint", copy, "--prompt", "x")
 
 
-def test_a_character_that_the_model_has_never_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_character_without_a_token_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = write_corpus(tmp_path / "stories")
     words = ["train", "--corpus", str(corpus), "--out", str(tmp_path / "run"), *FLAGS]
     assert main([*words, "--tokenizer", "characters", "--steps", "2"]) == 0
@@ -234,7 +238,7 @@ def test_a_character_that_the_model_has_never_seen(tmp_path: Path, capsys: pytes
     assert "has no token for 'ß'" in told(capsys, "--checkpoint", tmp_path / "run", "--prompt", "Fuß")
 
 
-def test_weights_in_fewer_bytes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generate_works_with_int8_and_bf16_weights(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = answer(capsys, run, "--weights", "int8", "--temperature", "0")["text"]
     trained = load_trained_model(run)
     narrow, prompt = narrow_weights(trained.model, "int8"), trained.tokenizer.encode("One ")

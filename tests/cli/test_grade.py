@@ -21,7 +21,7 @@ from lmcourse.cli import main
         (["--isolation", "hope"], "There is no isolation 'hope': use bubblewrap or process."),
     ],
 )
-def test_what_makes_no_sense_is_told_in_one_line(
+def test_impossible_options_are_rejected_in_one_line(
     flags: Sequence[str], told: str, course: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     notebook = str(course / "notebooks" / "01-floating-point" / "floating_point.ipynb")
@@ -30,6 +30,6 @@ def test_what_makes_no_sense_is_told_in_one_line(
 
 
 @pytest.mark.parametrize("flags", [["--workers", "0"], ["--cell-seconds", "-1"], ["--total-seconds", "nan"]])
-def test_a_number_that_is_none_is_refused(flags: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_that_is_not_a_number_is_rejected(flags: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["grade", "x.ipynb", *flags]) == 2
     assert capsys.readouterr().err.startswith(f"lmcourse: argument {flags[0]}: {flags[1]} is")

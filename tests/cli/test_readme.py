@@ -52,7 +52,7 @@ def test_commands_exist(course: Path) -> None:
         assert re.search(rf"^{target}:", makefile, re.M), target
 
 
-def test_the_python_versions_are_those_of_the_package(course: Path) -> None:
+def test_the_python_versions_match_the_package(course: Path) -> None:
     versions = re.findall(r"Python :: (3\.\d+)", (course / "pyproject.toml").read_text(encoding="utf-8"))
     assert f"Python {', '.join(versions[:-1])} or {versions[-1]}" in README
 

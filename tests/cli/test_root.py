@@ -19,16 +19,16 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
-def test_found_from_a_folder_inside(clone: Path, tmp_path: Path) -> None:
+def test_the_course_is_found_from_a_folder_inside(clone: Path, tmp_path: Path) -> None:
     inside = clone / "notebooks" / "01-floating-point"
     assert find_root(here=inside, checkout=tmp_path) == clone
 
 
-def test_found_where_the_package_is_installed_from(clone: Path, tmp_path: Path) -> None:
+def test_the_course_is_found_in_the_installed_clone(clone: Path, tmp_path: Path) -> None:
     assert find_root(here=tmp_path, checkout=clone) == clone
 
 
-def test_solutions_alone_are_enough(clone: Path) -> None:
+def test_a_folder_with_only_solutions_is_the_course(clone: Path) -> None:
     (clone / "notebooks").rename(clone / "solutions")
     assert find_root(clone) == clone
 
@@ -39,6 +39,6 @@ def test_a_named_folder_must_be_the_course(clone: Path) -> None:
         find_root(clone / "notebooks")
 
 
-def test_nowhere_says_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_course_folder_is_reported_with_advice(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="--course FOLDER"):
         find_root(here=tmp_path, checkout=tmp_path)

@@ -69,7 +69,7 @@ def test_a_run_leaves_what_docs_training_says(whole: tuple[Path, dict[str, Any]]
     assert Path(told["checkpoint"]) == checkpoint(folder, STEPS)
 
 
-def test_a_run_that_goes_on_equals_one_that_was_not_stopped(
+def test_a_run_that_resumes_equals_one_that_was_not_stopped(
     whole: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is killed after step 3: what came later is lost. `--out` alone says how it goes on."""
@@ -167,7 +167,9 @@ def test_a_run_can_be_made_longer(
 
 
 @pytest.mark.parametrize("kind", ["bpe", "characters"])
-def test_other_tokenizers(kind: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_accepts_every_kind_of_tokenizer(
+    kind: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What the run needs, the model gets: a token for each of the tokenizer's."""
     words = ["--corpus", corpus, *FLAGS, "--tokenizer", kind, "--vocab-size", "300", "--steps", "2", "--held-out", "0"]
     told = printed(capsys, "train", *words, "--out", tmp_path / "run")
@@ -217,7 +219,7 @@ def test_a_dry_run_says_what_does_not_fit(corpus: Path, capsys: pytest.CaptureFi
     assert "--activation-checkpointing" in line
 
 
-def test_the_text_of_a_forecast_is_that_of_the_run(
+def test_the_text_of_a_forecast_matches_the_run(
     corpus: Path, whole: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Bytes: each file that is not held out, and the empty line that ends it."""
@@ -283,7 +285,7 @@ def test_a_mistake_is_one_line_and_leaves_no_run(
         (["--resume", "--steps", "1"], "do not fit into a run of 1"),
     ],
 )
-def test_a_run_that_is_there_is_not_spoiled(
+def test_an_existing_run_is_not_overwritten(
     words: list[str], told: str, whole: tuple[Path, dict[str, Any]], corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = whole[0]

@@ -49,7 +49,7 @@ def test_the_example_is_a_report_of_the_course() -> None:
     assert str(check_exercise(exercise, wrong.answer, enforce=False)) == welcome.EXAMPLE
 
 
-def test_its_cell_gives_what_is_shown(notebooks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_progress_cell_prints_the_shown_table(notebooks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = welcome.welcome(notebooks)
     [cell] = [cell for cell in page["cells"] if cell["cell_type"] == "code"]
     monkeypatch.chdir(notebooks)  # where JupyterLab runs it

@@ -150,7 +150,7 @@ def test_the_package_runs_without_the_course_and_is_the_same_model(solved: Path)
     check_same(found["transformers"], logits)
 
 
-def test_it_writes_what_the_course_writes(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_collected_model_generates_the_courses_text(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = "import runpy; runpy.run_module('my_transformer', run_name='__main__', alter_sys=True)"
     text = alone(solved, run, "--prompt", "The ", "--tokens", "30")
     words = ["--prompt", "The ", "--tokens", "30", "--temperature", "0"]
@@ -227,7 +227,7 @@ def told(learner: Path, *words: str) -> dict[str, Any]:
     return result
 
 
-def test_each_answer_is_told_apart(collected: dict[str, Any]) -> None:
+def test_each_answer_has_its_verdict(collected: dict[str, Any]) -> None:
     rows = {row["exercise"]: row for row in collected["exercises"]}
     assert (rows["glu_ffn"]["state"], rows["glu_ffn"]["package"], rows["glu_ffn"]["reason"]) == ("passes", "yours", "")
     assert (rows["squared_relu"]["state"], rows["squared_relu"]["package"]) == ("wrong", "")
@@ -238,7 +238,7 @@ def test_each_answer_is_told_apart(collected: dict[str, Any]) -> None:
         assert rows[name]["reason"] == f"notebook {PARTS[name]} was not read"
 
 
-def test_a_helper_cell_comes_along_and_what_is_lent_says_so(collected: dict[str, Any], learner: Path) -> None:
+def test_helpers_are_copied_and_course_answers_are_marked(collected: dict[str, Any], learner: Path) -> None:
     module = (learner / "my_transformer" / "feed_forward.py").read_text(encoding="utf-8")
     assert module.startswith('"""Notebook 11, Feed-forward layers: the answers."""\n\nimport torch\n')
     assert [node.name for node in ast.parse(module).body if isinstance(node, ast.FunctionDef)] == ["gated", "glu_ffn"]
@@ -249,7 +249,7 @@ def test_a_helper_cell_comes_along_and_what_is_lent_says_so(collected: dict[str,
     assert alone(learner, run, "--prompt", "The ", "--tokens", "5").startswith("The ")
 
 
-def test_work_by_hand_is_told_before_anything_is_graded(collected: dict[str, Any], learner: Path) -> None:
+def test_files_changed_by_hand_are_reported_before_grading(collected: dict[str, Any], learner: Path) -> None:
     """With an isolation that does not exist, grading would be an error of its own."""
     module = learner / "my_transformer" / "attention.py"
     text = module.read_text(encoding="utf-8")

@@ -48,14 +48,14 @@ def test_what_was_changed_by_hand_stays_and_nothing_is_written(files: dict[str, 
     assert contents(out) == files
 
 
-def test_a_file_that_nobody_collected_is_somebodys(tmp_path: Path) -> None:
+def test_a_file_that_collect_did_not_write_is_kept(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("mine = 1\n")
     with pytest.raises(CourseError, match=r"a\.py"):
         write_files(FILES, tmp_path)
     assert contents(tmp_path) == {"a.py": b"mine = 1\n"}
 
 
-def test_a_file_of_ones_own_beside_them_is_left_alone(tmp_path: Path) -> None:
+def test_other_files_in_the_package_folder_are_kept(tmp_path: Path) -> None:
     write_files(FILES, tmp_path)
     (tmp_path / "mine.py").write_text("mine = 1\n")
     write_files({"a.py": b""}, tmp_path)
@@ -80,7 +80,7 @@ def test_a_full_disk_leaves_the_old_package(tmp_path: Path, monkeypatch: pytest.
     assert write_files(newer, tmp_path) == ["a.py", "deep/b.bin"]
 
 
-def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(CourseError, match="is a file: choose another folder"):
         write_files(FILES, tmp_path / "out")
@@ -103,7 +103,7 @@ def test_a_wrong_answer_is_replaced_or_taken_along(course: Path) -> None:
     assert "torch.where" in package_files("mine", kept)["feed_forward.py"].decode()
 
 
-def test_a_missing_answer_that_nobody_lends_says_so_when_it_is_called(course: Path) -> None:
+def test_a_missing_answer_without_a_replacement_raises_when_called(course: Path) -> None:
     names: dict[str, Any] = {}
     text = package_files("mine", collection(course, "missing", lend=False))["parts.py"].decode()
     exec(text, names)
@@ -125,7 +125,7 @@ def test_what_an_answer_calls_comes_along_in_the_order_of_the_notebook(course: P
 
 
 @pytest.mark.parametrize("name", ["my-model", "class", "json", "torch", "lmcourse", "2nd"])
-def test_a_name_that_no_package_can_have(name: str) -> None:
+def test_an_impossible_package_name_is_rejected(name: str) -> None:
     with pytest.raises(CourseError, match=name):
         check_name(name)
 

@@ -72,7 +72,7 @@ def test_what_cannot_stand_alone_says_why(name: str, why: str) -> None:
     assert str(caught.value) == why
 
 
-def test_a_cell_that_is_no_python_has_nothing() -> None:
+def test_a_cell_that_is_not_python_has_no_statements() -> None:
     assert read_statements("def broken(:") == []
     assert [one.kind for one in read_statements("%load_ext x\ny = 1")] == ["other", "definition"]
     assert [one.names for one in read_statements("await x\ny = 1")] == [set(), {"y"}]

@@ -67,7 +67,7 @@ def test_the_summary_is_a_table_and_the_questions_are_numbered(chapter: Chapter)
 
 
 @EACH
-def test_a_slip_is_to_be_spotted_and_real_models_are_told_of(chapter: Chapter) -> None:
+def test_every_notebook_has_a_slip_and_real_models(chapter: Chapter) -> None:
     assert "**Spot the slip.**" in prose(chapter)
     assert "**In real models.**" in prose(chapter)
 
@@ -83,7 +83,7 @@ def test_the_reader_predicts_and_every_prediction_is_asked_once(chapter: Chapter
 
 
 @EACH
-def test_something_can_be_moved(chapter: Chapter) -> None:
+def test_every_notebook_has_a_figure_with_controls(chapter: Chapter) -> None:
     assert calls(chapter, "explore")
 
 

@@ -81,7 +81,7 @@ def full(chapter: Chapter) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
-def test_printed_solutions_earn_everything(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
+def test_printed_solutions_earn_all_points(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
     result = results["solved", chapter.id]
     assert result["exercises"] == full(chapter), result["reason"]
     assert result["broke_off"] == ""
@@ -97,7 +97,7 @@ def test_untouched_notebook_earns_nothing(chapter: Chapter, results: dict[tuple[
 
 
 @pytest.mark.parametrize("chapter", [each for each in WRITTEN if used_by_others(each)], ids=lambda chapter: chapter.id)
-def test_gap_costs_no_later_answer(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
+def test_a_blank_answer_costs_no_later_answer(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
     result = results["gaps", chapter.id]
     assert result["exercises"] == full(chapter) | dict.fromkeys(used_by_others(chapter), 0.0), result["reason"]
     assert "judged with the course's own" in result["reason"]

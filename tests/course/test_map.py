@@ -30,7 +30,7 @@ def test_topics_and_titles_are_unique_and_topics_can_be_modules() -> None:
     assert all(chapter.topic.isidentifier() and not keyword.iskeyword(chapter.topic) for chapter in CHAPTERS)
 
 
-def test_a_part_is_one_stretch_of_the_road() -> None:
+def test_each_part_is_contiguous() -> None:
     parts = [part for part, _ in groupby(chapter.part for chapter in CHAPTERS)]
     assert len(set(parts)) == len(parts)
 
@@ -54,7 +54,7 @@ def test_a_chapter_is_found_by_each_of_its_names(chapter: Chapter) -> None:
     assert {find_chapter(name) for name in names} == {chapter}
 
 
-def test_something_is_written() -> None:
+def test_at_least_one_chapter_is_available() -> None:
     assert WRITTEN
 
 
@@ -63,10 +63,10 @@ def test_notebooks_holds_what_is_built_and_nothing_else() -> None:
     assert files_in("notebooks") - allowed == {ChapterFiles.of(chapter, ROOT).release for chapter in WRITTEN}
 
 
-def test_solutions_holds_a_source_and_a_notebook_for_each_chapter_and_nothing_else() -> None:
+def test_solutions_holds_a_source_and_a_notebook_per_chapter() -> None:
     files = [ChapterFiles.of(chapter, ROOT) for chapter in WRITTEN]
     assert files_in("solutions") == {path for item in files for path in (item.source, item.solution)}
 
 
-def test_what_is_committed_is_what_the_sources_build() -> None:
+def test_committed_notebooks_match_their_sources() -> None:
     assert check_built(WRITTEN, ROOT) == []

@@ -27,7 +27,7 @@ FIRST_AT_LEAST = {"exercises": 8, "points": 20, "misconceptions": 30}
 
 
 @EACH
-def test_a_notebook_holds_enough(chapter: Chapter) -> None:
+def test_a_notebook_has_enough_exercises_points_and_mistakes(chapter: Chapter) -> None:
     exercises = exercises_of(chapter)
     found = {
         "exercises": len(exercises),
@@ -77,7 +77,7 @@ def test_exercises_keep_what_the_curriculum_promises(chapter: Chapter) -> None:
 
 
 @EACH
-def test_what_printed_answers_call_of_earlier_ones_is_declared(chapter: Chapter) -> None:
+def test_calls_of_earlier_answers_are_declared(chapter: Chapter) -> None:
     """So that a blank one does not cost the points of those after it (`Exercise.uses`)."""
     exercises = {exercise.name: exercise for exercise in exercises_of(chapter)}
     earlier: list[str] = []

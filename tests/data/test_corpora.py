@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["synthetic", "python-docs", "python-code"])
-def test_corpora_without_a_download(name: str) -> None:
+def test_every_corpus_without_a_download_has_text(name: str) -> None:
     corpus = find_corpus(name)
     texts = list(islice(corpus.texts(), 50))
     assert len(texts) == 50
@@ -62,7 +62,7 @@ def test_corpora_without_a_download(name: str) -> None:
 
 
 @pytest.mark.parametrize("home", [False, True])
-def test_a_file(home: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_one_document(home: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     path = tmp_path / "plays.txt"
     path.write_bytes(b"line\r\nline\n")
@@ -71,32 +71,32 @@ def test_a_file(home: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert corpus.skipped == ()
 
 
-def test_a_folder(folder: Path) -> None:
+def test_a_folder_is_one_document_per_file(folder: Path) -> None:
     corpus = find_corpus(str(folder))
     assert list(corpus.texts()) == ["first ☕\n", "third", "second\r\n"]
     assert corpus.skipped == (folder / "picture.png",)
 
 
-def test_a_link_that_leads_round_in_a_circle(folder: Path) -> None:
+def test_a_circular_link_is_not_followed(folder: Path) -> None:
     (folder / "b" / "round").symlink_to(folder)
     assert len(list(find_corpus(str(folder)).texts())) == 3
 
 
-def test_bytes_that_are_no_utf8(folder: Path) -> None:
+def test_bytes_that_are_not_utf8_are_reported(folder: Path) -> None:
     (folder / "latin.txt").write_bytes("naïf et ".encode() + "café".encode("latin-1"))
     with pytest.raises(CourseError, match=r"latin\.txt is not UTF-8: byte 0xe9 at offset 12\.") as error:
         list(find_corpus(str(folder)).texts())
     assert "\n" not in str(error.value)
 
 
-def test_a_file_that_has_gone(folder: Path) -> None:
+def test_a_deleted_file_is_reported(folder: Path) -> None:
     corpus = find_corpus(str(folder))
     (folder / "b.txt").unlink()
     with pytest.raises(CourseError, match=r"b\.txt cannot be read: No such file"):
         list(corpus.texts())
 
 
-def test_a_folder_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_folder_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scan = os.scandir
 
     def guarded(path: str) -> Any:
@@ -109,7 +109,7 @@ def test_a_folder_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyP
         find_corpus(str(folder))
 
 
-def test_a_folder_without_text(tmp_path: Path) -> None:
+def test_a_folder_without_text_is_reported(tmp_path: Path) -> None:
     (tmp_path / "zero.bin").write_bytes(b"\0")
     with pytest.raises(CourseError, match="has no text: 1 of its 1 files are binary"):
         find_corpus(str(tmp_path))
@@ -124,7 +124,7 @@ def test_a_folder_without_text(tmp_path: Path) -> None:
         ("", "There are synthetic"),
     ],
 )
-def test_an_unknown_name(spec: str, message: str) -> None:
+def test_an_unknown_corpus_gets_the_nearest_name(spec: str, message: str) -> None:
     with pytest.raises(CourseError, match=message):
         find_corpus(spec)
 
@@ -170,7 +170,7 @@ def test_the_end_of_a_single_document_is_held_out() -> None:
     assert list(validation.texts()) == ["89"]
 
 
-def test_a_split_that_is_none() -> None:
+def test_an_impossible_split_is_rejected() -> None:
     for held_out in (0.0, 1.0, -1.0):
         with pytest.raises(ValueError, match="above 0 and below 1"):
             split(corpus_of(["a", "b"]), held_out)

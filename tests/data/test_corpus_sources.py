@@ -23,7 +23,7 @@ def test_the_synthetic_corpus_is_of_the_language_whose_entropy_is_known() -> Non
     assert len(set(corpus_sources.stories(3))) == 3
 
 
-def test_the_help_topics_are_those_of_help() -> None:
+def test_the_help_topics_match_help() -> None:
     from pydoc_data.topics import topics
 
     assert set(corpus_sources.python_docs()) == set(topics.values())
@@ -37,7 +37,7 @@ def test_the_standard_library_is_there_without_tests() -> None:
     assert Path(pytest.__file__).read_text(encoding="utf-8") not in texts
 
 
-def test_downloaded_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_downloaded_corpora_have_the_expected_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What they do with a file once it is there; the downloads have tests of their own."""
     path = tmp_path / "stories.txt"
     path.write_text("\nOne day.\n<|endoftext|>\nTwo days.\n<|endoftext|>\n\n")
@@ -69,7 +69,7 @@ def test_modules_are_read_in_the_encoding_that_they_declare(tmp_path: Path, monk
     assert list(corpus_sources.python_code()) == [latin]
 
 
-def test_a_python_without_sources_or_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_sources_or_help_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library(tmp_path, monkeypatch, {"module.pyc": b"compiled"})
     with pytest.raises(CourseError, match="no sources of Python's standard library"):
         corpus_sources.python_code()

@@ -86,7 +86,7 @@ def test_a_file_put_there_by_hand_is_taken_and_another_is_replaced(server: Serve
     [(CONTENT[:-1] + b"?", len(CONTENT)), (CONTENT[:-1], len(CONTENT)), (b"", 0), (CONTENT * 3, 3 * len(CONTENT))],
     ids=["other contents", "cut off", "empty", "longer"],
 )
-def test_another_file_than_was_meant(server: Server, tmp_path: Path, body: bytes, promised: int) -> None:
+def test_an_unexpected_file_is_rejected(server: Server, tmp_path: Path, body: bytes, promised: int) -> None:
     server.body, server.promised = body, promised
     with pytest.raises(CourseError, match="did not send the expected file") as error:
         fetch(server.download, tmp_path)
@@ -104,13 +104,13 @@ def test_a_server_that_does_not_stop_sending_is_not_listened_to(server: Server, 
     assert int(received[1].replace(",", "")) < 2 * len(CONTENT)
 
 
-def test_the_server_has_no_such_file(server: Server, tmp_path: Path) -> None:
+def test_a_server_error_is_reported(server: Server, tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="answers 404 Not Found"):
         fetch(replace(server.download, url=f"{server.address}/macbeth"), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_offline(server: Server, tmp_path: Path) -> None:
+def test_a_missing_connection_is_reported(server: Server, tmp_path: Path) -> None:
     nobody = replace(server.download, url="http://127.0.0.1:9/hamlet")
     with pytest.raises(CourseError, match="cannot be reached") as error:
         fetch(nobody, tmp_path)
@@ -129,7 +129,7 @@ def test_an_interruption_leaves_nothing(server: Server, tmp_path: Path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_a_file(server: Server, tmp_path: Path) -> None:
+def test_a_cache_folder_that_is_a_file_is_reported(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CourseError, match="cannot be read or written"):
         fetch(server.download, tmp_path / "file")
@@ -145,7 +145,7 @@ def test_a_folder_that_is_a_file(server: Server, tmp_path: Path) -> None:
         ("win32", None, "home/AppData/Local/lmcourse"),
     ],
 )
-def test_where_each_system_keeps_what_it_can_fetch_again(
+def test_the_cache_folder_follows_each_systems_convention(
     system: str, variable: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):

@@ -37,7 +37,9 @@ def every_text(rules: dict[str, list[Production]], stack: tuple[str, ...], least
 @pytest.mark.parametrize(
     ("rules", "least", "tolerance"), [(FINITE, 0.0, 1e-12), (BRACKETS, 1e-7, 2e-3)], ids=["finite", "brackets"]
 )
-def test_every_text_written_out(rules: dict[str, list[Production]], least: float, tolerance: float) -> None:
+def test_probabilities_of_all_texts_sum_to_one(
+    rules: dict[str, list[Production]], least: float, tolerance: float
+) -> None:
     grammar = Grammar(rules, "s")
     texts = list(every_text(rules, ("s",), least))
     assert len({text for text, _ in texts}) == len(texts), "a text with two derivations"
@@ -51,7 +53,7 @@ def test_every_text_written_out(rules: dict[str, list[Production]], least: float
 
 
 @given(stop=st.floats(0.05, 0.95))
-def test_a_coin_thrown_until_it_shows_heads(stop: float) -> None:
+def test_entropy_of_a_geometric_distribution_is_exact(stop: float) -> None:
     """The entropy of a geometric variable is h(p)/p, its mean 1/p (any textbook of information theory)."""
     grammar = Grammar({"s": [Production(stop, "H"), Production(1 - stop, "T", ("s",))]}, "s")
     coin = -stop * math.log(stop) - (1 - stop) * math.log(1 - stop)
@@ -61,7 +63,7 @@ def test_a_coin_thrown_until_it_shows_heads(stop: float) -> None:
 
 
 @given(deeper=st.floats(0.01, 0.45))
-def test_a_branching_process(deeper: float) -> None:
+def test_entropy_of_a_branching_process_is_exact(deeper: float) -> None:
     """The mean size of a tree whose nodes have two children with probability p is 1/(1 − 2p) (Galton and Watson)."""
     grammar = Grammar({"s": [Production(deeper, "(", ("s", "s")), Production(1 - deeper, ".")]}, "s")
     assert grammar.expected(lambda _: 1) == pytest.approx(1 / (1 - 2 * deeper))
@@ -69,7 +71,7 @@ def test_a_branching_process(deeper: float) -> None:
 
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=50)
-def test_what_is_written_can_be_read(seed: int) -> None:
+def test_generated_texts_can_be_parsed(seed: int) -> None:
     grammar = Grammar(BRACKETS, "s")
     text = grammar.generate(random.Random(seed))
     assert "".join(rule.text for rule in grammar.parse(text)) == text
@@ -77,7 +79,7 @@ def test_what_is_written_can_be_read(seed: int) -> None:
     assert grammar.log_probability(text) == pytest.approx(expected)
 
 
-def test_several_texts_one_after_the_other() -> None:
+def test_several_texts_are_parsed_one_after_the_other() -> None:
     grammar = Grammar(FINITE, "s")
     texts = ["ayyézz", "c", "bx"]
     assert grammar.log_probability("".join(texts)) == pytest.approx(sum(map(grammar.log_probability, texts)))
@@ -92,7 +94,7 @@ def test_several_texts_one_after_the_other() -> None:
         ("cq", "leaves the language at 'q', after 1"),
     ],
 )
-def test_a_text_of_another_language(text: str, message: str) -> None:
+def test_a_text_outside_the_language_is_rejected(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Grammar(FINITE, "s").log_probability(text)
 
@@ -116,6 +118,6 @@ def test_a_text_of_another_language(text: str, message: str) -> None:
         ({"s": [Production(1.0, "a", ("s",))]}, "never end"),
     ],
 )
-def test_a_grammar_that_is_none(rules: dict[str, list[Production]], message: str) -> None:
+def test_invalid_grammars_are_rejected(rules: dict[str, list[Production]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Grammar(rules, "s")

@@ -59,7 +59,7 @@ def test_no_compressor_gets_below_the_entropy(stories: list[str], compress: Call
 
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=30, deadline=None)
-def test_its_probability_is_the_sum_of_its_choices(seed: int) -> None:
+def test_a_storys_log_probability_is_the_sum_of_its_choices(seed: int) -> None:
     grammar = story_grammar()
     story = grammar.generate(random.Random(seed))
     choices = list(grammar.parse(story))

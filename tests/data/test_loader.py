@@ -53,7 +53,7 @@ def test_an_epoch_has_every_window_once(tokens: int, seq_len: int, seed: int) ->
 
 @given(tokens=st.integers(40, 200), **SIZES)
 @settings(deadline=None, max_examples=20)
-def test_borders_move_and_the_order_changes(tokens: int, seq_len: int, seed: int) -> None:
+def test_window_borders_and_order_change_each_epoch(tokens: int, seq_len: int, seed: int) -> None:
     order = WindowOrder(tokens, seq_len, seed)
     epochs = [order.starts(epoch * order.per_epoch, order.per_epoch) for epoch in range(150)]
     assert {min(epoch) for epoch in epochs} == set(range(seq_len))
@@ -114,7 +114,7 @@ def test_the_ranks_together_see_what_one_process_sees(
     **SIZES,
 )
 @settings(deadline=None, max_examples=40)
-def test_it_goes_on_where_it_was_on_any_number_of_processes(
+def test_a_loader_resumes_on_any_number_of_processes(
     before: int, first: tuple[int, int], then: tuple[int, int], prefetch: int, seq_len: int, seed: int
 ) -> None:
     """Whatever the batch and the number of ranks before and after, the windows are those of one process and batch 1."""
@@ -149,7 +149,7 @@ def test_one_loader_can_go_back() -> None:
 
 
 @pytest.mark.parametrize("prefetch", [0, 1, 3])
-def test_what_is_made_in_advance_does_not_count(prefetch: int) -> None:
+def test_prefetched_batches_do_not_advance_the_position(prefetch: int) -> None:
     with Loader(torch.arange(50), 2, 4, seed=1, prefetch=prefetch) as loader:
         for step in range(1, 8):
             next(loader)
@@ -209,7 +209,7 @@ class Counts:
 
 
 @pytest.mark.parametrize("prefetch", [1, 3])
-def test_so_many_batches_are_made_in_advance(prefetch: int) -> None:
+def test_prefetch_makes_the_given_number_of_batches_in_advance(prefetch: int) -> None:
     text = Counts(enough=2 * (4 + prefetch))
     with Loader(text, 2, 3, seed=0, prefetch=prefetch) as loader:
         for _ in range(4):
@@ -241,7 +241,7 @@ def test_the_thread_ends_with_the_block() -> None:
     assert not threads.started()
 
 
-def test_the_thread_ends_when_nobody_holds_the_loader() -> None:
+def test_the_thread_ends_when_the_loader_is_deleted() -> None:
     threads = Threads()
     loader = Loader(torch.arange(60), 1, 3, seed=0)
     next(loader)
@@ -257,7 +257,7 @@ def test_without_prefetch_there_is_no_thread() -> None:
     assert not threads.started()
 
 
-def test_after_close_it_goes_on() -> None:
+def test_a_closed_loader_can_be_used_again() -> None:
     with Loader(torch.arange(60), 2, 3, seed=0) as loader, Loader(torch.arange(60), 2, 3, seed=0) as other:
         head = starts(islice(loader, 5))
         loader.close()
@@ -266,14 +266,14 @@ def test_after_close_it_goes_on() -> None:
 
 
 @pytest.mark.parametrize("device", [torch.device("meta"), best_device()])
-def test_batches_are_where_they_are_wanted(device: torch.device) -> None:
+def test_batches_are_on_the_requested_device(device: torch.device) -> None:
     with Loader(torch.arange(60), 2, 3, seed=0, device=device) as loader:
         batches = [next(loader), *evaluation_batches(torch.arange(60), 2, 3, device=device)]
     for batch in batches:
         assert (batch.inputs.device.type, batch.targets.device.type) == (device.type, device.type)
 
 
-def test_for_a_gpu_batches_are_pinned_in_the_thread_and_copied_by_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_batches_are_pinned_in_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
     def note(what: str) -> Any:
@@ -322,7 +322,7 @@ def test_evaluation_has_every_token_once_as_a_target(tokens: int, batch: int, se
         ({"rank": -1}, "there is no rank -1"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(changes: dict[str, int], message: str) -> None:
+def test_impossible_arguments_are_rejected_in_one_line(changes: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         Loader(torch.arange(60), **{"batch": 2, "seq_len": 3, "seed": 0, **changes})
     assert "\n" not in str(caught.value)
@@ -337,12 +337,12 @@ def test_what_cannot_be_is_refused_in_one_line(changes: dict[str, int], message:
         ({}, "this has nothing"),
     ],
 )
-def test_a_position_of_another_order_is_refused(state: dict[str, int], message: str) -> None:
+def test_a_position_of_another_order_is_rejected(state: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Loader(torch.arange(60), 2, 3, seed=0).load_state_dict(state)
 
 
 @pytest.mark.parametrize(("batch", "seq_len", "tokens"), [(0, 3, 9), (2, 0, 9), (2, 3, 1), (2, 3, 0)])
-def test_evaluation_of_nothing_is_refused_at_once(batch: int, seq_len: int, tokens: int) -> None:
+def test_evaluation_of_nothing_is_rejected_at_once(batch: int, seq_len: int, tokens: int) -> None:
     with pytest.raises(ValueError, match=r"must be at least 1|there is nothing to predict"):
         evaluation_batches(torch.arange(tokens), batch, seq_len)

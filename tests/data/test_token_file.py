@@ -25,7 +25,7 @@ VOCABULARIES = st.sampled_from([1, 2, 65, 255, 256, 2**16 - 1, 2**16, 2**16 + 1,
 
 @given(data=st.data(), vocab_size=VOCABULARIES)
 @settings(deadline=None, max_examples=60)
-def test_what_was_written_is_read(
+def test_a_written_token_file_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, vocab_size: int
 ) -> None:
     chunks = data.draw(st.lists(st.lists(st.integers(0, vocab_size - 1), max_size=9), min_size=1, max_size=5))
@@ -43,7 +43,7 @@ def test_what_was_written_is_read(
 
 
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(2**16, "<u2"), (2**16 + 1, "<u4")])
-def test_the_bytes_are_those_of_the_documented_format(tmp_path: Path, vocab_size: int, dtype: str) -> None:
+def test_the_bytes_match_the_documented_format(tmp_path: Path, vocab_size: int, dtype: str) -> None:
     tokenizer = {"kind": "characters", "characters": "añ\udc80𝄞"}
     write_tokens(path := tmp_path / "a.tokens", [[1, 2, 258], [vocab_size - 1]], vocab_size, tokenizer)
     head = path.read_bytes()
@@ -63,7 +63,7 @@ def test_tokens_begin_at_a_multiple_of_64_bytes(tmp_path: Path) -> None:
         assert path.read_bytes().endswith(b"\1\0\2\0")
 
 
-def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunk_sizes_do_not_change_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_file, "WRITE_CHUNK_TOKENS", 7)
     write_tokens(tmp_path / "a", [range(20), np.arange(20, 21, dtype=np.uint8), range(21, 50)], 50)
     assert TokenFile(tmp_path / "a")[:].tolist() == list(range(50))
@@ -103,7 +103,7 @@ def refused_chunks() -> dict[str, tuple[list[Any], str]]:
 
 
 @pytest.mark.parametrize("name", refused_chunks())
-def test_what_is_no_token_is_refused_and_the_old_file_stays(tmp_path: Path, name: str) -> None:
+def test_invalid_tokens_are_rejected_and_the_old_file_stays(tmp_path: Path, name: str) -> None:
     chunks, message = refused_chunks()[name]
     write_tokens(path := tmp_path / "a", [[3]], 5)
     with pytest.raises(ValueError, match=message) as caught:
@@ -114,7 +114,7 @@ def test_what_is_no_token_is_refused_and_the_old_file_stays(tmp_path: Path, name
 
 
 @pytest.mark.parametrize("vocab_size", [0, -3, 2**32 + 1])
-def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path, vocab_size: int) -> None:
+def test_a_vocabulary_that_does_not_fit_is_rejected(tmp_path: Path, vocab_size: int) -> None:
     with pytest.raises(ValueError, match=f"not {vocab_size}"):
         write_tokens(tmp_path / "a", [[0]], vocab_size)
 
@@ -129,7 +129,7 @@ def test_a_text_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "new").iterdir()) == []
 
 
-def test_it_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_file_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, seen = tmp_path / "a", list[list[bytes]]()
     fsync = os.fsync
 
@@ -161,7 +161,7 @@ def broken_files() -> dict[str, tuple[bytes, str]]:
 
 
 @pytest.mark.parametrize("name", broken_files())
-def test_a_file_that_is_not_whole_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_incomplete_file_is_rejected(tmp_path: Path, name: str) -> None:
     content, message = broken_files()[name]
     (path := tmp_path / "a").write_bytes(content)
     with pytest.raises(CourseError, match=message) as caught:
@@ -170,7 +170,7 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path: Path, name: str) -> None:
     assert str(path) in str(caught.value)
 
 
-def test_wherever_it_is_cut_off_it_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_token_file_is_rejected(tmp_path: Path) -> None:
     write_tokens(path := tmp_path / "a", [range(30)], 50, {"kind": "bytes"})
     whole = path.read_bytes()
     for length in range(len(whole)):
@@ -179,7 +179,7 @@ def test_wherever_it_is_cut_off_it_is_refused(tmp_path: Path) -> None:
             TokenFile(path)
 
 
-def test_a_file_that_cannot_be_read_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="nothing cannot be read: No such file"):
         TokenFile(tmp_path / "nothing")
 
@@ -190,7 +190,7 @@ def mapped() -> str:
     return maps.read_text(encoding="utf-8") if maps.exists() else ""
 
 
-def test_a_closed_file_is_let_go_of(tmp_path: Path) -> None:
+def test_a_closed_file_is_released(tmp_path: Path) -> None:
     """Windows would not replace or remove it otherwise. Tensors that were taken from it stay good."""
     write_tokens(path := tmp_path / "a.tokens", [range(5)], 5)
     with TokenFile(path) as tokens:

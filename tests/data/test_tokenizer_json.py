@@ -35,7 +35,7 @@ def theirs(ours: BPETokenizer, tmp_path_factory: pytest.TempPathFactory) -> toke
 @given(text=EVERY)
 @example(text=ODD)
 @settings(deadline=None)
-def test_their_library_makes_our_tokens_and_our_text_of_them(
+def test_the_tokenizers_library_gives_our_tokens_and_texts(
     ours: BPETokenizer, theirs: tokenizers.Tokenizer, text: str
 ) -> None:
     tokens = ours.encode(text)
@@ -54,7 +54,7 @@ def test_what_their_library_saves_is_the_same_tokenizer(
     assert again.encode(ODD) == ours.encode(ODD)
 
 
-def test_characters_of_bytes_are_those_of_their_library() -> None:
+def test_characters_of_bytes_match_their_library() -> None:
     assert sorted(BYTE_CHARACTERS) == sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     for text in ("é ~\x7f\u00ad\x00\n", "東京"):
@@ -62,7 +62,7 @@ def test_characters_of_bytes_are_those_of_their_library() -> None:
         assert shown == "".join(BYTE_CHARACTERS[byte] for byte in text.encode())
 
 
-def test_merges_as_older_files_have_them(ours: BPETokenizer) -> None:
+def test_merges_in_the_older_format_are_read(ours: BPETokenizer) -> None:
     saved = to_hugging_face(ours)
     saved["model"]["merges"] = [" ".join(pair) for pair in saved["model"]["merges"]]
     assert from_hugging_face(saved).merges == ours.merges
@@ -90,7 +90,7 @@ REFUSED: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 
 
 @pytest.mark.parametrize(("change", "why"), REFUSED)
-def test_files_whose_tokens_would_be_others_are_refused(
+def test_tokenizer_files_with_other_tokens_are_rejected(
     change: Callable[[dict[str, Any]], object], why: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "other.json"
@@ -101,7 +101,7 @@ def test_files_whose_tokens_would_be_others_are_refused(
     assert "\n" not in str(told.value)
 
 
-def test_a_tokenizer_that_a_run_saved_and_what_is_none(tmp_path: Path) -> None:
+def test_saved_tokenizers_open_and_other_files_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(json.dumps(ByteTokenizer().to_json()), encoding="utf-8")
     assert isinstance(open_tokenizer(path), ByteTokenizer)

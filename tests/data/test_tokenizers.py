@@ -29,7 +29,7 @@ def kinds() -> dict[str, Tokenizer]:
 
 @pytest.mark.parametrize("kind", ["bytes", "characters", "bpe"])
 @pytest.mark.parametrize("text", ["", " ", "🐈", "e\u0301", ODD, ENGLISH[-1]], ids=range(6))
-def test_a_text_comes_back(kinds: dict[str, Tokenizer], kind: str, text: str) -> None:
+def test_decoding_restores_a_text(kinds: dict[str, Tokenizer], kind: str, text: str) -> None:
     tokenizer = kinds[kind]
     if kind == "characters":
         text = "".join(character for character in text if character in tokenizer.to_json()["characters"])
@@ -44,7 +44,7 @@ def test_a_text_comes_back(kinds: dict[str, Tokenizer], kind: str, text: str) ->
 @given(text=EVERY)
 @example(text=ODD)
 @settings(deadline=None)
-def test_every_text_comes_back(kinds: dict[str, Tokenizer], text: str) -> None:
+def test_decoding_restores_every_text(kinds: dict[str, Tokenizer], text: str) -> None:
     for kind in ("bytes", "bpe"):
         tokenizer = kinds[kind]
         assert tokenizer.decode(tokenizer.encode(text)) == text
@@ -54,7 +54,7 @@ def test_every_text_comes_back(kinds: dict[str, Tokenizer], text: str) -> None:
         assert characters.vocab_size == len(set(text))
 
 
-def test_a_token_cut_out_of_a_character() -> None:
+def test_a_partial_character_decodes_to_the_replacement_character() -> None:
     for tokenizer in (ByteTokenizer(), BPETokenizer([])):
         cat = tokenizer.encode("🐈")
         assert len(cat) == 4
@@ -63,7 +63,7 @@ def test_a_token_cut_out_of_a_character() -> None:
 
 
 @pytest.mark.parametrize("kind", ["bytes", "characters", "bpe"])
-def test_there_is_no_such_token(kinds: dict[str, Tokenizer], kind: str) -> None:
+def test_an_unknown_token_is_rejected(kinds: dict[str, Tokenizer], kind: str) -> None:
     tokenizer = kinds[kind]
     for token in (-1, tokenizer.vocab_size):
         with pytest.raises(ValueError, match=f"there is no token {token}: the vocabulary has 0 to"):
@@ -71,17 +71,17 @@ def test_there_is_no_such_token(kinds: dict[str, Tokenizer], kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bytes", "bpe"])
-def test_half_a_character(kinds: dict[str, Tokenizer], kind: str) -> None:
+def test_half_a_surrogate_pair_is_rejected(kinds: dict[str, Tokenizer], kind: str) -> None:
     with pytest.raises(ValueError, match=r"character 2 of the text, U\+D83D, is half of a surrogate pair"):
         kinds[kind].encode("ab\ud83d")
 
 
-def test_half_a_character_to_learn_from() -> None:
+def test_training_on_half_a_surrogate_pair_is_rejected() -> None:
     with pytest.raises(ValueError, match="half of a surrogate pair"):
         BPETokenizer.train(["\ud83d"], 300)
 
 
-def test_an_unknown_character() -> None:
+def test_an_unknown_character_is_reported() -> None:
     with pytest.raises(
         ValueError, match=r"has no token for 'é' \(character 3 of the text\): train it on a text"
     ) as error:
@@ -95,7 +95,7 @@ def test_characters_are_numbered_in_the_order_of_unicode() -> None:
     assert tokenizer.encode("éab") == [2, 0, 1]
 
 
-def test_tokenizers_that_are_none() -> None:
+def test_invalid_tokenizers_are_rejected() -> None:
     for characters in ("", "aba"):
         with pytest.raises(ValueError, match="each of them once"):
             CharacterTokenizer(characters)
@@ -120,6 +120,6 @@ def test_tokenizers_that_are_none() -> None:
         ({"kind": "characters", "characters": "aa"}, "ValueError"),
     ],
 )
-def test_a_saved_tokenizer_that_is_none(saved: dict[str, object], message: str) -> None:
+def test_an_invalid_saved_tokenizer_is_rejected(saved: dict[str, object], message: str) -> None:
     with pytest.raises(CourseError, match=message):
         load_tokenizer(saved)

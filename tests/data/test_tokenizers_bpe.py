@@ -73,7 +73,7 @@ def train_theirs(texts: list[str], vocab_size: int) -> tuple[list[Pair], tokeniz
 @given(texts=small_texts, vocab_size=st.integers(256, 290))
 @example(texts=[ONE_WORD], vocab_size=330)
 @settings(deadline=None)
-def test_merges_and_tokens_are_those_of_tokenizers(texts: list[str], vocab_size: int) -> None:
+def test_merges_and_tokens_match_tokenizers(texts: list[str], vocab_size: int) -> None:
     """Of a few characters: ties everywhere, runs of one letter, whose pairs overlap, and letters of several bytes."""
     ours = BPETokenizer.train(texts, vocab_size)
     merges, theirs = train_theirs(texts, vocab_size)
@@ -83,7 +83,7 @@ def test_merges_and_tokens_are_those_of_tokenizers(texts: list[str], vocab_size:
         assert ours.encode(text) == theirs.encode(latin(text)).ids
 
 
-def test_merges_of_english_are_those_of_tokenizers() -> None:
+def test_merges_of_english_match_tokenizers() -> None:
     ours = BPETokenizer.train(ENGLISH, 600)
     assert ours.merges == train_theirs(ENGLISH, 600)[0]
     assert ours.vocab_size == 600
@@ -92,7 +92,7 @@ def test_merges_of_english_are_those_of_tokenizers() -> None:
 @given(texts=small_texts)
 @example(texts=[ONE_WORD])
 @settings(deadline=None)
-def test_merges_and_tokens_are_those_of_the_definition(texts: list[str]) -> None:
+def test_merges_and_tokens_match_the_definition(texts: list[str]) -> None:
     words = [word for text in texts for word in split_words(text)]
     ours = BPETokenizer.train(texts, 270)
     assert ours.merges == merges_by_definition(words, 14)
@@ -100,7 +100,7 @@ def test_merges_and_tokens_are_those_of_the_definition(texts: list[str]) -> None
         assert ours.encode(text) == tokens_by_definition(text, ours.merges)
 
 
-def test_merges_by_hand() -> None:
+def test_merges_match_an_example_by_hand() -> None:
     """ab occurs three times, then abc twice; bd once. Of the ties that follow none was seen twice."""
     tokenizer = BPETokenizer.train(["abc", "abc", "abd"], 300)
     assert tokenizer.merges == [(97, 98), (256, 99)]
@@ -151,7 +151,7 @@ def test_queue_holds_each_pair_once() -> None:
 @given(text=EVERY)
 @example(text=ODD)
 @settings(deadline=None)
-def test_words_are_those_of_tokenizers(text: str) -> None:
+def test_words_match_tokenizers(text: str) -> None:
     words = split_words(text)
     assert "".join(words) == text
     split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(PATTERN), behavior="isolated")
@@ -161,7 +161,7 @@ def test_words_are_those_of_tokenizers(text: str) -> None:
 @given(text=st.text(st.characters(max_codepoint=127)) | st.text("a1 '.\n"))
 @example(text="it's 12 3a  b !\n\n c\t")
 @example(text="don't we'll I've they're she'd I'm 'tis 's")
-def test_words_of_ascii_are_those_of_gpt_2(text: str) -> None:
+def test_words_of_ascii_match_gpt_2(text: str) -> None:
     """`tokenizers` has GPT-2's rule built in; there \\x1c to \\x1f are no white space, as here."""
     gpt_2 = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     borders = [begin for _, (begin, _) in gpt_2.pre_tokenize_str(text)]

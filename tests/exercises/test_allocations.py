@@ -9,14 +9,14 @@ from lmcourse.exercises import Exercise, check_exercise, script
 from lmcourse.exercises.allocations import largest_tensor
 
 
-def test_the_largest_of_several_is_told_in_numbers() -> None:
+def test_the_largest_of_several_is_reported_in_numbers() -> None:
     def squares(x: Tensor) -> Tensor:
         return (x[:, None] * x).sum(dim=0)
 
     assert largest_tensor(squares, torch.ones(7)) == largest_tensor(squares, torch.ones(7).double()) == 49
 
 
-def test_a_view_has_no_room_of_its_own() -> None:
+def test_a_view_allocates_no_storage() -> None:
     assert largest_tensor(lambda x: x[:, None].expand(7, 100) @ torch.ones(100), torch.ones(7)) == 100
 
 

@@ -25,14 +25,14 @@ def first_message(report: Report) -> str:
     return next(case.message for case in report.cases if not case.passed)
 
 
-def test_a_right_answer_earns_everything() -> None:
+def test_a_right_answer_earns_all_points() -> None:
     report = report_on(lambda x: x + x)
     assert report.passed
     assert repr(report) == "2"
     assert [case.passed for case in report.cases] == [True, True]
 
 
-def test_a_stub_earns_nothing_and_is_not_scolded() -> None:
+def test_a_stub_earns_nothing_and_is_reported_as_unanswered() -> None:
     def double(x: Tensor) -> Tensor:
         raise NotImplementedError
 
@@ -61,7 +61,7 @@ def test_a_forgotten_return_is_named() -> None:
         (lambda x: x.requires_grad_() * 2, None),
     ],
 )
-def test_the_first_difference_is_told(answer: Callable[..., Any], told: str | None) -> None:
+def test_the_first_difference_is_shown(answer: Callable[..., Any], told: str | None) -> None:
     report = report_on(answer)
     assert report.passed if told is None else told in first_message(report)
 
@@ -77,7 +77,7 @@ def test_an_exception_is_shown_at_the_learners_own_line() -> None:
     assert "outcome.py" not in message
 
 
-def test_an_error_inside_a_library_is_told_at_the_line_that_called_it() -> None:
+def test_an_error_inside_a_library_is_reported_at_the_line_that_called_it() -> None:
     message = first_message(report_on(lambda x: torch.nn.functional.layer_norm(x, (7,))))
     assert message.startswith("RuntimeError:")
     assert "layer_norm(x, (7,))" in message
@@ -118,7 +118,7 @@ def test_an_endless_loop_is_stopped(swallow: bool) -> None:
     assert report.points == 0
 
 
-def test_an_endless_loop_is_paid_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_loop_uses_the_full_time_limit_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "SECONDS_AFTER_TIMEOUT", 0.1)
 
     def double(x: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ def test_an_endless_loop_is_paid_for_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert all("still running after" in case.message for case in report.cases)
 
 
-def test_what_is_slow_on_one_case_loses_that_one() -> None:
+def test_a_slow_case_costs_only_that_case() -> None:
     def double(x: Tensor) -> Tensor:
         if x.numel() == 2:
             time.sleep(60)
@@ -140,13 +140,13 @@ def test_what_is_slow_on_one_case_loses_that_one() -> None:
     assert [case.passed for case in report.cases] == [False, True]
 
 
-def test_sleeping_is_stopped_too() -> None:
+def test_a_sleeping_answer_is_stopped() -> None:
     assert "still running" in first_message(report_on(lambda x: time.sleep(60), seconds=0.3))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process limit its own memory")
 @pytest.mark.parametrize("allocate", [lambda: torch.ones(2**33), lambda: [0] * 2**33], ids=["torch", "python"])
-def test_a_huge_allocation_is_refused(allocate: Callable[[], Any]) -> None:
+def test_a_huge_allocation_is_rejected(allocate: Callable[[], Any]) -> None:
     message = first_message(report_on(lambda x: allocate()))
     assert "more memory than this check allows" in message
 

@@ -60,7 +60,7 @@ class Window(Reference):
     pass
 
 
-def test_a_right_class_earns_everything_whatever_it_is_called() -> None:
+def test_a_right_class_earns_all_points_under_any_name() -> None:
     assert check_exercise(window(), Window, hidden=True).passed
     assert check_exercise(window(), Reference, hidden=True).passed
 
@@ -97,7 +97,7 @@ def test_a_class_with_nothing_in_it_earns_nothing() -> None:
     assert (report.points, report.answered) == (0, False)
 
 
-def test_a_constructor_of_another_shape_and_a_missing_method_are_told() -> None:
+def test_a_constructor_of_another_shape_and_a_missing_method_are_reported() -> None:
     class Window:
         pass
 
@@ -142,7 +142,7 @@ def test_rules_hold_for_classes() -> None:
 
 
 @pytest.mark.parametrize("lines", ["1 +", "x = = 2"])
-def test_a_script_that_is_no_python_is_refused_at_once(lines: str) -> None:
+def test_a_script_that_is_not_python_is_rejected_at_once(lines: str) -> None:
     with pytest.raises(SyntaxError):
         script("it", lines)
     assert case("a case of a function has no lines", 1).expressions() == ()

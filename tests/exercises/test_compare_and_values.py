@@ -41,7 +41,7 @@ ONE = torch.tensor([1.0])
         (ONE.to(torch.float8_e4m3fn), ONE.to(torch.float8_e4m3fn)),
     ],
 )
-def test_equal_enough(expected: Any, received: Any) -> None:
+def test_values_within_the_tolerance_are_equal(expected: Any, received: Any) -> None:
     assert difference(expected, received) is None
     assert equal(expected, received)
 
@@ -105,12 +105,12 @@ def test_exact_means_the_sign_of_zero_too() -> None:
     assert difference(1.0, 1.0 + 1e-15, EXACT) is not None
 
 
-def test_a_tolerance_of_ones_own() -> None:
+def test_an_exercise_can_set_its_tolerance() -> None:
     assert difference(100.0, 101.0, Tolerance(0.02)) is None
     assert difference(100.0, 103.0, Tolerance(0.02)) is not None
 
 
-def test_the_expected_value_can_be_kept_back() -> None:
+def test_a_difference_can_hide_the_expected_value() -> None:
     assert difference(42, 41, reveal=False) == "41 is not it"
     assert "42" not in str(difference([42], [41], reveal=False))
 
@@ -127,7 +127,7 @@ def test_plain_values_are_copies_without_history() -> None:
     assert view.item() == 0
 
 
-def test_long_doubles_are_numbers_although_their_item_is_no_python_number() -> None:
+def test_long_doubles_are_compared_as_numbers() -> None:
     plain = to_plain([np.longdouble(1.5), np.clongdouble(1 + 2j)])
     assert plain == [1.5, 1 + 2j]
     assert [type(value) for value in plain] == [float, complex]
@@ -150,7 +150,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("value", "kind"), KINDS, ids=lambda x: str(x))
-def test_a_result_that_is_no_plain_data_keeps_its_kind(value: Any, kind: str) -> None:
+def test_a_result_that_is_not_plain_data_keeps_its_kind(value: Any, kind: str) -> None:
     plain = to_plain([value])[0]
     assert type_phrase(plain) == kind
     assert same(plain, to_plain(value))
@@ -173,12 +173,12 @@ def test_a_special_result_of_another_value_differs() -> None:
     assert difference(to_plain(np.ones(2)), to_plain(np.zeros(2))) is not None
 
 
-def test_what_is_no_plain_value_is_refused() -> None:
+def test_values_that_are_not_plain_are_rejected() -> None:
     with pytest.raises(NotPlainError, match="a function"):
-        to_plain({"f": test_what_is_no_plain_value_is_refused})
+        to_plain({"f": test_values_that_are_not_plain_are_rejected})
 
 
-def test_same_is_to_the_bit() -> None:
+def test_same_compares_bit_by_bit() -> None:
     nan = torch.tensor([math.nan, 1.0])
     assert same(nan, nan.clone())
     assert not same(torch.zeros(1), -torch.zeros(1))
@@ -194,6 +194,6 @@ def test_a_single_number_may_have_any_stride() -> None:
     assert not same(one, torch.tensor([-3.0]))
 
 
-def test_kinds_read_well() -> None:
+def test_types_are_described_in_words() -> None:
     assert [type_phrase(x) for x in (None, 1, ONE)] == ["None", "an int", "a tensor of shape (1,)"]
     assert type_phrase(ONE.sum()) == "a tensor of one number"

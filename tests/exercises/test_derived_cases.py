@@ -59,7 +59,7 @@ def test_a_scattered_leaf_still_requires_a_gradient() -> None:
     assert int(buffer.isnan().sum()) == len(buffer) - X.numel()
 
 
-def test_an_answer_that_fails_only_on_scattered_inputs_is_told_so() -> None:
+def test_failures_on_scattered_inputs_alone_are_explained() -> None:
     report = check_exercise(squares(), lambda x: (x.view(-1) ** 2).view(x.shape))
     assert [*failing(report)] == ["a matrix: inputs not contiguous"]
     assert report.diagnosis.startswith(
@@ -101,7 +101,7 @@ def test_an_answer_with_wrong_gradients_loses_one_group(answer: Callable[..., An
     assert report.groups == (2, 3)
 
 
-def test_right_gradients_pass_whatever_way_they_come() -> None:
+def test_right_gradients_pass_from_any_computation() -> None:
     exercise = squares(differentiable=True)
     assert check_exercise(exercise, torch.square).passed
     assert check_exercise(exercise, lambda x: torch.stack([row * row for row in x])).passed
@@ -128,7 +128,7 @@ def test_what_the_reference_changes_in_a_script_may_change() -> None:
     assert check_exercise(exercise, lambda x: x.extend([1])).passed
 
 
-def test_what_the_answer_made_is_no_input_of_a_script() -> None:
+def test_objects_made_by_the_answer_are_not_script_inputs() -> None:
     made: list[list[int]] = []
 
     def emptying_the_last(x: list[int]) -> list[int]:
@@ -151,7 +151,7 @@ def test_what_the_answer_made_is_no_input_of_a_script() -> None:
         (script("it", "f(x)", x=X), lambda x: x[:]),
     ],
 )
-def test_a_result_that_must_be_new_is_no_input(asked: Case, answer: Callable[..., Any]) -> None:
+def test_a_returned_input_fails_where_a_new_result_is_needed(asked: Case, answer: Callable[..., Any]) -> None:
     exercise = asking(lambda x: x.clone() if isinstance(x, Tensor) else [*x], asked, new=True)
     assert failing(check_exercise(exercise, answer))["it"].startswith("the result is not new: it is ")
     assert check_exercise(exercise, exercise.reference).passed

@@ -228,7 +228,7 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
 
 
 @pytest.mark.parametrize(("detector", "seen", "told"), [*NUMBERS, *OTHERS], ids=lambda x: getattr(x, "__name__", None))
-def test_a_detector_says_what_is_true_and_nothing_else(detector: Detector, seen: Evidence, told: str) -> None:
+def test_every_detector_states_only_true_observations(detector: Detector, seen: Evidence, told: str) -> None:
     sentence = detector(seen)
     assert told in sentence
     assert bool(told) == bool(sentence)
@@ -243,7 +243,7 @@ def test_every_detector_is_tested_both_ways() -> None:
         assert asked - tested == set()
 
 
-def test_what_explains_some_cases_names_them() -> None:
+def test_an_explanation_of_some_cases_names_them() -> None:
     def answer(x: Tensor) -> Tensor:
         if len(x) == 1:
             raise KeyError("no")
@@ -264,7 +264,7 @@ def test_a_sentence_on_public_cases_names_them_where_hidden_ones_fail_too() -> N
     assert check_exercise(exercise, answer, hidden=True).diagnosis.endswith(f"”: {sentence}")
 
 
-def test_cases_that_fail_are_named_where_no_detector_speaks() -> None:
+def test_failing_cases_are_named_if_no_detector_matches() -> None:
     three = case("three numbers", torch.tensor([0.5, -4.0, 7.0]))
     exercise = doubling(
         cases=[*doubling().cases, three], hidden_cases=lambda random: [case("half", three.args[0].half())]
@@ -278,7 +278,7 @@ def test_cases_that_fail_are_named_where_no_detector_speaks() -> None:
     assert check_exercise(exercise, lambda x: x**3 + 1).diagnosis == ""
 
 
-def test_ends_without_a_result_are_told_where_they_occur() -> None:
+def test_ends_without_a_result_are_reported_where_they_occur() -> None:
     def deep(x: Tensor) -> Tensor:
         return x if len(x) == 2 else deep(x)
 
@@ -295,7 +295,7 @@ def test_ends_without_a_result_are_told_where_they_occur() -> None:
     assert check_exercise(doubling(), lambda x: None).diagnosis == "Your function returns None."
 
 
-def test_a_script_tells_which_line_is_wrong() -> None:
+def test_a_script_report_names_the_wrong_line() -> None:
     class Pair:
         def __init__(self, x: float) -> None:
             self.once, self.twice = x, 2 * x
@@ -325,7 +325,7 @@ def test_a_script_tells_which_line_is_wrong() -> None:
         ("2304", ""),
     ],
 )
-def test_a_value_is_told_its_slip_and_never_the_right_one(given: Any, told: str) -> None:
+def test_a_value_report_names_the_slip_but_not_the_answer(given: Any, told: str) -> None:
     exercise = value_exercise("size", points=1, minutes=1, difficulty=1, reference=lambda: 2304.0)
     sentence = check_exercise(exercise, lambda: given).diagnosis
     assert sentence.startswith(told)
@@ -341,5 +341,5 @@ STRANGE = (10**400, torch.tensor([1 + 2j]), torch.zeros(0, 3), FP8, {"a": [1, {}
     [*itertools.pairwise(STRANGE), *((ROWS, x) for x in STRANGE), (3.0, [[]])],
     ids=str,
 )
-def test_no_detector_stumbles_over_strange_results(expected: Any, result: Any) -> None:
+def test_no_detector_raises_on_strange_results(expected: Any, result: Any) -> None:
     check_exercise(doubling(reference=lambda x: expected, hidden_cases=None), lambda x: result)

@@ -111,7 +111,7 @@ def innocent(x: Tensor) -> Any:
     return torch.tensor(sorted(values)) / max(sum(values), math.sqrt(2))
 
 
-def test_the_innocent_are_left_alone() -> None:
+def test_allowed_code_breaks_no_rule() -> None:
     assert forbidden_in_source(innocent, FORBID) == []
 
 
@@ -160,7 +160,7 @@ def test_the_reference_is_forbidden_even_then() -> None:
         ("torch.nn.Softmax", False),
     ],
 )
-def test_what_a_rule_covers(name: str, covered: bool) -> None:
+def test_a_rule_covers_the_listed_names(name: str, covered: bool) -> None:
     assert matches(name, FORBID) is covered
 
 

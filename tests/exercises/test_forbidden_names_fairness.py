@@ -100,7 +100,7 @@ def raises_inside(x: Tensor) -> float:
         (lambda x: print(x) or 1, ["lmcourse"]),
     ],
 )
-def test_innocent(answer: Callable[..., Any], forbid: list[str]) -> None:
+def test_allowed_answers_break_no_rule(answer: Callable[..., Any], forbid: list[str]) -> None:
     assert verdicts(answer, *forbid) == ([], [])
 
 
@@ -183,7 +183,7 @@ GUILTY = [
 
 
 @pytest.mark.parametrize("answer", GUILTY, ids=lambda answer: answer.__name__)
-def test_guilty_in_the_source_and_in_the_act(answer: Callable[..., Any]) -> None:
+def test_forbidden_names_are_found_in_source_and_calls(answer: Callable[..., Any]) -> None:
     source, run = verdicts(answer, "torch.softmax")
     assert source == ["torch.softmax"]
     assert run == (["torch.softmax"] if isinstance(answer, FunctionType) else [])
@@ -197,12 +197,12 @@ class SoftOfOnesOwn:
         return self.softmax(x)
 
 
-def test_a_method_of_ones_own_may_have_any_name() -> None:
+def test_a_method_of_your_own_may_have_any_name() -> None:
     assert forbidden_in_source(SoftOfOnesOwn, (".softmax",)) == []
     assert run_case(lambda x: SoftOfOnesOwn()(x), VECTOR, forbid=(".softmax",)).forbidden == ()
 
 
-def test_a_class_that_derives_from_what_is_forbidden() -> None:
+def test_a_class_with_a_forbidden_base_is_found() -> None:
     assert [used.name for used in forbidden_in_source(Soft, ("torch.nn",))] == ["torch.nn.modules.module.Module"]
     assert forbidden_in_source(Softer, ("torch.nn",)) == []
 

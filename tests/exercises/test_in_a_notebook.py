@@ -106,7 +106,7 @@ def test_rules_read_the_source_of_a_cell(notebook: Notebook) -> None:
     assert "without <code" in shown["html"]
 
 
-def test_an_endless_loop_ends_and_the_kernel_goes_on(notebook: Notebook) -> None:
+def test_an_endless_loop_ends_and_the_kernel_continues(notebook: Notebook) -> None:
     notebook.run("from lmcourse.exercises.registry import find_exercise; find_exercise('ulp').seconds = 0.5")
     notebook.run("def ulp(x, exponent_bits, mantissa_bits):\n    while True:\n        pass\n")
     assert "still running after 0.5 s" in notebook.run("check(ulp)")["html"]
@@ -121,7 +121,7 @@ def test_a_name_of_the_course_is_put_back(notebook: Notebook) -> None:
     assert notebook.run("check.__module__")["result"] == "'lmcourse.exercises.checking'"
 
 
-def test_a_slip_in_calling_shows_one_line(notebook: Notebook) -> None:
+def test_a_wrong_call_of_check_shows_one_line(notebook: Notebook) -> None:
     assert notebook.run("check(ulpp=3)")["error"] == "There is no exercise called `ulpp`. Did you mean `ulp`?"
 
 
@@ -151,7 +151,7 @@ def test_a_loop_that_catches_everything_ends_too(notebook: Notebook) -> None:
     assert notebook.run("sum(range(10**6))")["result"] == "499999500000"
 
 
-def test_the_user_can_interrupt_and_go_on(notebook: Notebook) -> None:
+def test_the_user_can_interrupt_and_continue(notebook: Notebook) -> None:
     notebook.run("from lmcourse.exercises.registry import find_exercise; find_exercise('ulp').seconds = 60")
     notebook.run("import time\ndef ulp(x, exponent_bits, mantissa_bits):\n    time.sleep(60)\n")
     Timer(1.0, notebook.manager.interrupt_kernel).start()
@@ -213,7 +213,7 @@ def test_warnings_and_logs_are_no_stderr(notebook: Notebook) -> None:
     assert "UserWarning: careful" in shown["html"]
 
 
-def test_starting_twice_says_things_once(notebook: Notebook) -> None:
+def test_calling_start_twice_shows_messages_once(notebook: Notebook) -> None:
     listening = "len(get_ipython().events.callbacks['pre_run_cell'])"
     before = notebook.run(listening)["result"]
     notebook.run("start('01-floating-point'); start('01-floating-point')")

@@ -70,7 +70,7 @@ def test_a_strange_thing_left_in_an_input_is_a_change_and_nothing_more() -> None
     assert outcome_of(lambda x: x.append(x), [1]).changed == ("input `x`",)
 
 
-def test_what_does_not_change_is_no_change() -> None:
+def test_unchanged_inputs_are_not_reported() -> None:
     nan = torch.tensor([math.nan, -0.0])
     assert outcome_of(lambda x, y, z: x.clone().add_(1), nan, [math.nan, {"a": None}], 3).changed == ()
 
@@ -124,7 +124,7 @@ def test_a_result_is_taken_before_anybody_changes_it() -> None:
         (torch.Size([2]), [2]),
     ],
 )
-def test_what_counts_as_plain(result: Any, taken: Any) -> None:
+def test_plain_values_are_accepted(result: Any, taken: Any) -> None:
     outcome = outcome_of(lambda: result)
     assert outcome.failure is None
     assert same(outcome.value, taken)
@@ -142,7 +142,7 @@ def test_what_counts_as_plain(result: Any, taken: Any) -> None:
         (type("", (), {})(), "returned a , "),
     ],
 )
-def test_what_does_not(result: Any, told: str) -> None:
+def test_values_that_are_not_plain_are_rejected(result: Any, told: str) -> None:
     failure = outcome_of(lambda: result).failure
     assert failure is not None
     assert failure.kind == "NotPlainError"
@@ -157,7 +157,7 @@ def test_a_list_that_holds_itself_is_survived() -> None:
     assert failure.kind == "RecursionError"
 
 
-def test_a_tensor_class_of_ones_own_has_no_say_in_the_comparison() -> None:
+def test_a_tensor_subclass_cannot_change_the_comparison() -> None:
     class Agreeable(Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -200,6 +200,6 @@ def test_a_long_value_is_cut_short() -> None:
     assert format_value({i: i for i in range(100)}) == "a dict of 100"
 
 
-def test_plain_refuses_with_a_type_error() -> None:
+def test_to_plain_raises_a_type_error() -> None:
     with pytest.raises(NotPlainError):
         to_plain([1, {"a": object()}])

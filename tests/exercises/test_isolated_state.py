@@ -18,7 +18,7 @@ from tests.exercises.toy import doubling
 CASE = case("one", 1.0)
 
 
-def test_random_numbers_are_the_same_every_time_and_the_notebooks_go_on_as_if_nothing_was() -> None:
+def test_checks_use_fixed_random_numbers_and_restore_the_notebooks() -> None:
     def draw(x: float) -> list[float]:
         return [random.random(), torch.rand(()).item()]
 
@@ -47,7 +47,7 @@ def test_modes_of_torch_are_put_back() -> None:
     assert torch.get_default_dtype() == torch.float32
 
 
-def test_all_kinds_of_talk_stay_off_the_graded_cell(capfd: pytest.CaptureFixture[str]) -> None:
+def test_prints_warnings_and_logs_stay_out_of_the_graded_cell(capfd: pytest.CaptureFixture[str]) -> None:
     def talk(x: float) -> float:
         print("printed")
         print("to stderr", file=sys.stderr)
@@ -76,7 +76,7 @@ def test_a_flood_of_output_is_cut_off() -> None:
     assert all(len(note) < 250 for note in check_exercise(doubling(), lambda x: flood(2 * x)).notes)
 
 
-def test_what_is_shown_cannot_steer_a_terminal_or_break_a_message() -> None:
+def test_shown_text_has_no_control_characters() -> None:
     class MuteWarning(UserWarning):
         told = False
 

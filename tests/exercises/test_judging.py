@@ -19,7 +19,7 @@ from tests.exercises.toy import answering, doubling
 
 @pytest.mark.parametrize("wanted", [RuntimeError, Exception])
 @pytest.mark.parametrize("raised", [NotImplementedError, RecursionError])
-def test_not_doing_it_is_no_right_answer_to_bad_input(wanted: type[Exception], raised: type[Exception]) -> None:
+def test_a_stub_is_not_right_on_invalid_input(wanted: type[Exception], raised: type[Exception]) -> None:
     def refuse(x: Tensor) -> Tensor:
         raise wanted("no")
 
@@ -48,7 +48,7 @@ def test_a_more_special_exception_is_right() -> None:
     assert check_exercise(doubling(reference=specially), refuse).points == 0
 
 
-def test_of_two_fitting_misconceptions_the_one_that_fits_the_passing_cases_too_is_named() -> None:
+def test_a_mistake_must_pass_where_the_answer_passes() -> None:
     cases = [case("positive", torch.tensor([3.0])), case("two", torch.tensor([2.0]))]
 
     def squares(x: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ def test_a_mistake_is_recognised_although_edge_cases_differ() -> None:
     assert report.besides in report._repr_html_()
 
 
-def test_two_mistakes_that_explain_an_answer_alike_are_both_named() -> None:
+def test_two_mistakes_that_fit_equally_are_both_named() -> None:
     def answer(x: Tensor) -> Tensor:
         return x * x if len(x) > 1 else -x
 
@@ -187,7 +187,7 @@ def test_a_change_in_place_is_not_taken_for_a_misconception() -> None:
     assert check_exercise(doubling(), squares_in_place).diagnosis == "It changes input `x` in place: work on a copy."
 
 
-def test_one_failing_case_gives_no_factor_away() -> None:
+def test_one_failing_case_reveals_no_factor() -> None:
     assert "times" not in check_exercise(doubling(), lambda x: 2 * x if len(x) == 2 else 6 * x).diagnosis
 
 
@@ -211,14 +211,14 @@ def test_a_grade_says_what_the_notebooks_check_says() -> None:
     assert graded.notes[1:] == public.notes[1:]
 
 
-def test_a_broken_rule_is_told_before_a_misconception() -> None:
+def test_a_broken_rule_is_reported_before_a_misconception() -> None:
     report = check_exercise(doubling(forbid=["torch.square"]), lambda x: torch.square(x))
     assert "without `torch.square`" in report.diagnosis
     assert report.points == 0
 
 
 @pytest.mark.parametrize("result", [torch.tensor([1j, 2j]), 10**400, torch.ones(2, device="meta"), "two", [1]])
-def test_whatever_comes_back_is_judged(result: Any) -> None:
+def test_any_result_is_judged(result: Any) -> None:
     assert check_exercise(doubling(), lambda x: result, hidden=True).points == 0
     assert check_exercise(doubling(reference=lambda x: 10**400), lambda x: result).points in (0, 2)
 
@@ -245,7 +245,7 @@ def test_a_builtin_that_became_a_number_inside_the_function_is_the_cause() -> No
     assert told == "`sum` is an int inside your function: give it another name there."
 
 
-def test_a_call_of_something_else_is_no_shadowed_builtin() -> None:
+def test_a_call_of_something_else_is_not_a_shadowed_builtin() -> None:
     def double(x: Tensor) -> Any:
         return x(max(1, 2))
 
@@ -319,7 +319,7 @@ def test_a_hint_can_be_asked_by_the_function_itself() -> None:
         (1.0, math.nan, False),
     ],
 )
-def test_whole_numbers_are_whole(expected: float, received: float, equal: bool) -> None:
+def test_integers_are_compared_exactly(expected: float, received: float, equal: bool) -> None:
     assert (difference(expected, received) is None) is equal
 
 
@@ -350,7 +350,7 @@ def test_the_tolerance_lets_one_rounding_pass_and_little_more(dtype: str, step: 
         ({"a": [1]}, {"a": [2]}, "'a': item 0: expected 1, yours 2"),
     ],
 )
-def test_more_differences_in_one_line(expected: Any, received: Any, told: str) -> None:
+def test_differences_are_described_in_one_line(expected: Any, received: Any, told: str) -> None:
     line = difference(expected, received)
     assert line is not None
     assert told in line

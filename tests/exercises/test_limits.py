@@ -139,13 +139,13 @@ def never_ends_to_tell(x: float) -> None:
     ],
     ids=lambda answer: answer.__name__,
 )
-def test_it_ends(answer: Callable[..., Any]) -> None:
+def test_every_endless_answer_is_stopped(answer: Callable[..., Any]) -> None:
     failure = failure_of(answer)
     assert failure.kinds == ("TimeLimitExceeded",)
     assert failure.message == "still running after 0.2 s"
 
 
-def test_the_profiler_of_a_cell_goes_on_after_a_check() -> None:
+def test_the_profiler_of_a_cell_continues_after_a_check() -> None:
     profiler = cProfile.Profile()
     profiler.enable()
     try:
@@ -170,7 +170,7 @@ def test_a_handler_for_exceptions_never_sees_the_limit() -> None:
     assert seen == []
 
 
-def test_the_line_that_never_ends_is_told() -> None:
+def test_the_line_that_never_ends_is_reported() -> None:
     assert failure_of(catches_everything).line in ("time.sleep(1)", "x += 1", "except:  # noqa: E722")
 
 
@@ -188,7 +188,7 @@ def test_an_import_is_not_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyP
     sys.modules.pop("takes_long")
 
 
-def test_a_result_that_is_too_large_to_copy_is_refused_like_any_other() -> None:
+def test_a_result_that_is_too_large_to_copy_is_rejected() -> None:
     assert failure_of(never_ends_to_count, seconds=3).kind in ("MemoryError", "TimeLimitExceeded")
 
 
@@ -226,7 +226,7 @@ def address_space() -> Any:
 
 
 @pytest.mark.parametrize("answer", [catches_everything, catches_exception, lambda x: x, lambda x: 1 / 0])
-def test_nothing_is_left_behind(answer: Callable[..., Any]) -> None:
+def test_a_time_limit_leaves_no_trace(answer: Callable[..., Any]) -> None:
     before = state(), address_space()
     run_case(answer, CASE, seconds=0.2, forbid=("lmcourse",))
     assert (state(), address_space()) == before
@@ -285,7 +285,7 @@ def test_a_limit_in_a_thread_does_not_stop_a_later_profiler() -> None:
 
 
 @LINUX
-def test_what_is_allowed_is_allowed() -> None:
+def test_answers_within_the_limits_run() -> None:
     with memory_limit(2**30):
         assert len(bytearray(2**29)) == 2**29
     with pytest.raises(MemoryError), memory_limit(2**30):
@@ -306,5 +306,5 @@ def test_time_of_other_work_does_not_count() -> None:
     assert run_case(computes, CASE, seconds=0.5).value == 1.0
 
 
-def test_waiting_counts() -> None:
+def test_waiting_counts_against_the_time_limit() -> None:
     assert failure_of(lambda x: time.sleep(1.5), 0.3).kind == "TimeLimitExceeded"

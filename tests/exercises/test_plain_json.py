@@ -58,7 +58,7 @@ def test_tensors_of_every_dtype_and_layout(dtype: torch.dtype) -> None:
         [Special("a set", [1, torch.ones(2)]), Special("a Value")],
     ],
 )
-def test_values(value: object) -> None:
+def test_plain_values_survive_a_round_trip(value: object) -> None:
     if isinstance(value, dict):
         del value[2.5]  # a tuple is plain as a key only
     assert same(through(value), value)
@@ -75,7 +75,7 @@ def test_a_gradient_is_still_required_and_nothing_is_shared() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, [torch.nn.Parameter], "\ud800", torch.ones(2, device="meta")])
-def test_what_is_not_plain_is_refused(value: object) -> None:
+def test_values_that_are_not_plain_are_rejected(value: object) -> None:
     with pytest.raises(ValueError, match=ANY):
         through(value)
 
@@ -97,12 +97,12 @@ HEAD = {"tensor": "t0", "order": [0, 1], "grad": False}
         {"tensor": "t1", "order": [0], "grad": False, "dtype": "complex32"},
     ],
 )
-def test_trees_that_describe_nothing(tree: object) -> None:
+def test_invalid_trees_are_rejected(tree: object) -> None:
     with pytest.raises(ValueError, match=ANY):
         from_json_tree(tree, TENSORS)
 
 
-def test_a_bool_is_0_or_1() -> None:
+def test_a_stored_bool_must_be_0_or_1() -> None:
     with pytest.raises(ValueError, match=ANY):
         from_json_tree({"tensor": "b", "order": [0], "grad": False}, {"b": TENSORS["b"].view(torch.bool)})
 

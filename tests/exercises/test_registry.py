@@ -21,14 +21,14 @@ def test_exercises_are_found_by_name_and_chapter() -> None:
         find_exercise("ulq")
 
 
-def test_two_exercises_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_exercises_of_one_name_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "exercises_of", lambda chapter: (doubling(), doubling()))
     with pytest.raises(CourseError, match="Two exercises are called 'double'"):
         registry.all_exercises.__wrapped__()
 
 
 @pytest.mark.parametrize("changes", [{"points": 0}, {"difficulty": 4}, {"cases": []}])
-def test_an_exercise_without_sense_is_refused(changes: dict[str, Any]) -> None:
+def test_an_invalid_exercise_is_rejected(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="double: an exercise needs points"):
         doubling(**changes)
 

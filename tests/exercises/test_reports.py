@@ -131,7 +131,7 @@ def test_the_html_is_whole_and_speaks_to_screen_readers() -> None:
     assert tags.labels == ["double: 0 of 2 points", "failed", "passed"]
 
 
-def test_json_goes_there_and_back() -> None:
+def test_a_report_survives_json() -> None:
     for report in (check_exercise(doubling(), unchanged), hostile_report()):
         assert Report.from_json(json.loads(json.dumps(report.to_json()))) == report
     assert set(check_exercise(doubling(), unchanged)._repr_mimebundle_()) == {REPORT_MIME}
@@ -186,7 +186,7 @@ def test_script_of_one_line_is_not_repeated_in_its_message() -> None:
     ]
 
 
-def test_a_public_run_says_that_more_will_come() -> None:
+def test_a_public_report_announces_the_hidden_cases() -> None:
     report = check_exercise(doubling(), right_when_short)
     assert report.passed
     assert str(report).endswith("Grading adds 2 cases (other sizes): `check(double, hidden=True)` shows them.")
@@ -211,7 +211,7 @@ def test_check_finds_the_exercise_by_the_functions_name() -> None:
         (lambda: hint("ulps"), "Did you mean `ulp`?"),
     ],
 )
-def test_a_slip_in_calling_is_one_line(call: Any, told: str) -> None:
+def test_a_wrong_call_of_check_is_one_line(call: Any, told: str) -> None:
     with pytest.raises(CourseError, match=r".") as error:
         call()
     assert told in str(error.value)
@@ -235,5 +235,5 @@ def test_hints_come_one_by_one_and_the_last_stays() -> None:
         (("bf16", [1, 2], None), "f('bf16', [1, 2], None)"),
     ],
 )
-def test_a_call_reads_as_code(given: tuple[Any, ...], shown: str) -> None:
+def test_a_call_is_shown_as_code(given: tuple[Any, ...], shown: str) -> None:
     assert case("x", *given).call("f") == shown

@@ -225,7 +225,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Course, dict[str, An
 
 
 @pytest.mark.parametrize("student", CLASS)
-def test_learner_gets_the_marks_and_the_reason(both: tuple[Course, dict[str, Any], Course], student: str) -> None:
+def test_each_learner_gets_the_expected_marks_and_reason(
+    both: tuple[Course, dict[str, Any], Course], student: str
+) -> None:
     result = both[1][student]
     assert result["exercises"] == CLASS[student].points, result["reason"]
     assert result["reason"] == CLASS[student].reason

@@ -33,7 +33,7 @@ def folded(page: BeautifulSoup) -> dict[str, list[str]]:
     return {str(box.summary.text): [each.text for each in box.select("li")] for box in page.select("details.box")}  # type: ignore[union-attr]
 
 
-def test_scores_are_those_of_graded_submissions() -> None:
+def test_scores_match_graded_submissions() -> None:
     [section] = sections_of(small_class())  # 7, 3, 5, 2 and 0 of 7 points; one cannot be read
     assert (len(section.results), len(section.graded), section.max_score) == (6, 5, 7)
     assert section.quartiles == [2, 3, 5]

@@ -91,7 +91,7 @@ def test_cluster_gives_the_same_marks_when_a_worker_dies(cluster: Cluster, cours
     assert cluster.workers[0].poll() is not None
 
 
-def test_address_without_a_scheduler_is_said_in_one_line(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_without_a_scheduler_is_reported_in_one_line(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     Learner().hand_in(course.submitted, "ada")
     monkeypatch.setattr("lmcourse.grading.workers.CONNECT_SECONDS", 1)
     with pytest.raises(CourseError, match="No Dask scheduler answers at tcp"):

@@ -80,7 +80,7 @@ def points(examination: Examination) -> dict[str, float]:
 FULL = {each.name: float(each.points) for each in ALL}
 
 
-def test_answers_of_every_kind_earn_everything_in_both_isolations() -> None:
+def test_answers_of_every_kind_earn_all_points_in_both_isolations() -> None:
     for isolation in ("bubblewrap", "process"):
         examination = graded({}, settings=Settings(isolation=isolation))  # type: ignore[arg-type]
         assert points(examination) == FULL
@@ -88,7 +88,7 @@ def test_answers_of_every_kind_earn_everything_in_both_isolations() -> None:
         assert examination.failed_cell == ""
 
 
-def test_answer_is_judged_with_the_printed_solution_in_a_wrong_earlier_cell() -> None:
+def test_a_wrong_earlier_answer_is_replaced_by_the_solution() -> None:
     examination = graded({"half": "def half(x): return x / 3"})
     assert points(examination) == FULL | {"half": 0.0}
     assert examination.reports["quarter"].stand_ins == ("half",)
@@ -103,7 +103,7 @@ def test_answer_that_is_wrong_itself_gains_nothing_from_the_printed_one() -> Non
     assert examination.reports["half"].diagnosis.startswith("`half` is not defined")
 
 
-def test_what_an_exercise_rules_out_is_seen_and_named_with_its_line() -> None:
+def test_forbidden_calls_are_named_with_their_line() -> None:
     ways = {
         "def weights(x):\n    return x.softmax(0)": "`softmax`, which your code refers to in line 2 (`return x.softm",
         "helper = lambda x: getattr(torch, 'soft' + 'max')(x, 0)\ndef weights(x): return helper(x)": "`torch.softmax`",

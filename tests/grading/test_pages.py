@@ -212,7 +212,7 @@ def test_report_in_any_other_cell_is_only_its_number(exporter: HTMLExporter, met
 
 
 @pytest.mark.parametrize("change", [{"points": 3}, {"exercise": None}, {"cases": "x"}, {"more": 1}])
-def test_what_is_no_report_is_not_drawn(exporter: HTMLExporter, change: dict[str, Any]) -> None:
+def test_invalid_reports_are_not_drawn(exporter: HTMLExporter, change: dict[str, Any]) -> None:
     shown = output({REPORT_MIME: REPORT.to_json() | change, "text/html": "<b>forged</b>", "text/plain": "1"})
     drawn = page(exporter, code(shown, metadata=marks(check_id("one"))))
     assert "You forgot" not in drawn

@@ -72,7 +72,7 @@ def test_grading_without_record_changes_no_file(course: Course) -> None:
     assert {path: path.read_bytes() for path in course.root.rglob("*") if path.is_file()} == before
 
 
-def test_gradebook_that_cannot_be_opened_is_said_in_one_line(course: Course) -> None:
+def test_gradebook_that_cannot_be_opened_is_reported_in_one_line(course: Course) -> None:
     Learner().hand_in(course.submitted, "ada")
     (course.root / "gradebook.db").write_text("no database")
     said = course.run("lmcourse", "grade", "submitted", "--record", rc=2)

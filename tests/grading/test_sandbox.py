@@ -43,7 +43,7 @@ def inside(code: str, sandbox: Sandbox | None = None) -> Any:
     return json.loads(ran.stdout)
 
 
-def test_nobodys_files_are_inside(tmp_path: Path) -> None:
+def test_other_peoples_files_are_not_in_the_sandbox(tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text(SECRET)
     places = [tmp_path, tmp_path / "secret.txt", REPOSITORY / "solutions", REPOSITORY / ".git", "/etc/passwd"]
     code = f"result = [trying(lambda: [Path(p).exists(), os.listdir(p)]) for p in {list(map(str, places))!r}]"
@@ -87,7 +87,7 @@ def test_data_of_an_assignment_is_there_read_only(tmp_path: Path) -> None:
     assert inside(code, sandbox) == ["three small words", "more", "OSError", "OSError"]
 
 
-def test_link_is_no_data_of_an_assignment(tmp_path: Path) -> None:
+def test_a_link_is_rejected_as_assignment_data(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(CourseError, match="it is a link"):
         Sandbox(data=(tmp_path / "link",)).command([sys.executable])
@@ -127,7 +127,7 @@ def test_there_is_no_network() -> None:
     assert visits == []
 
 
-def test_nobody_inside_is_root_or_has_capabilities() -> None:
+def test_submissions_have_neither_root_nor_capabilities() -> None:
     code = """
     lines = Path("/proc/self/status").read_text().splitlines()
     status = dict(line.split(":\\t", 1) for line in lines if ":\\t" in line)
@@ -149,7 +149,7 @@ def test_other_processes_cannot_be_seen_or_signalled() -> None:
     assert kill == "ProcessLookupError"
 
 
-def test_each_limit_holds() -> None:
+def test_each_sandbox_limit_is_enforced() -> None:
     code = """
     import resource, subprocess
     def fork_bomb():

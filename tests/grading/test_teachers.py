@@ -178,7 +178,7 @@ def test_table_of_a_term_has_a_learner_by_row(teacher: Course) -> None:
     assert first == '"ada","","",4,3.5,7.5,14'
 
 
-def test_exercises_that_cannot_be_loaded_are_said_in_one_line(teacher: Course, tmp_path: Path) -> None:
+def test_exercises_that_cannot_be_loaded_are_reported_in_one_line(teacher: Course, tmp_path: Path) -> None:
     course = Course(tmp_path / "copy")
     (course.root / "solutions" / "w1-warmup").mkdir(parents=True)
     (course.root / "nbgrader_config.py").write_text(CONFIG)

@@ -112,7 +112,7 @@ def message_of(text: str, numbers: bytes = b"") -> bytes:
     ],
     ids=range(8),
 )
-def test_what_is_no_message_raises_protocol_error(message: bytes) -> None:
+def test_invalid_messages_raise_protocol_error(message: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode(message)
 

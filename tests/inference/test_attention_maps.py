@@ -32,7 +32,7 @@ def test_weights_times_values_are_what_the_layer_makes(kv_heads: int) -> None:
         torch.testing.assert_close(layer.out((weights @ v[0]).transpose(0, 1).flatten(1)), made[0])
 
 
-def test_the_model_is_left_without_hooks_and_an_unknown_kind_is_refused() -> None:
+def test_the_model_is_left_without_hooks_and_an_unknown_kind_is_rejected() -> None:
     model = Transformer(gpt_like(1, 16, 4, vocab_size=7, context=16))
     attention_maps(model, TOKENS)
     assert not any(module._forward_pre_hooks for module in model.modules())

@@ -106,7 +106,7 @@ def test_greedy_is_not_the_best_text() -> None:
     assert better
 
 
-def test_the_length_penalty_lengthens() -> None:
+def test_a_larger_length_penalty_gives_longer_texts() -> None:
     assert length_penalty(1, 0.6) == 1
     assert length_penalty(7, 1.0) == 2
     model = toy(seed=1)
@@ -114,7 +114,7 @@ def test_the_length_penalty_lengthens() -> None:
     assert lengths[0] < lengths[1]
 
 
-def test_several_stop_tokens() -> None:
+def test_beam_search_accepts_several_stop_tokens() -> None:
     model = toy()
     found = beam_search(model, PROMPT, 4, 30, [0, 3])
     assert {h.tokens[-1] for h in found if len(h.tokens) < 4} == {0, 3}
@@ -126,7 +126,7 @@ def test_every_token_may_be_a_stop() -> None:
     assert sorted(h.tokens for h in found) == [(0,), (1,), (2,), (3,)]
 
 
-def test_an_encoder_decoder() -> None:
+def test_beam_search_works_with_an_encoder_decoder() -> None:
     model = encoder_decoder()
     source, start = [3, 1, 4, 1, 5], [2]
     (best, *_) = beam_search(model, start, 3, 13 * 13, alpha=0.0, source=source)
@@ -156,6 +156,6 @@ def test_the_mode_of_the_model_is_restored() -> None:
         ({"source": [1]}, "sources are for an encoder–decoder"),
     ],
 )
-def test_mistakes_get_one_line(changes: dict, message: str) -> None:
+def test_mistakes_are_reported_in_one_line(changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         beam_search(toy(), **{"prompt": PROMPT, "max_new_tokens": 2, **changes})

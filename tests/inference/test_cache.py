@@ -57,7 +57,7 @@ def test_cached_equals_uncached(name: str) -> None:
 @given(
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=9), name=st.sampled_from(["two windows", "3:1 with nope"])
 )
-def test_any_way_to_cut_a_text_gives_the_same(sizes: list[int], name: str) -> None:
+def test_reading_a_text_in_any_pieces_gives_the_same_logits(sizes: list[int], name: str) -> None:
     model, tokens = build(CONFIGS[name]), random_tokens(1, sum(sizes))
     close(read_in_parts(model, tokens, sizes), model(tokens))
 
@@ -77,7 +77,7 @@ def padded(texts: list[Tensor], side: str, start: list[int]) -> tuple[Tensor, Te
 @pytest.mark.parametrize(
     ("name", "side"), [*((name, "left") for name in CONFIGS), *((name, "right") for name in CORNERS)]
 )
-def test_texts_of_different_lengths_go_on_as_if_alone(name: str, side: str) -> None:
+def test_texts_of_different_lengths_continue_as_if_alone(name: str, side: str) -> None:
     model, cache = build(CONFIGS[name]), Cache(CONFIGS[name])
     lengths, more, second = [11, 4, 1], 7, [2, 6, 3]
     texts = [random_tokens(a + more + b, seed=a) for a, b in zip(lengths, second, strict=True)]
@@ -99,7 +99,7 @@ def test_texts_of_different_lengths_go_on_as_if_alone(name: str, side: str) -> N
 
 
 @corners
-def test_a_row_can_pause_while_others_go_on(name: str) -> None:
+def test_a_row_can_pause_while_others_continue(name: str) -> None:
     model, cache, texts = build(CONFIGS[name]), Cache(CONFIGS[name]), random_tokens(2, 12)
     model(texts[:, :4], kv_cache=cache)
     for at in range(4, 8):
@@ -109,7 +109,7 @@ def test_a_row_can_pause_while_others_go_on(name: str) -> None:
     close(torch.cat([part[1:] for part in logits], dim=1), model(texts[1:])[:, 4:8])
 
 
-def test_encoder_and_decoder() -> None:
+def test_a_cache_works_with_an_encoder_decoder() -> None:
     model = encoder_decoder()
     source, target = random_tokens(2, 9), random_tokens(2, LENGTH, seed=2)
     source_positions = torch.arange(9).expand(2, 9).clone()
@@ -143,7 +143,7 @@ def formula(config, texts: int, tokens: int, width: int) -> int:
 
 
 @pytest.mark.parametrize(("dtype", "tokens"), [(torch.float32, LENGTH), (torch.bfloat16, 3)])
-def test_bytes_are_those_of_the_formula(dtype: torch.dtype, tokens: int) -> None:
+def test_bytes_match_the_formula(dtype: torch.dtype, tokens: int) -> None:
     found, expected = {}, {}
     for name, config in CONFIGS.items():
         model, cache = build(config).to(dtype), Cache(config, capacity=tokens)
@@ -153,7 +153,7 @@ def test_bytes_are_those_of_the_formula(dtype: torch.dtype, tokens: int) -> None
     assert found == expected
 
 
-def test_worked_bytes() -> None:
+def test_cache_bytes_match_a_worked_example() -> None:
     """GQA with 2 of 6 heads, 2 layers, heads of 4, fp32: 2 · 2 · 2 · 4 · 4 = 128 bytes per token."""
     cache = Cache(CONFIGS["gqa"], capacity=10)
     build(CONFIGS["gqa"])(random_tokens(1, 10), kv_cache=cache)
@@ -237,7 +237,7 @@ def test_to_moves_everything() -> None:
     assert positions.device.type == "meta"
 
 
-def test_positions_go_on_behind_what_was_read() -> None:
+def test_positions_continue_after_the_read_tokens() -> None:
     cache = Cache(CONFIGS["mha"])
     two = torch.zeros(2, 2, dtype=torch.long)
     assert cache.begin(two)[0].tolist() == [[0, 1], [0, 1]]
@@ -267,12 +267,12 @@ def test_gradients_do_not_run_into_the_cache() -> None:
         ),
     ],
 )
-def test_a_cache_that_cannot_work_is_refused(act, message: str) -> None:
+def test_an_impossible_cache_is_rejected(act, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         act()
 
 
-def test_too_many_tokens_are_refused_and_nothing_changes() -> None:
+def test_too_many_tokens_are_rejected_and_nothing_changes() -> None:
     model, cache, tokens = build(CONFIGS["mha"]), Cache(CONFIGS["mha"], 5), random_tokens(1, 5)
     first = model(tokens[:, :4], kv_cache=cache)
     with pytest.raises(ValueError, match="4 and 2 more tokens do not fit into a cache for 5"):
@@ -280,7 +280,7 @@ def test_too_many_tokens_are_refused_and_nothing_changes() -> None:
     close(torch.cat([first, model(tokens[:, 4:], kv_cache=cache)], dim=1), model(tokens))
 
 
-def test_another_number_of_texts_is_refused() -> None:
+def test_another_number_of_texts_is_rejected() -> None:
     model, cache = build(CONFIGS["mha"]), Cache(CONFIGS["mha"])
     model(random_tokens(2, 3), kv_cache=cache)
     with pytest.raises(ValueError, match="holds 2 texts, but was given 3"):

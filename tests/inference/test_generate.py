@@ -164,14 +164,14 @@ def test_bf16_models_write_too() -> None:
         ({"sources": [[1]]}, "sources are for an encoder–decoder"),
     ],
 )
-def test_mistakes_get_one_line(changes: dict, message: str) -> None:
+def test_mistakes_are_reported_in_one_line(changes: dict, message: str) -> None:
     model = build(CONFIGS["learned"])
     with pytest.raises(ValueError, match=message) as caught:
         generate(model, **{"prompts": PROMPTS, "max_new_tokens": NEW, **changes})
     assert "\n" not in str(caught.value)
 
 
-def test_mistakes_are_told_before_the_first_token_is_asked_for() -> None:
+def test_mistakes_are_reported_before_the_first_token_is_asked_for() -> None:
     with pytest.raises(ValueError, match="empty"):
         stream(build(CONFIGS["mha"]), [], 3)
 
@@ -198,7 +198,7 @@ def test_the_whole_context_can_be_used() -> None:
         generate(model, [[1] * 3], NEW)
 
 
-def test_a_reader_reads_on() -> None:
+def test_a_session_continues_after_a_prompt() -> None:
     model = build(CONFIGS["two windows"])
     session = DecodingSession(model)
     parts = [session.next_logits(torch.tensor([part])) for part in ([1, 2, 3], [4], [5, 6, 7, 8, 9, 1])]

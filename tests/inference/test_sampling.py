@@ -66,7 +66,7 @@ def test_every_row_of_a_batch_is_judged_alone(row: list[float], p: float, k: int
 @pytest.mark.prove
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), shares, st.integers(1, 40), st.sampled_from([0.3, 1.0, 1.9]))
-def test_the_rules_are_those_of_transformers(seed: int, p: float, k: int, t: float) -> None:
+def test_the_rules_match_transformers(seed: int, p: float, k: int, t: float) -> None:
     """On random logits, where no two are equal."""
     warpers = pytest.importorskip("transformers.generation.logits_process")
     logits = 3 * torch.randn(4, 40, generator=torch.Generator().manual_seed(seed))
@@ -110,7 +110,7 @@ def test_equal_logits_go_to_the_lower_id() -> None:
     assert kept(top_p(many, 3 / 5000 - 1e-5)) == [0, 1, 2]
 
 
-def test_a_rule_leaves_out_what_another_took_out() -> None:
+def test_rules_keep_tokens_excluded_by_earlier_rules() -> None:
     row = torch.tensor([3.0, -math.inf, 2.0, 1.0])
     assert kept(top_k(row, 3)) == [0, 2, 3]
     assert kept(top_p(row, 0.99)) == [0, 2, 3]
@@ -118,7 +118,7 @@ def test_a_rule_leaves_out_what_another_took_out() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_formats_are_kept(dtype: torch.dtype) -> None:
+def test_sampling_rules_keep_the_dtype(dtype: torch.dtype) -> None:
     logits = torch.randn(2, 50, generator=torch.Generator().manual_seed(0)).to(dtype)
     for rule in (
         lambda x: top_k(x, 5),
@@ -176,13 +176,13 @@ def test_a_seed_repeats_a_draw() -> None:
     assert first == again != other
 
 
-def test_what_is_taken_out_is_never_drawn() -> None:
+def test_excluded_tokens_are_never_sampled() -> None:
     logits = torch.zeros(2000, 10)
     tokens = Sampling(top_k=3)(logits, torch.Generator().manual_seed(0))
     assert set(tokens.tolist()) == {0, 1, 2}
 
 
-def test_the_order_of_the_rules() -> None:
+def test_sampling_rules_apply_in_the_documented_order() -> None:
     """Temperature first: it changes which tokens make up the nucleus. Of ½, 0.3 and 0.2 the
     first two reach 0.75; at temperature 0.3 the first alone does, at 3 it takes all three."""
     row = torch.tensor([[0.5, 0.3, 0.2]]).log().expand(500, 3)

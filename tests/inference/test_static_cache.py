@@ -46,7 +46,7 @@ def test_a_static_cache_gives_the_same_logits(name: str) -> None:
         torch.testing.assert_close(fixed, grown, rtol=1e-5, atol=2e-6)
 
 
-def test_an_encoder_decoder_too() -> None:
+def test_an_encoder_decoder_gives_the_same_results() -> None:
     grown, fixed = read_on(encoder_decoder(), [[1], [1, 2, 3]], 20, [[3, 1, 4, 1, 5, 9], [2, 6]])
     torch.testing.assert_close(fixed, grown, rtol=1e-5, atol=2e-6)
 
@@ -83,7 +83,7 @@ def test_a_static_cache_takes_one_token_at_a_time() -> None:
         model(torch.tensor([[1, 2]]), kv_cache=cache.to_static())
 
 
-def test_a_step_is_of_its_own_model() -> None:
+def test_a_compiled_step_rejects_another_model() -> None:
     step = CompiledStep(build(CONFIGS["mha"]))
     with pytest.raises(ValueError, match="another model"):
         generate(build(CONFIGS["mha"]), PROMPTS, 3, compiled=step)
@@ -95,7 +95,7 @@ def test_texts_of_similar_lengths_share_a_program(tokens: int, expected: int) ->
 
 
 @pytest.mark.prove
-def test_who_does_not_compile_does_not_load_the_compiler() -> None:
+def test_the_compiler_is_loaded_only_for_compile() -> None:
     program = "import sys, lmcourse.inference.generate; print('torch._dynamo' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert told.strip() == "False"
@@ -112,7 +112,7 @@ def test_the_compiled_step_writes_the_same_text() -> None:
 
 
 @pytest.mark.prove
-def test_another_number_of_texts_is_another_program_and_other_lengths_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_batch_size_needs_another_compiled_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs are counted before they are translated, so these are run as they are."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     model = build(CONFIGS["thetas"])
@@ -127,7 +127,7 @@ def test_another_number_of_texts_is_another_program_and_other_lengths_are_not(mo
 
 
 @pytest.mark.prove
-def test_nothing_is_asked_again_so_sources_and_threads_have_programs_of_their_own(
+def test_sources_and_threads_have_separate_compiled_programs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What a program was made for is all that tells it from another."""

@@ -33,7 +33,7 @@ def inputs(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
 
 
-def test_integers_are_those_of_torchs_own_quantizer(linear: nn.Linear) -> None:
+def test_integers_match_torchs_own_quantizer(linear: nn.Linear) -> None:
     narrow = Int8Linear(linear)
     zeros = torch.zeros(40, dtype=torch.long)
     theirs = torch.quantize_per_channel(linear.weight.detach(), narrow.scale.float(), zeros, 0, torch.qint8)
@@ -43,7 +43,7 @@ def test_integers_are_those_of_torchs_own_quantizer(linear: nn.Linear) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1, 96), (3, 7, 96), (2, 96)], ids=str)
 @pytest.mark.parametrize("kind", [Int8Linear, Bf16Linear])
-def test_the_product_is_that_of_the_rounded_weights(kind: type, shape: tuple[int, ...], linear: nn.Linear) -> None:
+def test_the_product_matches_the_rounded_weights(kind: type, shape: tuple[int, ...], linear: nn.Linear) -> None:
     narrow, x = kind(linear), inputs(*shape)
     weight = narrow.weight.double() * (narrow.scale.double()[:, None] if kind is Int8Linear else 1)
     exact = x.double() @ weight.T
@@ -64,7 +64,7 @@ def test_a_weight_is_off_by_half_a_step_of_its_row_at_most(linear: nn.Linear) ->
     assert (error <= 0.5001 * scale).double().mean() > 0.99
 
 
-def test_a_row_of_zeros_stays_one() -> None:
+def test_a_row_of_zero_weights_stays_zero() -> None:
     layer = nn.Linear(8, 2, bias=False)
     nn.init.zeros_(layer.weight)
     assert torch.equal(Int8Linear(layer)(inputs(3, 8)), torch.zeros(3, 2))
@@ -87,19 +87,19 @@ def test_every_model_can_be_narrowed(name: str) -> None:
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
 
 
-def test_an_encoder_decoder_too() -> None:
+def test_an_encoder_decoder_gives_the_same_results() -> None:
     narrow = narrow_weights(encoder_decoder(), "bf16")
     assert len(generate(narrow, [[1]], 4, sources=[[3, 1, 4]])[0]) == 4
 
 
-def test_another_format_is_refused() -> None:
+def test_another_format_is_rejected() -> None:
     with pytest.raises(ValueError, match="int4"):
         narrow_weights(nn.Linear(1, 1), "int4")  # type: ignore[arg-type]
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize(("format", "share", "cost"), [("bf16", 0.5, 0.0005), ("int8", 0.26, 0.002)])
-def test_what_it_saves_and_costs_on_a_trained_model(format: str, share: float, cost: float) -> None:
+def test_narrow_weights_save_bytes_at_little_loss(format: str, share: float, cost: float) -> None:
     """The figures of docs/training.md: bytes of the matrices, and nats per token of text that was held out."""
     trained = load_pretrained()
     narrow = narrow_weights(trained.model, format)  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ def load_in_transformers(folder, sample):
     ],
     ids=lambda each: each if isinstance(each, int) else each.name,
 )
-def test_there_and_back(sample, limit, pairs, tmp_path) -> None:
+def test_exported_folders_load_again(sample, limit, pairs, tmp_path) -> None:
     pair = pairs(sample.name)
     to_hugging_face(pair.ours, tmp_path, family=sample.model_type, shard_bytes=limit)
     files = {file.name for file in tmp_path.iterdir()}
@@ -161,7 +161,7 @@ def test_an_index_that_names_no_files(pairs, tmp_path) -> None:
 @pytest.mark.parametrize(
     "name", ["../other/model.safetensors", "/etc/passwd", "..\\\\model.safetensors", "", ".", ".."]
 )
-def test_an_index_that_names_a_file_elsewhere_is_refused(name, pairs, tmp_path) -> None:
+def test_an_index_that_names_a_file_elsewhere_is_rejected(name, pairs, tmp_path) -> None:
     to_hugging_face(pairs("llama2").ours, tmp_path / "model", shard_bytes=SHARD)
     shutil.copytree(tmp_path / "model", tmp_path / "other")
     (tmp_path / "model" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": name}}))

@@ -51,7 +51,7 @@ def refusal(call, *args, **kwargs) -> str:
     ],
     ids=str,
 )
-def test_a_setting(changes, told) -> None:
+def test_an_unsupported_setting_is_reported(changes, told) -> None:
     line = refusal(FAMILIES["llama"].read, {**LLAMA, **changes})
     assert all(part in line for part in ["llama", *told]), line
 
@@ -71,7 +71,7 @@ def test_a_setting(changes, told) -> None:
     ],
     ids=str,
 )
-def test_setting_that_may_change_the_numbers_is_refused(changes) -> None:
+def test_setting_that_may_change_the_numbers_is_rejected(changes) -> None:
     (name,) = changes
     line = refusal(FAMILIES["llama"].read, {**LLAMA, **changes})
     assert line.startswith("llama: ")
@@ -106,7 +106,7 @@ def test_a_kind_of_layer_without_a_base_has_the_familys() -> None:
     assert (flat.rotary, flat.local_rotary) == (RotaryConfig(1e6, linear_factor=8.0), RotaryConfig(1e4))
 
 
-def test_an_architecture() -> None:
+def test_an_unsupported_architecture_is_reported() -> None:
     line = refusal(family_of, {"model_type": "mixtral"})
     assert "'mixtral'" in line
     assert "gpt2" in line
@@ -116,14 +116,14 @@ def test_an_architecture() -> None:
 
 
 @pytest.mark.prove
-def test_experts() -> None:
+def test_mixtures_of_experts_are_rejected() -> None:
     transformers = import_transformers()
     config = transformers.AutoConfig.for_model("llama4_text", num_hidden_layers=2, interleave_moe_layer_step=2)
     assert "moe_layers=[1]" in refusal(FAMILIES["llama4_text"].read, config.to_dict())
 
 
 @pytest.mark.prove
-def test_weights(pairs) -> None:
+def test_wrong_weights_are_reported(pairs) -> None:
     pair, family = pairs("llama2"), FAMILIES["llama"]
     weights = dict(pair.theirs.named_parameters())
     name = "model.layers.1.self_attn.k_proj.weight"
@@ -145,7 +145,7 @@ def test_a_file_that_repeats_a_tied_weight_differently(pairs) -> None:
     assert "lm_head.weight" in refusal(family.to_ours, pair.ours, other)
 
 
-def test_a_place_that_is_no_model(tmp_path) -> None:
+def test_a_path_without_a_model_is_reported(tmp_path) -> None:
     assert "gpt2" in refusal(from_hugging_face, "gpt2")
     assert str(tmp_path) in refusal(from_hugging_face, tmp_path)
     assert "Linear" in refusal(from_hugging_face, torch.nn.Linear(2, 2))

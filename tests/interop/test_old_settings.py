@@ -446,7 +446,7 @@ WRITTEN_IN_NO_FAMILY = {"transformer", "bert", "gpt", "gopher", "chinchilla", "l
 """Models of the zoo, without their size: transformers has none of their kind, or we do not translate them."""
 
 
-def test_models_of_the_zoo_are_those_of_transformers() -> None:
+def test_models_of_the_zoo_match_transformers() -> None:
     """Written as settings, they are models with as many parameters in transformers. Cut to 7 layers, for time."""
     for entry in all_models():
         family = next((family for family in FAMILIES.values() if can_write(family, entry.config)), None)

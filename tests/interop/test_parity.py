@@ -29,7 +29,7 @@ def test_every_family_has_a_sample() -> None:
 
 
 @EVERY_SAMPLE
-def test_logits_and_gradients(sample, pairs) -> None:
+def test_logits_and_gradients_match_transformers(sample, pairs) -> None:
     pair, batch = pairs(sample.name), batch_for(sample)
     expected, found = their_logits(pair.theirs, batch), our_logits(pair.ours, batch)
     assert expected.detach().abs().max() > 0.5, "logits so small that the tolerance hides mistakes"
@@ -46,7 +46,7 @@ def test_logits_and_gradients(sample, pairs) -> None:
 
 
 @EVERY_SAMPLE
-def test_greedy_tokens(sample, pairs) -> None:
+def test_greedy_tokens_match_transformers(sample, pairs) -> None:
     """Ours in one batch of uneven prompts with a cache, past every window; theirs one by one."""
     pair, batch = pairs(sample.name), batch_for(sample)
     assert our_greedy(pair.ours, batch, 20) == their_greedy(pair.theirs, batch, 20)

@@ -43,7 +43,7 @@ STATED = {
 
 @pytest.mark.parametrize("length", [90, 110])
 @pytest.mark.parametrize("stated", STATED.values(), ids=STATED)
-def test_read_and_written(stated: dict[str, Any], length: int) -> None:
+def test_rope_scalings_are_read_and_written(stated: dict[str, Any], length: int) -> None:
     import_transformers()
     from transformers import LlamaConfig
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS

@@ -53,7 +53,7 @@ def test_an_encoder_with_alibi_reads_backwards_as_well() -> None:
     assert (model(ids.flip(1)).flip(1) - forwards).abs().max() <= 1e-5 * forwards.abs().max()
 
 
-def test_rounded_alibi_refuses_a_prefix() -> None:
+def test_rounded_alibi_rejects_a_prefix() -> None:
     model = Transformer(EVERY["bloom-560m"].with_(position_bias=AlibiConfig(falcon_bf16=True)))
     with pytest.raises(ValueError, match="rounded ALiBi is for causal attention"):
         model(tokens(), prefix_lengths=torch.tensor([4, 9]))

@@ -48,7 +48,7 @@ def padded(length: int, real: int) -> torch.Tensor:
 
 
 @torch.no_grad()
-def test_post_norm_model_is_torchs_transformer() -> None:
+def test_post_norm_model_matches_torchs_transformer() -> None:
     ours = randomise(EncoderDecoder(tiny("transformer-base", biases=True)))
     assert isinstance(ours, EncoderDecoder)
     theirs = nn.Transformer(160, 4, 3, 3, 44, 0.0, batch_first=True).eval()
@@ -90,7 +90,7 @@ def test_teacher_forcing_is_one_pass_for_many_steps(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
-def test_who_sees_what(name: str) -> None:
+def test_encoder_and_decoder_see_the_right_tokens(name: str) -> None:
     model = model_of(name)
     source, target = tokens(length=9), tokens(length=6, seed=2)
     before = model(source, target)

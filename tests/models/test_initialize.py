@@ -60,7 +60,7 @@ def test_an_encoder_and_a_decoder_count_their_own_additions() -> None:
 
 
 @pytest.mark.parametrize("placement", ["pre", "post", "double", "output", "parallel", "parallel_two_norms"])
-def test_what_is_counted_is_what_is_added(placement: str) -> None:
+def test_counted_additions_match_the_residual_stream(placement: str) -> None:
     """With every layer silent but those that write, each adding 1 to a stream of 0, the stream ends at the count."""
     block = {"branches": placement} if placement.startswith("parallel") else {"placement": placement}
     model = Transformer(gpt_like(4, 96, 4, vocab_size=300, context=64, block=block))
@@ -105,7 +105,7 @@ def test_tied_weights_stay_tied_and_the_loss_starts_at_ln_v() -> None:
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_with_zero_outputs_blocks_are_the_identity_and_all_tokens_equally_likely(tied: bool) -> None:
+def test_zero_outputs_make_blocks_the_identity(tied: bool) -> None:
     """Unless the head is the embedding, whose vectors must differ."""
     model = Transformer(llama_like(3, 32, 4, 96, vocab_size=50, context=16, tied=tied))
     initialize(model, zero_outputs=True)

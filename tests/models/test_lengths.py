@@ -20,7 +20,7 @@ def config(pattern: AttentionPattern | None = None) -> TransformerConfig:
     return gpt_like(2, 16, 2, vocab_size=53, context=8, pattern=pattern or AttentionPattern())
 
 
-def test_a_long_text() -> None:
+def test_a_text_longer_than_the_positions_is_rejected() -> None:
     model = Transformer(config())
     model(tokens(length=8))
     for call in (
@@ -32,7 +32,7 @@ def test_a_long_text() -> None:
             call()
 
 
-def test_a_text_that_grows() -> None:
+def test_a_growing_text_is_rejected_at_the_limit() -> None:
     model = Transformer(config()).eval()
     cache = Cache(model.config)
     model(tokens(length=7), kv_cache=cache)
@@ -59,7 +59,7 @@ def test_without_numbers_the_length_is_seen_all_the_same() -> None:
             model(torch.zeros(2, 9, dtype=torch.long))
 
 
-def test_either_end_of_an_encoder_decoder() -> None:
+def test_both_ends_of_an_encoder_decoder_check_the_length() -> None:
     model = EncoderDecoder(EncoderDecoderConfig(config(AttentionPattern(causal=False)), config()))
     model(tokens(length=8), tokens(length=8))
     for source, target in ((9, 8), (8, 9)):
@@ -68,7 +68,7 @@ def test_either_end_of_an_encoder_decoder() -> None:
 
 
 @pytest.mark.prove
-def test_compiled_in_one_piece() -> None:
+def test_the_length_check_compiles_without_graph_breaks() -> None:
     model = Transformer(config()).eval()
     whole = torch.compile(model, backend="eager", fullgraph=True)
     torch.testing.assert_close(whole(tokens(length=8)), model(tokens(length=8)))

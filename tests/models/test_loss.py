@@ -25,7 +25,7 @@ def by_hand(logits: torch.Tensor, targets: torch.Tensor, z_loss: float) -> float
 
 @given(seed=st.integers(0, 999), z_loss=st.sampled_from([0.0, 1e-4, 0.3]), share=st.sampled_from([0.0, 0.4, 1.0]))
 @settings(deadline=None)
-def test_value(seed: int, z_loss: float, share: float) -> None:
+def test_loss_matches_the_formula(seed: int, z_loss: float, share: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     logits = 4 * torch.randn(2, 5, 7, generator=generator)
     targets = torch.randint(7, (2, 5), generator=generator)
@@ -35,7 +35,7 @@ def test_value(seed: int, z_loss: float, share: float) -> None:
     )
 
 
-def test_gradient_of_both_parts() -> None:
+def test_gradients_of_loss_and_z_loss_are_exact() -> None:
     """(p − 1_target) / n from the cross-entropy, 2 α log Z p / n from the z-loss, nothing where ignored."""
     logits = torch.randn(6, 9, dtype=torch.float32).requires_grad_()
     targets = torch.tensor([0, 8, IGNORE_INDEX, 3, 3, IGNORE_INDEX])

@@ -75,7 +75,7 @@ def test_nothing_is_counted_across_texts() -> None:
     assert apart.probabilities([1]).tolist() == NGram(1, 3).count([0, 1, 2, 0]).probabilities([]).tolist()
 
 
-def test_perplexity() -> None:
+def test_perplexity_is_exp_of_the_mean_loss() -> None:
     assert NGram(1, 8).perplexity([1, 2, 3]) == pytest.approx(8)
     assert NGram(2, 3).count(TEXT).perplexity([0, 0]) == math.inf
     model = NGram(2, 3).count(TEXT)
@@ -95,7 +95,7 @@ def test_witten_and_bell_by_hand() -> None:
 
 
 @pytest.mark.parametrize("witten_bell", [False, True])
-def test_losses_of_every_order_are_those_of_smaller_models(witten_bell: bool) -> None:
+def test_losses_of_every_order_match_smaller_models(witten_bell: bool) -> None:
     text, other = [int(x) for x in torch.randint(3, (80,))], [int(x) for x in torch.randint(3, (30,))]
     every = NGram(4, 3, witten_bell=witten_bell).count(text).losses_by_order(other)
     for order in (1, 2, 3, 4):
@@ -132,6 +132,6 @@ def test_generation_follows_the_counts() -> None:
         (lambda: NGram(2, 3, weights=[1.5, -0.5]), "sum to one"),
     ],
 )
-def test_refusals(make: object, told: str) -> None:
+def test_invalid_arguments_are_rejected(make: object, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         make()  # type: ignore[operator]

@@ -29,7 +29,7 @@ def torchs(ours: Recurrent, kind: str, d_in: int, d: int, layers: int) -> nn.Mod
 
 @KINDS
 @pytest.mark.parametrize("layers", [1, 3])
-def test_layers_are_torchs(kind: Kind, layers: int) -> None:
+def test_layers_match_torchs(kind: Kind, layers: int) -> None:
     ours = Recurrent(kind, 5, 7, layers)
     theirs = torchs(ours, kind, 5, 7, layers)
     x = torch.randn(2, 11, 5, requires_grad=True)
@@ -167,6 +167,6 @@ def test_attention_learns_to_copy() -> None:
         (lambda: Seq2SeqConfig(9, 9, 5, 7, kind="gru"), "unknown kind 'gru'"),  # type: ignore[arg-type]
     ],
 )
-def test_refusals(make: Any, told: str) -> None:
+def test_invalid_arguments_are_rejected(make: Any, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         make()

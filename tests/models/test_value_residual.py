@@ -38,7 +38,7 @@ def text(length: int = 9) -> torch.Tensor:
     return torch.randint(23, (2, length), generator=torch.Generator().manual_seed(1))
 
 
-def test_it_is_one_number_for_every_layer_but_the_first() -> None:
+def test_every_layer_but_the_first_has_one_residual_weight() -> None:
     model = built()
     shares = {name for name, _ in model.named_parameters() if "share" in name}
     assert shares == {"blocks.1.attention.layer.first_share", "blocks.2.attention.layer.first_share"}
@@ -65,7 +65,7 @@ def test_the_layer_attends_to_the_mixture() -> None:
     torch.testing.assert_close(plain(text()), model(text()))
 
 
-def test_a_share_of_nothing_changes_nothing_and_one_of_all_leaves_no_own_values() -> None:
+def test_value_residual_weights_0_and_1_are_the_extremes() -> None:
     model = built()
     for block in model.blocks[1:]:
         nn.init.zeros_(block.attention.layer.first_share)
@@ -81,7 +81,7 @@ def test_a_share_of_nothing_changes_nothing_and_one_of_all_leaves_no_own_values(
     torch.testing.assert_close(model(text()), before)
 
 
-def test_its_gradient() -> None:
+def test_value_residual_has_the_right_gradient() -> None:
     values = [torch.randn(1, 2, 3, 2, dtype=torch.float64, requires_grad=True) for _ in range(2)]
     share = torch.tensor([0.3], dtype=torch.float64, requires_grad=True)
 
@@ -115,7 +115,7 @@ def test_a_cache_holds_mixed_values() -> None:
     torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
-def test_what_cannot_be_mixed_is_refused() -> None:
+def test_value_residuals_of_other_shapes_are_rejected() -> None:
     first, second = MIXED.layers[:2]
     with pytest.raises(ValueError, match="layer 0: a value residual mixes in layer 0's values"):
         MIXED.with_(layers=(second, second))

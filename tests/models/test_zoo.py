@@ -73,7 +73,7 @@ def test_at_least_forty_and_every_family() -> None:
     assert not [family for family in FAMILIES.split() if not any(name.startswith(family) for name in names)]
 
 
-def test_two_models_are_not_one_typed_twice() -> None:
+def test_no_two_zoo_models_are_equal() -> None:
     """Two names for one configuration are a slip of the hand, but for the models that really are alike."""
     alike = Counter(entry.config for entry in all_models())
     assert [count for count in alike.values() if count > 1] == []
@@ -98,7 +98,7 @@ def test_a_wrong_name_gets_the_nearest(typed: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["nano", "micro"])
-def test_the_small_ones_run_and_forget_nothing(name: str) -> None:
+def test_small_zoo_models_run_and_every_parameter_learns(name: str) -> None:
     entry = find_model(name)
     model = entry.build()
     assert isinstance(model, Transformer)
@@ -152,7 +152,7 @@ BLOCKS = {
 """Branches and QK-norm, as the papers have them: no parameter count shows the first."""
 
 
-def test_branches_and_norms_of_queries_are_those_of_the_papers() -> None:
+def test_branches_and_norms_of_queries_match_the_papers() -> None:
     configs = {name: find_model(name).decoder for name in BLOCKS}
     norms = {name: config.layers[0].attention.qk_norm for name, config in configs.items()}
     found = {name: (config.block.branches, norms[name] and norms[name].over) for name, config in configs.items()}

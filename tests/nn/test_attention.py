@@ -94,12 +94,12 @@ def assert_same(config: AttentionConfig, context: ForwardContext) -> None:
 
 
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
-def test_both_forms_agree(config: AttentionConfig) -> None:
+def test_readable_and_fused_attention_agree(config: AttentionConfig) -> None:
     assert_same(config, ForwardContext(count()))
 
 
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
-def test_both_forms_agree_on_padded_texts(config: AttentionConfig) -> None:
+def test_readable_and_fused_attention_agree_on_padded_texts(config: AttentionConfig) -> None:
     assert_same(config, ForwardContext(left_padded(), unpadded=False))
 
 
@@ -112,7 +112,9 @@ def test_both_forms_agree_on_padded_texts(config: AttentionConfig) -> None:
         RelativePositionBiasConfig(causal=False),
     ],
 )
-def test_both_forms_agree_with_a_position_bias(bias: AlibiConfig | RelativePositionBiasConfig) -> None:
+def test_readable_and_fused_attention_agree_with_a_position_bias(
+    bias: AlibiConfig | RelativePositionBiasConfig,
+) -> None:
     torch.manual_seed(3)
     built = Alibi(bias, 6, 8) if isinstance(bias, AlibiConfig) else RelativePositionBias(bias, 6)
     for config in (replace(BASE, rotary=None), replace(BASE, pattern=AttentionPattern("window", 4), kv_heads=3)):
@@ -120,7 +122,7 @@ def test_both_forms_agree_with_a_position_bias(bias: AlibiConfig | RelativePosit
         assert_same(config, ForwardContext(left_padded(), unpadded=False, position_bias=built))
 
 
-def test_both_forms_agree_with_a_prefix() -> None:
+def test_readable_and_fused_attention_agree_with_a_prefix() -> None:
     assert_same(BASE, ForwardContext(count(), prefix_lengths=torch.tensor([3, 8])))
     assert_same(
         replace(BASE, pattern=AttentionPattern("window", 4)),
@@ -148,7 +150,7 @@ def test_the_fused_kernel_is_the_formula(heads: tuple[int, int], lengths: tuple[
     torch.testing.assert_close(weighted_values(weights, v), fused, atol=1e-5, rtol=1e-4)
 
 
-def test_the_formula_against_one_written_with_loops() -> None:
+def test_attention_matches_a_formula_with_loops() -> None:
     torch.manual_seed(0)
     q, k, v = torch.randn(1, 4, 3, 5), torch.randn(1, 2, 6, 5), torch.randn(1, 2, 6, 5)
     bias, visible = torch.randn(1, 4, 3, 6), torch.rand(1, 3, 6) < 0.7
@@ -202,7 +204,7 @@ def test_shaw_is_the_formula_of_the_paper(values: bool, pattern: AttentionPatter
 
 @pytest.mark.prove
 @torch.no_grad()
-def test_shaw_is_that_of_transformers() -> None:
+def test_shaw_matches_transformers() -> None:
     """Keys only, as wav2vec 2.0 BERT has it."""
     wav = pytest.importorskip("transformers.models.wav2vec2_bert")
     settings = wav.Wav2Vec2BertConfig(

@@ -81,7 +81,7 @@ def test_every_row_has_its_own_prefix() -> None:
 
 
 @given(pattern=rules, length=st.integers(1, 20))
-def test_what_it_says_of_itself_is_true(pattern: AttentionPattern, length: int) -> None:
+def test_pattern_properties_match_the_mask(pattern: AttentionPattern, length: int) -> None:
     """`span`, `sparse` and `is_causal_within` let the fast form skip the mask: they must never say too much."""
     at = torch.arange(length)[None]
     seen = pattern.visible(at, at)[0]
@@ -116,7 +116,7 @@ def test_a_rule_with_a_size_needs_one(kind: str) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("prefixes", [None, torch.tensor([0, 3, 9])])
-def test_rows_that_are_alike_share_one_mask(pattern: AttentionPattern, prefixes: torch.Tensor | None) -> None:
+def test_equal_rows_share_one_mask(pattern: AttentionPattern, prefixes: torch.Tensor | None) -> None:
     """In memory too; and it is that of every row by itself."""
     positions = torch.arange(12).expand(3, 12)
     visible, _ = ForwardContext(positions, prefix_lengths=prefixes).mask(pattern, positions)

@@ -38,7 +38,7 @@ def context(length: int = LENGTH) -> ForwardContext:
 
 @pytest.mark.parametrize("factor", [1.0, 0.3])
 @pytest.mark.parametrize("placement", ["pre", "post", "double", "output"])
-def test_serial_placements(placement: Any, factor: float) -> None:
+def test_every_norm_placement_matches_the_formula(placement: Any, factor: float) -> None:
     block = randomised(Block(LAYER, BlockConfig(NORM, placement, residual_scale=factor), D))
     x, one, two = text(), block.attention, block.feed_forward
 
@@ -64,7 +64,7 @@ def test_serial_placements(placement: Any, factor: float) -> None:
 
 
 @pytest.mark.parametrize("branches", ["parallel", "parallel_two_norms"])
-def test_parallel_blocks(branches: Any) -> None:
+def test_parallel_blocks_match_the_formula(branches: Any) -> None:
     block = randomised(ParallelBlock(LAYER, BlockConfig(NORM, branches=branches, residual_scale=0.7), D))
     x = text()
     second = block.norm if branches == "parallel" else block.norm_feed_forward
@@ -114,7 +114,7 @@ def copy_rest(ours: Any, theirs: Any) -> None:
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_block_is_torchs_encoder_layer(placement: Any, causal: bool) -> None:
+def test_a_block_matches_torchs_encoder_layer(placement: Any, causal: bool) -> None:
     attention = AttentionConfig(3, bias=True, out_bias=True, pattern=AttentionPattern(causal=causal))
     wide = FeedForwardConfig(20, "relu", gated=False, bias=True)
     ours = randomised(Block(LayerConfig(attention, wide), BlockConfig(NORM, placement), D)).eval()
@@ -127,7 +127,7 @@ def test_a_block_is_torchs_encoder_layer(placement: Any, causal: bool) -> None:
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
-def test_a_cross_block_is_torchs_decoder_layer(placement: Any) -> None:
+def test_a_cross_block_matches_torchs_decoder_layer(placement: Any) -> None:
     attention = AttentionConfig(3, bias=True, out_bias=True)
     wide = FeedForwardConfig(20, "relu", gated=False, bias=True)
     ours = randomised(CrossBlock(LayerConfig(attention, wide), BlockConfig(NORM, placement), D)).eval()

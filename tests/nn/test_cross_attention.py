@@ -41,7 +41,7 @@ def text(length: int = LENGTH, seed: int = 1) -> Tensor:
 
 @pytest.mark.parametrize("changes", TAKEN.values(), ids=TAKEN)
 @torch.no_grad()
-def test_a_text_that_attends_to_itself_across(changes: dict[str, object]) -> None:
+def test_cross_attention_to_the_same_text_matches_self_attention(changes: dict[str, object]) -> None:
     """Queries and keys from one text: that is an encoder's attention, which is compared with published models."""
     config = replace(BASE, pattern=AttentionPattern(causal=False), **changes)  # type: ignore[arg-type]
     across, within = CrossAttention(config, D_MODEL), Attention(config, D_MODEL)
@@ -65,7 +65,7 @@ def test_a_text_that_attends_to_itself_across(changes: dict[str, object]) -> Non
 
 @pytest.mark.prove
 @torch.no_grad()
-def test_the_soft_cap_is_that_of_t5gemma() -> None:
+def test_the_soft_cap_matches_t5gemma() -> None:
     """And T5Gemma, too, does not turn queries and keys across texts, though it does within one."""
     t5gemma = pytest.importorskip("transformers.models.t5gemma.modeling_t5gemma")
     settings = t5gemma.T5GemmaModuleConfig(
@@ -87,7 +87,7 @@ def test_the_soft_cap_is_that_of_t5gemma() -> None:
 
 
 @torch.no_grad()
-def test_places_within_a_text_mean_nothing_across() -> None:
+def test_cross_attention_ignores_positions() -> None:
     """Another order of the source gives the same result, whatever tells the decoder its own order."""
     config = replace(
         BASE,

@@ -50,20 +50,20 @@ def test_the_length_is_known_without_looking() -> None:
     built(EmbeddingConfig("sinusoidal")).check_seq_len(10**9)
 
 
-def test_the_2017_embedding() -> None:
+def test_embedding_of_2017_matches_the_formula() -> None:
     embedding = built(EmbeddingConfig("sinusoidal", scale=D**0.5))
     expected = embedding.tokens.weight[TOKENS] * D**0.5 + sinusoidal(AT, D)
     torch.testing.assert_close(embedding(TOKENS, AT), expected)
 
 
-def test_norm_and_narrow_vectors() -> None:
+def test_embedding_applies_norm_and_projection() -> None:
     embedding = built(EmbeddingConfig(width=4, scale=3.0, norm=NormConfig("layer", bias=True)))
     assert embedding.tokens.weight.shape == (V, 4)
     projected = 3 * embedding.tokens.weight[TOKENS] @ embedding.project.weight.T
     torch.testing.assert_close(embedding(TOKENS, AT), F.layer_norm(projected, (D,)))
 
 
-def test_dropout_in_training_only() -> None:
+def test_dropout_is_on_in_training_only() -> None:
     embedding = built(EmbeddingConfig(dropout=0.5))
     clean = embedding.tokens.weight[TOKENS]
     assert torch.equal(embedding.eval()(TOKENS, AT), clean)
@@ -98,7 +98,7 @@ def test_a_tied_head_is_one_tensor_with_the_embedding() -> None:
     assert untied.linear.weight is not embedding.tokens.weight
 
 
-def test_bias_scale_and_soft_cap() -> None:
+def test_head_applies_bias_scale_and_soft_cap() -> None:
     head, _, x = logits(HeadConfig(tied=False, bias=True, scale=0.25, soft_cap=2.0))
     plain = (x @ head.linear.weight.T + head.linear.bias) * 0.25
     torch.testing.assert_close(head(x), 2 * torch.tanh(plain / 2))

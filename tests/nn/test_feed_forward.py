@@ -43,7 +43,7 @@ def test_activations_are_their_formulas(activation: Activation) -> None:
 
 
 @pytest.mark.parametrize(("activation", "bias"), [("gelu", True), ("relu2", False)])
-def test_the_plain_form(activation: Activation, bias: bool) -> None:
+def test_the_plain_layer_matches_the_formula(activation: Activation, bias: bool) -> None:
     layer = build_feed_forward(FeedForwardConfig(11, activation, gated=False, bias=bias), 5)
     assert isinstance(layer, FeedForward)
     x = torch.randn(2, 3, 5)
@@ -53,7 +53,7 @@ def test_the_plain_form(activation: Activation, bias: bool) -> None:
 
 
 @pytest.mark.parametrize(("activation", "bias"), [("silu", False), ("sigmoid", True)])
-def test_the_gated_form(activation: Activation, bias: bool) -> None:
+def test_the_gated_layer_matches_the_formula(activation: Activation, bias: bool) -> None:
     """The activation is on the gate, the first half of the fused matrix; the other half stays linear."""
     layer = build_feed_forward(FeedForwardConfig(11, activation, gated=True, bias=bias), 5)
     assert isinstance(layer, GatedFeedForward)
@@ -65,13 +65,13 @@ def test_the_gated_form(activation: Activation, bias: bool) -> None:
 
 
 @pytest.mark.parametrize("gated", [False, True])
-def test_every_token_is_on_its_own(gated: bool) -> None:
+def test_feed_forward_treats_tokens_separately(gated: bool) -> None:
     layer, x = build_feed_forward(FeedForwardConfig(8, gated=gated), 4), torch.randn(1, 6, 4)
     order = torch.randperm(6)
     torch.testing.assert_close(layer(x)[:, order], layer(x[:, order]))
 
 
-def test_two_thirds_keep_the_parameters() -> None:
+def test_a_gated_layer_of_two_thirds_width_has_equal_parameters() -> None:
     """A gated layer of 8/3 d has as many as a plain one of 4 d."""
     sizes = [
         sum(p.numel() for p in build_feed_forward(FeedForwardConfig(width, gated=gated), 48).parameters())

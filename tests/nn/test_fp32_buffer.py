@@ -13,7 +13,7 @@ from lmcourse.nn.position_bias import alibi_slopes
 from tests.models.tiny import architectures, randomise, tokens
 
 
-def test_casts_leave_it_alone() -> None:
+def test_casts_do_not_change_an_fp32_buffer() -> None:
     table = Fp32Buffer(partial(alibi_slopes, 12))
     for cast in (table.bfloat16(), copy.deepcopy(table).double(), table.to(torch.float16)):
         assert cast().dtype == torch.float32

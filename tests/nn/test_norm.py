@@ -20,7 +20,7 @@ def randomised(config: NormConfig, *shape: int) -> Norm:
     return norm
 
 
-def test_the_examples_of_the_notes() -> None:
+def test_norms_match_the_examples_of_the_notes() -> None:
     x = torch.tensor([100.0, 200.0, 100.0, 0.0])
     torch.testing.assert_close(Norm(NormConfig("layer"), 4)(x), torch.tensor([0.0, 2**0.5, 0.0, -(2**0.5)]))
     torch.testing.assert_close(Norm(NormConfig("rms"), 4)(x), torch.tensor([1.0, 2.0, 1.0, 0.0]) / 1.5**0.5)
@@ -35,7 +35,9 @@ def test_the_examples_of_the_notes() -> None:
     size=st.sampled_from([1e-4, 1.0, 300.0]),
 )
 @settings(deadline=None)
-def test_every_norm_is_torchs(kind: str, scale: bool, bias: bool, unit_offset: bool, eps: float, size: float) -> None:
+def test_every_norm_matches_torchs(
+    kind: str, scale: bool, bias: bool, unit_offset: bool, eps: float, size: float
+) -> None:
     if unit_offset and not scale:
         return
     norm = randomised(NormConfig(kind, eps, scale, bias, unit_offset), 10)  # type: ignore[arg-type]
@@ -78,7 +80,7 @@ def test_doubles_stay_double() -> None:
     assert torch.autograd.gradcheck(norm, [x])
 
 
-def test_a_scale_for_every_head() -> None:
+def test_qk_norm_can_have_a_scale_per_head() -> None:
     norm = randomised(NormConfig("rms"), 3, 1, 8)
     x = torch.randn(2, 3, 5, 8)
     assert norm.weight is not None
@@ -87,7 +89,7 @@ def test_a_scale_for_every_head() -> None:
 
 
 @pytest.mark.parametrize("kind", ["layer", "rms"])
-def test_a_bias_for_every_head_without_a_scale(kind: str) -> None:
+def test_qk_norm_can_have_a_bias_per_head_without_a_scale(kind: str) -> None:
     norm = randomised(NormConfig(kind, scale=False, bias=True), 3, 1, 8)  # type: ignore[arg-type]
     x = torch.randn(2, 3, 5, 8)
     plain = F.layer_norm(x, (8,), eps=1e-5) if kind == "layer" else F.rms_norm(x, (8,), eps=1e-5)
@@ -100,7 +102,7 @@ def test_half_precision_parameters_meet_full_precision_numbers() -> None:
     torch.testing.assert_close(norm(x), F.rms_norm(x, (8,), norm.weight.float(), 1e-5) + norm.bias.float())
 
 
-def test_zero_has_no_nan() -> None:
+def test_norm_of_zeros_is_not_nan() -> None:
     for kind in ("layer", "rms"):
         x = torch.zeros(2, 4, requires_grad=True)
         Norm(NormConfig(kind), 4)(x).sum().backward()  # type: ignore[arg-type]

@@ -92,7 +92,7 @@ def test_angles_stay_exact_in_a_bf16_model() -> None:
 
 
 @pytest.mark.prove
-def test_transformers_rotates_alike() -> None:
+def test_rotation_matches_transformers() -> None:
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     cohere = pytest.importorskip("transformers.models.cohere.modeling_cohere")
     x, positions = torch.randn(1, 2, 7, 8), torch.arange(3, 10)[None]
@@ -111,7 +111,7 @@ def test_alibi_slopes_of_eight_and_sixteen_heads() -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("heads", [1, 2, 6, 8, 71, 112])
-def test_alibi_slopes_and_bias_are_blooms(heads: int) -> None:
+def test_alibi_slopes_and_bias_match_blooms(heads: int) -> None:
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     assert alibi_slopes(heads).shape == (heads,)
     theirs = bloom.build_alibi_tensor(torch.ones(1, 9), heads, torch.float32).view(1, heads, 1, 9)
@@ -154,7 +154,7 @@ def test_alibi_keeps_its_slopes_in_a_bf16_model() -> None:
     max_distance=st.sampled_from([20, 100, 128, 800]),
     causal=st.booleans(),
 )
-def test_buckets_are_t5s(distances: list[int], buckets: int, max_distance: int, causal: bool) -> None:
+def test_buckets_match_t5s(distances: list[int], buckets: int, max_distance: int, causal: bool) -> None:
     t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
     if max_distance <= buckets // 2:
         return
@@ -164,7 +164,7 @@ def test_buckets_are_t5s(distances: list[int], buckets: int, max_distance: int, 
     assert torch.equal(ours, theirs)
 
 
-def test_buckets_near_and_far() -> None:
+def test_near_distances_have_own_buckets_and_far_ones_share() -> None:
     table = bucket(torch.tensor([-3, 0, 1, 15, 16, 17, 127, 128, 9999]), RelativePositionBiasConfig())
     assert table.tolist() == [0, 0, 1, 15, 16, 16, 31, 31, 31]
     both = bucket(torch.tensor([-9999, -1, 0, 1, 9999]), RelativePositionBiasConfig(causal=False))
@@ -188,7 +188,7 @@ def test_sines_follow_the_formula(position: int, feature: int) -> None:
 
 
 @pytest.mark.prove
-def test_sines_are_those_of_transformers() -> None:
+def test_sines_match_transformers() -> None:
     """Marian's, whose cosines stand behind all sines."""
     marian = pytest.importorskip("transformers.models.marian.modeling_marian")
     theirs = marian.MarianSinusoidalPositionalEmbedding(60, 16).create_weight()
@@ -196,7 +196,7 @@ def test_sines_are_those_of_transformers() -> None:
     torch.testing.assert_close(torch.cat([waves[:, ::2], waves[:, 1::2]], dim=-1), theirs, atol=1e-5, rtol=0)
 
 
-def test_sines_of_the_notes_example() -> None:
+def test_sinusoids_match_the_notes_example() -> None:
     """d = 1024: pairs 2 and 500 turn by .964662 and 1.240938e-4 a token."""
     one = sinusoidal(torch.tensor([1]), 1024)[0]
     assert one[4].item() == pytest.approx(math.sin(0.9646616), abs=1e-6)
@@ -205,7 +205,7 @@ def test_sines_of_the_notes_example() -> None:
         sinusoidal(torch.tensor([1]), 7)
 
 
-def test_layers_that_turn_alike_share_their_angles_and_others_do_not() -> None:
+def test_layers_with_equal_rotation_share_angles() -> None:
     context = ForwardContext(torch.arange(5)[None])
     slow, again, fast = (Rotary(RotaryConfig(theta=theta), 8) for theta in (1e4, 1e4, 10.0))
     assert context.cos_sin(slow) is context.cos_sin(again)

@@ -111,7 +111,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("make", "told"), REFUSED, ids=[told[:40] for _, told in REFUSED])
-def test_refused_in_one_line(make: Callable[[], Any], told: str) -> None:
+def test_invalid_settings_are_rejected_in_one_line(make: Callable[[], Any], told: str) -> None:
     with pytest.raises(ValueError, match=told) as refusal:
         make()
     assert "\n" not in str(refusal.value)

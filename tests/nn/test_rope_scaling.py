@@ -40,7 +40,9 @@ TRAINED = st.sampled_from([100, 2048, 4096, 8192, 32_768])
 @pytest.mark.prove
 @given(WIDTHS, THETAS, FACTORS, TRAINED, st.floats(0.5, 4.0), st.floats(0.0, 40.0), st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_yarn(width: int, theta: float, factor: float, trained: int, slow: float, band: float, truncate: bool) -> None:
+def test_yarn_scaling_matches_transformers(
+    width: int, theta: float, factor: float, trained: int, slow: float, band: float, truncate: bool
+) -> None:
     scaling = Yarn(factor, trained, slow, slow + band + 0.1, truncate=truncate)
     expected, attention = theirs(
         "yarn", width, theta, factor=factor, original_max_position_embeddings=trained,
@@ -54,7 +56,9 @@ def test_yarn(width: int, theta: float, factor: float, trained: int, slow: float
 @pytest.mark.prove
 @given(WIDTHS, THETAS, FACTORS, TRAINED, st.floats(0.5, 4.0), st.floats(0.1, 40.0))
 @settings(max_examples=100, deadline=None)
-def test_llama3(width: int, theta: float, factor: float, trained: int, slow: float, band: float) -> None:
+def test_llama3_scaling_matches_transformers(
+    width: int, theta: float, factor: float, trained: int, slow: float, band: float
+) -> None:
     expected, attention = theirs(
         "llama3", width, theta, factor=factor, original_max_position_embeddings=trained,
         low_freq_factor=slow, high_freq_factor=slow + band,
@@ -78,7 +82,7 @@ def test_llama_4_mixes_nothing() -> None:
 
 
 @pytest.mark.prove
-def test_linear() -> None:
+def test_linear_scaling_matches_transformers() -> None:
     expected, _ = theirs("linear", 64, 1e4, factor=3.0)
     torch.testing.assert_close(pair_frequencies(RotaryConfig(linear_factor=3.0), 64), expected)
 
@@ -86,7 +90,7 @@ def test_linear() -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize("length", [24, 25])
 @pytest.mark.parametrize("attention_factor", [None, 1.7])
-def test_longrope(length: int, attention_factor: float | None) -> None:
+def test_longrope_scaling_matches_transformers(length: int, attention_factor: float | None) -> None:
     told = {
         "short_factor": LONG.short_factor,
         "long_factor": LONG.long_factor,
@@ -113,7 +117,7 @@ def test_every_text_chooses_for_itself() -> None:
 
 
 @pytest.mark.parametrize("scaling", [Yarn(8.0, 100), LONG])
-def test_what_is_turned_is_longer_and_the_rest_is_not(scaling: Yarn | LongRope) -> None:
+def test_scaling_lengthens_only_rotated_features(scaling: Yarn | LongRope) -> None:
     x = torch.randn(1, 2, 7, 16)
     turned = Rotary(RotaryConfig(fraction=0.5, scaling=scaling), 16)(x, torch.arange(7)[None])
     assert scaling.attention_scaling > 1.1

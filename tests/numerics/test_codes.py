@@ -130,7 +130,7 @@ def test_nan_round_trips(format: FloatFormat) -> None:
 
 
 @pytest.mark.parametrize("code", [-1, 256])
-def test_a_code_that_does_not_fit_is_refused(code: int) -> None:
+def test_a_code_that_does_not_fit_is_rejected(code: int) -> None:
     with pytest.raises(ValueError, match="does not fit in the 8 bits of e4m3"):
         decode(code, E4M3)
 

@@ -46,6 +46,6 @@ def test_an_unrecognisable_name_gets_all_names() -> None:
 
 
 @pytest.mark.parametrize("widths", [(1, 3), (4, 0)])
-def test_widths_without_normal_numbers_are_refused(widths: tuple[int, int]) -> None:
+def test_widths_without_normal_numbers_are_rejected(widths: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="at least 2 exponent bits"):
         FloatFormat("tiny", *widths)

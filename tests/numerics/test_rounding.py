@@ -64,7 +64,7 @@ def test_ulp_at_powers_of_two_among_subnormals_and_at_the_top() -> None:
 
 
 @pytest.mark.parametrize("value", [math.inf, math.nan, 449.0])
-def test_ulp_of_what_the_format_cannot_hold_is_refused(value: float) -> None:
+def test_ulp_of_what_the_format_cannot_hold_is_rejected(value: float) -> None:
     with pytest.raises(ValueError, match="not a finite value of e4m3"):
         ulp(value, E4M3)
 
@@ -72,7 +72,7 @@ def test_ulp_of_what_the_format_cannot_hold_is_refused(value: float) -> None:
 @pytest.mark.parametrize(
     ("format", "total"), [(BF16, "4.0000"), (FP16, "9.9531"), (FP32, "10.0001")], ids=["bf16", "fp16", "fp32"]
 )
-def test_a_thousand_hundredths(format: FloatFormat, total: str) -> None:
+def test_a_thousand_hundredths_stall_in_16_bits(format: FloatFormat, total: str) -> None:
     sums = running_sum(0.01, 1000, format)
     in_torch = torch.zeros((), dtype=format.torch_dtype)
     for ours in sums:
@@ -90,7 +90,7 @@ def stall_by_adding(increment: float, format: FloatFormat) -> float:
 
 
 @pytest.mark.parametrize("format", [E4M3, E5M2], ids=lambda format: format.name)
-def test_stall_points_of_all_fp8_increments_are_those_of_adding(format: FloatFormat) -> None:
+def test_stall_points_of_all_fp8_increments_match_adding(format: FloatFormat) -> None:
     for code in range(2 ** (format.bits - 1)):
         increment = decode(code, format)
         if math.isfinite(increment):
@@ -100,7 +100,7 @@ def test_stall_points_of_all_fp8_increments_are_those_of_adding(format: FloatFor
 
 @pytest.mark.parametrize("increment", [0.01, 1.0, 0.75, 3.0, -0.3, 1e-7, 6e4, 1e-41])
 @pytest.mark.parametrize("format", [FP16, BF16], ids=lambda format: format.name)
-def test_stall_points_of_16_bit_formats_are_those_of_adding(increment: float, format: FloatFormat) -> None:
+def test_stall_points_of_16_bit_formats_match_adding(increment: float, format: FloatFormat) -> None:
     assert stall_point(increment, format) == stall_by_adding(increment, format)
 
 
@@ -111,6 +111,6 @@ def test_the_stall_point_of_counting_in_fp32_is_two_to_the_24() -> None:
 
 
 @pytest.mark.parametrize("increment", [math.nan, math.inf, 1e30])
-def test_the_stall_point_of_a_non_finite_increment_is_refused(increment: float) -> None:
+def test_the_stall_point_of_a_non_finite_increment_is_rejected(increment: float) -> None:
     with pytest.raises(ValueError, match="not a finite value of fp16"):
         stall_point(increment, FP16)

@@ -48,11 +48,11 @@ def drawn_by_matplotlib(figure: Figure) -> np.ndarray:
 
 
 @pytest.mark.parametrize("draw", [curve, many_axes, polar])
-def test_it_looks_as_matplotlib_draws_it(draw: Callable[[], Figure]) -> None:
+def test_kept_ticks_draw_the_same_picture(draw: Callable[[], Figure]) -> None:
     assert np.array_equal(pixels(draw()), drawn_by_matplotlib(draw()))
 
 
-def test_what_is_changed_afterwards_is_seen() -> None:
+def test_later_changes_of_axes_update_kept_ticks() -> None:
     figure = curve()
     first = pixels(figure).copy()
     figure.axes[0].set_yticks([7.0], ["seven"])

@@ -73,7 +73,7 @@ def test_a_loss_below_the_entropy_is_not_called_above_it() -> None:
     assert "0.240 below the entropy" in plots.alt_text(plots.training_curves(run(), entropy=1.0))
 
 
-def test_without_validation_the_mean_of_the_last_losses_is_told() -> None:
+def test_without_validation_the_mean_of_the_last_losses_is_reported() -> None:
     records = run(validate=1000)
     mean = np.mean([record["loss"] for record in records[-21:]])
     assert f"Mean training loss {mean:.3f} nats/token after 400 steps." in plots.alt_text(
@@ -87,7 +87,7 @@ def test_the_mean_is_over_as_many_steps_as_asked_for() -> None:
     assert drawn.get_ydata()[200] == pytest.approx(np.mean([record["loss"] for record in records[195:206]]), rel=1e-12)
 
 
-def test_units_are_told_and_panels_share_their_tokens() -> None:
+def test_curves_have_units_and_share_the_token_axis() -> None:
     figure = plots.training_curves(run(), entropy=ENTROPY)
     loss, rate, norm = figure.axes
     assert [axes.get_ylabel() for axes in figure.axes] == ["loss (nats/token)", "learning rate", "gradient norm"]
@@ -127,7 +127,7 @@ def test_the_run_of_a_folder_is_read_from_its_metrics(tmp_path: Path) -> None:
     assert plots.png(from_folder) == plots.png(plots.training_curves(run(), entropy=ENTROPY))
 
 
-def test_what_cannot_be_drawn_is_refused() -> None:
+def test_runs_without_steps_are_rejected() -> None:
     with pytest.raises(ValueError, match="no step to draw"):
         plots.training_curves([])
     with pytest.raises(ValueError, match="at least 1 step"):

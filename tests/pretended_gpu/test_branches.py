@@ -37,10 +37,10 @@ def test_each_notebook_that_asks_for_a_device_has_one_or_takes_the_cpu(course: P
         "from lmcourse.bench import bench\nbench.bench()",
     ],
 )
-def test_a_branch_is_seen(code: str, asking: set[str]) -> None:
+def test_a_gpu_branch_is_found(code: str, asking: set[str]) -> None:
     assert branches(code, asking)
 
 
 @pytest.mark.parametrize("code", ["cuda = 1", "from lmcourse.training.trainer import Trainer\nTrainer(model)"])
-def test_and_no_other(code: str, asking: set[str]) -> None:
+def test_code_without_a_gpu_branch_is_not_found(code: str, asking: set[str]) -> None:
     assert not branches(code, asking)

@@ -90,7 +90,7 @@ def test_matrix_products_have_the_format_that_was_asked_for(done: Done, name: st
 
 
 @pytest.mark.parametrize(("name", "kernel"), [*TRAINING.items(), *WRITING.items()])
-def test_attention_has_its_kernel(done: Done, name: str, kernel: str) -> None:
+def test_attention_uses_the_expected_kernel(done: Done, name: str, kernel: str) -> None:
     """Never that which writes the matrix of scores down."""
     assert set(done[name]["kernels"]) == {kernel}
 
@@ -99,7 +99,7 @@ def test_layers_with_windows_have_a_mask_and_no_flash(done: Done) -> None:
     assert set(done["steps of shared heads with windows"]["kernels"]) == {"flash, shared", "efficient"}
 
 
-def test_the_room_knows_the_kernel_that_is_to_be_avoided(done: Done) -> None:
+def test_the_guard_detects_the_math_kernel(done: Done) -> None:
     """Else its absence would say nothing."""
     assert set(done["heads shared in fp32, unmended"]["kernels"]) == {"math"}
 
@@ -139,7 +139,7 @@ def test_a_token_of_beam_search_takes_two(done: Done) -> None:
 
 
 @pytest.mark.parametrize("name", ["logits", "train and generate", "bench", "the default precision", *NOTEBOOKS])
-def test_it_goes_through(done: Done, name: str) -> None:
+def test_every_gpu_branch_runs_on_the_simulated_device(done: Done, name: str) -> None:
     assert done[name]["error"] is None
 
 

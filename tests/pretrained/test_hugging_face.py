@@ -91,14 +91,16 @@ def test_transformers_loads_model_and_tokenizer(kind: str, transformers: Any, tm
 
 
 @pytest.mark.prove
-def test_characters_that_it_never_saw_are_refused_there_as_here(transformers: Any, tmp_path: Path) -> None:
+def test_unknown_characters_are_rejected_by_transformers_too(transformers: Any, tmp_path: Path) -> None:
     export_model(trained("characters"), tmp_path / "out")
     with pytest.raises(Exception, match="Missing"):
         transformers.AutoTokenizer.from_pretrained(tmp_path / "out")("Q")
 
 
 @pytest.mark.parametrize("kind", ["bpe", "bytes", "characters"])
-def test_what_was_exported_writes_the_same(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exported_model_generates_the_same_text(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Without transformers."""
     ours, folder = trained(kind), tmp_path / "out"
     export_model(ours, folder)
@@ -159,7 +161,7 @@ WITHOUT = [
 
 @pytest.mark.prove
 @pytest.mark.parametrize(("flags", "line", "instead"), WITHOUT, ids=[" ".join(flags) for flags, _, _ in WITHOUT])
-def test_what_stands_in_the_way_is_told_and_without_it_a_model_is_written(
+def test_unsupported_settings_are_named_and_without_them_it_exports(
     flags: tuple[str, ...], line: str, instead: tuple[str, ...], transformers: Any, tmp_path: Path
 ) -> None:
     with pytest.raises(CourseError) as caught:
@@ -174,7 +176,7 @@ def test_what_stands_in_the_way_is_told_and_without_it_a_model_is_written(
         torch.testing.assert_close(model(prompt).logits, ours.model(prompt), atol=5e-5, rtol=0)
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_command_writes_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["export", "--checkpoint", "micro-python-docs", "--out", str(tmp_path / "out")]
     assert main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -298,7 +300,7 @@ def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_spoilt_folder_is_told_in_one_line(
+def test_a_spoilt_folder_is_reported_in_one_line(
     spoil: Any, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     export_model(load_pretrained(), tmp_path / "out")
@@ -319,7 +321,7 @@ def test_ends_of_text_of_both_files_count(tmp_path: Path, caplog: pytest.LogCapt
 
 
 @pytest.mark.prove
-def test_an_encoder_decoder_does_not_go_on_with_a_text(transformers: Any, tmp_path: Path) -> None:
+def test_an_encoder_decoder_cannot_continue_a_text(transformers: Any, tmp_path: Path) -> None:
     sizes = {"vocab_size": 8, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
     transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes)).save_pretrained(tmp_path)
     with pytest.raises(CourseError, match="has an encoder–decoder"):

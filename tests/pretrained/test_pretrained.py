@@ -75,7 +75,7 @@ def test_the_weights_are_small(name: str) -> None:
     assert weights.stat().st_size <= MAX_WEIGHT_BYTES
 
 
-def test_another_name_is_refused() -> None:
+def test_another_name_is_rejected() -> None:
     with pytest.raises(CourseError, match="no model called 'macro' ships with the course: there is micro-python-docs"):
         load_pretrained("macro")
 

@@ -33,7 +33,7 @@ def prove(exercise: Exercise, solution: str = RIGHT, stub: str = STUB, **names: 
     return proof_module.prove({CHAPTER: [cell]})
 
 
-def test_an_exercise_in_order_is_proved() -> None:
+def test_a_correct_exercise_passes_the_matrix() -> None:
     proof = prove(doubling())
     assert proof.proved
     told = proof.to_json()
@@ -64,7 +64,7 @@ def test_an_exercise_in_order_is_proved() -> None:
     assert [row["misconception"] for row in rows] == ["squared", "absolute"]
 
 
-def test_a_misconception_that_passes_breaks_the_proof() -> None:
+def test_a_misconception_that_passes_fails_the_matrix() -> None:
     exercise = doubling()
     exercise.misconception("Not wrong at all.")(right)
     proof = prove(exercise)
@@ -72,7 +72,7 @@ def test_a_misconception_that_passes_breaks_the_proof() -> None:
     assert proof.to_json()["killed"] == 2
 
 
-def test_a_misconception_that_goes_by_anothers_name_breaks_the_proof() -> None:
+def test_a_misconception_named_as_another_fails_the_matrix() -> None:
     exercise = doubling()
 
     @exercise.misconception("Squared too, in other words.")
@@ -84,7 +84,7 @@ def test_a_misconception_that_goes_by_anothers_name_breaks_the_proof() -> None:
     assert (proof.to_json()["killed"], proof.to_json()["named"]) == (3, 1)
 
 
-def test_a_misconception_that_only_the_grade_can_name_breaks_the_proof() -> None:
+def test_a_misconception_that_only_the_grade_can_name_fails_the_matrix() -> None:
     exercise = doubling()
 
     @exercise.misconception("You square, but short tensors only.")
@@ -97,13 +97,13 @@ def test_a_misconception_that_only_the_grade_can_name_breaks_the_proof() -> None
     assert not proof.proved
 
 
-def test_a_solution_that_loses_points_breaks_the_proof() -> None:
+def test_a_solution_that_loses_points_fails_the_matrix() -> None:
     proof = prove(doubling(), solution="return 2 * x if len(x) < 5 else x")
     assert not proof.proved
     assert proof.not_full == ("double",)
 
 
-def test_a_stub_that_earns_points_breaks_the_proof() -> None:
+def test_a_stub_that_earns_points_fails_the_matrix() -> None:
     proof = prove(doubling(), stub=RIGHT)
     assert not proof.proved
     assert proof.not_zero == ("double",)
@@ -123,7 +123,7 @@ def test_each_answer_runs_once_on_each_case() -> None:
         assert len([x for x in calls if same(x, asked.args[0])]) == 1
 
 
-def test_two_misconceptions_that_no_public_case_tells_apart_break_the_proof() -> None:
+def test_misconceptions_equal_in_public_fail_the_matrix() -> None:
     exercise = doubling()
     for sentence, tall in (("You triple.", 2), ("You triple, and forget the tall.", 3)):
 
@@ -135,7 +135,7 @@ def test_two_misconceptions_that_no_public_case_tells_apart_break_the_proof() ->
     assert (proof.confused, proof.proved) == (("double: tripled = tripled",), False)
 
 
-def test_a_variant_that_is_wrong_or_breaks_a_rule_breaks_the_proof() -> None:
+def test_a_variant_that_is_wrong_or_breaks_a_rule_fails_the_matrix() -> None:
     exercise = doubling(forbid=["torch.add"])
 
     @exercise.variant
@@ -161,7 +161,7 @@ LENIENT = "y = 2 * x if len(x) < 9 else x\n    return y"
 """A solution of which a mutant survives: no case is that long."""
 
 
-def test_a_mutant_that_keeps_its_points_breaks_the_proof() -> None:
+def test_a_mutant_that_keeps_its_points_fails_the_matrix() -> None:
     proof = prove(doubling(), LENIENT)
     assert not proof.proved
     changes = [mutant.change for mutant in proof.survivors]
@@ -218,7 +218,7 @@ GUESSABLE: dict[str, tuple[Exercise, set[str]]] = {
 
 
 @pytest.mark.parametrize("name", GUESSABLE)
-def test_a_constant_that_earns_points_breaks_the_proof(name: str) -> None:
+def test_a_constant_that_earns_points_fails_the_matrix(name: str) -> None:
     exercise, guessable = GUESSABLE[name]
     exercise.misconceptions.clear()
     exercise.variants.clear()

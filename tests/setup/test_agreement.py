@@ -152,7 +152,7 @@ def test_an_extra_can_be_added_to_the_locked_course(extra: str) -> None:
     ("folder", "extras"),
     [("lmcourse", ("parity", "cluster", "site")), ("tests", ("parity", "cluster", "test"))],
 )
-def test_what_is_imported_is_asked_for(folder: str, extras: tuple[str, ...]) -> None:
+def test_every_imported_package_is_a_dependency(folder: str, extras: tuple[str, ...]) -> None:
     """A package that only happens to come with another one leaves when that one changes its mind."""
     allowed = {canonicalize_name(r.name) for r in asked_for(*extras)} | {"lmcourse"}
     owners = importlib.metadata.packages_distributions()

@@ -68,7 +68,7 @@ def test_a_folder_that_is_named_is_made(wheel: Path, empty: Path) -> None:
     assert not (empty / "notebooks").exists()
 
 
-def test_work_stays_and_what_holds_none_is_renewed(
+def test_notebooks_with_work_stay_and_others_are_updated(
     wheel: Path, empty: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     course_folder(carried=wheel)
@@ -86,7 +86,7 @@ def test_work_stays_and_what_holds_none_is_renewed(
 
 
 @pytest.mark.parametrize("text", ["", "not JSON", json.dumps({"cells": [], "metadata": {}, "nbformat": 4})])
-def test_a_file_that_is_no_notebook_of_ours_is_work(wheel: Path, empty: Path, text: str) -> None:
+def test_a_foreign_notebook_counts_as_work(wheel: Path, empty: Path, text: str) -> None:
     course_folder(carried=wheel)
     (empty / PLACE).write_text(text, encoding="utf-8")
     course_folder(carried=wheel)
@@ -109,14 +109,14 @@ def test_a_notebook_that_was_moved_away_is_there_again(wheel: Path, empty: Path)
     assert (empty / PLACE).read_bytes() == (wheel / PLACE).read_bytes()
 
 
-def test_notebooks_of_somebody_else_are_left_alone(wheel: Path, empty: Path) -> None:
+def test_other_notebooks_in_the_folder_are_not_changed(wheel: Path, empty: Path) -> None:
     (empty / "notebooks").mkdir()
     with pytest.raises(CourseError, match=r"holds something else\. Run `lmcourse lab` in an empty folder"):
         course_folder(carried=wheel)
     assert [*empty.rglob("*")] == [empty / "notebooks"]
 
 
-def test_in_a_clone_the_notebooks_are_gits(wheel: Path, empty: Path) -> None:
+def test_a_clone_keeps_its_own_notebooks(wheel: Path, empty: Path) -> None:
     (empty / "solutions").mkdir()
     (empty / root.ROOT_MARKER).touch()
     assert course_folder(carried=wheel) == empty
@@ -128,7 +128,7 @@ def test_without_a_wheel_the_course_is_found_or_that_is_said(empty: Path) -> Non
         course_folder(carried=empty / "absent")
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_a_line(wheel: Path, empty: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_in_one_line(wheel: Path, empty: Path) -> None:
     (empty / "file").touch()
     with pytest.raises(CourseError, match="cannot be written"):
         course_folder(empty / "file" / "below", carried=wheel)

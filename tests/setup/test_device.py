@@ -44,7 +44,7 @@ def test_mps_on_an_apple_machine(machine: pytest.MonkeyPatch) -> None:
     assert device.accelerators() == (device.DetectedAccelerator("mps", "Apple M3 GPU", None, None),)
 
 
-def test_cuda_comes_first_and_every_gpu_is_told(machine: pytest.MonkeyPatch) -> None:
+def test_cuda_comes_first_and_every_gpu_is_reported(machine: pytest.MonkeyPatch) -> None:
     machine.setattr(torch.backends.mps, "is_available", lambda: True)
     machine.setattr(device, "_nvidia_smi", {"driver_version": "570.86"}.get)
     add_cuda(machine, "NVIDIA H100", "NVIDIA A100")
@@ -63,13 +63,13 @@ def test_another_device_is_taken_where_it_is_named(machine: pytest.MonkeyPatch) 
         device.best_device()
 
 
-def test_an_amd_gpu_is_told_with_its_rocm(machine: pytest.MonkeyPatch) -> None:
+def test_an_amd_gpu_is_reported_with_its_rocm(machine: pytest.MonkeyPatch) -> None:
     add_cuda(machine, "AMD Instinct MI300X")
     machine.setattr(torch.version, "hip", "6.3")
     assert device.describe_accelerator(device.accelerators()[0]) == "AMD Instinct MI300X, 80.0 GiB, driver ROCm 6.3"
 
 
-def test_a_gpu_that_torch_cannot_use_is_noticed(machine: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_torch_cannot_use_is_detected(machine: pytest.MonkeyPatch) -> None:
     assert device.unused_nvidia_gpu() is None
     machine.setattr(device, "_nvidia_smi", {"name": "NVIDIA L4"}.get)
     assert device.unused_nvidia_gpu() == "NVIDIA L4"
@@ -114,7 +114,7 @@ def test_the_processor_of_linux(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "watts"), [("700.00", 700.0), ("[N/A]", None), (None, None)])
-def test_the_limit_of_power_is_that_of_torchs_gpu(
+def test_the_limit_of_power_matches_torchs_gpu(
     answer: str | None, watts: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands: list[list[str]] = []
@@ -146,7 +146,7 @@ def test_windows_fills_in_a_structure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device.main_memory() == 16 * device.GIB
 
 
-def test_a_system_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_memory_information_returns_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(device.os, "sysconf")
     monkeypatch.setattr(ctypes, "windll", None, raising=False)
     assert device.main_memory() is None

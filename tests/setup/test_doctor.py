@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("minor", [10, 11, 13, 14])
-def test_the_pythons_that_pass_are_those_of_pyproject(minor: int) -> None:
+def test_the_pythons_that_pass_match_pyproject(minor: int) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     allowed = SpecifierSet(project["requires-python"]).contains(f"3.{minor}.1")
     check = doctor.check_python(("3", str(minor), "1"))
@@ -63,7 +63,7 @@ def test_the_kernel_is_this_python() -> None:
     assert doctor.check_kernel().status == "ok"
 
 
-def test_a_kernel_of_another_python_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_of_another_python_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A python3 kernel that somebody once installed for another environment, where Jupyter looks first."""
     other = tmp_path / "bin" / "python"
     other.parent.mkdir()
@@ -117,14 +117,14 @@ def test_nbgrader_switched_off_in_jupyterlab(tmp_path: Path, monkeypatch: pytest
     assert "labextension enable" in check.advice
 
 
-def test_disk_full() -> None:
+def test_a_full_disk_is_reported() -> None:
     assert doctor.check_disk(doctor.DISK_NEEDED).status == "ok"
     check = doctor.check_disk(doctor.DISK_NEEDED - 1)
     assert check.status == "failed"
     assert "2.0 GiB" in check.advice
 
 
-def test_no_gpu_is_fine_and_an_idle_one_is_worth_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_gpu_passes_and_an_unused_gpu_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "may_have_gpu", lambda: True)
     monkeypatch.setattr(device, "accelerators", tuple)
     monkeypatch.setattr(device, "unused_nvidia_gpu", lambda: None)
@@ -136,7 +136,7 @@ def test_no_gpu_is_fine_and_an_idle_one_is_worth_a_word(monkeypatch: pytest.Monk
     assert "driver" in gpu.advice
 
 
-def test_a_gpu_is_told_with_memory_and_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_reported_with_memory_and_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     h200 = device.DetectedAccelerator("cuda", "NVIDIA H200", 140 * device.GIB, "570.86")
     monkeypatch.setattr(device, "may_have_gpu", lambda: True)
     monkeypatch.setattr(device, "accelerators", lambda: (h200,))

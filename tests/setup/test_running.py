@@ -52,7 +52,7 @@ def test_actions_are_pinned_by_commit_with_their_version_beside(workflow: Path) 
         assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
 
 
-def test_an_action_is_the_same_everywhere() -> None:
+def test_every_action_has_one_version() -> None:
     used = {line for path in WORKFLOWS for line in re.findall(r"uses: (.+)", path.read_text(encoding="utf-8"))}
     assert len({line.split("@")[0] for line in used}) == len(used)
 
@@ -96,7 +96,7 @@ def test_the_gpu_job_runs_the_commands_of_the_document() -> None:
     [DOCKERFILE, POST_BUILD, text(".github", "workflows", "tests.yml"), text(".github", "workflows", "site.yml")],
     ids=["Dockerfile", "postBuild", "tests.yml", "site.yml"],
 )
-def test_where_no_gpu_is_the_build_without_cuda_is_taken(found: str) -> None:
+def test_machines_without_a_gpu_install_the_cpu_build(found: str) -> None:
     assert set(re.findall(r"https://[\w./-]+/whl/\w+", found)) == {CPU_INDEX}
 
 
@@ -142,7 +142,7 @@ def test_binder_takes_a_python_that_fits() -> None:
     assert listed[0].removeprefix("python=") in PYTHONS
 
 
-def test_the_version_is_the_same_wherever_it_is_told() -> None:
+def test_all_files_state_the_same_version() -> None:
     citation = yaml.safe_load(text("CITATION.cff"))
     assert citation["version"] == __version__
     assert citation["license"] == PROJECT["license"]
@@ -152,7 +152,7 @@ def test_the_version_is_the_same_wherever_it_is_told() -> None:
     assert newest[1] == __version__
 
 
-def test_what_a_system_cannot_test_is_there_and_has_a_reason() -> None:
+def test_every_skipped_test_exists_and_has_a_reason() -> None:
     for platform, skipped in ELSEWHERE.items():
         for begins, reason in skipped.items():
             found = [path for path in (ROOT / "tests").rglob("test_*.py") if skipped_on(platform, path) == reason]

@@ -58,7 +58,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(paths["scripts"], "python.exe" if sys.platform == "win32" else "python")
 
 
-def test_it_carries_the_notebooks_as_they_are_and_no_solution(wheel: Path) -> None:
+def test_a_wheel_has_the_notebooks_and_no_solution(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         prefix = "lmcourse/course_folder/"
         found = {name.removeprefix(prefix): archive.read(name) for name in archive.namelist() if prefix in name}

@@ -36,7 +36,7 @@ def test_a_call_is_understood_without_running_the_notebook() -> None:
     assert list(found.controls) == ["format", "code"]
 
 
-def test_what_the_notebook_computes_is_left_to_it() -> None:
+def test_figures_of_computed_values_stay_still() -> None:
     assert find_figure("explore(figures.code_grid, code=(0, largest))", IMPORTS) is None
     assert find_figure("figures.code_grid()", IMPORTS) is None
 
@@ -51,7 +51,7 @@ def test_a_slider_stops_at_both_ends_and_where_it_starts() -> None:
     assert values["scale"][first] == 1.0, "the default of the function"
 
 
-def test_few_values_are_all_drawn() -> None:
+def test_figures_with_few_settings_draw_all() -> None:
     values, settings, together = stops('explore(figures.code_grid, format=["e4m3", "e5m2"], code=(0, 9))')
     assert together
     assert len(values["code"]) == 10
@@ -148,7 +148,7 @@ def test_card_counts_hidden_cases_and_does_not_list_them() -> None:
     assert shown.closing == "Grading adds 2 cases (bad input): `check(f, hidden=True)` shows them."
 
 
-def test_reasons_that_speak_of_a_clock() -> None:
+def test_outputs_with_a_clock_reason_are_recognised() -> None:
     assert CLOCKS.match("because it shows the time")
     assert CLOCKS.match("because it is a clock")
     assert not CLOCKS.match("because training ends in other digits on another processor")

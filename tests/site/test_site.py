@@ -77,7 +77,7 @@ def pages(site: Path) -> dict[str, BeautifulSoup]:
     return {name: BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser") for name in PAGES}
 
 
-def test_there_are_the_pages_and_nothing_of_the_workshop(site: Path) -> None:
+def test_the_site_has_only_its_pages(site: Path) -> None:
     chapters = {f"{chapter.id}.html" for chapter in CHAPTERS}
     assert {path.name for path in site.glob("*.html")} == {*PAGES, *chapters}
     assert not list(site.rglob("*.ipynb")) + list(site.rglob("*.map")) + list(site.rglob("*.doctree"))
@@ -105,7 +105,7 @@ def test_each_frame_that_a_figure_names_is_there(site: Path) -> None:
     assert set(re.findall(r"[0-9a-f]{20}\.webp", text)) == {path.name for path in folder.glob("*.webp")}
 
 
-def test_nothing_of_jupyter_or_nbval_is_left(pages: dict[str, BeautifulSoup]) -> None:
+def test_pages_show_no_jupyter_or_nbval_markup(pages: dict[str, BeautifulSoup]) -> None:
     for name, page in pages.items():
         text = str(page)
         for word in ("widget-view", "vnd.lmcourse", "nbval", "BEGIN SOLUTION", "BEGIN HIDDEN", "(hidden=True"):
@@ -238,7 +238,7 @@ def first_view(site: Path, page: Page, name: str) -> int:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_opens_from_the_disk_and_asks_nobody(site: Path, page: Page, complaints: list[str], name: str) -> None:
+def test_a_page_opens_from_the_disk_without_requests(site: Path, page: Page, complaints: list[str], name: str) -> None:
     page.goto((site / name).as_uri())
     if name in READ[1:]:
         page.locator(".katex").nth(10).wait_for(state="attached")
@@ -281,7 +281,7 @@ def test_each_figure_answers_to_each_of_its_controls(site: Path, page: Page, com
     assert complaints == []
 
 
-def test_a_control_that_moves_alone_sends_the_others_back(site: Path, page: Page) -> None:
+def test_moving_a_lone_control_resets_the_others(site: Path, page: Page) -> None:
     from playwright.sync_api import expect
 
     page.goto((site / READ[2]).as_uri())
@@ -294,7 +294,7 @@ def test_a_control_that_moves_alone_sends_the_others_back(site: Path, page: Page
     expect(first).to_have_value(start)
 
 
-def test_a_slider_tells_its_value_and_not_its_place(site: Path, page: Page) -> None:
+def test_a_slider_announces_its_value(site: Path, page: Page) -> None:
     page.goto((site / READ[2]).as_uri())
     for slider in page.locator("figure.explorable input[type=range]").all():
         move(page, slider)
@@ -337,7 +337,7 @@ def test_hints_open_one_after_the_other(site: Path, page: Page) -> None:
     assert second.is_visible()
 
 
-def test_search_finds(site: Path, page: Page, complaints: list[str]) -> None:
+def test_search_finds_a_word(site: Path, page: Page, complaints: list[str]) -> None:
     page.goto((site / "search.html").as_uri() + "?q=roofline")
     found = page.locator("#search-results a", has_text="GPU timing").first
     found.wait_for()

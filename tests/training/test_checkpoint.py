@@ -70,7 +70,7 @@ def save(folder: Path, steps: range | list[int], keep: int, best: int | None = N
     return checkpoints
 
 
-def test_what_was_written_comes_back(tmp_path: Path) -> None:
+def test_a_checkpoint_restores_the_state(tmp_path: Path) -> None:
     place, model, other = tmp_path / "runs" / "a", tied(), tied()
     optimizer = write(place, model, note="×")
     assert {path.name for path in place.parent.iterdir()} == {"a"}
@@ -93,7 +93,7 @@ def test_what_was_written_comes_back(tmp_path: Path) -> None:
     ("name", "damage"),
     [(MODEL, "flipped"), (MODEL, "gone"), (OPTIMIZER, "short"), (STATE, "gone"), (STATE, "empty"), (MANIFEST, "short")],
 )
-def test_damage_is_noticed_in_one_line(tmp_path: Path, name: str, damage: str) -> None:
+def test_damage_is_detected_in_one_line(tmp_path: Path, name: str, damage: str) -> None:
     place = tmp_path / "a"
     write(place)
     file = place / name
@@ -118,7 +118,7 @@ def test_damage_is_noticed_in_one_line(tmp_path: Path, name: str, damage: str) -
         ("{", "[" * 100_000, "its JSON is nested too deeply"),
     ],
 )
-def test_a_changed_manifest_is_noticed(tmp_path: Path, written: str, changed: str, told: str) -> None:
+def test_a_changed_manifest_is_detected(tmp_path: Path, written: str, changed: str, told: str) -> None:
     """Good JSON, JSON with a number that there is not, and JSON too deep to read."""
     write(tmp_path / "a", step=31, training={"rate": 0.001, "grad_clip": 2})
     file = tmp_path / "a" / MANIFEST
@@ -137,7 +137,7 @@ def test_a_manifest_that_lacks_a_fact_is_damaged(tmp_path: Path, lacking: str) -
         read_manifest(tmp_path / "a")
 
 
-def test_another_format_is_refused(tmp_path: Path) -> None:
+def test_another_format_is_rejected(tmp_path: Path) -> None:
     """Format 2 had pickles."""
     write(tmp_path / "a")
     manifest = json.loads((tmp_path / "a" / MANIFEST).read_text(encoding="utf-8"))
@@ -197,7 +197,7 @@ def test_parts_are_put_together_by_their_offsets(tmp_path: Path) -> None:
         ({}, "weight, of shape .5, 4., is nowhere"),
     ],
 )
-def test_parts_that_do_not_make_the_weights_are_refused(
+def test_parts_that_do_not_make_the_weights_are_rejected(
     tmp_path: Path, change: dict[str, torch.Tensor], message: str
 ) -> None:
     with pytest.raises(DamagedCheckpointError, match=message) as caught:
@@ -229,7 +229,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_no_prepared_pickle_is_run(
+def test_loading_a_checkpoint_runs_no_pickle(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], version: int
 ) -> None:
     """Digests are right; `.metadata` is that of torch.distributed.checkpoint, where old versions read a pickle."""
@@ -269,7 +269,7 @@ def test_no_prepared_pickle_is_run(
     [{"rng": [{}]}, {"rng": 3}, {"norms": "x"}, {"loader": {"windows": "many"}}, {"best": [1]}, {"seconds": None}],
     ids=str,
 )
-def test_a_strange_state_is_refused_in_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_an_invalid_state_is_rejected_in_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
     runs.trainer(tmp_path, max_tokens=64).run()
     [checkpoint] = (tmp_path / "checkpoints").iterdir()
     (checkpoint / STATE).write_text(json.dumps({**load_state(checkpoint), **change}), encoding="utf-8")
@@ -294,16 +294,14 @@ def test_checkpoints_of_later_steps_do_not_push_out_earlier_ones(tmp_path: Path)
     assert save(tmp_path, [11], keep=1).steps() == [11, 20]
 
 
-def test_steps_are_numbers_also_beyond_eight_digits(tmp_path: Path) -> None:
+def test_step_numbers_may_exceed_eight_digits(tmp_path: Path) -> None:
     assert save(tmp_path, [99_999_999, 100_000_000, 100_000_001], keep=2).steps() == [100_000_000, 100_000_001]
     (tmp_path / "step-notes").mkdir()
     (tmp_path / ".step-00000003.new").mkdir()
     assert CheckpointManager(tmp_path, 2).steps() == [100_000_000, 100_000_001]
 
 
-def test_the_newest_that_is_whole_is_used_and_the_others_are_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_newest_intact_checkpoint_is_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     checkpoints = save(tmp_path, [1, 2, 3], keep=3)
     assert checkpoints.latest() == (tmp_path / "step-00000003", read_manifest(tmp_path / "step-00000003"))
     assert not caplog.records
@@ -320,7 +318,7 @@ def test_the_newest_that_is_whole_is_used_and_the_others_are_named(
     assert not any("\n" in line for line in caplog.messages)
 
 
-def test_if_none_is_whole_nobody_begins_anew_in_silence(tmp_path: Path) -> None:
+def test_resume_without_an_intact_checkpoint_is_rejected(tmp_path: Path) -> None:
     checkpoints = save(tmp_path, [1, 2], keep=2)
     for step in (1, 2):
         (checkpoints.path_of(step) / MANIFEST).write_bytes(b"{")
@@ -330,7 +328,7 @@ def test_if_none_is_whole_nobody_begins_anew_in_silence(tmp_path: Path) -> None:
     assert CheckpointManager(tmp_path / "nothing", 2).latest() is None
 
 
-def test_a_model_whose_manifest_is_older_than_a_field_is_the_same_with_that_off() -> None:
+def test_manifests_without_a_newer_field_still_load() -> None:
     described = asdict(find_model("nano").decoder)
     stored = json.loads(json.dumps(described))
     assert is_of_model(stored, described)

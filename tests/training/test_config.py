@@ -46,12 +46,12 @@ PLAIN = TrainingConfig(steps=10, batch=2, seq_len=8)
         ({"min_lr_ratio": 2.0}, "min_lr_ratio is a fraction of the full rate, from 0 to 1, not 2.0"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(setting: dict[str, Any], message: str) -> None:
+def test_impossible_arguments_are_rejected_in_one_line(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         replace(PLAIN, **setting)
 
 
-def test_it_is_frozen_and_plain() -> None:
+def test_training_config_is_frozen_and_plain_data() -> None:
     with pytest.raises(FrozenInstanceError):
         PLAIN.steps = 3  # type: ignore[misc]
     read = json.loads(json.dumps(asdict(PLAIN), allow_nan=False))
@@ -75,7 +75,7 @@ def test_a_batch_divides_among_the_processes_that_read() -> None:
         ({"pipeline_schedule": "zero"}, "pipeline_schedule"),
     ],
 )
-def test_what_cannot_be_parallel_is_refused(wrong: dict[str, Any], message: str) -> None:
+def test_impossible_parallel_settings_are_rejected(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Parallelism(**wrong)
 

@@ -14,7 +14,7 @@ FULL = MixedPrecision("fp32", torch.device("cpu"))
 
 
 @pytest.mark.parametrize(("tokens", "batch"), [(2, 3), (33, 1), (34, 3), (150, 3)])
-def test_it_is_the_mean_over_all_tokens(tokens: int, batch: int) -> None:
+def test_evaluation_is_the_mean_over_all_tokens(tokens: int, batch: int) -> None:
     """Windows of 16, one at a time; batches and rows of different sizes must not weigh alike."""
     model, text = runs.model(dropout=0.3), runs.text(tokens)
     found = evaluate(model, text, batch, 16, FULL)
@@ -28,7 +28,7 @@ def test_it_is_the_mean_over_all_tokens(tokens: int, batch: int) -> None:
     assert found == pytest.approx(total / (tokens - 1), rel=1e-6)
 
 
-def test_it_draws_no_random_number_and_leaves_no_gradient() -> None:
+def test_evaluation_uses_no_random_numbers_or_gradients() -> None:
     model = runs.model(dropout=0.3)
     before = torch.get_rng_state()
     evaluate(model, runs.text(40), 2, 16, FULL)

@@ -28,14 +28,14 @@ def test_each_line_is_a_json_object_and_is_there_at_once(tmp_path: Path) -> None
             assert [json.loads(line) for line in lines] == [{"step": n, "loss": 0.1 * n} for n in range(1, step + 1)]
 
 
-def test_numbers_that_json_has_not_become_null(tmp_path: Path) -> None:
+def test_infinite_numbers_and_nan_are_written_as_null(tmp_path: Path) -> None:
     with MetricsFile(tmp_path / "m") as metrics:
         metrics.write({"step": 1, "loss": math.nan, "gradient_norm": -math.inf, "skipped": True})
     assert (tmp_path / "m").read_bytes() == b'{"step": 1, "loss": null, "gradient_norm": null, "skipped": true}\n'
 
 
 @pytest.mark.parametrize("kept", [0, 5, 10, 30])
-def test_what_follows_a_step_can_be_cut_and_written_again(tmp_path: Path, kept: int) -> None:
+def test_truncated_steps_can_be_written_again(tmp_path: Path, kept: int) -> None:
     write(tmp_path / "m", range(1, 11))
     with MetricsFile(tmp_path / "m") as metrics:
         metrics.truncate(kept)
@@ -84,12 +84,12 @@ VALUES = np.random.default_rng(0).normal(size=57)
 
 
 @pytest.mark.parametrize("steps", [1, 10, 11, 500])
-def test_it_is_the_mean_of_a_slice(steps: int) -> None:
+def test_running_mean_matches_the_mean_of_a_slice(steps: int) -> None:
     half = steps // 2
     expected = [VALUES[max(0, i - half) : i + half + 1].mean() for i in range(len(VALUES))]
     assert running_mean(VALUES.tolist(), steps) == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
-def test_no_step_is_refused() -> None:
+def test_every_step_is_logged() -> None:
     with pytest.raises(ValueError, match="at least 1 step, not of 0"):
         running_mean([1.0], 0)

@@ -48,7 +48,7 @@ def test_mfu_is_what_torch_counts_over_time_and_peak() -> None:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_a_run_tells_its_mfu_and_once_of_what(tmp_path: Path) -> None:
+def test_a_run_reports_mfu_and_its_peak_once(tmp_path: Path) -> None:
     run = runs.trainer(tmp_path, steps=5)
     run.meter = MfuMeter(1000.0, PEAK)
     run.run()
@@ -69,7 +69,7 @@ def test_counting_changes_no_number_of_a_run(whole: Path, tmp_path: Path) -> Non
     assert runs.same_weights(tmp_path, whole)
 
 
-def test_more_than_the_peak_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_mfu_above_1_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     meter = MfuMeter(1.0, PEAK)
     with caplog.at_level(logging.WARNING):
         shares = [meter(rate)["mfu"] for rate in (1e9, 1.25e9, 2e9)]
@@ -112,7 +112,7 @@ def test_an_unknown_gpu_has_no_peak(monkeypatch: pytest.MonkeyPatch, name: str, 
         find_peak(torch.device("cuda", 0), "bf16")
 
 
-def test_a_gpu_that_may_draw_less_is_told_of(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lower_gpu_power_limit_is_reported(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     pretend(monkeypatch, *H200, power=400)
     with caplog.at_level(logging.WARNING):
         find_peak(torch.device("cuda", 0), "bf16")
@@ -154,7 +154,7 @@ def test_a_cpu_is_measured_once_in_the_precision_of_the_run(monkeypatch: pytest.
         (None, {"parallel": Parallelism(data_parallel=2)}, "processes on one CPU share its peak"),
     ],
 )
-def test_what_is_not_known_is_not_counted_and_a_line_says_why(
+def test_unknown_flops_give_no_mfu_and_a_reason(
     caplog: pytest.LogCaptureFixture, model: nn.Module | None, changes: dict[str, object], why: str
 ) -> None:
     config = replace(runs.BASE, **changes)  # type: ignore[arg-type]

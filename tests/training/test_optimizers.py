@@ -63,7 +63,7 @@ def run(optimizer: Optimizer, parameters: list[nn.Parameter], steps: range) -> N
 
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_every_bit_is_torchs(name: str, dtype: torch.dtype) -> None:
+def test_every_update_matches_torch_bit_for_bit(name: str, dtype: torch.dtype) -> None:
     """On a CPU no tolerance is needed: the same operations, in the same order."""
     ours, theirs, settings = PAIRS[name]
     mine, other = weights(dtype), weights(dtype)
@@ -86,7 +86,7 @@ def test_torchs_kernels_for_many_parameters_differ_by_rounding_only(name: str) -
 
 
 @pytest.mark.parametrize("name", ["nesterov", "adagrad with decay", "adamw with more"])
-def test_saved_and_loaded_it_goes_on_bit_for_bit(name: str) -> None:
+def test_a_loaded_optimizer_continues_bit_for_bit(name: str) -> None:
     """Through a file that torch reads without running code."""
     kind, _, settings = PAIRS[name]
     straight, stopped = weights(torch.float32), weights(torch.float32)
@@ -118,7 +118,7 @@ def test_the_closure_is_called_with_gradients_and_its_loss_returned(kind: type[O
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
-def test_without_a_gradient_nothing_changes(kind: type[Optimizer]) -> None:
+def test_parameters_without_gradients_do_not_change(kind: type[Optimizer]) -> None:
     w = nn.Parameter(torch.ones(2))
     optimizer = kind([w], lr=0.1, weight_decay=0.5)
     optimizer.step()
@@ -137,7 +137,7 @@ def test_the_gradient_is_only_read(kind: type[Optimizer]) -> None:
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
-def test_sparse_gradients_are_refused_in_one_line(kind: type[Optimizer]) -> None:
+def test_sparse_gradients_are_rejected_in_one_line(kind: type[Optimizer]) -> None:
     table = nn.Embedding(5, 2, sparse=True)
     optimizer = kind(table.parameters(), lr=0.1)
     table(torch.tensor([1, 2])).sum().backward()
@@ -157,7 +157,7 @@ def test_sparse_gradients_are_refused_in_one_line(kind: type[Optimizer]) -> None
         (SGD, {"lr": 1, "nesterov": True}, "give a momentum above 0"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(kind: type[Optimizer], settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_rejected(kind: type[Optimizer], settings: dict[str, Any], message: str) -> None:
     """Of the optimiser, and of a group."""
     w = nn.Parameter(torch.ones(1))
     with pytest.raises(ValueError, match=message):
@@ -186,7 +186,7 @@ def path(optimizer: Callable[[list[nn.Parameter]], Optimizer], steps: int) -> li
     return found
 
 
-def test_heavy_ball_is_polyaks() -> None:
+def test_sgd_with_momentum_matches_polyaks_heavy_ball() -> None:
     x = [START, START]
     for _ in range(30):
         x.append(x[-1] - 0.02 * gradient(x[-1]) + 0.7 * (x[-1] - x[-2]))
@@ -194,7 +194,7 @@ def test_heavy_ball_is_polyaks() -> None:
     torch.testing.assert_close(torch.stack(got), torch.stack(x[1:]), rtol=0, atol=1e-13)
 
 
-def test_nesterov_is_his_look_ahead_point() -> None:
+def test_nesterov_momentum_matches_the_look_ahead_form() -> None:
     """y_k = x_k + μ (x_k − x_{k−1}), x_{k+1} = y_k − η ∇f(y_k): the weights that are stored are y."""
     x, y = [START, START], []
     for _ in range(31):
@@ -204,7 +204,7 @@ def test_nesterov_is_his_look_ahead_point() -> None:
     torch.testing.assert_close(torch.stack(got), torch.stack(y), rtol=0, atol=1e-13)
 
 
-def test_nesterov_is_sutskevers_velocity() -> None:
+def test_nesterov_momentum_matches_sutskevers_form() -> None:
     theta, v, y = START, torch.zeros(3, dtype=torch.float64), [START]
     for _ in range(30):
         v = 0.7 * v - 0.02 * gradient(theta + 0.7 * v)
@@ -222,7 +222,7 @@ def test_adams_first_step_is_the_learning_rate() -> None:
     assert means == pytest.approx(math.sqrt(10), rel=1e-12)
 
 
-def test_adams_faster_form_has_another_eps() -> None:
+def test_adams_efficient_form_scales_eps() -> None:
     """Kingma and Ba (2015), the end of section 2, with ε̂ = ε √(1 − β₂ᵏ)."""
     x, m, s, expected = START, 0 * START, 0 * START, [START]
     for k in range(1, 21):
@@ -235,7 +235,7 @@ def test_adams_faster_form_has_another_eps() -> None:
     torch.testing.assert_close(torch.stack(got), torch.stack(expected), rtol=0, atol=1e-12)
 
 
-def test_adamw_with_a_schedule_is_the_papers_with_its_decay_divided_by_the_rate() -> None:
+def test_scheduled_adamw_matches_the_paper_with_scaled_decay() -> None:
     """Loshchilov and Hutter (2019), algorithm 2, line 12: w ← w − φ (α m̂/(√ŝ + ε) + λ' w)."""
     alpha, decay, phi = 0.05, 0.01, [(k + 1) / 20 for k in range(20)]
     x, m, s = START, 0 * START, 0 * START
@@ -282,7 +282,7 @@ def multiply_in(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"lr": 0.02, "momentum": 0.8, "weight_decay": 0.3}])
 @pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-12), (torch.float32, 1e-6), (torch.bfloat16, 0)])
-def test_muon_is_torchs(
+def test_muon_matches_torchs(
     dtype: torch.dtype, atol: float, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though matrices of one shape are multiplied together here, one by one there."""
@@ -295,7 +295,7 @@ def test_muon_is_torchs(
         assert not torch.equal(w, start)
 
 
-def test_muon_on_a_cpu_is_torchs_but_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muon_on_a_cpu_matches_torchs_but_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch's own rounds to bf16: without that it is ours."""
     mine, other, rounded = (matrices(torch.float32) for _ in range(3))
     run(Muon(mine), mine, range(20))
@@ -307,7 +307,7 @@ def test_muon_on_a_cpu_is_torchs_but_in_fp32(monkeypatch: pytest.MonkeyPatch) ->
     assert max((w - coarse).abs().max().item() for w, coarse in zip(mine, rounded, strict=True)) > 1e-4
 
 
-def test_muon_in_bf16_is_torchs_but_for_roundings_of_a_norm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muon_in_bf16_matches_torchs_but_for_roundings_of_a_norm(monkeypatch: pytest.MonkeyPatch) -> None:
     """A norm one bf16 step away moves an orthogonal matrix by about as much as its own rounding: lr / 256 each time."""
     multiply_in(torch.bfloat16, monkeypatch)
     mine, other = matrices(torch.float32), matrices(torch.float32)
@@ -317,7 +317,7 @@ def test_muon_in_bf16_is_torchs_but_for_roundings_of_a_norm(monkeypatch: pytest.
         torch.testing.assert_close(w, reference, rtol=0, atol=0.02 * 20 / 256)
 
 
-def test_muon_on_fewer_iterations_and_one_matrix_at_a_time_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muon_on_fewer_iterations_and_one_matrix_at_a_time_matches_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
     multiply_in(torch.float64, monkeypatch)
     mine, other = matrices(torch.float64), matrices(torch.float64)
     ours, theirs = Muon(mine, iterations=3), torch.optim.Muon(other, ns_steps=3)
@@ -359,7 +359,7 @@ def test_newton_schulz_raises_small_singular_values() -> None:
     assert (middle - torch.diag(middle.diagonal())).abs().max() < 0.05
 
 
-def test_muon_saved_and_loaded_goes_on_bit_for_bit() -> None:
+def test_muon_saved_and_loaded_continues_bit_for_bit() -> None:
     straight, stopped = matrices(torch.float32), matrices(torch.float32)
     run(Muon(straight, 0.02), straight, range(12))
     run(first := Muon(stopped, 0.02), stopped, range(5))
@@ -381,6 +381,8 @@ def test_muon_saved_and_loaded_goes_on_bit_for_bit() -> None:
         ((2, 2), {"lr": -1}, "lr must be at least 0, not -1"),
     ],
 )
-def test_what_muon_cannot_do_is_refused(shape: tuple[int, ...], settings: dict[str, Any], message: str) -> None:
+def test_tensors_that_are_not_matrices_are_rejected_by_muon(
+    shape: tuple[int, ...], settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         Muon([nn.Parameter(torch.ones(shape))], **settings)

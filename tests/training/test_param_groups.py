@@ -62,7 +62,7 @@ def test_frozen_parameters_are_kept_and_stay_as_they_are() -> None:
     assert torch.equal(model.weight, before)
 
 
-def test_a_negative_decay_is_refused() -> None:
+def test_a_negative_decay_is_rejected() -> None:
     with pytest.raises(ValueError, match=r"weight_decay must be at least 0, not -0\.1"):
         parameter_groups(nn.Linear(1, 1), -0.1)
 
@@ -86,6 +86,6 @@ def test_muon_gets_the_matrices_of_the_blocks() -> None:
         assert parts in {group["rows"] for group in groups}, name
 
 
-def test_a_model_without_blocks_has_nothing_for_muon() -> None:
+def test_muon_rejects_a_model_without_blocks() -> None:
     with pytest.raises(ValueError, match="muon is for the matrices of blocks, and a Linear has none: use adamw"):
         matrix_groups(nn.Linear(2, 2))

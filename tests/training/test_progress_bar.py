@@ -73,13 +73,13 @@ def test_the_line_fits_an_ordinary_terminal(terminal: Console) -> None:
     assert all(len(line) <= 80 for line in written(terminal).splitlines())
 
 
-def test_only_what_is_known_is_told(file: Console) -> None:
+def test_unknown_metrics_are_not_shown(file: Console) -> None:
     with ProgressBar(CONFIG, console=file) as bar:
         bar(record(1))
     assert written(file) == "step 1/2,000 steps: loss 2.100 (mean of 1 step) · 5,130 tokens/s\n"
 
 
-def test_what_is_logged_stands_above_the_bar(terminal: Console) -> None:
+def test_log_messages_appear_above_the_bar(terminal: Console) -> None:
     with ProgressBar(CONFIG, console=terminal) as bar:
         bar(record(1))
         logging.getLogger("lmcourse.training.trainer").warning("step %d: the norm is [bold]%.3g[/]", 2, 7.0)
@@ -90,14 +90,14 @@ def test_what_is_logged_stands_above_the_bar(terminal: Console) -> None:
     assert "2/2,000" in lines[-2]
 
 
-def test_nothing_is_logged_there_afterwards(terminal: Console) -> None:
+def test_the_bars_log_handler_is_removed_at_the_end(terminal: Console) -> None:
     before = list(logging.getLogger("lmcourse").handlers)
     with pytest.raises(KeyboardInterrupt), ProgressBar(CONFIG, console=terminal):
         raise KeyboardInterrupt
     assert logging.getLogger("lmcourse").handlers == before
 
 
-def test_a_file_gets_a_line_now_and_then(file: Console) -> None:
+def test_output_to_a_file_gets_occasional_lines(file: Console) -> None:
     clock = Clock()
     with ProgressBar(CONFIG, console=file, seconds=10.0, clock=clock) as bar:
         for step in range(1, 101):
@@ -119,7 +119,7 @@ def test_continuous_integration_and_dumb_terminals_get_lines(
     assert written(terminal).startswith("step 1/2,000 steps: loss 2.100")
 
 
-def test_the_time_left_counts_from_where_a_run_goes_on(file: Console) -> None:
+def test_the_time_left_counts_from_where_a_run_continues(file: Console) -> None:
     clock = Clock()
     with ProgressBar(CONFIG, console=file, clock=clock) as bar:
         for step in range(1001, 1012):
@@ -134,7 +134,7 @@ def test_a_budget_of_tokens_ends_the_bar(tokens: int | None, steps: int) -> None
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_a_run_from_beginning_to_end(tmp_path: Path, file: Console) -> None:
+def test_the_bar_shows_a_whole_run(tmp_path: Path, file: Console) -> None:
     config = runs.trainer(tmp_path / "other").config
     with ProgressBar(config, console=file) as bar:
         runs.trainer(tmp_path, callbacks=[bar]).run()

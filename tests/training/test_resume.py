@@ -64,7 +64,7 @@ def test_a_killed_run_loses_nothing(whole: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("checkpoints/.step-*"))
 
 
-def test_all_is_on_the_disk_before_a_checkpoint_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a crash of the whole machine could undo; metrics before their checkpoint too."""
     events: list[int | str] = []
     fsync, replace = os.fsync, Path.replace
@@ -104,7 +104,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(
     assert runs.same_weights(tmp_path, whole)
 
 
-def test_budgets_end_a_run_and_it_can_go_on(whole: Path, tmp_path: Path) -> None:
+def test_budgets_end_a_run_and_it_can_continue(whole: Path, tmp_path: Path) -> None:
     assert runs.trainer(tmp_path, max_tokens=7 * 64 + 63).run() == "tokens"
     assert [record["step"] for record in runs.records(tmp_path)] == list(range(1, 8))
     assert "validation_loss" in runs.records(tmp_path)[-1]
@@ -182,14 +182,14 @@ def test_a_finished_run_resumes_to_its_end(whole: Path) -> None:
     assert run.state.seconds > 0
 
 
-def test_a_checkpoint_of_another_model_or_text_is_refused_in_one_line(whole: Path) -> None:
+def test_a_checkpoint_of_another_model_or_text_is_rejected_in_one_line(whole: Path) -> None:
     with pytest.raises(CourseError, match="belongs to another model"):
         runs.trainer(whole, dropout=0.2).resume()
     with pytest.raises(CourseError, match="seq_len 16 instead of 8"):
         runs.trainer(whole, seq_len=8).resume()
 
 
-def test_muon_goes_on_bit_for_bit(tmp_path: Path) -> None:
+def test_muon_continues_bit_for_bit(tmp_path: Path) -> None:
     runs.trainer(tmp_path / "whole", steps=8, optimizer="muon").run()
     runs.trainer(tmp_path / "parted", steps=8, optimizer="muon", max_tokens=5 * 64).run()
     run = runs.trainer(tmp_path / "parted", steps=8, optimizer="muon")
@@ -200,7 +200,7 @@ def test_muon_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
-def test_muons_rate_and_that_of_all_else_have_one_schedule(tmp_path: Path) -> None:
+def test_muon_and_adamw_follow_one_schedule(tmp_path: Path) -> None:
     run = runs.trainer(tmp_path, steps=3, optimizer="muon", warmup_steps=2, muon_learning_rate=0.04, precision="fp16")
     rates = []
     run.state.optimizer.register_step_pre_hook(
@@ -217,7 +217,7 @@ def test_muons_rate_and_that_of_all_else_have_one_schedule(tmp_path: Path) -> No
     assert set(state) == set(run.state.model.parameters())
 
 
-def test_another_optimizer_cannot_go_on(tmp_path: Path) -> None:
+def test_another_optimizer_cannot_continue(tmp_path: Path) -> None:
     runs.trainer(tmp_path, max_tokens=64).run()
     run = runs.trainer(tmp_path, optimizer="muon")
     with pytest.raises(CourseError, match="has the state of adamw, which muon cannot use: pass --optimizer adamw"):

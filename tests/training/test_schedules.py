@@ -36,13 +36,13 @@ def ours(schedule: Schedule, steps: int) -> list[float]:
 class TestAgainstTransformers:
     """Theirs warm up from 0, so ours is one step ahead until the warm-up is over."""
 
-    def test_warm_up(self, warmup_steps: int, steps: int) -> None:
+    def test_warm_up_is_linear(self, warmup_steps: int, steps: int) -> None:
         from transformers.optimization import get_constant_schedule_with_warmup
 
         theirs = factors(lambda o: get_constant_schedule_with_warmup(o, warmup_steps), steps + 6)
         assert ours(Constant(warmup_steps), steps + 5) == pytest.approx(theirs[1:], rel=1e-15)
 
-    def test_cosine(self, warmup_steps: int, steps: int) -> None:
+    def test_cosine_decays_over_half_a_period(self, warmup_steps: int, steps: int) -> None:
         from transformers.optimization import get_cosine_schedule_with_warmup
 
         theirs = factors(lambda o: get_cosine_schedule_with_warmup(o, warmup_steps, steps), steps)
@@ -50,7 +50,7 @@ class TestAgainstTransformers:
         assert got[warmup_steps:] == pytest.approx(theirs[warmup_steps:], rel=1e-14)
         assert got[: max(warmup_steps - 1, 0)] == pytest.approx(theirs[1:warmup_steps], rel=1e-15)
 
-    def test_cosine_with_a_floor(self, warmup_steps: int, steps: int) -> None:
+    def test_cosine_ends_at_min_lr_ratio(self, warmup_steps: int, steps: int) -> None:
         from transformers.optimization import get_cosine_with_min_lr_schedule_with_warmup
 
         theirs = factors(
@@ -61,7 +61,9 @@ class TestAgainstTransformers:
         )
 
     @pytest.mark.parametrize(("decay_steps", "min_lr_ratio"), [(0, 0.1), (12, 0.0), (12, 0.1)])
-    def test_warm_up_stable_decay(self, warmup_steps: int, steps: int, decay_steps: int, min_lr_ratio: float) -> None:
+    def test_wsd_has_its_three_phases(
+        self, warmup_steps: int, steps: int, decay_steps: int, min_lr_ratio: float
+    ) -> None:
         from transformers.optimization import get_wsd_schedule
 
         decay_steps = min(decay_steps, steps - warmup_steps)
@@ -76,17 +78,17 @@ class TestAgainstTransformers:
         assert got[:warmup_steps] == ours(Constant(warmup_steps), warmup_steps)
 
 
-def test_torchs_linear_warm_up() -> None:
+def test_linear_warm_up_matches_torchs() -> None:
     theirs = factors(lambda o: LinearLR(o, start_factor=1 / 8, total_iters=7), 12)
     assert ours(Constant(8), 12) == pytest.approx(theirs, rel=1e-12)
 
 
-def test_torchs_cosine() -> None:
+def test_cosine_matches_torchs() -> None:
     theirs = factors(lambda o: CosineAnnealingLR(o, T_max=20, eta_min=0.25), 21)
     assert ours(Cosine(20, min_lr_ratio=0.25), 21) == pytest.approx(theirs, rel=1e-12)
 
 
-def test_torchs_linear_decay() -> None:
+def test_linear_decay_matches_torchs() -> None:
     theirs = factors(lambda o: LinearLR(o, start_factor=1.0, end_factor=0.2, total_iters=20), 25)
     assert ours(WarmupStableDecay(20, 0, 20, min_lr_ratio=0.2), 25) == pytest.approx(theirs, rel=1e-12)
 
@@ -123,6 +125,6 @@ def test_a_schedule_is_what_torch_takes() -> None:
         (lambda: WarmupStableDecay(10, 6, -1), "a decay of -1"),
     ],
 )
-def test_phases_that_do_not_fit_are_refused(build: Callable[[], Schedule], message: str) -> None:
+def test_phases_that_do_not_fit_are_rejected(build: Callable[[], Schedule], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()

@@ -9,7 +9,7 @@ import pytest
 from lmcourse.training.spike_detector import MIN_NORMS, SpikeDetector
 
 
-def test_what_is_usual_is_the_median_of_the_last_norms() -> None:
+def test_spikes_are_relative_to_the_median_of_recent_norms() -> None:
     watch = SpikeDetector(5.0)
     assert [watch.observe(100.0) for _ in range(MIN_NORMS - 1)] == [None] * (MIN_NORMS - 1)
     assert watch.observe(math.inf) is None

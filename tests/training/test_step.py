@@ -64,7 +64,7 @@ def test_micro_batches_give_the_gradient_of_one_large_batch(size: int, ignored: 
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 2.0, None])
-def test_an_update_is_torchs_with_torchs_clipping(share: float | None) -> None:
+def test_an_update_matches_torchs_with_torchs_clipping(share: float | None) -> None:
     """`share` is where clipping begins, as a part of the norm."""
     whole, model = batch(), runs.model(dropout=0.0)
     other = deepcopy(model)
@@ -91,7 +91,7 @@ def test_gradients_of_an_earlier_step_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("what", ["loss", "gradient"])
-def test_what_is_not_finite_changes_no_weight(what: str) -> None:
+def test_nonfinite_gradients_change_no_weight(what: str) -> None:
     model = runs.model(dropout=0.0)
     if what == "loss":
         model.head.scale = math.inf
@@ -161,7 +161,7 @@ def test_recomputed_blocks_give_the_same_gradients_and_keep_less() -> None:
     assert saved_bytes(model, whole) < 0.5 * saved_bytes(other, whole)
 
 
-def test_to_recompute_twice_is_to_recompute_once() -> None:
+def test_applying_checkpointing_twice_changes_nothing() -> None:
     whole, model = batch(), runs.model(dropout=0.0)
     calls: list[int] = []
     apply_activation_checkpointing(model)

@@ -39,7 +39,7 @@ def test_every_number_of_a_run_is_in_the_event_file(tmp_path: Path) -> None:
         assert values == pytest.approx(expected, rel=1e-6), "event files hold fp32"
 
 
-def test_a_run_that_goes_on_takes_back_what_it_does_again(tmp_path: Path) -> None:
+def test_a_resumed_run_removes_repeated_steps(tmp_path: Path) -> None:
     with TensorBoard(tmp_path) as board:
         for step in range(1, 6):
             board({"step": step, "loss": float(step)})
@@ -49,7 +49,7 @@ def test_a_run_that_goes_on_takes_back_what_it_does_again(tmp_path: Path) -> Non
     assert read(tmp_path)["loss"] == {1: 1.0, 2: 2.0, 3: 3.0, 4: 40.0, 5: 50.0, 6: 60.0, 7: 70.0}
 
 
-def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
+def test_nonnumeric_fields_are_left_out(tmp_path: Path) -> None:
     with TensorBoard(tmp_path) as board:
         board({"step": 1, "loss": 2.0, "mfu_of": "a GPU", "skipped": True, "gradient_norm": math.inf})
     assert read(tmp_path) == {"loss": {1: 2.0}, "skipped": {1: 1.0}, "gradient_norm": {1: math.inf}}

@@ -25,7 +25,7 @@ from tests.training import runs
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_it_learns_and_tells_every_step(whole: Path) -> None:
+def test_a_run_learns_and_logs_every_step(whole: Path) -> None:
     told = read_metrics(whole / "metrics.jsonl")
     assert [record["step"] for record in told] == list(range(1, 41))
     assert told[0]["loss"] == pytest.approx(math.log(256), rel=0.05)
@@ -40,7 +40,7 @@ def test_it_learns_and_tells_every_step(whole: Path) -> None:
 
 
 @pytest.mark.parametrize("grad_clip", [0.5, None])
-def test_it_does_what_a_loop_written_by_hand_does(tmp_path: Path, grad_clip: float | None) -> None:
+def test_the_trainer_matches_a_loop_written_by_hand(tmp_path: Path, grad_clip: float | None) -> None:
     """torch's AdamW, clipping and LambdaLR, on one large batch; only matrices decay."""
     settings = {
         "weight_decay": 0.5,
@@ -115,13 +115,13 @@ def test_the_best_is_saved_when_it_is_found_and_stays(tmp_path: Path, monkeypatc
     assert (run.state.best_loss, run.state.best_step) == (2.0, 4)
 
 
-def test_listeners_hear_what_is_written(tmp_path: Path) -> None:
+def test_callbacks_receive_the_logged_records(tmp_path: Path) -> None:
     heard: list[Mapping[str, Any]] = []
     runs.trainer(tmp_path, steps=4, callbacks=[heard.append]).run()
     assert heard == read_metrics(tmp_path / "metrics.jsonl")
 
 
-def test_time_ends_a_run_after_the_step_in_which_it_is_over(tmp_path: Path) -> None:
+def test_a_time_limit_ends_a_run_after_its_step(tmp_path: Path) -> None:
     assert runs.trainer(tmp_path, max_seconds=1e-9).run() == "time"
     assert [record["step"] for record in runs.records(tmp_path)] == [1]
     assert (tmp_path / "checkpoints" / "step-00000001" / MANIFEST).is_file()
@@ -140,7 +140,7 @@ def test_a_spike_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert caplog.messages[0].startswith("step 22: the gradient norm is ")
 
 
-def test_overflow_without_end_ends_the_run(tmp_path: Path) -> None:
+def test_endless_overflow_ends_the_run(tmp_path: Path) -> None:
     """Some overflow in a row is how fp16 finds its scale; twenty are a mistake."""
     run = runs.trainer(tmp_path, precision="fp16", steps=60, evaluate_every=None, checkpoint_every=None)
     weight = run.state.model.get_parameter("norm.weight")
@@ -155,7 +155,7 @@ def test_overflow_without_end_ends_the_run(tmp_path: Path) -> None:
     assert again.run() == "steps"
 
 
-def test_facts_are_json_that_a_person_can_read(whole: Path) -> None:
+def test_manifests_are_readable_json(whole: Path) -> None:
     text = (whole / "checkpoints" / "step-00000040" / MANIFEST).read_text(encoding="utf-8")
     assert json.loads(text)["step"] == 40
     assert text.count("\n") > 20

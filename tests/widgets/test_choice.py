@@ -17,7 +17,7 @@ def press(choice: Choice, option: str) -> None:
     next(button for button in choice.buttons if button.description == option).click()
 
 
-def test_nothing_is_given_away_before_the_reader_commits() -> None:
+def test_the_answer_is_hidden_before_the_reader_chooses() -> None:
     choice = question()
     assert choice.verdict.value == ""
     assert {button.button_style for button in choice.buttons} == {""}
@@ -39,7 +39,7 @@ def test_the_verdict_comes_with_the_reason(pressed: str, word: str, marks: list[
     assert [button.icon for button in choice.buttons] == marks
 
 
-def test_one_commits_once() -> None:
+def test_a_choice_cannot_be_changed() -> None:
     choice = question()
     press(choice, "3")
     press(choice, "4")
@@ -60,7 +60,7 @@ def test_the_text_names_the_options() -> None:
     assert question()._repr_mimebundle_()["text/html"].count("<li>") == 3
 
 
-def test_an_answer_that_is_no_option_is_refused() -> None:
+def test_an_answer_that_is_not_an_option_is_rejected() -> None:
     with pytest.raises(ValueError, match="'6' is not among the options"):
         question("6")
 

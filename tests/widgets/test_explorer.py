@@ -121,7 +121,7 @@ def test_a_method_of_a_module_can_be_explored() -> None:
         ("text", None, ipywidgets.Text, "text"),
     ],
 )
-def test_abbreviations(control: Any, default: Any, kind: type, start: Any) -> None:
+def test_every_abbreviation_makes_its_control(control: Any, default: Any, kind: type, start: Any) -> None:
     widget = make_control("heads_per_layer", control, default)
     assert type(widget) is kind
     assert widget.value == start
@@ -161,12 +161,12 @@ def test_the_noise_of_a_browsers_slider_is_not_passed_on() -> None:
 
 
 @pytest.mark.parametrize("control", [(2, 1), (0, 1, 2, 3), []])
-def test_impossible_controls_are_refused(control: Any) -> None:
+def test_impossible_controls_are_rejected(control: Any) -> None:
     with pytest.raises(ValueError, match="x="):
         make_control("x", control, None)
 
 
-def test_what_is_no_abbreviation_is_refused() -> None:
+def test_unknown_abbreviations_are_rejected() -> None:
     with pytest.raises(TypeError, match="x=None is not a control"):
         make_control("x", None, None)
     with pytest.raises(ValueError, match="0 < low < high"):

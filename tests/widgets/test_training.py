@@ -43,7 +43,7 @@ def curve(svg: str) -> list[tuple[float, float]]:
     return [tuple(map(float, pair.split(","))) for pair in line.attrib["points"].split()]  # type: ignore[misc]
 
 
-def test_it_is_drawn_when_it_is_time_to(capsys: pytest.CaptureFixture[str]) -> None:
+def test_live_plot_redraws_once_per_interval(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     shown = []
     with LivePlot(clock=clock) as plot:
@@ -78,7 +78,7 @@ def test_the_sketch_goes_from_the_first_value_to_the_last(count: int) -> None:
     assert texts == [f"{values[0]:.3f}", f"{values[-1]:.3f}"]
 
 
-def test_everything_is_inside_the_sketch() -> None:
+def test_the_sketch_keeps_all_points_inside() -> None:
     svg = sketch([3.0, 1.0, 2.0], baseline=0.25)
     (floor,) = ElementTree.fromstring(svg).iter(f"{SVG}path")
     height = float(floor.attrib["d"].split("H")[0].split()[1])
@@ -106,7 +106,7 @@ def test_a_run_that_fails_is_drawn_and_its_error_is_seen() -> None:
     assert "after 1 step" in plot.view.value
 
 
-def test_an_error_in_drawing_is_seen() -> None:
+def test_a_drawing_error_is_shown() -> None:
     with pytest.raises(KeyError, match="loss"), LivePlot() as plot:
         plot({"step": 1})
 

@@ -75,7 +75,7 @@ def test_no_secret_is_in_what_grading_makes(batch: Batch) -> None:
     assert SECRET not in json.dumps(batch.results)
 
 
-def test_no_attack_heard_anything(batch: Batch) -> None:
+def test_no_attack_received_data(batch: Batch) -> None:
     heard = [student for student in batch.results if HEARD in batch.school.printed(student)]
     assert heard == []
     assert HEARD not in json.dumps(batch.results)
@@ -87,7 +87,7 @@ def test_nothing_was_written_elsewhere(batch: Batch) -> None:
     assert {path.name for path in (batch.school.course / "submitted").iterdir()} == set(batch.results)
 
 
-def test_nobody_reached_the_server(batch: Batch) -> None:
+def test_no_attack_reached_the_server(batch: Batch) -> None:
     assert batch.school.visits == []
 
 
@@ -111,7 +111,7 @@ def test_class_report_runs_no_script(batch: Batch) -> None:
         assert [cell for cell in cells if re.match(r"\s*[=+@-](?![\d.])", cell)] == []
 
 
-def test_what_is_kept_of_a_submission_is_small(batch: Batch) -> None:
+def test_stored_submissions_are_small(batch: Batch) -> None:
     sizes = {path: path.stat().st_size for path in (batch.school.course / "autograded").rglob(NAME)}
     assert {path: size for path, size in sizes.items() if size > 2**20} == {}
     files = [path for path in (batch.school.course / "autograded").rglob("*") if path.is_file()]

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.prove
 SETTINGS = {"preset": "nano", "tokenizer": "bytes", "batch": 2, "seq_len": 16, "checkpoint_every": 5}
 
 
-def test_it_is_dead_after_so_many_steps_and_leaves_a_checkpoint(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_a_checkpoint(tmp_path: Path) -> None:
     """It would have gone on for a very long time."""
     corpus = tmp_path / "text"
     corpus.mkdir()

@@ -76,7 +76,7 @@ def files(folder: Path) -> dict[Path, bytes]:
 # Two at once
 
 
-def test_two_processes_cannot_go_on_with_one_run(
+def test_two_processes_cannot_resume_with_one_run(
     run: RunConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A lock on a second descriptor is refused to the same process, too."""
@@ -146,7 +146,7 @@ def test_memory_that_is_not_there_ends_a_run_in_one_line(run: RunConfig, tmp_pat
 
 
 @pytest.mark.parametrize("allocate", [torch.empty, np.empty, bytearray], ids=["torch", "numpy", "python"])
-def test_whoever_asked_for_the_memory(allocate: Callable[[int], object]) -> None:
+def test_out_of_memory_is_reported_for_any_allocation(allocate: Callable[[int], object]) -> None:
     with pytest.raises(CourseError, match=r"^out of memory: take less$"), telling_no_memory("take less"):
         allocate(MORE_THAN_ANY_MACHINE_HAS)
 
@@ -191,7 +191,7 @@ def test_each_file_of_a_checkpoint_may_be_the_one_too_many(kept: str, run: RunCo
 
 
 @needs_limits
-def test_a_disk_that_is_full_at_any_other_moment_is_told_too(run: RunConfig, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_at_any_other_moment_is_reported(run: RunConfig, tmp_path: Path) -> None:
     """While the text is prepared, and while a step is told."""
     folder = tmp_path / "run"
     with no_file_beyond(10), pytest.raises(CourseError, match=r"File too large; make room, then begin again$"):
@@ -204,7 +204,7 @@ def test_a_disk_that_is_full_at_any_other_moment_is_told_too(run: RunConfig, tmp
     assert train(replace(run, training=replace(run.training, steps=1, checkpoint_every=None)), folder, resume=True)
 
 
-def test_a_folder_that_may_not_be_written(run: RunConfig, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported(run: RunConfig, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CourseError, match=r"file cannot be written: (File exists|Not a directory)$"):
         train(run, tmp_path / "file")

@@ -42,7 +42,7 @@ def test_every_change_is_in_the_model() -> None:
 
 
 @pytest.mark.parametrize(("kind", "width", "gated"), [("swiglu", 192, True), ("gelu", 256, False)])
-def test_feed_forwards(kind: Any, width: int, gated: bool) -> None:
+def test_every_kind_of_feed_forward_is_built(kind: Any, width: int, gated: bool) -> None:
     found = ModelChanges(kind).apply(NANO).layers[0].feed_forward
     assert (found.width, found.gated) == (width, gated)
     if kind == "swiglu":
@@ -54,7 +54,7 @@ def test_a_qk_norm_of_the_preset_stays() -> None:
     assert ModelChanges(qk_norm=True).apply(preset) == preset
 
 
-def test_another_size_is_that_of_another_preset() -> None:
+def test_another_size_matches_another_preset() -> None:
     """Between the course's own presets of one shape of head only the numbers differ."""
     micro, wanted = find_model("micro").decoder, modern(3, 96, 3, 256)
     found = ModelChanges(layers=3, d_model=96).apply(micro)
@@ -78,7 +78,7 @@ def test_grouped_heads_keep_their_keys() -> None:
         ("gemma-2b", 1024, "d_model is for presets whose embedding and head do not depend on it, such as nano"),
     ],
 )
-def test_a_width_that_cannot_be_is_refused(preset: str, d_model: int, told: str) -> None:
+def test_an_impossible_width_is_rejected(preset: str, d_model: int, told: str) -> None:
     with pytest.raises(CourseError, match=told):
         ModelChanges(d_model=d_model).apply(find_model(preset).decoder)
 
@@ -93,17 +93,17 @@ def test_a_width_that_cannot_be_is_refused(preset: str, d_model: int, told: str)
         ({"rotary_theta": -1.0}, r"rotary_theta must be above 0 and finite, not -1\.0"),
     ],
 )
-def test_what_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
+def test_impossible_arguments_are_rejected(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         ModelChanges(**changes)
 
 
-def test_a_base_without_a_rotary_embedding_is_refused() -> None:
+def test_a_base_without_a_rotary_embedding_is_rejected() -> None:
     with pytest.raises(CourseError, match="rotary_theta is for presets with a rotary embedding, such as nano"):
         ModelChanges(rotary_theta=100.0).apply(find_model("gpt-2").decoder)
 
 
-def test_it_is_trained_and_written_with(tmp_path: Path) -> None:
+def test_a_changed_model_trains_and_generates(tmp_path: Path) -> None:
     """With Muon, zero outputs and all else together."""
     (tmp_path / "text.txt").write_text("to be or not to be, that is the question. " * 60)
     training = TrainingConfig(3, 2, 16, optimizer="muon", schedule="wsd", decay_steps=3)

@@ -124,7 +124,7 @@ def test_only_what_is_typed_is_given() -> None:
     }
 
 
-def test_defaults_are_those_of_the_classes() -> None:
+def test_defaults_match_the_classes() -> None:
     """Except those of the recipe, and those that follow from other settings."""
     found = settings_of(new_run({"corpus": "x", "steps": 60}))
     follow = {"warmup_steps": 3, "evaluate_every": 6, "checkpoint_every": 6, "precision": "fp32"}

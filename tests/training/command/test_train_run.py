@@ -145,7 +145,7 @@ def test_byte_pairs_are_learned_from_the_text_to_train_on(tmp_path: Path) -> Non
     assert len(tokenize_corpus(replace(chosen, tokenizer="characters")).tokenizer.encode("ζ")) == 1
 
 
-def test_a_text_that_is_too_short(tmp_path: Path) -> None:
+def test_a_text_that_is_too_short_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a")
     with pytest.raises(CourseError, match="the part to train on has no text"):
         train(run(tmp_path / "text.txt"), tmp_path / "run")
@@ -153,7 +153,7 @@ def test_a_text_that_is_too_short(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["train.tokens", "validation.tokens"])
-def test_text_that_was_changed_is_noticed(name: str, corpus: Path, tmp_path: Path) -> None:
+def test_text_that_was_changed_is_detected(name: str, corpus: Path, tmp_path: Path) -> None:
     """Two blocks are swapped: all tokens are still tokens of the vocabulary."""
     chosen = run(corpus)
     save_run(chosen, tmp_path, prepare_data(chosen, tmp_path))
@@ -183,7 +183,7 @@ def test_a_run_is_read_as_it_was_written(corpus: Path, tmp_path: Path) -> None:
         ('{"version": 1, "steps": 5}', "batch, seq_len must be given"),
     ],
 )
-def test_settings_that_cannot_be_read(text: str, told: str, tmp_path: Path) -> None:
+def test_unreadable_settings_are_reported(text: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(CourseError, match=told):
         load_run(tmp_path)
@@ -238,7 +238,7 @@ def test_a_run_does_not_resume_without_its_checkpoints(lost: str, corpus: Path, 
     assert (folder / "metrics.jsonl").read_bytes() == before
 
 
-def test_a_run_stopped_before_its_first_checkpoint_starts_anew(corpus: Path, tmp_path: Path) -> None:
+def test_a_run_stopped_before_its_first_checkpoint_starts_again(corpus: Path, tmp_path: Path) -> None:
     def stop(record: Record) -> None:
         if record["step"] == 3:
             raise KeyboardInterrupt
@@ -254,7 +254,7 @@ def test_a_run_stopped_before_its_first_checkpoint_starts_anew(corpus: Path, tmp
 # A session
 
 
-def test_a_run_is_made_of_its_seed(corpus: Path, tmp_path: Path) -> None:
+def test_equal_seeds_give_equal_runs(corpus: Path, tmp_path: Path) -> None:
     """Weights too; whatever was drawn before."""
     weights = []
     for name, seed in (("one", 0), ("two", 0), ("other", 1)):

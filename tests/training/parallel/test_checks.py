@@ -66,7 +66,9 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
         (gpt(layers=1, head=UNTIED), STAGES, "1 layers are too few for 2 stages"),
     ],
 )
-def test_models_that_cannot_be_cut(config: TransformerConfig, parallel: Parallelism, said: str) -> None:
+def test_models_that_cannot_be_divided_are_rejected(
+    config: TransformerConfig, parallel: Parallelism, said: str
+) -> None:
     assert said in refused(Transformer(config), parallel)
 
 
@@ -80,12 +82,12 @@ def test_models_that_cannot_be_cut(config: TransformerConfig, parallel: Parallel
         (STAGES, {"compile": True}, "leave it out with tensor_parallel and pipeline_parallel"),
     ],
 )
-def test_runs_that_cannot_be_divided(parallel: Parallelism, changes: dict[str, Any], said: str) -> None:
+def test_runs_that_cannot_be_divided_are_rejected(parallel: Parallelism, changes: dict[str, Any], said: str) -> None:
     assert said in refused(Transformer(gpt(head=UNTIED)), parallel, **changes)
 
 
 @pytest.mark.parametrize("parallel", [TENSOR, STAGES], ids=str)
-def test_other_models_are_shared_but_not_cut(parallel: Parallelism) -> None:
+def test_other_models_allow_only_data_parallelism(parallel: Parallelism) -> None:
     from lmcourse.training.parallel.parallelize import check_divisible
 
     model = nn.Linear(4, 4)
@@ -104,7 +106,7 @@ def test_other_models_are_shared_but_not_cut(parallel: Parallelism) -> None:
         ),
     ],
 )
-def test_what_can_be_divided_is_let_through(parallel: Parallelism, changes: dict[str, Any]) -> None:
+def test_divisible_runs_are_accepted(parallel: Parallelism, changes: dict[str, Any]) -> None:
     from lmcourse.training.parallel.parallelize import check_divisible
 
     model = Transformer(llama_like(4, 32, 4, 96, vocab_size=256, context=16, kv_heads=2))

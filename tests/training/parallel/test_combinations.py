@@ -88,18 +88,18 @@ def alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Any:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_is_the_run_of_one_process(way: str, alone: Any, tmp_path: Path) -> None:
+def test_parallel_runs_match_one_process(way: str, alone: Any, tmp_path: Path) -> None:
     parallel = WAYS[way]
     compare("four layers" if parallel.pipeline_parallel > 1 else "modern", parallel, alone, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "Qwen 3", "Gemma 2", "GPT-NeoX", "post-norm"])
-def test_matrices_of_every_kind_are_cut(name: str, alone: Any, tmp_path: Path) -> None:
+def test_tensor_parallelism_divides_every_kind_of_matrix(name: str, alone: Any, tmp_path: Path) -> None:
     compare(name, Parallelism(tensor_parallel=2, sequence_parallel=True), alone, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["untied GPT-2", "Gemma 2", "post-norm", "BLOOM"])
-def test_stages_of_every_kind_are_cut(name: str, alone: Any, tmp_path: Path) -> None:
+def test_pipelines_divide_every_kind_of_model(name: str, alone: Any, tmp_path: Path) -> None:
     compare(name, Parallelism(pipeline_parallel=2), alone, tmp_path, twins=int(name == "BLOOM"))
 
 
@@ -112,7 +112,7 @@ def test_stages_of_every_kind_are_cut(name: str, alone: Any, tmp_path: Path) -> 
     ],
     ids=str,
 )
-def test_an_embedding_that_is_the_head_is_at_both_ends(way: Parallelism, alone: Any, tmp_path: Path) -> None:
+def test_a_tied_embedding_is_on_the_first_and_last_stage(way: Parallelism, alone: Any, tmp_path: Path) -> None:
     compare("four tied layers", way, alone, tmp_path, twins=1)
 
 
@@ -173,7 +173,7 @@ def muon_alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> tu
 
 
 @pytest.mark.parametrize("parallel", MUON, ids=str)
-def test_muon_steps_alike(parallel: Parallelism, muon_alone: Any, tmp_path: Path) -> None:
+def test_parallel_muon_steps_match_one_process(parallel: Parallelism, muon_alone: Any, tmp_path: Path) -> None:
     """Rounding of a gradient can change bits of a product in bf16, the more the smaller a singular value is: so the
     weights are those of one process to 1/50 of what three steps move them."""
     losses, weights = muon_alone

@@ -55,7 +55,7 @@ def break_one(folder: Path, parallel: Parallelism, rank: int) -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_loss_that_is_not_finite_on_one_ends_all_and_one_says_so(rank: int, tmp_path: Path) -> None:
+def test_a_nonfinite_loss_on_one_process_ends_all(rank: int, tmp_path: Path) -> None:
     first, second = together(TWO, tmp_path, break_one, tmp_path / "run", TWO, rank)
     line = f"CourseError: step 3, windows 16 to 23: the loss is nan; the last good checkpoint, of step 2, is {tmp_path}"
     assert str(first).startswith(line)
@@ -84,7 +84,7 @@ def interrupt(folder: Path) -> str:
     return "not interrupted"
 
 
-def test_a_listener_that_raises_ends_all_at_the_same_step(tmp_path: Path) -> None:
+def test_a_callback_that_raises_ends_all_processes(tmp_path: Path) -> None:
     assert all_returned(together(TWO, tmp_path, interrupt, tmp_path / "run")) == ["interrupted after step 2"] * 2
     assert trainer(tmp_path / "run", ONE_PROCESS).resume() == 2
 
@@ -108,7 +108,7 @@ def save_until_full(folder: Path) -> None:
     run.run()
 
 
-def test_a_disk_that_is_full_for_one_ends_all_and_the_checkpoint_before_stays(tmp_path: Path) -> None:
+def test_a_full_disk_on_one_process_ends_all_processes(tmp_path: Path) -> None:
     ended = [str(one) for one in together(Parallelism(fsdp=2), tmp_path, save_until_full, tmp_path / "run")]
     assert ended[0].startswith("CourseError: ")
     assert "step-00000002 cannot be written: " in ended[0]
@@ -119,7 +119,7 @@ def test_a_disk_that_is_full_for_one_ends_all_and_the_checkpoint_before_stays(tm
     assert read_manifest(tmp_path / "run" / "checkpoints" / "step-00000001")["step"] == 1
 
 
-def test_time_ends_all_after_the_same_step(tmp_path: Path) -> None:
+def test_a_time_limit_ends_all_processes_after_the_same_step(tmp_path: Path) -> None:
     first, second = all_returned(together(TWO, tmp_path, take_time, tmp_path / "run"))
     assert first == second
     assert first[0] == "time"
@@ -129,7 +129,7 @@ def cannot_be_cut(folder: Path) -> None:
     trainer(folder, Parallelism(tensor_parallel=2), "Qwen 3", precision="fp16").run()
 
 
-def test_one_process_says_what_cannot_be_divided(tmp_path: Path) -> None:
+def test_only_one_process_reports_what_cannot_be_divided(tmp_path: Path) -> None:
     first, second = together(Parallelism(tensor_parallel=2), tmp_path, cannot_be_cut, tmp_path / "run")
     assert str(first).startswith("ValueError: fp16 on many processes needs whole gradients on each")
     assert str(second) == "SystemExit: 2"
@@ -147,7 +147,7 @@ def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("parallel", "started"), [(Parallelism(data_parallel=2, fsdp=2), 2), (ONE_PROCESS, 2)])
-def test_another_number_of_processes_is_told(parallel: Parallelism, started: int, tmp_path: Path) -> None:
+def test_a_wrong_number_of_processes_is_reported(parallel: Parallelism, started: int, tmp_path: Path) -> None:
     results = together(parallel, tmp_path, run_again, tmp_path / "run", started=started)
     for result in results:
         assert isinstance(result, Ended)
@@ -170,7 +170,7 @@ def test_without_torchrun_it_says_how_to_start(tmp_path: Path, monkeypatch: pyte
         pass
 
 
-def test_one_process_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_needs_no_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with process_group(ONE_PROCESS, CPU) as process:
         assert (process.is_main, process.device) == (True, CPU)

@@ -68,7 +68,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Alone:
     ],
     ids=str,
 )
-def test_it_goes_on_with_another_number_of_processes(
+def test_a_run_resumes_with_another_number_of_processes(
     before: Parallelism, after: Parallelism, alone: Alone, tmp_path: Path
 ) -> None:
     change(before, after, tmp_path, {"grad_accum_steps": 2}, alone)
@@ -83,7 +83,7 @@ def test_it_goes_on_with_another_number_of_processes(
     ],
     ids=str,
 )
-def test_stages_go_on_with_another_number_of_processes(
+def test_stages_resume_with_another_number_of_processes(
     before: Parallelism, after: Parallelism, alone: Alone, tmp_path: Path
 ) -> None:
     change(before, after, tmp_path, {"grad_accum_steps": 4, "name": "four tied layers"}, alone)
@@ -94,7 +94,7 @@ def test_stages_go_on_with_another_number_of_processes(
     [(Parallelism(fsdp=2, tensor_parallel=2), ONE_PROCESS), (ONE_PROCESS, Parallelism(fsdp=2))],
     ids=str,
 )
-def test_muon_goes_on_with_another_number_of_processes(
+def test_muon_resumes_with_another_number_of_processes(
     before: Parallelism, after: Parallelism, alone: Alone, tmp_path: Path
 ) -> None:
     settings = {"grad_accum_steps": 2, "optimizer": "muon", "muon_learning_rate": 1e-3}
@@ -126,7 +126,7 @@ def save_often(folder: Path) -> None:
     trainer(folder, Parallelism(fsdp=2), checkpoint_every=1).run()
 
 
-def test_a_whole_model_can_be_had_from_it(saved: Path) -> None:
+def test_one_process_can_load_a_sharded_checkpoint(saved: Path) -> None:
     """As a program does that only wants to use the model."""
     place = saved / "checkpoints" / "step-00000003"
     model = Transformer(MODELS["modern"])
@@ -137,7 +137,7 @@ def test_a_whole_model_can_be_had_from_it(saved: Path) -> None:
     assert all(run.state.optimizer.state[p]["step"] == 3 for p in run.state.model.parameters())
 
 
-def test_damage_to_any_file_is_noticed(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_to_any_file_is_detected(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
     place = saved / "checkpoints" / "step-00000003"
     names = sorted(path.name for path in place.iterdir())
     assert names == [
@@ -180,7 +180,7 @@ def die_while_saving(folder: Path, step: int) -> None:
     run.run()
 
 
-def test_a_leader_that_dies_while_it_writes_leaves_the_checkpoint_before(tmp_path: Path) -> None:
+def test_a_crash_while_writing_leaves_the_last_checkpoint(tmp_path: Path) -> None:
     first, second = together(Parallelism(fsdp=2), tmp_path, die_while_saving, tmp_path / "run", 3)
     assert str(first) == "exit code 1"
     assert str(second) == "CourseError: process 1 stops: another process ended; its error message, if any, is above"
@@ -199,7 +199,7 @@ def resume_damaged(folder: Path) -> int:
     return trainer(folder, Parallelism(data_parallel=2)).resume()
 
 
-def test_if_none_is_whole_one_process_says_so(tmp_path: Path) -> None:
+def test_only_one_process_reports_that_no_checkpoint_is_intact(tmp_path: Path) -> None:
     begin(tmp_path / "run", ONE_PROCESS, {"grad_accum_steps": 2})
     for place in (tmp_path / "run" / "checkpoints").iterdir():
         (place / STATE).unlink()

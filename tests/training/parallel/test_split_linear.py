@@ -25,7 +25,7 @@ def updated(whole: nn.Module) -> torch.optim.Optimizer:
 
 
 @pytest.mark.parametrize("name", ["modern", "Qwen 3", "untied GPT-2"])
-def test_it_computes_the_same_and_is_stored_as_the_fused_layer(name: str, tmp_path: Path) -> None:
+def test_a_split_layer_computes_and_saves_like_the_fused_one(name: str, tmp_path: Path) -> None:
     whole = model(name)
     optimizer = updated(whole)
     apart, fused = deepcopy(whole), find_fused(whole)

@@ -71,7 +71,7 @@ def uneven(parallel: Parallelism) -> tuple[float, dict[str, Tensor]]:
     ],
     ids=str,
 )
-def test_every_target_counts_alike(parallel: Parallelism, tmp_path: Path) -> None:
+def test_every_target_has_the_same_weight(parallel: Parallelism, tmp_path: Path) -> None:
     """A mean of the readers' means would be another number: their targets differ in how many count."""
     loss, gradients = uneven(ONE_PROCESS)
     for ours, found in all_returned(together(parallel, tmp_path, uneven, parallel)):
@@ -95,7 +95,7 @@ def count_exchanges(folder: Path) -> int:
     return sum(exchanges)
 
 
-def test_copies_exchange_their_gradients_once_a_step(tmp_path: Path) -> None:
+def test_gradients_are_all_reduced_once_per_step(tmp_path: Path) -> None:
     """And not after every micro-batch."""
     assert all_returned(together(TWO, tmp_path, count_exchanges, tmp_path / "run")) == [3, 3]
 
@@ -107,7 +107,7 @@ def read_the_same(folder: Path) -> None:
     run.run()
 
 
-def test_processes_that_read_the_same_are_found_out(tmp_path: Path) -> None:
+def test_ranks_that_read_the_same_windows_are_detected(tmp_path: Path) -> None:
     """That the other tests would notice if windows were not divided."""
     all_returned(together(TWO, tmp_path, read_the_same, tmp_path / "run"))
     trainer(tmp_path / "alone", ONE_PROCESS).run()
@@ -144,7 +144,7 @@ def start_unlike(parallel: Parallelism) -> float:
 
 
 @pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2)], ids=str)
-def test_all_begin_with_the_leaders_weights(parallel: Parallelism, tmp_path: Path) -> None:
+def test_all_processes_start_with_rank_0s_weights(parallel: Parallelism, tmp_path: Path) -> None:
     expected = start_unlike(ONE_PROCESS)
     assert all_returned(together(parallel, tmp_path, start_unlike, parallel)) == pytest.approx([expected] * 2, rel=1e-6)
 
@@ -155,7 +155,7 @@ def draw(parallel: Parallelism) -> float:
     return torch.rand(()).item()
 
 
-def test_readers_and_stages_draw_other_numbers_and_those_who_cut_a_matrix_the_same(tmp_path: Path) -> None:
+def test_only_tensor_parallel_ranks_share_random_numbers(tmp_path: Path) -> None:
     """The first draws what a single process does."""
     torch.manual_seed(7)
     alone = torch.rand(()).item()
