@@ -138,5 +138,5 @@ def test_closing_counts_the_cases_that_grading_adds() -> None:
 
 
 def test_a_value_has_no_hidden_cases() -> None:
-    with pytest.raises(ValueError, match="no hidden ones"):
+    with pytest.raises(ValueError, match="no hidden cases"):
         Exercise("answer", 1, 1, 1, lambda: 42, [case("it")], hidden_cases=lambda random: [case("it")], value=True)

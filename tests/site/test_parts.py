@@ -172,6 +172,6 @@ def test_without_sphinx_the_command_says_what_to_install(tmp_path: Path, monkeyp
 
 def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(CourseError, match="holds something that is no site"):
+    with pytest.raises(CourseError, match="holds something other than a site"):
         build_site(tmp_path, tmp_path, [find_chapter("01")])
     assert (tmp_path / "thesis.txt").read_text() == "mine"
