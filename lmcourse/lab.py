@@ -1,4 +1,4 @@
-"""Opens the course in JupyterLab, on its welcome page: `lmcourse lab`, `make lab`.
+"""Open the course in JupyterLab, on its welcome page: `lmcourse lab`, `make lab`.
 
 Plain `jupyter lab` would do, after five options and a search for the URL in its log. This chooses the
 options that fit the machine (no display: no browser; root: allowed; a first start without questions about

@@ -108,7 +108,7 @@ class SubmissionProcess:
         except TimeoutError:
             raise self._lost(f"was still running after {seconds:.0f} s") from None
         except ProtocolError as error:
-            raise self._lost(f"sent what is no answer ({error})") from error
+            raise self._lost(f"sent an invalid answer ({error})") from error
         except OSError:
             raise self._lost("ended Python: an exit, a crash, or no memory left") from None
 

@@ -72,7 +72,7 @@ def test_every_model_of_the_zoo_at_its_width(entry: Entry) -> None:
 
 
 @pytest.mark.prove
-def test_gpt_3_has_the_published_flops() -> None:
+def test_gpt_3_matches_torchs_count() -> None:
     config = find_model("gpt-3").decoder
     assert forward_flops(config, 1, 2048).total == counted_flops(config, 1, 2048).total
 

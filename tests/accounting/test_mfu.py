@@ -55,7 +55,7 @@ def test_mfu_rejects_a_format_that_the_device_lacks() -> None:
         mfu(1, 1, ROUND, "fp8")
 
 
-def test_recomputing_everything_makes_eight_of_six() -> None:
+def test_recomputing_everything_takes_8_instead_of_6_flops() -> None:
     """Without attention and head a step is 2 + 4 parts; computed again, 2 + 4 + 2."""
     config = modern(2, 64, 4, 128)
     again = training_flops(config, 2, 16, recompute="blocks")

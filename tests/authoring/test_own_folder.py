@@ -290,7 +290,7 @@ def test_the_proof_reads_such_notebooks(built: Path) -> None:
     assert (chapter.id, chapter.title, chapter.minutes, chapter.part) == ("w1-warmup", "Warm-up", 20, "")
 
 
-def test_own_folders_are_found_beside_the_chapters(course: Path) -> None:
+def test_own_folders_resolve_their_exercises(course: Path) -> None:
     attention = course / "solutions" / "08-attention"
     attention.mkdir()
     assert exercises_beside(attention / "attention.ipynb") == exercises_of(find_chapter("08"))

@@ -260,7 +260,7 @@ def test_buttons_move_one_step_and_stop_at_both_ends() -> None:
     assert player.slider.value == 0
 
 
-def test_each_step_is_said_for_screen_readers() -> None:
+def test_each_step_has_a_text_for_screen_readers() -> None:
     player = GraphPlayer("linear regression")
     player.slider.value = 6
     assert 'role="status"' in player.said.value

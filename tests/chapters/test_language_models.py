@@ -171,7 +171,7 @@ def test_no_ngram_is_below_the_entropy_on_new_text() -> None:
     np.testing.assert_allclose(np.asarray(line.get_ydata()), losses_by_order(5)[1].numpy())
 
 
-def test_cosines_match_torchs() -> None:
+def test_similarities_are_in_the_alt_text() -> None:
     vectors = [[-1.0, 0.01, 0.51, 0.04], [1.0, 0.02, 0.47, 0.01], [0.97, 0.95, 0.69, 0.01]]
     alt = said(figures.similarity(("man", "woman", "queen"), vectors))
     assert "lowest woman and man -0.612" in alt

@@ -222,7 +222,7 @@ def test_figures_of_measurements_show_them() -> None:
 
 
 @pytest.mark.prove
-def test_odd_texts_are_drawn_with_room() -> None:
+def test_unusual_texts_are_drawn_without_overlap() -> None:
     odd = '  東京 naïve\n\tdef f(x):\r return "😀" + 12345678 $x^2$ ' * 3
     for typed in ("", odd, "\u6771\ud800" * 500):
         check_figure(figures.token_colours(typed, 256))

@@ -36,7 +36,7 @@ def test_what_was_written_may_be_written_again_and_what_is_not_wanted_goes(tmp_p
 
 
 @pytest.mark.parametrize("files", [FILES | {"a.py": b"a = 2\n"}, {"deep/b.bin": b"new"}])
-def test_what_was_changed_by_hand_stays_and_nothing_is_written(files: dict[str, bytes], tmp_path: Path) -> None:
+def test_files_changed_by_hand_stay_and_nothing_is_written(files: dict[str, bytes], tmp_path: Path) -> None:
     """Whether it is to be replaced or removed."""
     out = tmp_path / "out"
     write_files(FILES, out)

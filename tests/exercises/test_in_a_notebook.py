@@ -187,7 +187,7 @@ def test_a_class_of_a_cell_is_read_and_its_errors_have_lines(notebook: Notebook)
     assert notebook.run("check_exercise(counter, Counter)")["result"] == "1"
 
 
-def test_names_that_a_cell_took_do_not_break_the_check(notebook: Notebook) -> None:
+def test_names_redefined_in_a_cell_do_not_break_the_check(notebook: Notebook) -> None:
     notebook.run("def tensor_bytes(shape, dtype):\n    return math.prod(shape) * 4 if dtype == 'float32' else 1\n")
     before = notebook.run("check(tensor_bytes)")
     notebook.run("list = len = str = sorted = max = any = 3; check = hint = None")

@@ -36,7 +36,7 @@ def test_checks_use_fixed_random_numbers_and_restore_the_notebooks() -> None:
     assert run_case(draw, CASE).value == first
 
 
-def test_modes_of_torch_are_put_back() -> None:
+def test_modes_of_torch_are_restored() -> None:
     def meddle(x: float) -> float:
         torch.set_grad_enabled(False)
         torch.set_default_dtype(torch.float64)

@@ -146,7 +146,7 @@ def test_a_missing_shard_is_named(pairs, tmp_path) -> None:
 def test_json_of_another_kind_is_named(name, text, pairs, tmp_path) -> None:
     to_hugging_face(pairs("llama2").ours, tmp_path, shard_bytes=SHARD)
     (tmp_path / name).write_text(text)
-    with pytest.raises(CourseError, match=f"{name} is damaged: it holds no JSON object but a") as caught:
+    with pytest.raises(CourseError, match=f"{name} is damaged: it is not a JSON object but a") as caught:
         from_hugging_face(tmp_path)
     assert "\n" not in str(caught.value)
 

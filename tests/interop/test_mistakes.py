@@ -146,7 +146,7 @@ def difference(model, sample, pair) -> float:
 
 
 @EVERY_SAMPLE
-def test_every_wrong_field_moves_the_logits(sample, pairs) -> None:
+def test_every_wrong_field_changes_the_logits(sample, pairs) -> None:
     """So does a window that is off by one: in the flash-attention convention (N, 0) means N + 1 keys."""
     pair = pairs(sample.name)
     flat = flatten(pair.ours.config)

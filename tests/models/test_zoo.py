@@ -98,7 +98,7 @@ def test_a_wrong_name_gets_the_nearest(typed: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["nano", "micro"])
-def test_small_zoo_models_run_and_every_parameter_learns(name: str) -> None:
+def test_small_zoo_models_run_with_the_counted_parameters(name: str) -> None:
     entry = find_model(name)
     model = entry.build()
     assert isinstance(model, Transformer)

@@ -72,7 +72,7 @@ def test_ulp_of_what_the_format_cannot_hold_is_rejected(value: float) -> None:
 @pytest.mark.parametrize(
     ("format", "total"), [(BF16, "4.0000"), (FP16, "9.9531"), (FP32, "10.0001")], ids=["bf16", "fp16", "fp32"]
 )
-def test_a_thousand_hundredths_stall_in_16_bits(format: FloatFormat, total: str) -> None:
+def test_sums_of_a_thousand_hundredths_match_torch(format: FloatFormat, total: str) -> None:
     sums = running_sum(0.01, 1000, format)
     in_torch = torch.zeros((), dtype=format.torch_dtype)
     for ours in sums:

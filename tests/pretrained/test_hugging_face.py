@@ -281,7 +281,7 @@ def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
         (
             lambda folder: (folder / "config.json").write_text("[1]"),
-            "is damaged: it holds no JSON object but a list",
+            "is damaged: it is not a JSON object but a list",
         ),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors: download it too"),
         (

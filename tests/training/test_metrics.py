@@ -90,6 +90,6 @@ def test_running_mean_matches_the_mean_of_a_slice(steps: int) -> None:
     assert running_mean(VALUES.tolist(), steps) == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
-def test_every_step_is_logged() -> None:
-    with pytest.raises(ValueError, match="at least 1 step, not of 0"):
+def test_a_mean_over_no_steps_is_rejected() -> None:
+    with pytest.raises(ValueError, match="at least 1 step, not 0"):
         running_mean([1.0], 0)

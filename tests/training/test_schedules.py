@@ -61,7 +61,7 @@ class TestAgainstTransformers:
         )
 
     @pytest.mark.parametrize(("decay_steps", "min_lr_ratio"), [(0, 0.1), (12, 0.0), (12, 0.1)])
-    def test_wsd_has_its_three_phases(
+    def test_wsd_matches_transformers_schedule(
         self, warmup_steps: int, steps: int, decay_steps: int, min_lr_ratio: float
     ) -> None:
         from transformers.optimization import get_wsd_schedule

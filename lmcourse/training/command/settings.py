@@ -178,7 +178,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
         if not isinstance(content, dict):
-            raise ValueError("it holds no JSON object")
+            raise ValueError("it is not a JSON object")
         for key in ("version", "sha256"):  # of run.json
             content.pop(key, None)
         for table in TABLES:
