@@ -33,7 +33,7 @@ def read_json(path: Path, needed: Sequence[str] = (), *, error: type[CourseError
     except ValueError as problem:
         raise error(f"{path} is damaged: it is not JSON ({problem})") from None
     if not isinstance(value, dict):
-        raise error(f"{path} is damaged: it holds no JSON object but a {type(value).__name__}")
+        raise error(f"{path} is damaged: it is not a JSON object but a {type(value).__name__}")
     if missing := [key for key in needed if key not in value]:
         raise error(f"{path} is damaged: it has no {', '.join(map(repr, missing))}")
     return value

@@ -95,7 +95,7 @@ def _own_device(device: torch.device) -> torch.device:
         return device
     index, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
     if index >= there:
-        raise CourseError(f"process {index} of this machine has no GPU: there are {there}, start as many processes")
+        raise CourseError(f"process {index} of this machine has no GPU: there are {there}: start that many processes")
     torch.cuda.set_device(index)
     return torch.device("cuda", index)
 
