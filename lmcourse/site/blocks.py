@@ -52,7 +52,7 @@ def _hints(hints: Sequence[str]) -> str:
 
 
 def _python(code: str) -> str:
-    """Return highlighted Python in the theme's form; the copy button finds it by its class."""
+    """Highlighted Python, as the theme shows it; the copy button finds it by its class."""
     return f'<div class="highlight-python notranslate">{highlight(code, PythonLexer(), HtmlFormatter())}</div>'
 
 
@@ -60,7 +60,7 @@ GITHUB, COLAB = "https://github.com/", "https://colab.research.google.com/github
 
 
 def prediction_html(prediction: Prediction) -> str:
-    """Return a question with a button per answer. `site.js` shows the verdict; without a script it can be unfolded."""
+    """A question with a button per answer; `site.js` shows the verdict, and without a script it can be unfolded."""
     marks = {prediction.answer: " data-right"}
     buttons = "".join(
         f'<button type="button" disabled{marks.get(option, "")}>{escape(option)}</button>'
@@ -85,7 +85,7 @@ def links_to(repository: str, file: str) -> str:
 
 
 def image(picture: Picture) -> str:
-    """Return a picture with its alt text, loaded when a reader scrolls near it."""
+    """A picture with its alt text, loaded when a reader comes near."""
     return (
         f'<img src="{FRAMES}/{picture.file}" alt="{escape(picture.alt, quote=True)}" width="{picture.width}" '
         f'height="{picture.height}" loading="lazy" decoding="async">'
@@ -93,6 +93,6 @@ def image(picture: Picture) -> str:
 
 
 def still(picture: Picture, note: str = "") -> str:
-    """Return a picture without controls, with a line under it."""
+    """A picture that does not move, with a line under it."""
     caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
     return f'<figure class="still">{image(picture)}{caption}</figure>'
