@@ -79,7 +79,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("08-attention", "Attention", 160, PART_III),
     Chapter("09-positions", "Positions", 130, PART_III),
     Chapter("10-normalization-and-blocks", "Normalization and blocks", 110, PART_III),
-    Chapter("11-feed-forward", "Feed-forward layers", 90, PART_III),
+    Chapter("11-feed-forward", "Feed-forward layers", 120, PART_III),
     Chapter("12-transformer", "The transformer, assembled", 120, PART_III),
     Chapter("13-training", "Training", 135, PART_III),
     Chapter("14-memory", "Memory", 120, PART_IV),

@@ -1,16 +1,15 @@
 # %% [markdown]
 # # 11 · Feed-forward layers
 #
-# **90 min · 10 exercises · 25 points**
+# **120 min · 11 exercises · 31 points**
 #
-# Attention carries information from token to token. Then, in every block, each token is left alone with what it has received.
-# That is where two thirds of a block's weights usually are. What do they do, why is there a curve between them, and does it
-# matter which?
+# Attention carries information from token to token. Then, in every block, a second layer works on what arrived. Two thirds of a
+# block's weights are usually there. What do they do, why is there a curve between them, and does it matter which?
 #
 # **You will be able to**
 #
-# - build every feed-forward layer in use today, from the ReLU of 2017 to SwiGLU, and say what it costs;
-# - make two layers of different kinds comparable, and find the width that does it;
+# - build the feed-forward layers in use today, from the ReLU of 2017 to SwiGLU and mixtures of experts, and say what they cost;
+# - make two layers of different kinds comparable, and choose the shape of a model of a given size;
 # - tell a better layer from a luckier run.
 #
 # **You need** matrix products, derivatives, and softmax's trouble with large numbers (notebook 01). No GPU.
@@ -22,6 +21,7 @@
 import math
 import random
 import statistics
+from contextlib import suppress
 
 import torch
 import torch.nn.functional as F
@@ -31,6 +31,7 @@ from torch import Tensor
 
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.chapters.feed_forward import figures
+from lmcourse.chapters.feed_forward.experts import MEASURED, train_experts
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.loader import Loader
 from lmcourse.models.initialize import initialize
@@ -55,8 +56,8 @@ start("11-feed-forward")
 # named". Who turns that into "Paris"?
 #
 # Attention cannot. Given its weights, it takes *averages* of values, and an average of things that are there is not a new
-# thing. So every block has a second part, the **feed-forward layer** (FFN; also called MLP). It takes one token's vector,
-# makes many numbers of it, bends each of them, and makes a vector again.
+# thing. So every block has a second part, the **feed-forward layer** (FFN; also called MLP). It takes a vector, makes many
+# numbers of it, bends each of them, and makes a vector again.
 
 # %%
 predict("shuffled_tokens")
@@ -76,32 +77,29 @@ print((influence > 0).int())
 # The layer is **position-wise**: no token sees another. Everything that goes *between* tokens goes through attention;
 # everything that is *done* with it is done here (Vaswani et al., 2017, §3.3).
 #
-# By hand, with $d = 2$ and three hidden numbers. The token is $x = (1, -2)$, and
+# A layer of width $d$ with $d_\text{ff}$ hidden numbers has two matrices, $W_1$ ($d \times d_\text{ff}$) and $W_2$
+# ($d_\text{ff} \times d$), two biases, and the **ReLU**, $\max(0, z)$. Five operations: multiply by $W_1$ ("up"), add $b_1$,
+# bend, multiply by $W_2$ ("down"), add $b_2$. In which order?
+#
+# - **A** up, bend, add $b_1$, down, add $b_2$
+# - **B** up, add $b_1$, bend, down, add $b_2$
+# - **C** bend, up, add $b_1$, down, add $b_2$
+#
+# Find out by hand. For the token $x = (1, -2)$ and
 #
 # $$W_1 = \begin{pmatrix} 1 & -1 & 0 \\ 0 & 1 & 1 \end{pmatrix},\quad b_1 = (0, 1, -1),\quad
-# W_2 = \begin{pmatrix} 1 & 0 \\ 0 & 2 \\ 1 & 1 \end{pmatrix},\quad b_2 = (0, 0.5).$$
+# W_2 = \begin{pmatrix} 1 & 0 \\ 0 & 2 \\ 1 & 1 \end{pmatrix},\quad b_2 = (0, 0.5)$$
 #
-# 1. Up: $x W_1 + b_1 = (1, -3, -2) + (0, 1, -1) = (1, -2, -3)$.
-# 2. Bend, with the **ReLU** $\max(0, z)$: $(1, 0, 0)$. Two of the three hidden units stay silent.
-# 3. Down: $(1, 0, 0)\, W_2 + b_2 = (1, 0) + (0, 0.5) = (1, 0.5)$.
+# the layer returns $(1, 0.5)$, and two of its three hidden units are silent (0). The other two orders return $(0, 1.5)$ and
+# $(0, -0.5)$.
 #
-# In general, with $d$ the width of the model and $d_\text{ff}$ that of the hidden layer:
-#
-# $$\text{FFN}(x) = \max(0,\; \underbrace{x}_{d}\underbrace{W_1}_{d \times d_\text{ff}} + \underbrace{b_1}_{d_\text{ff}})\,
-# \underbrace{W_2}_{d_\text{ff} \times d} + \underbrace{b_2}_{d}$$
-#
-# Tokens are *rows* here, as in PyTorch, so the matrix stands on the right. Texts that write $W_2\, f(W_1 x + b_1) + b_2$ have
-# columns, and all shapes are turned round.
-#
-# > **Spot the slip.** A set of lecture notes writes $f(x) = W^{(2)} \max(0, W^{(1)} x + b) + b^{(2)}$ for a column $x$ of $n$
-# > numbers, with $W^{(1)} \in \mathbb{R}^{d_h \times n}$, $b \in \mathbb{R}^{d_h}$ and
-# > $W^{(2)} \in \mathbb{R}^{d_h \times n}$. Follow the shapes: what meets $W^{(2)}$ has $d_h$ numbers, and what comes out
-# > must have $n$ again, to be added to the residual stream. So $W^{(2)}$ is $n \times d_h$, and $b$ should be called
-# > $b^{(1)}$. Shapes beside each step find such slips before PyTorch does.
+# Tokens are *rows* here, as in PyTorch, so a matrix comes after the token that it multiplies. Where tokens are columns, it comes
+# before, transposed.
 #
 # ### Exercise 1 · The feed-forward layer  (2 points · 6 min · ● · differentiable)
 #
 # `x` holds tokens as rows, with any axes before: `(d,)`, `(s, d)` or `(b, s, d)`. Return what the layer makes of each.
+
 
 # %% exercise="ffn"
 def ffn(
@@ -111,7 +109,7 @@ def ffn(
     w2: Float[Tensor, "d_ff d"],
     b2: Float[Tensor, " d"],
 ) -> Float[Tensor, "*batch d"]:
-    """max(0, x W1 + b1) W2 + b2."""
+    """The feed-forward layer with a ReLU, for each token."""
     ### BEGIN SOLUTION
     hidden = (einsum(x, w1, "... d, d d_ff -> ... d_ff") + b1).clamp(min=0)
     return einsum(hidden, w2, "... d_ff, d_ff d -> ... d") + b2
@@ -154,9 +152,9 @@ explore(figures.universal_fit, width=Log(1, 64), activation=["relu", "gelu", "id
 
 # %% [markdown]
 # This is the **universal approximation theorem**: with enough hidden units, a two-layer network comes as close as you like to
-# any *continuous* function on a *compact* set, such as the shaded interval (Cybenko, 1989; Hornik, 1991). Any activation will
-# do that is not a polynomial (Leshno et al., 1993). Notes that say "any function" leave out both conditions: look at what the
-# network does outside the interval.
+# any *continuous* function on a *compact* set, such as the shaded interval (Cybenko, 1989; Hornik, 1991). Any activation
+# that is not a polynomial will do (Leshno et al., 1993). Both conditions matter: look at what the network does outside the
+# interval.
 #
 # The theorem promises that weights exist. It does not say how many it takes, nor that training finds them. Which curve makes
 # them easy to find is a question for experiments, and that is why there is a zoo.
@@ -185,7 +183,8 @@ explore(figures.activation_zoo)
 # %% [markdown]
 # There is one idea in most of them: **multiply $x$ by a gate that depends on $x$.** ReLU is $x \cdot 1[x > 0]$, and its gate
 # is a step, closed or open. GELU's gate is $\Phi(x)$, the chance that a standard normal number is smaller than $x$; SiLU's is
-# the sigmoid. Both open smoothly, so there is a slope to follow also where the unit is nearly closed.
+# the sigmoid. Both open smoothly, so there is a slope to follow even where the unit is nearly closed. ReLU² is $x$ times a gate
+# that opens wider the larger $x$ is; a machine found it, searching over small changes of the transformer (So et al., 2021).
 #
 # The dotted line below is the gate. Move $\beta$, the sharpness, up: what do GELU and SiLU turn into? (And at $\beta$ near
 # 0?)
@@ -201,34 +200,24 @@ explore(
 # %% [markdown]
 # At large $\beta$ they are ReLU; at small $\beta$ the gate is ½ everywhere, and the bend is gone.
 #
-# ### GELU, exactly and nearly
+# ### GELU, exactly
 #
-# $$\text{GELU}(x) = x\,\Phi(x), \qquad \Phi(x) = \tfrac12\Big(1 + \operatorname{erf}\frac{x}{\sqrt2}\Big)$$
+# PyTorch has no $\Phi$ under this name, but it has the error function, which the rest of mathematics uses:
 #
-# When an erf was slow, two approximations came into use, and both are in published weights:
+# $$\operatorname{erf}(z) = \frac{2}{\sqrt\pi} \int_0^z e^{-t^2}\, dt, \qquad
+# \Phi(x) = \frac{1}{\sqrt{2\pi}} \int_{-\infty}^x e^{-t^2/2}\, dt.$$
 #
-# $$\tfrac12 x \Big(1 + \tanh\big(\sqrt{2/\pi}\,(x + 0.044715\,x^3)\big)\Big) \qquad\text{and}\qquad x\,\sigma(1.702\,x).$$
-
-# %%
-x = torch.linspace(-6, 6, 120_001, dtype=torch.float64)
-exact = F.gelu(x)
-approximations = {"tanh": F.gelu(x, approximate="tanh"), "sigmoid": x * (1.702 * x).sigmoid(), "SiLU": F.silu(x)}
-for name, near in approximations.items():
-    error = (near - exact).abs()
-    print(f"{name:8} at most {error.max():.4f} off, at x = ±{x[error.argmax()].abs():.2f}")
-
-# %% [markdown]
-# The tanh is off by less than bf16 can tell apart near 1; SiLU is another function. GPT-2 and GPT-J were trained with the
-# tanh, CLIP's text model with the sigmoid. Of BERT there are two codes for the same weights: Google's has the tanh, Hugging
-# Face's the exact form. Whoever runs weights should know which one they were trained with.
+# The first goes from −1 to 1, the second from 0 to 1, and the second curve is wider. What do you have to do to the input and to
+# the result of erf?
 #
-# One trap is numerical. For $x = -3$, $\operatorname{erf}(x/\sqrt2) = -0.9973$, and in fp16 $1 - 0.9973$ keeps two or three
-# bits. You know the cure from notebook 01: compute in fp32, cast at the end.
+# One trap is numerical. For $x = -3$ the erf that you need is −0.9973, and in fp16 $1 - 0.9973$ keeps two or three bits. You
+# know the cure from notebook 01: compute in fp32, cast at the end.
 #
 # ### Exercise 2 · GELU  (3 points · 8 min · ●● · differentiable)
 #
-# The exact GELU of a tensor of any shape, in its own dtype (fp16, bf16, fp32 or fp64). `torch.erf` is allowed; torch's own
-# GELU and its $\Phi$ (`torch.special.ndtr`) are not.
+# The exact GELU, $x\,\Phi(x)$, of a tensor of any shape, in its own dtype (fp16, bf16, fp32 or fp64): not one of the
+# approximations that you may know. `torch.erf` is allowed; torch's own GELU and its $\Phi$ (`torch.special.ndtr`) are not.
+
 
 # %% exercise="gelu"
 def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -247,13 +236,30 @@ check(gelu, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# When an erf was slow, two approximations came into use, and both are in published weights:
+#
+# $$\tfrac12 x \Big(1 + \tanh\big(\sqrt{2/\pi}\,(x + 0.044715\,x^3)\big)\Big) \qquad\text{and}\qquad x\,\sigma(1.702\,x).$$
+
+# %%
+x = torch.linspace(-6, 6, 120_001, dtype=torch.float64)
+exact = F.gelu(x)
+approximations = {"tanh": F.gelu(x, approximate="tanh"), "sigmoid": x * (1.702 * x).sigmoid(), "SiLU": F.silu(x)}
+for name, near in approximations.items():
+    error = (near - exact).abs()
+    print(f"{name:8} at most {error.max():.4f} off, at x = ±{x[error.argmax()].abs():.2f}")
+
+# %% [markdown]
+# The tanh is off by less than bf16 can tell apart near 1; SiLU is another function. GPT-2 and GPT-J were trained with the
+# tanh, CLIP's text model with the sigmoid. BERT's weights are run by two programs: Google's has the tanh, Hugging Face's the
+# exact form. Before you run weights, find out which one they were trained with.
+#
 # ### SiLU, and a gradient that is not a number
 #
 # The **SiLU**, or Swish, is $z\,\sigma(z)$, as ReLU is $z \cdot 1[z > 0]$: both gates look at the very $z$ that they multiply.
 # That a gate looks at *another* number is an idea too, and a good one: section 6.
 #
 # The sigmoid is $1/(1 + e^{-z})$. At $z = -100$ the exponential overflows in fp32, and yet the result is right:
-# $-100/(1 + \infty) = -0$, and the true $-4 \cdot 10^{-42}$ is as good as that. So is all well? Ask for the gradient.
+# $-100/(1 + \infty) = -0$, and the true value is $-4 \cdot 10^{-42}$. So is all well? Ask for the gradient.
 
 # %%
 z = torch.tensor([-100.0, -1.0], requires_grad=True)
@@ -274,6 +280,7 @@ print("gradient", z.grad)
 # sigmoid yourself: torch's (`sigmoid`, `logsigmoid`, `expit`) is not allowed here, and neither are `silu` and `glu`, which
 # have it inside.
 
+
 # %% exercise="silu"
 def silu(x: Float[Tensor, "*shape"], beta: float = 1.0) -> Float[Tensor, "*shape"]:
     """x σ(βx), same shape and dtype as x."""
@@ -291,38 +298,10 @@ check(silu, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### Exercise 4 · Squared ReLU  (1 point · 3 min · ● · differentiable)
-#
-# $\max(0, x)^2$, in the dtype of $x$. Mind the order: in fp16 the square of −300 is infinite. (`relu` is not allowed; there
-# are many ways to write it.)
-
-# %% exercise="squared_relu"
-def squared_relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """max(0, x)², same shape and dtype as x."""
-    ### BEGIN SOLUTION
-    return x.clamp(min=0).square()
-    ### END SOLUTION
-
-
-# %% check="squared_relu"
-check(squared_relu)
-### BEGIN HIDDEN TESTS
-check(squared_relu, hidden=True)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ReLU² was found by a machine that searched over small changes of the transformer (So et al., 2021). It is a gate as well:
-# $x \cdot \max(0, x)$, open the wider the larger $x$ is.
-
-# %% [markdown]
 # ## 4 · A dip below zero
 #
-# GELU and SiLU do something that ReLU does not: they go *down* first.
-
-# %%
-predict("silu_falls")
-
-# %% [markdown]
+# GELU and SiLU do something that ReLU does not: they go *down* first. For which $x$?
+#
 # In the explorer above, look where the dashed slope is negative. For SiLU the minimum can be found on paper. The slope of
 # $x\,\sigma(x)$ is
 #
@@ -331,11 +310,12 @@ predict("silu_falls")
 # which is zero where $x\,(1 - \sigma(x)) = -1$. Then $x\,\sigma(x) = x + 1$: the value at the minimum is the place plus one.
 # No simple formula gives the place; you need a search. GELU's is nearer to zero and shallower.
 #
-# ### Exercise 5 · Where the dip is  (3 points · 8 min · ●●)
+# ### Exercise 4 · Where the dip is  (3 points · 8 min · ●●)
 #
 # Return `[x, f(x)]` at the minimum of $x\,\sigma(s x)$ (`kind="silu"`) or $x\,\Phi(s x)$ (`kind="gelu"`), where $s$ is
 # `scale` (above 0). Four correct digits are enough. (Search as you like. Is there a way to search once, for $s = 1$, and know the
 # answer for every $s$?)
+
 
 # %% exercise="activation_minimum"
 def activation_minimum(kind: str, scale: float = 1.0) -> list[float]:
@@ -390,11 +370,12 @@ predict("gelu_backward")
 # memory. An H100 reaches 67 TFLOP/s on its ordinary fp32 units and moves 3.35 TB/s, so its ridge for such work is 20. (Its
 # famous 989 TFLOP/s are those of the tensor cores, which only multiply matrices.)
 #
-# ### Exercise 6 · Intensity  (2 points · 5 min · ●)
+# ### Exercise 5 · Intensity  (2 points · 5 min · ●)
 #
 # Several elementwise kernels run one after the other on the same number of elements. Each is `[operations, reads, writes]`:
 # operations per element, and how many arrays it reads and writes. A number takes `bytes_each` bytes. Return the intensity of
 # all together.
+
 
 # %% exercise="elementwise_intensity"
 def elementwise_intensity(kernels: list[list[int]], bytes_each: int) -> float:
@@ -435,22 +416,21 @@ for name, kernels in (("eight kernels", separate), ("one kernel", fused)):
 #
 # In $x \cdot \Phi(x)$ a number decides about itself. Why should it? Let *another* number decide:
 #
-# $$\text{FFN}_\text{GLU}(x) = \big(\underbrace{\sigma(x W_\text{gate})}_{\text{gate}} \odot \underbrace{x W_\text{value}}_{\text{value}}\big)\, W_\text{down}$$
+# Project the same token twice, up to $d_\text{ff}$ numbers each: $z$ is the **gate**, $v$ the **value**. An activation bends
+# $z$ alone, the two are multiplied number by number, and the product goes down. One says what, the other how much of it. This
+# is the **gated linear unit** (GLU; Dauphin et al., 2017), whose gate is a sigmoid. Shazeer (2020) put it into the transformer
+# and tried other gates, named after the activation in front of "GLU":
 #
-# Two projections of the same token: one says what, the other how much of it. $\odot$ multiplies number by number. This is the
-# **gated linear unit** (GLU; Dauphin et al., 2017). Shazeer (2020) put it into the transformer and tried other activations on
-# the gate:
-#
-# | layer | gate | used in |
-# | --- | --- | --- |
-# | GLU | $\sigma(z)$ | |
-# | bilinear, or LiGLU | $z$ | |
-# | ReGLU | $\max(0, z)$ | |
-# | GEGLU | $\text{GELU}(z)$ | T5 v1.1, LaMDA, Gemma 1, 2, 3 |
-# | SwiGLU | $\text{SiLU}(z)$ | PaLM, LLaMA 1 to 3, OLMo, Mistral, Qwen |
+# | layer | used in |
+# | --- | --- |
+# | GLU | |
+# | bilinear (no activation at all) | |
+# | ReGLU | |
+# | GEGLU | T5 v1.1, LaMDA, Gemma 1, 2, 3 |
+# | SwiGLU, with Swish, which is SiLU | PaLM, LLaMA 1 to 3, OLMo, Mistral, Qwen |
 #
 # By hand, for ReGLU: a token with $z = (1, -1)$ and $v = (4, 7)$. The gate is $(1, 0)$, the hidden layer $(4, 0)$. The 7 was
-# a strong value, and nobody will hear of it.
+# a strong value, and it is lost.
 #
 # A gate multiplies two linear functions of $x$. Products of inputs ("France" *and* "capital") are what a plain layer has to
 # assemble from many ramps. Move the two sliders: how does a bilinear layer differ from the others on the left side?
@@ -464,11 +444,12 @@ explore(
 )
 
 # %% [markdown]
-# ### Exercise 7 · Five gated layers  (3 points · 9 min · ●● · differentiable)
+# ### Exercise 6 · Five gated layers  (3 points · 9 min · ●● · differentiable)
 #
 # Implement all five, without biases, as they are usually used. `kind` is "glu", "bilinear", "reglu", "geglu" (with the exact
 # GELU) or "swiglu"; anything else raises `ValueError`. The functions of `torch.nn.functional` are allowed (`F.gelu`,
 # `F.silu`, …), except `F.glu`.
+
 
 # %% exercise="glu_ffn"
 def glu_ffn(
@@ -478,7 +459,7 @@ def glu_ffn(
     w_down: Float[Tensor, "d_ff d"],
     kind: str,
 ) -> Float[Tensor, "*batch d"]:
-    """(f(x W_gate) ⊙ x W_value) W_down, with the activation f of this kind."""
+    """The gated feed-forward layer of this kind, for each token."""
     ### BEGIN SOLUTION
     gates = {"glu": torch.sigmoid, "bilinear": lambda z: z, "reglu": F.relu, "geglu": F.gelu, "swiglu": F.silu}
     if kind not in gates:
@@ -498,7 +479,7 @@ check(glu_ffn, hidden=True)
 # %% [markdown]
 # **In real models.** The two projections are usually *one* matrix product of $d \times 2 d_\text{ff}$, cut in half
 # afterwards: one large product is faster than two small ones. Names differ: what we call value is `up_proj` in Hugging Face's
-# LLaMA and $V$ in Shazeer's paper. (One recorded lecture explains GEGLU as "the GLU for the non-linearity"; it is GELU.) The
+# LLaMA and $V$ in Shazeer's paper. The
 # package's own version is in `lmcourse.nn.feed_forward`.
 
 # %% [markdown]
@@ -507,34 +488,20 @@ check(glu_ffn, hidden=True)
 # A gated layer has a third matrix. If it wins against a plain one of the same width, was it the gate, or the weights? To find
 # out, both must have the same number of parameters.
 
-# %%
-predict("smaller_by_two_thirds")
-
 # %% [markdown]
-# A plain layer of width $4d$ has $2 \cdot d \cdot 4d = 8d^2$ weights. (Attention has $4d^2$, so feed-forward to attention is
-# 2 to 1.) A gated layer of width $w$ has $3dw$. So
+# A plain layer of width $4d$ has $8d^2$ weights. (Attention has $4d^2$, so feed-forward to attention is 2 to 1.) Count those of
+# a gated layer, and find the width at which it has as many. For $d = 4096$ that width is 10,922⅔, which is as inconvenient as a
+# number can be: matrix units like multiples of 64 or more.
 #
-# $$3\, d\, w = 8\, d^2 \quad\Longrightarrow\quad w = \tfrac{8}{3}\, d \approx 2.67\, d.$$
-
-# %%
-d = 4096
-for name, width in (("smaller by a factor of 2/3", 8 / 3 * d), ("smaller by 2/3", 4 / 3 * d)):
-    print(f"{name:27} {width:8,.0f} wide, {3 * d * width:12,.0f} parameters against {8 * d * d:,}")
-
-# %% [markdown]
-# A gated layer is narrower by a *factor* of 2/3, then, and that is exact.
-#
-# Nothing is as inconvenient as 10,922⅔. Matrix units like multiples of 64 or more, so LLaMA rounds up to a multiple of 256:
-# 43 · 256 = 11,008.
-#
-# ### Exercise 8 · The matched width  (3 points · 7 min · ●●)
+# ### Exercise 7 · The matched width  (3 points · 7 min · ●●)
 #
 # A plain layer has width `expansion` · `d_model`. Return the smallest width of a gated layer that is a multiple of `multiple`
 # and has at least as many weights.
 
+
 # %% exercise="matched_d_ff"
 def matched_d_ff(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
-    """2/3 · expansion · d_model, rounded up: 11008 for (4096, 4, 256)."""
+    """The smallest width with enough weights: 11008 for (4096, 4, 256), as in LLaMA-7B."""
     ### BEGIN SOLUTION
     return -(-2 * expansion * d_model // (3 * multiple)) * multiple
     ### END SOLUTION
@@ -546,39 +513,26 @@ check(matched_d_ff)
 check(matched_d_ff, hidden=True)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# A gated layer is narrower by a *factor* of 2/3, and that is exact: three matrices of 2/3 are as large as two whole ones.
+# ("Smaller by 2/3" would leave one third.) Without rounding, $w = \tfrac83 d$.
+
+# %%
+d = 4096
+for name, width in (("smaller by a factor of 2/3", 8 / 3 * d), ("smaller by 2/3", 4 / 3 * d)):
+    print(f"{name:27} {width:8,.0f} wide, {3 * d * width:12,.0f} parameters against {8 * d * d:,}")
+
 # %%
 explore(figures.matched_parameters, d_model=Log(512, 16384), multiple=[1, 64, 256, 1024])
 
 # %% [markdown]
-# ### Exercise 9 · Count them  (2 points · 5 min · ●)
-#
-# All parameters of a feed-forward layer, plain or `gated`. With `bias`, every matrix has one, with as many numbers as the
-# matrix has outputs.
-
-# %% exercise="ffn_parameters"
-def ffn_parameters(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    """Weights and biases: 12 for (2, 3), 17 with biases."""
-    ### BEGIN SOLUTION
-    inward = 2 if gated else 1
-    weights = (inward + 1) * d_model * d_ff
-    return weights + bias * (inward * d_ff + d_model)
-    ### END SOLUTION
-
-
-# %% check="ffn_parameters"
-check(ffn_parameters)
-### BEGIN HIDDEN TESTS
-check(ffn_parameters, hidden=True)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# The ratio $E = d_\text{ff}/d$ is the **expansion factor**. Three costs of a plain layer grow with it, all in proportion:
+# The ratio $r = d_\text{ff}/d$ is the **expansion factor**. Three costs grow with it, all in proportion:
 #
 # | per layer | plain | gated |
 # | --- | --- | --- |
-# | parameters | $2 E d^2$ | $3 E d^2$ |
-# | FLOPs for each token, forward | $4 E d^2$ | $6 E d^2$ |
-# | hidden numbers kept for the backward pass, for each token | $2 E d$: before and after the activation | $4 E d$: gate before and after, value, product |
+# | parameters | $2 r d^2$ | $3 r d^2$ |
+# | FLOPs for each token, forward | $4 r d^2$ | $6 r d^2$ |
+# | hidden numbers kept for the backward pass, for each token | $2 r d$: before and after the activation | $4 r d$: gate before and after, value, product |
 #
 # What share of a block is feed-forward? Two thirds for the plain $4d$, and of published models:
 
@@ -597,9 +551,13 @@ for name in ("gpt-3", "t5-11b", "t5-v1.1-xxl", "llama-7b", "llama-3-8b", "llama-
 # top.)
 
 # %% [markdown]
-# ## 8 · How wide is wide?
+# ## 8 · What shape?
 #
-# Rules are there to be looked at.
+# A decoder has a handful of sizes: layers $L$, width $d$, the feed-forward width, the number of heads and their width, and the
+# vocabulary $V$. No theory gives them. So look at what others chose, one size after another, and ask of each habit what it is
+# good for.
+#
+# ### The feed-forward width
 
 # %%
 predict("t5_width")
@@ -608,17 +566,15 @@ predict("t5_width")
 explore(figures.width_ratios)
 
 # %% [markdown]
-# Read the dots.
-#
-# - **Plain: 4.** From the first transformer ($d = 512$, $d_\text{ff} = 2048$) to GPT-3 and Nemotron-4, nearly everybody chose
-#   it. For $d = 768$ that is 3,072, for 16,384 it is 65,536.
-# - **Gated: 8/3 at first.** LLaMA, DeepSeek, Yi and Qwen2.5-14B lie at 2.67 to 2.7, which is 8/3 rounded up. (Some lectures
-#   say 2.6; no rounding goes that way.) Others took more: 3.5 in Llama 2 70B, Llama 3 and Mistral, 4 in PaLM.
+# - **Plain: 4.** From the first transformer ($d = 512$, $d_\text{ff} = 2048$) to GPT-3 and Nemotron-4, nearly all chose it. For
+#   $d = 768$ that is 3,072.
+# - **Gated: 8/3 at first.** LLaMA, DeepSeek, OLMo, Yi-6B and Qwen2.5-14B lie at 2.67 to 2.7, which is 8/3 rounded up. Others took
+#   more: 2.86 in Yi-34B, 3.5 in Llama 2 70B, Mistral and the Llama 3 models of 8B and 70B, 3.25 in that of 405B, 4 in PaLM, 5.4
+#   in Qwen2.5-32B.
 # - **T5-11B: 64.** Its authors said why: matrix units are busiest with large dense products (Raffel et al., 2020). Its
 #   successor, T5 v1.1 of the same size, is at 2.5, with a gate.
-# - **Gemma 2: 4 or 8?** A lecture says "a factor of eight". The 27B model has 36,864 / 4,608 = 8. The 9B model has 14,336 /
-#   3,584 = 4, and you get 8 only if you count gate and value together, as a configuration that fuses them might suggest.
-#   Before you compare ratios, ask what was counted.
+# - **Gemma 2.** The 27B model has 36,864 / 4,608 = 8. The 9B model has 14,336 / 3,584 = 4, and you get 8 only if you count gate
+#   and value together, as a configuration that fuses them might suggest. Before you compare ratios, ask what was counted.
 #
 # Does it matter? Kaplan et al. (2020, Figure 5) held the number of parameters fixed and varied the shape. Between ratios of
 # about 1 and 10 the loss hardly moved; a wide basin, and 4 is in it by custom. (Their figure is for small plain models; how
@@ -632,14 +588,112 @@ explore(figures.width_ratios)
 explore(figures.ratio_trade, ratio=Log(0.25, 64.0))
 
 # %% [markdown]
+# ### Heads, aspect, vocabulary
+
+# %%
+predict("qwen3_heads")
+
+# %%
+explore(figures.model_shapes, choice=["all heads", "aspect", "vocabulary"])
+
+# %% [markdown]
+# - **Heads.** In 93 of the 109 models the heads together are exactly as wide as the model, and a head has 128 features (59 models)
+#   or 64 (32 models). The first is a habit: the projections of attention may have any width. T5-11B's heads are 16 times as
+#   wide together as the model, PaLM 540B's two thirds as wide. The second has a reason: the scores of a head are a product of rank
+#   at most its width (notebook 12), so thin heads can say little.
+# - **Aspect, $d/L$.** 80 of 109 have between 60 and 160. The basin is flat here, too, so other reasons decide: layers wait for
+#   each other, and wide matrices can be split over GPUs (notebook 18). SmolLM2-135M, made for small devices, is the deepest at 19;
+#   the widest, at 205, are BLOOM, Gopher and Command R.
+# - **Vocabulary.** Look at the years. A larger vocabulary makes texts shorter and serves more languages. What does it cost?
+
+# %%
+predict("gemma_table")
+
+# %%
+for years in ((2017, 2020), (2021, 2023), (2024, 2025)):
+    sizes = [entry.decoder.vocab_size for entry in figures.published() if years[0] <= entry.year <= years[1]]
+    print(f"{years[0]} to {years[1]}: median vocabulary {statistics.median(sizes):9,.0f} of {len(sizes)} models")
+for name in ("gpt-2", "llama-7b", "llama-3-8b", "llama-3.1-405b", "qwen3-0.6b", "gemma-3-1b", "gemma-3-27b"):
+    entry = find_model(name)
+    table = entry.decoder.vocab_size * entry.decoder.d_model
+    tied = "one table" if entry.decoder.head.tied else "two tables"
+    share = table * (1 if entry.decoder.head.tied else 2) / entry.parameters
+    print(f"{name:15} {table / 1e6:7,.1f} M for {entry.decoder.vocab_size:7,} tokens, {tied}: {share:.1%} of all")
+
+# %% [markdown]
+# The table of a large model hardly counts; that of a small one takes the parameters away from its layers. Now choose a shape
+# yourself.
+#
+# ### Exercise 8 · A shape of your own  (3 points · 14 min · ●●)
+#
+# A LLaMA-like decoder: gated feed-forward layers, no biases, as many key heads as query heads, and a tied table (embedding and
+# head share it). Norms are too small to count. Return `{"layers": …, "d_model": …, "heads": …, "d_ff": …}` such that
+#
+# - the heads, each `head_width` wide, are together exactly as wide as the model;
+# - `d_ff` is a multiple of 64 and between 2.5 and 4 times `d_model`;
+# - the aspect is between 60 and 160;
+# - the model has `parameters` parameters, within 3 %.
+#
+# Several shapes may keep the rules; any of them is right. If there is none, raise `ValueError`. You are asked for a few billion
+# parameters at most.
+
+
+# %% exercise="decoder_shape"
+def decoder_shape(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
+    """Layers, width, heads and feed-forward width of a decoder with about this many parameters."""
+    ### BEGIN SOLUTION
+    d = head_width
+    while vocab_size * d < parameters:
+        for layers in range(math.ceil(d / 160), d // 60 + 1):
+            for d_ff in range(64 * math.ceil(2.5 * d / 64), 4 * d + 1, 64):
+                count = vocab_size * d + layers * (4 * d * d + 3 * d * d_ff)
+                if abs(count - parameters) <= 0.03 * parameters:
+                    return {"layers": layers, "d_model": d, "heads": d // head_width, "d_ff": d_ff}
+        d += head_width
+    raise ValueError(f"no shape has about {parameters:,} parameters")
+    ### END SOLUTION
+
+
+# %% check="decoder_shape"
+check(decoder_shape)
+### BEGIN HIDDEN TESTS
+check(decoder_shape, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# What does a larger vocabulary do to a model of GPT-2's size? And how near are your shapes to published ones?
+
+# %%
+with suppress(NotImplementedError):  # until Exercise 8 is solved
+    for vocab_size in (32_000, 50_257, 128_256, 262_144):
+        try:
+            shape = decoder_shape(124_000_000, vocab_size, 64)
+        except ValueError:
+            print(f"124 M, {vocab_size:7,} tokens: no shape keeps the rules")
+            continue
+        share = vocab_size * shape["d_model"] / 124e6
+        print(
+            f"124 M, {vocab_size:7,} tokens: {shape['layers']:2} layers, d = {shape['d_model']:5,}, table {share:.0%}"
+        )
+    for name, head_width in (("gpt-2", 64), ("llama-3.2-1b", 64), ("gemma-3-1b", 256), ("smollm2-1.7b", 64)):
+        entry = find_model(name)
+        shape = decoder_shape(entry.parameters, entry.decoder.vocab_size, head_width)
+        theirs = f"{len(entry.decoder.layers)} layers, d = {entry.decoder.d_model:,}"
+        print(f"{name:13} yours: {shape['layers']:2} layers, d = {shape['d_model']:5,}   published: {theirs}")
+
+# %% [markdown]
+# The larger the table, the less is left for layers, until nothing keeps the rules. So a small model with a large vocabulary breaks
+# one of them, and usually it is the aspect: Gemma 3 1B is narrow, to keep its table small, and deep instead (26 layers,
+# $d = 1152$, an aspect of 44).
+#
+# %% [markdown]
 # ## 9 · Does it help?
 #
-# Shazeer (2020) trained the base size of T5 with each layer, at equal parameters, and gave the average of the GLUE tasks. The
-# gated layers, say the notes, were "consistently" and "significantly" better: 84.20, 84.12, 84.36, 84.67.
+# Shazeer (2020) trained the base size of T5 with each layer, at equal parameters, and gave the average of the GLUE tasks. Four
+# gated layers got 84.20, 84.12, 84.36 and 84.67, the plain ReLU 83.80. So gates are better?
 #
-# Better than what? The notes leave out the plain ReLU (83.80), and one gated layer, the bilinear (83.79). And one number
-# decides everything else: run the *same* model ten times, and the score scatters with a standard deviation of 0.235 (Raffel
-# et al., 2020). Each number in the table is one run.
+# One number decides: run the *same* model ten times, and the score scatters with a standard deviation of 0.235 (Raffel et al.,
+# 2020). Each number in the table is one run.
 
 # %%
 explore(figures.glue_scores, runs=(1, 16))
@@ -657,10 +711,11 @@ explore(figures.glue_scores, runs=(1, 16))
 #
 # Without any real difference, $|z|$ is above 2 in one case of 22.
 #
-# ### Exercise 10 · Is it significant?  (3 points · 7 min · ●●)
+# ### Exercise 9 · Is it significant?  (3 points · 7 min · ●●)
 #
 # Return $z$ for every name but the baseline's. Each score is a mean of `runs` runs, and `deviation` is the standard deviation
 # of one run.
+
 
 # %% exercise="glue_significance"
 def glue_significance(scores: dict[str, float], baseline: str, deviation: float, runs: int = 1) -> dict[str, float]:
@@ -680,10 +735,10 @@ check(glue_significance, hidden=True)
 # %% [markdown]
 # $$z = \frac{\text{score} - \text{baseline}}{s\,\sqrt{2/n}}$$
 #
-# One of five reaches 2: ReGLU, at 2.6. But it is the *best of five*. Who throws five darts should not be praised for the best
-# one alone: take the five as independent, and the chance that none of them strays that far by luck is $(1 - 0.009)^5$. So
-# about 4 of 100 such tables would show a winner where there is none. SwiGLU, which is what everybody uses, is at 1.7; the
-# bilinear layer, which the notes forgot, at 0.
+# One of five reaches 2: ReGLU, at 2.6. But it is the *best of five*. Throw five darts, and the best one alone does not show how
+# well you throw: take the five as independent, and the chance that none of them strays that far by luck is $(1 - 0.009)^5$. So
+# about 4 of 100 such tables would show a winner where there is none. SwiGLU, today's usual choice, is at 1.7; the bilinear
+# layer, which has no gate that closes, at 0.
 #
 # What does persuade is repetition. The same paper reports lower pre-training losses for all gated layers, and Narang et al.
 # (2021) retrained dozens of proposed changes in one code base: most did nothing, and GLU variants were among the few that
@@ -694,7 +749,7 @@ check(glue_significance, hidden=True)
 # Do not believe it, train. Below are four tiny transformers: two layers, $d = 64$, reading our little stories byte by byte.
 # They differ in the feed-forward layers alone, which have the same number of weights up to a fifth of a percent. Each is
 # trained with three seeds, which decide about the first weights and about the order of the texts. We know the entropy of the
-# stories exactly, so we know what nobody can beat.
+# stories exactly, so we know what no model can beat.
 
 # %%
 stories = story_grammar()
@@ -730,14 +785,23 @@ def train(layer: dict, seed: int, steps: int = 100, context: int = 32) -> float:
     return evaluate(model, new_text, batch=64, seq_len=context, precision=precision)
 
 
+# %% [markdown]
+# First: is a bend needed?
+
 # %%
 threads = torch.get_num_threads()
 torch.set_num_threads(1)  # matrices this small are faster on one core
-losses = {name: [train(layer, seed) for seed in range(3)] for name, layer in LAYERS.items()}
+losses = {name: [train(LAYERS[name], seed) for seed in range(3)] for name in ("no activation", "ReLU")}
 torch.set_num_threads(threads)
+print("with a ReLU the mean loss is lower:", statistics.mean(losses["ReLU"]) < statistics.mean(losses["no activation"]))
 
-means = {name: statistics.mean(values) for name, values in losses.items()}
-print("the highest mean loss is that of:", max(means, key=means.get))
+# %% [markdown]
+# Second: which bend?
+
+# %%
+torch.set_num_threads(1)
+losses |= {name: [train(LAYERS[name], seed) for seed in range(3)] for name in ("GELU", "SwiGLU")}
+torch.set_num_threads(threads)
 
 # %% tags=["nbval-ignore-output", "because it shows losses measured on this machine"]
 figures.ablation_losses(losses, stories.entropy_per_byte)
@@ -755,12 +819,8 @@ for name in ("GELU", "SwiGLU"):
 # %% [markdown]
 # Before you believe a $z$ of 2 or 3 here: the deviation itself is estimated from three numbers, and may easily be wrong by a
 # factor of two. One learning rate served all four, and one of them may have liked it better. And 100 steps on 25,000 bytes
-# tell who *starts* fast. A claim about large models needs large models, or a law that connects the two.
-
-# %%
-predict("falcon_2_activation")
-
-# %% [markdown]
+# show who *starts* fast. A claim about large models needs large models, or a law that connects the two.
+#
 # **In real models.** A gate helps; it is not necessary. GPT-3 (GELU, 2020), Falcon 2 11B (GELU, 2024) and Nemotron-4 340B
 # (squared ReLU, 2024) are plain, and good. Almost everything else since 2023 is SwiGLU or GEGLU:
 #
@@ -777,6 +837,167 @@ predict("falcon_2_activation")
 # and at which sizes a gate wins, and for which it does not.
 
 # %% [markdown]
+# ## 10 · Not all of it for every token
+#
+# So far every weight works on every token. Does a comma need the weights that know capitals?
+#
+# Take $E$ small gated layers, the **experts**. A **router**, one matrix $W_r$ of $d \times E$, scores them for each token:
+# $p = \text{softmax}(x W_r)$. The token goes to the $k$ experts with the largest $p$, and their results are added with the weights
+# $p$, divided by the sum of these $k$. This is a **mixture of experts** (MoE; Shazeer et al., 2017), and most of the largest open
+# models of today are one.
+#
+# By hand: four experts, $k = 2$, and a token with the scores $(2, 1, 0, -1)$. Then $p = (0.644, 0.237, 0.087, 0.032)$. Experts 0
+# and 1 compute; say they return $(10, 0)$ and $(0, 10)$. Their weights are $0.644 / 0.881 = 0.731$ and $0.269$, and the token gets
+# $(7.31, 2.69)$. For $k = 1$ the weight is $p$ itself. (Divided by itself it would always be 1, and no gradient would reach the
+# router.)
+
+# %%
+predict("moe_flops")
+
+# %% [markdown]
+# Two things can go wrong.
+#
+# - **An expert is full.** Experts are on different GPUs, and each reserves memory for a fixed number of tokens. With a
+#   **capacity** of $c$ an expert takes at most $\lfloor c\, n k / E \rfloor$ of the $n$ tokens, those that come first in the text.
+#   For the others it adds nothing. They are not lost: the residual stream carries them on.
+# - **One expert takes all.** An expert that is chosen more often learns more, and is chosen more often. A **balance loss** works
+#   against that (Fedus et al., 2022): $E \sum_e f_e\, \bar p_e$, where $f_e$ is the fraction of the $n k$ choices that fell on
+#   expert $e$, and $\bar p_e$ the mean of $p_e$ over all tokens. Only $\bar p$ has a gradient: $f$ counts. Equal shares give 1.
+#   What does it give when every token is certain of the same expert?
+#
+# ### Exercise 10 · A mixture of experts  (4 points · 18 min · ●●● · differentiable)
+#
+# `x` holds $n$ tokens. Expert $e$ is a SwiGLU layer with the matrices `w_gate[e]`, `w_value[e]` and `w_down[e]`. Return `(y,
+# balance)`: the result for each token, and the balance loss, which counts the choices before any token is dropped. Without a
+# `capacity` there is no limit.
+#
+# An expert computes its own tokens only: one that no token chose may hold anything, even NaN. A loop over experts is fine. (A loop
+# over tokens would be slow in the training below.)
+
+
+# %% exercise="moe"
+def moe(
+    x: Float[Tensor, "n d"],
+    w_router: Float[Tensor, "d e"],
+    w_gate: Float[Tensor, "e d w"],
+    w_value: Float[Tensor, "e d w"],
+    w_down: Float[Tensor, "e w d"],
+    k: int,
+    capacity: float | None = None,
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, ""]]:
+    """Each token through its k experts, and the balance loss."""
+    ### BEGIN SOLUTION
+    experts = len(w_gate)
+    p = (x @ w_router).softmax(dim=-1)
+    largest, chosen = p.topk(k, dim=-1)  # (n, k)
+    weights = largest / largest.sum(dim=-1, keepdim=True) if k > 1 else largest
+    picked = torch.zeros_like(p).scatter(1, chosen, 1.0)  # (n, e): who chose whom
+    balance = experts * (picked.mean(dim=0) / k * p.mean(dim=0)).sum()
+    if capacity is not None:
+        place = picked.cumsum(dim=0)  # in each expert's queue
+        picked = picked * (place <= math.floor(capacity * chosen.numel() / experts))
+    shares = torch.zeros_like(p).scatter(1, chosen, weights)
+    y = torch.zeros_like(x)
+    for expert in range(experts):
+        (rows,) = picked[:, expert].nonzero(as_tuple=True)
+        hidden = F.silu(x[rows] @ w_gate[expert]) * (x[rows] @ w_value[expert])
+        y = y.index_add(0, rows, shares[rows, expert, None] * (hidden @ w_down[expert]))
+    return y, balance
+    ### END SOLUTION
+
+
+# %% check="moe"
+check(moe)
+### BEGIN HIDDEN TESTS
+check(moe, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Does it learn? The tiny transformer from above, its feed-forward layers replaced by eight experts, each 32 wide, with *your*
+# function inside. $k = 1$, with and without the balance loss (added to the loss with a weight of 0.01).
+
+# %%
+shares: dict[str, list[Tensor]] = {}
+with suppress(NotImplementedError):  # until Exercise 10 is solved
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    for name, weight in (("no balance loss", 0.0), ("balance loss 0.01", 0.01)):
+        shares[name] = train_experts(moe, k=1, balance=weight, steps=80).shares
+    torch.set_num_threads(threads)
+
+# %% tags=["nbval-ignore-output", "because it shows shares measured on this machine"]
+figures.expert_shares(shares) if shares else None
+
+# %% [markdown]
+# The router plays favourites at once, and a small loss is enough to stop it. Is it worth having? We ran this for 150 steps, with
+# three seeds each:
+
+# %%
+for name, (of_seeds, observed) in MEASURED.items():
+    print(f"{name:32}", *(f"{loss:.3f}" for loss in of_seeds), f"  {observed}")
+
+# %% [markdown]
+# The first two rows frame the others. With $k = 2$ a token uses 66,880 parameters, nearly as many as in the narrow dense model
+# (65,856), and the model has 140,608 in all, nearly as many as the wide one (139,584). With every seed the mixture ends below the
+# narrow model and above the wide one: for equal FLOPs it wins, for equal parameters it loses. That is the bargain. The balance
+# loss halves the favourite's share. Whether it lowers the loss itself, three seeds of so small a model cannot say. A capacity of
+# 1.25 without balance drops a third of all choices, and the loss rises with every seed.
+#
+# ### Exercise 11 · Count a mixture  (2 points · 6 min · ●)
+#
+# Return `[parameters, parameters that a token uses, FLOPs for a token]` of one layer, forward: `experts` gated experts of the given
+# `width`, of which each token uses `k`; `shared` more experts of that width, which every token uses and no router scores; and the
+# router. A weight that a token uses costs 2 FLOPs.
+
+
+# %% exercise="moe_counts"
+def moe_counts(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    """Parameters, parameters a token uses, FLOPs a token: [40, 22, 44] for (2, 3, 2, 1)."""
+    ### BEGIN SOLUTION
+    expert, router = 3 * d_model * width, d_model * experts
+    used = (k + shared) * expert + router
+    return [(experts + shared) * expert + router, used, 2 * used]
+    ### END SOLUTION
+
+
+# %% check="moe_counts"
+check(moe_counts)
+### BEGIN HIDDEN TESTS
+check(moe_counts, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# > **Spot the slip.** A colleague writes: "Mixtral 8×7B has eight experts of 7 billion, so 56 billion parameters. A token uses two
+# > of eight, 14 billion." Count the experts of its 32 layers ($d = 4096$, width 14,336). It has 46.7 billion parameters in all.
+
+# %%
+with suppress(NotImplementedError):  # until Exercise 11 is solved
+    for name, layers, sizes in (("Mixtral 8×7B", 32, (4096, 14_336, 8, 2)), ("DeepSeek-V3", 58, (7168, 2048, 256, 8))):
+        whole, used, flops = (layers * count for count in moe_counts(*sizes))
+        print(f"{name:13} experts {whole / 1e9:6.1f} billion, {used / 1e9:5.1f} of them used by a token", end="")
+        print(f", {flops / layers / 1e6:,.0f} million FLOPs a layer")
+
+# %% [markdown]
+# The eight are the feed-forward layers alone: attention, norms and tables are there once. So 45.1 of the 46.7 billion are experts, a
+# token uses 11.3 of these 45.1, and with the rest that is 12.9 billion. (DeepSeek-V3's shared expert comes on top.) Two models of
+# very different sizes give each token the same expert FLOPs, 705 million a layer: 2 wide experts, or 8 narrow ones of 256. Narrow
+# ones can be combined in far more ways.
+#
+# **In real models.** FLOPs are saved, memory is not: all experts must be stored, and they are why these models need many GPUs
+# (notebook 18).
+#
+# | model | experts | used | shared | parameters, used |
+# | --- | --- | --- | --- | --- |
+# | Mixtral 8×7B (2023) | 8 | 2 | 0 | 46.7 billion, 12.9 |
+# | DeepSeek-V3 (2024) | 256 | 8 | 1 | 671 billion, 37 |
+# | Llama 4 Scout (2025) | 16 | 1 | 1 | 109 billion, 17 |
+# | Qwen3-235B-A22B (2025) | 128 | 8 | 0 | 235 billion, 22 |
+# | gpt-oss-120b (2025) | 128 | 4 | 0 | 117 billion, 5.1 |
+#
+# Routers differ: DeepSeek-V3 scores with a sigmoid, and keeps the balance mainly by a bias per expert, which is raised while the
+# expert gets too few tokens.
+
+# %% [markdown]
 # ## What to keep
 #
 # | question | answer |
@@ -788,24 +1009,21 @@ predict("falcon_2_activation")
 # | do they cost time? | no: memory decides, as long as they are one kernel |
 # | a gated layer? | $(f(xW_\text{gate}) \odot xW_\text{value})\,W_\text{down}$; SwiGLU takes SiLU |
 # | how wide? | plain $4d$; gated $\tfrac83 d$ has as many parameters, $8d^2$ |
+# | which shape? | $d/L$ of 60 to 160, heads of 64 or 128 that fill $d$: wide basins, not laws; the table of tokens is $V d$ |
+# | a mixture of experts? | each token uses $k$ of $E$: parameters grow with $E$, FLOPs with $k$; memory holds all |
 # | is a difference real? | divide by $s\sqrt{2/n}$, and mind how many you tried |
-#
-# ### Slips
-#
-# Sentences from lecture notes, as printed. Each is wrong; by now you can say why.
-#
-# - $\text{Swish}(z) = z \cdot \sigma(x)$, and ReLU is $z \cdot 1[x > 0]$. (There is no $x$ on the left.)
-# - "The dimensions of a gated layer are smaller by about 2/3." (That would leave one third. By one third, and not "about".)
 #
 # ## Check yourself
 #
 # 1. A colleague initialises both biases and $W_1$ to zero and trains a ReLU layer. What happens to $W_1$?
 # 2. GPT-2's weights are run with the exact GELU in place of the tanh. How far off can one hidden number be? Is that why the
 #    logits differ in the third digit?
-# 3. At which width does a gated layer have as many parameters as a plain one with $E = 6$?
+# 3. At which width does a gated layer have as many parameters as a plain one with $r = 6$?
 # 4. A gated layer has two more elementwise kernels than a plain one, if nothing is fused. Which, and are they worth worrying
 #    about in training? In decoding one token at a time?
 # 5. How many runs of each would it take before GEGLU's lead of 0.32 over ReLU is two deviations?
+# 6. A layer has 64 experts and $k = 2$. You decode 8 texts at once, one token each. How many experts' weights are read at most?
+#    What does that say about the speed of a mixture of experts with few and with many texts?
 #
 # <details><summary>Answers</summary>
 #
@@ -816,8 +1034,10 @@ predict("falcon_2_activation")
 # 3. At $4d$: two thirds of 6.
 # 4. The activation acts on half of the hidden numbers, the product is new, and so is cutting the projection in two if it
 #    copies. In training, memory traffic of hidden numbers counts: fuse. When decoding a token, the *weights* are read for one
-#    token, which is thousands of times more, and nobody notices.
+#    token, which is thousands of times more: there you can forget the kernels.
 # 5. $0.32 = 2 \cdot 0.235 \sqrt{2/n}$ gives $n = 4.3$: five of each.
+# 6. At most 16. With one text it reads 2 of 64, and is as fast as a small model. With a few dozen texts it reads nearly all of
+#    them, for as many FLOPs as a small model has: memory decides, and each expert has only a token or two.
 #
 # </details>
 #
@@ -828,6 +1048,7 @@ predict("falcon_2_activation")
 #   functions*.
 # - Shazeer, 2020, *GLU variants improve Transformer*: short, and worth it to the last sentence.
 # - Narang et al., 2021, *Do Transformer modifications transfer across implementations and applications?*
+# - Fedus et al., 2022, *Switch Transformers*; Jiang et al., 2024, *Mixtral of experts*; DeepSeek-AI, 2024, *DeepSeek-V3*.
 # - Kaplan et al., 2020, *Scaling laws for neural language models*, Figure 5.
 # - In this package: `lmcourse.nn.feed_forward`, a hundred lines.
 
@@ -839,6 +1060,10 @@ hand = torch.tensor([1.0, -2.0]) @ torch.tensor([[1.0, -1, 0], [0, 1, 1]]) + tor
 assert hand.tolist() == [1, -2, -3]
 out = hand.clamp(min=0) @ torch.tensor([[1.0, 0], [0, 2], [1, 1]]) + torch.tensor([0, 0.5])
 assert out.tolist() == [1, 0.5]
+up, down = torch.tensor([[1.0, -1, 0], [0, 1, 1]]), torch.tensor([[1.0, 0], [0, 2], [1, 1]])
+b1, b2, token = torch.tensor([0.0, 1, -1]), torch.tensor([0, 0.5]), torch.tensor([1.0, -2])
+assert (((token @ up).relu() + b1) @ down + b2).tolist() == [0, 1.5]
+assert ((token.relu() @ up + b1) @ down + b2).tolist() == [0, -0.5]
 x = torch.linspace(-8, 8, 1_600_001, dtype=torch.float64, requires_grad=True)
 dips = {name: f(x).detach() for name, f in (("gelu", F.gelu), ("silu", F.silu))}
 assert [f"{y.min():.3f} {x[y.argmin()]:.3f}" for y in dips.values()] == ["-0.170 -0.752", "-0.278 -1.278"]
@@ -856,9 +1081,12 @@ ratio = {name: forwards[name].width / decoder.d_model for name, decoder in decod
 assert ratio["gemma-2-27b"] == 36_864 / 4_608 == 8 and ratio["gemma-2-9b"] == 14_336 / 3_584 == 4
 assert [ratio[name] for name in ("t5-11b", "t5-v1.1-xxl", "palm-540b")] == [64, 2.5, 4]
 assert {ratio[name] for name in ("mistral-7b", "llama-2-70b", "llama-3-8b", "llama-3-70b")} == {3.5}
-assert all(8 / 3 < ratio[name] <= 2.7 for name in ("llama-7b", "deepseek-67b", "yi-6b", "qwen2.5-14b"))
+assert ratio["llama-3.1-405b"] == 3.25 and f"{ratio['yi-34b']:.2f} {ratio['qwen2.5-32b']:.1f}" == "2.86 5.4"
+assert all(8 / 3 < ratio[name] <= 2.7 for name in ("llama-7b", "deepseek-67b", "yi-6b", "qwen2.5-14b", "olmo-7b"))
 assert {ratio[name] for name in ("transformer-base", "gpt-3", "nemotron-4-340b")} == {4}
-plain = {name: forwards[name].activation for name in ("gpt-3", "gpt-j-6b", "bert-base", "falcon-2-11b", "nemotron-4-340b")}
+plain = {
+    name: forwards[name].activation for name in ("gpt-3", "gpt-j-6b", "bert-base", "falcon-2-11b", "nemotron-4-340b")
+}
 assert list(plain.values()) == ["gelu_tanh", "gelu_tanh", "gelu", "gelu", "relu2"]
 assert not any(forwards[name].gated for name in plain)
 normal = statistics.NormalDist()
@@ -877,3 +1105,28 @@ chance = 2 * normal.cdf(-z["ReGLU"])
 assert round(chance, 3) == 0.009 and round(100 * (1 - (1 - chance) ** 5)) == 4
 assert f"{(2 * 0.235) ** 2 * 2 / 0.32**2:.1f}" == "4.3"
 assert abs(3 * 171 / (2 * 256) - 1) < 0.002 and 8 * 32 * 100 == 25_600
+shapes = [entry.decoder for entry in figures.published()]
+attentions = [(config.layers[0].attention, config.d_model) for config in shapes]
+head_widths = [attention.head_width(d) for attention, d in attentions]
+assert len(shapes) == 109 and (head_widths.count(128), head_widths.count(64)) == (59, 32)
+assert sum(attention.heads * attention.head_width(d) == d for attention, d in attentions) == 93
+aspects = {entry.name: entry.decoder.d_model / len(entry.decoder.layers) for entry in figures.published()}
+assert sum(60 <= aspect <= 160 for aspect in aspects.values()) == 80
+assert min(aspects, key=aspects.get) == "smollm2-135m" and round(aspects["smollm2-135m"]) == 19
+widest = {name for name, aspect in aspects.items() if round(aspect) == 205}
+assert widest == {"bloom-176b", "gopher-280b", "command-r"} and round(max(aspects.values())) == 205
+gemma = find_model("gemma-3-1b").decoder
+assert (len(gemma.layers), gemma.d_model, round(aspects["gemma-3-1b"])) == (26, 1152, 44)
+p = torch.tensor([2.0, 1, 0, -1]).softmax(dim=0)
+assert [f"{share:.3f}" for share in p] == ["0.644", "0.237", "0.087", "0.032"]
+assert f"{p[:2].sum():.3f} {p[0] / p[:2].sum():.3f} {p[1] / p[:2].sum():.3f}" == "0.881 0.731 0.269"
+rest = 4 * 64 * 64 * 2 + 128 * 64 + 5 * 64  # attention, table, norms
+dense = [rest + 2 * 3 * 64 * width for width in (64, 256)]
+experts = [rest + 2 * (count * 3 * 64 * 32 + 64 * 8) for count in (2, 8)]
+assert (*dense, *experts) == (65_856, 139_584, 66_880, 140_608)
+mixture = MEASURED["8 experts, k = 2, balance 0.01"][0]
+assert all(a < b for a, b in zip(mixture, MEASURED["dense, 64 wide"][0], strict=True))
+assert max(MEASURED["dense, 256 wide"][0]) < min(mixture)
+one_expert = 3 * 4096 * 14_336
+assert f"{32 * 8 * one_expert / 1e9:.1f} {32 * 2 * one_expert / 1e9:.1f}" == "45.1 11.3"
+assert f"{46.7 - 45.1 + 11.3:.1f}" == "12.9" and 2 * 2 * one_expert == 2 * 8 * 3 * 7168 * 2048

@@ -17,7 +17,7 @@ from matplotlib.image import AxesImage
 from torch import Tensor
 
 from lmcourse import plots
-from lmcourse.chapters.feed_forward import exercises, figures
+from lmcourse.chapters.feed_forward import exercises, experts, figures
 from lmcourse.models.zoo import find_model
 from tests.plots.figures import said
 
@@ -33,7 +33,6 @@ def test_activations_match_torch_and_hugging_face(dtype: torch.dtype) -> None:
     torch.testing.assert_close(exercises.gelu.reference(x), F.gelu(x))
     torch.testing.assert_close(exercises.silu.reference(x), F.silu(x))
     torch.testing.assert_close(exercises.silu.reference(X, beta=1.702), ACT2FN["quick_gelu"](X))
-    assert torch.equal(exercises.squared_relu.reference(x), ACT2FN["relu2"](x))
 
 
 def test_the_gradient_of_silu_is_finite_where_the_plain_formula_gives_nan() -> None:
@@ -74,18 +73,68 @@ def test_the_glu_matches_torchs() -> None:
     torch.testing.assert_close(exercises.glu_ffn.reference(x, w_gate, w_value, eye, "glu"), expected)
 
 
-@pytest.mark.prove
-def test_widths_and_parameters_are_llamas() -> None:
-    from transformers import LlamaConfig
-    from transformers.models.llama.modeling_llama import LlamaMLP
-
+def test_matched_widths_are_llamas() -> None:
     for name in ("llama-7b", "llama-13b", "llama-33b", "llama-65b"):
         model = find_model(name).decoder
         assert exercises.matched_d_ff.reference(model.d_model, multiple=256) == model.layers[0].feed_forward.width
-    for bias in (False, True):
-        layer = LlamaMLP(LlamaConfig(hidden_size=6, intermediate_size=7, mlp_bias=bias, num_attention_heads=1))
-        counted = sum(parameter.numel() for parameter in layer.parameters())
-        assert exercises.ffn_parameters.reference(6, 7, gated=True, bias=bias) == counted
+
+
+@pytest.mark.prove
+def test_the_mixture_is_hugging_faces_mixtral() -> None:
+    from transformers import MixtralConfig
+    from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock
+
+    torch.manual_seed(0)
+    config = MixtralConfig(hidden_size=6, intermediate_size=5, num_local_experts=4, num_experts_per_tok=2)
+    theirs = MixtralSparseMoeBlock(config).double()
+    for parameter in theirs.parameters():
+        torch.nn.init.normal_(parameter)
+    x = torch.randn(1, 9, 6, dtype=torch.float64)
+    w_gate, w_value = theirs.experts.gate_up_proj.mT.chunk(2, dim=-1)
+    result, _ = exercises.moe.reference(x[0], theirs.gate.weight.T, w_gate, w_value, theirs.experts.down_proj.mT, 2)
+    expected = theirs(x)
+    torch.testing.assert_close(result, (expected[0] if isinstance(expected, tuple) else expected)[0])
+
+
+def test_balance_is_one_for_equal_shares_and_the_number_of_experts_for_one() -> None:
+    cases = {case.name: case for case in exercises.moe.hidden}
+    for name, expected in (("equal shares", 1.0), ("one expert takes all", 4.0)):
+        _, balance = exercises.moe.reference(*cases[name].args, **cases[name].kwargs)
+        assert balance.item() == pytest.approx(expected, abs=2e-3)
+
+
+def test_the_cases_with_a_capacity_drop_tokens() -> None:
+    for case in exercises.moe.public:
+        if "capacity" in case.kwargs and not case.of:
+            limited, _ = exercises.moe.reference(*case.args, **case.kwargs)
+            free, _ = exercises.moe.reference(*case.args)
+            assert (limited - free).abs().amax() > 0.01, case.name
+
+
+def test_counts_are_those_of_the_papers() -> None:
+    """Mixtral: 46.7 billion, 12.9 used. DeepSeek-V3: 671 billion, 37 used, with 3 dense layers."""
+    attention = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024) + 2 * 32_000 * 4096
+    whole, used, _ = exercises.moe_counts.reference(4096, 14_336, 8, 2)
+    assert (round((32 * whole + attention) / 1e9, 1), round((32 * used + attention) / 1e9, 1)) == (46.7, 12.9)
+    whole, used, flops = exercises.moe_counts.reference(7168, 2048, 256, 8, shared=1)
+    assert 650e9 < 58 * whole < 671e9
+    assert 58 * used < 37e9
+    assert flops == 2 * used
+
+
+def test_shapes_near_published_ones_keep_the_rules() -> None:
+    case = exercises.decoder_shape.cases[0]
+    gpt_2 = {"layers": 12, "d_model": 768, "heads": 12, "d_ff": 2048}
+    assert exercises.decoder_shape.seen(case, gpt_2) == "keeps all rules"
+    assert exercises.decoder_shape.seen(case, {**gpt_2, "layers": 16}) == "breaks: aspect; size: 15 to 40 % above"
+    assert exercises.decoder_shape.seen(case, {**gpt_2, "d_ff": 1.5}) == "each of the four is a whole number"
+
+
+@pytest.mark.prove
+def test_the_stored_run_of_experts_is_what_training_gives() -> None:
+    run = experts.train_experts(exercises.moe.variants[0].answer, 0, k=2, balance=0.01)
+    assert run.loss == pytest.approx(experts.MEASURED["8 experts, k = 2, balance 0.01"][0][0], abs=0.03)
+    assert torch.stack(run.shares).sum(-1) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("kind", ["silu", "gelu"])
@@ -179,6 +228,22 @@ def test_ratios_match_the_papers() -> None:
     for name, ratio in published.items():
         assert f"{name} {ratio:.3g}" in alt
     assert alt.count("(plain)") == 4
+
+
+def test_shapes_of_published_models_are_those_of_the_papers() -> None:
+    alt = {choice: plots.alt_text(figures.model_shapes(choice)) for choice in ("all heads", "aspect", "vocabulary")}
+    assert f"t5-11b {128 * 128 / 1024:g}" in alt["all heads"]
+    assert f"qwen3-0.6b {16 * 128 / 1024:g}" in alt["all heads"]
+    assert f"bloom-176b {14_336 / 70:.3g}" in alt["aspect"]
+    assert "llama-7b 32" in alt["vocabulary"]
+    with pytest.raises(ValueError, match="unknown choice"):
+        figures.model_shapes("depth")
+
+
+def test_shares_of_experts_are_told_for_each_run() -> None:
+    uneven = [torch.tensor([[0.7, 0.2, 0.1]]) for _ in range(8)]
+    alt = said(figures.expert_shares({"none": uneven, "some": [torch.full((1, 3), 1 / 3)] * 8}))
+    assert "none: at the end from 0.10 to 0.70; some: at the end from 0.33 to 0.33" in alt
 
 
 def test_the_glue_table_and_its_noise() -> None:

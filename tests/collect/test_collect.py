@@ -188,7 +188,7 @@ HELPER = """def gated(gate, value, kind):
         raise ValueError(kind)
     return gates[kind](gate) * value"""
 
-WRONG_SQUARE = "def squared_relu(x):\n    return x.clamp(min=0)"
+WRONG_INTENSITY = "def elementwise_intensity(kernels, bytes_each):\n    return -1.0"
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +205,8 @@ def learner(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             case "glu_ffn":
                 cell.source = GLU
                 notebook.cells.insert(index, nbformat.v4.new_code_cell(HELPER))
-            case "squared_relu":
-                cell.source = WRONG_SQUARE
+            case "elementwise_intensity":
+                cell.source = WRONG_INTENSITY
     path = root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb"
     path.parent.mkdir(parents=True)
     nbformat.write(notebook, path)
@@ -230,8 +230,8 @@ def told(learner: Path, *words: str) -> dict[str, Any]:
 def test_each_answer_has_its_verdict(collected: dict[str, Any]) -> None:
     rows = {row["exercise"]: row for row in collected["exercises"]}
     assert (rows["glu_ffn"]["state"], rows["glu_ffn"]["package"], rows["glu_ffn"]["reason"]) == ("passes", "yours", "")
-    assert (rows["squared_relu"]["state"], rows["squared_relu"]["package"]) == ("wrong", "")
-    assert rows["squared_relu"]["reason"].startswith("0 of 1 points")
+    assert (rows["elementwise_intensity"]["state"], rows["elementwise_intensity"]["package"]) == ("wrong", "")
+    assert rows["elementwise_intensity"]["reason"].startswith("0 of 2 points")
     assert (rows["gelu"]["state"], rows["gelu"]["package"]) == ("missing", "")
     for name in PARTS.keys() - {"glu_ffn"}:
         assert (rows[name]["state"], rows[name]["package"]) == ("", "lent")

@@ -1,4 +1,4 @@
-"""Exercises on the functions between the two matrices: GELU and squared ReLU."""
+"""The exercise on GELU."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from lmcourse.chapters.feed_forward.exercises.inputs import FIVE_INPUTS
 from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
-
-# gelu ------------------------------------------------------------------------------------------------------------
 
 
 def _gelu(x: Tensor) -> Tensor:
@@ -135,84 +133,3 @@ def gelu_by_a_normal_distribution(x: Tensor) -> Tensor:
     bell: Any = torch.distributions.Normal(0.0, 1.0)
     gate = bell.cdf(x.double())
     return torch.mul(x, gate).type(x.dtype)
-
-
-def _squared_relu_cases(random: Random) -> list[Case]:
-    return [
-        case("other shapes", torch.tensor(1.5)),
-        case("other shapes", torch.zeros(0)),
-        case("far from zero", torch.tensor([-1e30, 3e4])),
-        case("far from zero", torch.tensor([-700.0, 200.0, 300.0]).half()),
-        case("other precisions", torch.tensor([-1.0, 0.1, 3.0], dtype=torch.float64)),
-        case("other shapes", normal(random, 2, 3, 4, scale=2.0)),
-        case("other precisions", normal(random, 12, scale=2.0).bfloat16()),
-        case("other precisions", normal(random, 12, scale=2.0).half()),
-    ]
-
-
-squared_relu = Exercise(
-    "squared_relu",
-    points=1,
-    minutes=3,
-    difficulty=1,
-    reference=lambda x: F.relu(x.double()).square().to(x.dtype),
-    differentiable=True,
-    cases=[
-        case("five numbers", FIVE_INPUTS),
-        case("a matrix", torch.tensor([[0.5, -0.5], [2.0, -2.0]])),
-        case("half precision, far from zero", torch.tensor([-300.0, 16.0], dtype=torch.float16)),
-    ],
-    hidden_cases=_squared_relu_cases,
-    hints=["First cut off what is negative (x.clamp(min=0)), then square."],
-    forbid=[".relu", ".relu_"],
-)
-
-
-@squared_relu.misconception("You square negative numbers too, and they come out positive. They should become 0.")
-def square_alone(x: Tensor) -> Tensor:
-    return x.square()
-
-
-@squared_relu.misconception("That is ReLU. Its square is asked for.")
-def not_squared(x: Tensor) -> Tensor:
-    return F.relu(x)
-
-
-@squared_relu.misconception("That is 2·max(0, x), the derivative of what is asked for.")
-def its_derivative(x: Tensor) -> Tensor:
-    return 2 * F.relu(x)
-
-
-@squared_relu.misconception("x·|x| keeps the sign: negative numbers come out negative. They should become 0.")
-def sign_kept(x: Tensor) -> Tensor:
-    return x * x.abs()
-
-
-@squared_relu.misconception(
-    "You square first and multiply by the mask x > 0 afterwards. Where the square overflows that is ∞ · 0, which is "
-    "NaN: cut off first."
-)
-def masked_after_squaring(x: Tensor) -> Tensor:
-    return x.square() * (x > 0)
-
-
-@squared_relu.variant
-def chosen_by_where(x: Tensor) -> Tensor:
-    return torch.where(x > 0, x, 0) ** 2
-
-
-@squared_relu.variant
-def half_of_x_and_its_size(x: Tensor) -> Tensor:
-    return ((x + x.abs()) / 2).pow(2)
-
-
-@squared_relu.variant
-def masked_before_squaring(x: Tensor) -> Tensor:
-    kept = x.clone()
-    kept[x < 0] = 0
-    return kept * kept
-
-
-@squared_relu.variant
-def clamped_by_torch(x: Tensor) -> Tensor:
-    return F.threshold(x, 0, 0).mul(x)

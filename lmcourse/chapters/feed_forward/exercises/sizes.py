@@ -1,4 +1,4 @@
-"""Exercises on the size of a feed-forward layer: how many parameters, and how wide a gated one may be."""
+"""The exercise on the width of a gated layer that has as many parameters as a plain one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from fractions import Fraction
 from random import Random
 
 import numpy as np
-import torch
-from torch import nn
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
-from lmcourse.nn.feed_forward import FeedForwardConfig, build_feed_forward
-
-# matched_d_ff ----------------------------------------------------------------------------------------------------
 
 
 def _matched(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
@@ -70,7 +65,7 @@ matched_d_ff = Exercise(
 
 
 @matched_d_ff.misconception(
-    "That is smaller *by* two thirds, as in the notes. It should be smaller by a *factor* of two thirds."
+    "Your layer is smaller *by* two thirds: a third of the width is left. Count the weights of both layers again."
 )
 def smaller_by_two_thirds(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     return math.ceil(expansion * d_model / (3 * multiple)) * multiple
@@ -133,103 +128,3 @@ def with_fractions(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
 def with_numpy(d_model: int, expansion: int = 4, multiple: int = 1) -> float:
     width: float = np.ceil(8 / 3 * d_model * (expansion / 4) / multiple) * multiple
     return width
-
-
-# ffn_parameters --------------------------------------------------------------------------------------------------
-
-
-def _parameters(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    with torch.device("meta"):
-        layer = build_feed_forward(FeedForwardConfig(d_ff, gated=gated, bias=bias), d_model)
-    return sum(parameter.numel() for parameter in layer.parameters())
-
-
-def _parameter_cases(random: Random) -> list[Case]:
-    kinds = [(gated, bias) for gated in (False, True) for bias in (False, True)]
-    return [
-        case("one by one", 1, 1, gated=True, bias=True),
-        case("gated and four times as wide", 16, 64, gated=True, bias=True),
-        case("narrower than the model", 512, 100, gated=True, bias=True),
-        case("narrower than the model", 512, 100, bias=True),
-        *(
-            case("other sizes", random.randint(10, 5000), random.randint(10, 20_000), gated=gated, bias=bias)
-            for gated, bias in kinds
-        ),
-    ]
-
-
-ffn_parameters = Exercise(
-    "ffn_parameters",
-    points=2,
-    minutes=5,
-    difficulty=1,
-    reference=_parameters,
-    cases=[
-        case("d = 2, d_ff = 3", 2, 3),
-        case("the same with biases", 2, 3, bias=True),
-        case("the same, gated", 2, 3, gated=True),
-        case("gated with biases", 2, 3, gated=True, bias=True),
-        case("GPT-3", 12_288, 49_152, bias=True),
-        case("Llama 3 405B", 16_384, 53_248, gated=True),
-    ],
-    hidden_cases=_parameter_cases,
-    hints=[
-        "Up is (d_model, d_ff) and down is (d_ff, d_model). A gate is one more of the first shape.",
-        "A bias has as many numbers as its matrix has outputs: d_ff for up and gate, d_model for down.",
-    ],
-)
-
-
-@ffn_parameters.misconception("A gated layer has three matrices: gate, value and down. Yours has two.")
-def gate_forgotten(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    return _parameters(d_model, d_ff, False, bias)
-
-
-@ffn_parameters.misconception("The biases are not counted.")
-def biases_forgotten(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    return _parameters(d_model, d_ff, gated)
-
-
-@ffn_parameters.misconception("The gate's own bias is missing: gate and value have one each.")
-def one_bias_for_gate_and_value(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    return _parameters(d_model, d_ff, gated) + bias * (d_ff + d_model)
-
-
-@ffn_parameters.misconception("The bias of the last matrix is missing: it has d_model numbers.")
-def no_bias_at_the_end(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    return _parameters(d_model, d_ff, gated, bias) - bias * d_model
-
-
-@ffn_parameters.misconception("d_ff is not used: 8·d² holds for a plain layer with d_ff = 4·d only.")
-def eight_d_squared(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    return 8 * d_model**2 + bias * 5 * d_model
-
-
-@ffn_parameters.misconception("That is twice as many: 2·inputs·outputs are the FLOPs of a token, not the parameters.")
-def flops_of_a_token(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    return 2 * _parameters(d_model, d_ff, gated, bias)
-
-
-@ffn_parameters.variant
-def layer_by_layer(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    with torch.device("meta"):
-        layers = [nn.Linear(d_model, d_ff, bias=bias) for _ in range(1 + gated)]
-        layers.append(nn.Linear(d_ff, d_model, bias=bias))
-    return sum(parameter.numel() for layer in layers for parameter in layer.parameters())
-
-
-@ffn_parameters.variant
-def four_formulas(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    if gated and bias:
-        return 3 * d_model * d_ff + 2 * d_ff + d_model
-    if gated:
-        return 3 * d_model * d_ff
-    if bias:
-        return 2 * d_model * d_ff + d_ff + d_model
-    return 2 * d_model * d_ff
-
-
-@ffn_parameters.variant
-def matrices_with_a_row_of_ones(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
-    shapes = [(d_model, d_ff)] * (2 if gated else 1) + [(d_ff, d_model)]
-    return sum((rows + int(bias)) * columns for rows, columns in shapes)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from lmcourse.models.config import TransformerConfig
 from lmcourse.models.matrices import feed_forward_matrices
-from lmcourse.models.zoo import find_model
+from lmcourse.models.zoo import all_models, find_model
+from lmcourse.models.zoo.course import COURSE_SOURCE
+from lmcourse.models.zoo.entry import Entry
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
@@ -32,6 +36,7 @@ MODELS = (
 )
 """Shown by `width_ratios`, plain ones first, about in the order of their publication."""
 
+_LATE = 2023
 _BAR_COLOURS = {"gate": PALETTE["orange"], "value or up": PALETTE["blue"], "down": PALETTE["green"]}
 
 
@@ -106,6 +111,74 @@ def width_ratios() -> Figure:
         "T5-11B is the outlier; its successor went back."
     )
     return describe(figure, caption=caption, alt=f"Ratio of feed-forward width to model width: {', '.join(alt_parts)}")
+
+
+SHAPES: dict[str, tuple[str, Callable[[TransformerConfig], float]]] = {
+    "all heads": ("all heads together, relative to d", lambda config: _all_heads(config) / config.d_model),
+    "aspect": ("aspect: d per layer", lambda config: config.d_model / len(config.layers)),
+    "vocabulary": ("tokens in the vocabulary (thousands)", lambda config: config.vocab_size / 1000),
+}
+"""What `model_shapes` shows: the label of the axis, and the number."""
+
+_BANDS = {"all heads": (0.97, 1.03), "aspect": (60.0, 160.0), "vocabulary": (30.0, 52.0)}
+_BAND_TITLES = {
+    "all heads": "have heads that are together as wide as the model",
+    "aspect": "have an aspect of 60 to 160",
+    "vocabulary": "have 30,000 to 52,000 tokens",
+}
+_NAMED = {
+    "all heads": ("t5-11b", "t5-3b", "palm-540b", "qwen3-0.6b", "qwen3-32b", "gemma-3-27b"),
+    "aspect": ("smollm2-135m", "gpt-2-xl", "bloom-176b", "llama-3.1-405b", "t5-11b", "gemma-3-1b"),
+    "vocabulary": ("palm-540b", "llama-7b", "gpt-3", "llama-3-8b", "qwen3-0.6b", "gemma-3-1b"),
+}
+
+
+def published() -> list[Entry]:
+    """The published models of the zoo, without the course's own."""
+    return [entry for entry in all_models() if entry.source != COURSE_SOURCE]
+
+
+def model_shapes(choice: str = "aspect") -> Figure:
+    """One choice of all published models against their size, a dot each. ValueError for an unknown choice."""
+    if choice not in SHAPES:
+        raise ValueError(f"unknown choice {choice!r}; there are {', '.join(SHAPES)}")
+    label, number = SHAPES[choice]
+    low, high = _BANDS[choice]
+    entries = published()
+    values = [number(entry.decoder) for entry in entries]
+    within = sum(low <= value <= high for value in values)
+    figure = new_figure(8.0, 4.8)
+    axes = new_axes(figure, f"{within} of {len(entries)} models {_BAND_TITLES[choice]}", "parameters", label)
+    axes.axhspan(low, high, color="#EEF3F7", linewidth=0)
+    for entry, value in zip(entries, values, strict=True):
+        late = entry.year >= _LATE
+        colour, marker = (PALETTE["blue"], "o") if late else (PALETTE["vermilion"], "s")
+        axes.plot([entry.parameters], [value], marker, color=colour, markersize=6, alpha=0.75)
+        if entry.name in _NAMED[choice]:
+            left = entry.parameters > 8e10
+            offset, side = ((-7, 6), "right") if left else ((7, 6), "left")
+            axes.annotate(
+                entry.name, (entry.parameters, value), offset, textcoords="offset points", fontsize=9, ha=side
+            )
+    axes.set_xscale("log")
+    axes.set_yscale("log", base=2)
+    axes.set_xlim(4e7, 1e12)
+    axes.set_ylim(min(values) / 1.2, max(values) * 1.4)
+    ticks = {"all heads": (0.5, 1, 2, 4, 8, 16), "aspect": (16, 32, 64, 128, 256), "vocabulary": (32, 64, 128, 256)}
+    axes.set_yticks(ticks[choice], [f"{tick:g}" for tick in ticks[choice]])
+    axes.minorticks_off()
+    marks = [("s", PALETTE["vermilion"], "until 2022"), ("o", PALETTE["blue"], "since 2023")]
+    handles = [Line2D([], [], linestyle="", marker=m, color=c, markersize=7, label=text) for m, c, text in marks]
+    axes.legend(handles=handles, frameon=False, fontsize=10, loc="upper left")
+    caption = "Each mark is one published model; the band is shaded. Both axes are logarithmic."
+    ends = [f"{e.name} {v:.3g}" for e, v in zip(entries, values, strict=True) if e.name in _NAMED[choice]]
+    alt = f"{label} against parameters: {within} of {len(entries)} models within the band; {', '.join(ends)}"
+    return describe(figure, caption=caption, alt=alt)
+
+
+def _all_heads(config: TransformerConfig) -> int:
+    attention = config.layers[0].attention
+    return attention.heads * attention.head_width(config.d_model)
 
 
 def ratio_trade(ratio: float = 4.0, d_model: int = 768) -> Figure:

@@ -1,0 +1,141 @@
+"""The exercise that counts a mixture of experts: parameters, those a token uses, FLOPs."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import torch
+from torch import nn
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def _counts(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    with torch.device("meta"):
+        expert = nn.ModuleList([nn.Linear(d_model, width, bias=False) for _ in range(2)])
+        expert.append(nn.Linear(width, d_model, bias=False))
+        router = nn.Linear(d_model, experts, bias=False)
+    one, routing = (sum(p.numel() for p in module.parameters()) for module in (expert, router))
+    used = (shared + k) * one + routing
+    return [(shared + experts) * one + routing, used, 2 * used]
+
+
+def _count_cases(random: Random) -> list[Case]:
+    sizes = [(random.randint(10, 5000), random.randint(10, 9000), random.randint(5, 300)) for _ in range(3)]
+    return [
+        case("the smallest", 1, 1, 1, 1),
+        case("every expert is used", 64, 32, 8, 8),
+        case("shared experts", *sizes[0], random.randint(2, 4), shared=2),
+        case("shared experts", *sizes[1], 1, shared=1),
+        case("other sizes", *sizes[2], random.randint(2, 4)),
+    ]
+
+
+moe_counts = Exercise(
+    "moe_counts",
+    points=2,
+    minutes=6,
+    difficulty=1,
+    reference=_counts,
+    cases=[
+        case("d = 2, two experts of width 3, k = 1", 2, 3, 2, 1),
+        case("one layer of Mixtral 8×7B", 4096, 14_336, 8, 2),
+        case("one layer of DeepSeek-V3, with a shared expert", 7168, 2048, 256, 8, shared=1),
+        case("four experts, three of them used, and two shared", 16, 10, 4, 3, shared=2),
+    ],
+    hidden_cases=_count_cases,
+    hints=[
+        "An expert has three matrices of d_model · width weights. The router has one column per expert.",
+        "A token passes the router, its k experts and all shared ones. A weight that it passes costs 2 FLOPs.",
+    ],
+)
+
+
+@moe_counts.misconception("The router is not counted: d_model · experts weights, which every token passes.")
+def router_forgotten(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    whole, used, _ = _counts(d_model, width, experts, k, shared)
+    return [whole - d_model * experts, used - d_model * experts, 2 * (used - d_model * experts)]
+
+
+@moe_counts.misconception(
+    "Of the router you let a token use k columns. It has to score all experts before it can choose k of them."
+)
+def router_of_the_chosen(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    whole, used, _ = _counts(d_model, width, experts, k, shared)
+    used -= d_model * (experts - k)
+    return [whole, used, 2 * used]
+
+
+@moe_counts.misconception("The router counts for the parameters, but not for what a token uses.")
+def router_not_used(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    whole, used, _ = _counts(d_model, width, experts, k, shared)
+    used -= d_model * experts
+    return [whole, used, 2 * used]
+
+
+@moe_counts.misconception("Your experts have two matrices. They are gated: gate, value and down.")
+def plain_experts(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    router = d_model * experts
+    whole, used = (2 * d_model * width * count + router for count in (experts + shared, k + shared))
+    return [whole, used, 2 * used]
+
+
+@moe_counts.misconception("The shared experts are not counted.")
+def shared_forgotten(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    return _counts(d_model, width, experts, k)
+
+
+@moe_counts.misconception("Your tokens use k experts and no more. The shared ones come on top: k + shared.")
+def shared_not_used(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    return [_counts(d_model, width, experts, k, shared)[0], *_counts(d_model, width, experts, k)[1:]]
+
+
+@moe_counts.misconception("Your router scores the shared experts as well. They are always used, so they need no score.")
+def router_of_all(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    whole, used, flops = _counts(d_model, width, experts, k, shared)
+    return [whole + d_model * shared, used + d_model * shared, flops + 2 * d_model * shared]
+
+
+@moe_counts.misconception("Your FLOPs equal the weights. Each weight takes part in a product and a sum: 2 FLOPs.")
+def one_flop_a_weight(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    whole, used, _ = _counts(d_model, width, experts, k, shared)
+    return [whole, used, used]
+
+
+@moe_counts.misconception("Your FLOPs are those of all experts. A token passes only k of them and the shared ones.")
+def flops_of_all(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    whole, used, _ = _counts(d_model, width, experts, k, shared)
+    return [whole, used, 2 * whole]
+
+
+@moe_counts.misconception("Three times as many FLOPs: that is a training step, forward and backward. One pass costs 2.")
+def with_backward(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    whole, used, flops = _counts(d_model, width, experts, k, shared)
+    return [whole, used, 3 * flops]
+
+
+@moe_counts.variant
+def expert_by_expert(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    expert = 3 * d_model * width
+    always = d_model * experts + shared * expert
+    total = always + experts * expert
+    active = always + k * expert
+    return [total, active, 2 * active]
+
+
+@moe_counts.variant
+def by_shapes(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> tuple[int, int, int]:
+    def weights(count: int) -> int:
+        shapes = [(d_model, experts)] + [(d_model, width), (d_model, width), (width, d_model)] * count
+        return sum(rows * columns for rows, columns in shapes)
+
+    return weights(experts + shared), weights(k + shared), 2 * weights(k + shared)
+
+
+@moe_counts.variant
+def with_numpy(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    counts = np.array([experts, k, k]) + shared
+    numbers = 3 * d_model * width * counts + d_model * experts
+    return list(numbers * np.array([1, 1, 2]))

@@ -1,0 +1,246 @@
+"""The exercise that finds the shape of a decoder of a given size."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from random import Random
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.values import Plain
+
+Shape = dict[str, int]
+
+KEYS = ("layers", "d_model", "heads", "d_ff")
+ASPECTS = (60, 160)
+RATIOS = (2.5, 4.0)
+STEP = 64
+SLACK = 0.03
+
+
+def _size(layers: int, d_model: int, d_ff: int, vocab_size: int) -> int:
+    return vocab_size * d_model + layers * (4 * d_model**2 + 3 * d_model * d_ff)
+
+
+def _search(
+    parameters: int,
+    vocab_size: int,
+    head_width: int,
+    *,
+    tables: int = 1,
+    matrices: int = 3,
+    attention: int = 4,
+    aspects: tuple[float, float] = ASPECTS,
+) -> Shape:
+    """Return the narrowest shape that keeps the rules. The keywords are what wrong answers count."""
+    # Even the narrowest layers of the widest aspect have (attention + 2 · matrices) d² weights each.
+    widest = (aspects[1] * parameters / (attention + 2 * matrices)) ** (1 / 3)
+    for d_model in range(head_width, int(widest) + 1, head_width):
+        left = parameters - tables * vocab_size * d_model
+        for layers in range(math.ceil(d_model / aspects[1]), int(d_model / aspects[0]) + 1):
+            low, high = STEP * math.ceil(RATIOS[0] * d_model / STEP), STEP * int(RATIOS[1] * d_model / STEP)
+            wanted = STEP * round((left / layers - attention * d_model**2) / (matrices * d_model * STEP))
+            d_ff = max(low, min(high, wanted))
+            size = layers * (attention * d_model**2 + matrices * d_model * d_ff)
+            if d_ff <= high and abs(size - left) <= SLACK * parameters:
+                return {"layers": layers, "d_model": d_model, "heads": d_model // head_width, "d_ff": d_ff}
+    raise ValueError(f"no shape has about {parameters:,} parameters")
+
+
+def _shape(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
+    return _search(parameters, vocab_size, head_width)
+
+
+def _deviation(size: int, parameters: int) -> str:
+    """How far a size is off, in a few words: the same for all who make the same mistake."""
+    off = size / parameters - 1
+    if abs(off) <= SLACK:
+        return ""
+    limits = (0.15, 0.4) if off > 0 else (0.12, 0.3)
+    far = sum(abs(off) > limit for limit in limits)
+    words = ("3 to 15 %", "15 to 40 %", "more than 40 %") if off > 0 else ("3 to 12 %", "12 to 30 %", "more than 30 %")
+    return f"size: {words[far]} {'above' if off > 0 else 'below'}"
+
+
+def _view(asked: Case, value: Plain) -> Plain:
+    """The rules that a shape breaks."""
+    if not isinstance(value, dict) or {*value} != {*KEYS}:
+        return f"a dict with the keys {', '.join(KEYS)} is asked for"
+    numbers = [value[key] for key in KEYS]
+    if not all(isinstance(number, int | float) and number == number and number > 0 for number in numbers):
+        return "each of the four is one number above 0"
+    if not all(float(number).is_integer() for number in numbers if isinstance(number, int | float)):
+        return "each of the four is a whole number"
+    layers, d_model, heads, d_ff = (int(number) for number in numbers if isinstance(number, int | float))
+    parameters, vocab_size, *rest = (int(number) for number in asked.args if isinstance(number, int))
+    head_width = int(str(asked.kwargs.get("head_width", rest[0] if rest else 128)))
+    broken = [
+        "" if heads * head_width == d_model else "heads · head width is not d",
+        "" if ASPECTS[0] <= d_model / layers <= ASPECTS[1] else "aspect",
+        "" if RATIOS[0] <= d_ff / d_model <= RATIOS[1] and d_ff % STEP == 0 else "feed-forward width",
+        _deviation(_size(layers, d_model, d_ff, vocab_size), parameters),
+    ]
+    return f"breaks: {'; '.join(filter(None, broken))}" if any(broken) else "keeps all rules"
+
+
+def _shape_cases(random: Random) -> list[Case]:
+    return [
+        case("other sizes", 400_000_000, 50_304, head_width=64),
+        case("hardly any shape", 28_300_000, 32_000, head_width=128),
+        case("hardly any shape", 27_900_000, 32_000, head_width=256),
+        case("hardly any shape", 44_200_000, 151_936, head_width=128),
+        case("hardly any shape", 42_600_000, 128_256, head_width=64),
+        case("hardly any shape", 156_500_000, 256_000, head_width=96),
+        case("no shape", 328_000_000, 256_000, head_width=256),
+        case("no shape", 190_000, 1000, head_width=96),
+        case("no shape", 17_600_000, 50_257, head_width=64),
+        case("no shape", 19_500_000, 64_000, head_width=96),
+        case("other sizes", 3_000_000_000, 151_936),
+        case("other sizes", random.randint(1_000_000_000, 4_000_000_000), 64_000),
+        case("other head widths", 2_500_000_000, 256_000, head_width=256),
+        case("other head widths", 500_000_000, 32_000, head_width=96),
+        case("no shape", 40_000_000, 128_256, head_width=64),
+    ]
+
+
+decoder_shape = Exercise(
+    "decoder_shape",
+    points=3,
+    minutes=14,
+    difficulty=2,
+    reference=_shape,
+    cases=[
+        case("124 million, 50,257 tokens, heads of 64", 124_000_000, 50_257, head_width=64),
+        case("1.24 billion, 128,256 tokens", 1_240_000_000, 128_256),
+        case("3 billion, 32,000 tokens", 3_000_000_000, 32_000),
+        case("300 million, 151,936 tokens, heads of 64", 300_000_000, 151_936, head_width=64),
+        case("100 million, 262,144 tokens: there is none", 100_000_000, 262_144, head_width=64),
+    ],
+    hidden_cases=_shape_cases,
+    hints=[
+        "Write down the count first: V·d for the table, and per layer 4·d² for attention and 3·d·d_ff.",
+        "Three loops will do: heads from 1 on, layers between d/160 and d/60, and d_ff in steps of 64 between 2.5·d "
+        "and 4·d. Return the first shape whose count is within 3 %. Stop when the table alone is too large.",
+        "In place of the third loop: solve the count for d_ff, and round to a multiple of 64.",
+    ],
+    seconds=20.0,
+    view=_view,
+)
+
+
+@decoder_shape.misconception("The table of the tokens is not counted: V · d parameters.")
+def table_forgotten(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
+    return _search(parameters, vocab_size, head_width, tables=0)
+
+
+@decoder_shape.misconception("You count the table twice. Here the embedding is tied: the head uses the same table.")
+def table_twice(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
+    return _search(parameters, vocab_size, head_width, tables=2)
+
+
+@decoder_shape.misconception("Your feed-forward layers have two matrices. They are gated: 3 · d · d_ff.")
+def gate_forgotten(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
+    return _search(parameters, vocab_size, head_width, matrices=2)
+
+
+@decoder_shape.misconception("Attention has four matrices of d × d: queries, keys, values and the output.")
+def output_forgotten(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
+    return _search(parameters, vocab_size, head_width, attention=3)
+
+
+@decoder_shape.misconception("Width over depth is outside of 60 to 160: the aspect is d / layers.")
+def any_aspect(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
+    return _search(parameters, vocab_size, head_width, aspects=(10, 30))
+
+
+@decoder_shape.misconception("Your d_ff is no multiple of 64, or outside of 2.5 to 4 times d.")
+def odd_width(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
+    shape = _search(parameters, vocab_size, head_width)
+    return {**shape, "d_ff": shape["d_ff"] + 1}
+
+
+@decoder_shape.misconception("You return the width of a head as the number of heads. All heads together are d wide.")
+def width_for_heads(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
+    return {**_search(parameters, vocab_size, head_width), "heads": head_width + 1}
+
+
+@decoder_shape.misconception("Where no shape keeps all rules, raise ValueError. You return one that breaks some.")
+def never_gives_up(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
+    try:
+        return _search(parameters, vocab_size, head_width)
+    except ValueError:
+        return _search(parameters, vocab_size, head_width, aspects=(5, 60))
+
+
+LAYERS = "for layers in range(math.ceil(d / 160), d // 60 + 1):"
+WIDTHS = "for d_ff in range(64 * math.ceil(2.5 * d / 64), 4 * d + 1, 64):"
+for change, reason in (
+    ("while vocab_size * d < parameters: → while vocab_size * d <= parameters:", "A table is never the whole model."),
+    (
+        f"{LAYERS} → for layers in range(math.ceil(d / 161), d // 60 + 1):",
+        "No d asked for has an aspect of 160 to 161.",
+    ),
+    (
+        f"{WIDTHS} → for d_ff in range(64 * math.ceil(2.5 * d / 65), 4 * d + 1, 64):",
+        "Differs for large d: 1.5 % of d_ff.",
+    ),
+    (f"{WIDTHS} → for d_ff in range(64 * math.ceil(2.5 * d / 64), 4 * d + 2, 64):", "4 · d + 1 is no multiple of 64."),
+    (
+        "if abs(count - parameters) <= 0.03 * parameters: → if abs(count - parameters) < 0.03 * parameters:",
+        "No count is off by exactly 3 %.",
+    ),
+    (
+        "if abs(count - parameters) <= 0.03 * parameters: → if abs(parameters - count) <= 0.03 * parameters:",
+        "The difference has the same size both ways.",
+    ),
+    (
+        "return {'layers': layers, 'd_model': d, 'heads': d // head_width, 'd_ff': d_ff} → "
+        "return {'layers': layers, 'd_model': d, 'heads': d / head_width, 'd_ff': d_ff}",
+        "A whole number may be written as 12.0.",
+    ),
+):
+    decoder_shape.equivalent_mutant(change, reason)
+
+
+@decoder_shape.variant
+def by_three_loops(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
+    heads = 1
+    while vocab_size * heads * head_width < parameters:
+        d = heads * head_width
+        for layers in range(1, d // 60 + 1):
+            if d / layers > 160:
+                continue
+            for d_ff in range(64, 4 * d + 1, 64):
+                count = vocab_size * d + layers * (4 * d * d + 3 * d * d_ff)
+                if d_ff >= 2.5 * d and abs(count - parameters) <= 0.03 * parameters:
+                    return {"layers": layers, "d_model": d, "heads": heads, "d_ff": d_ff}
+        heads += 1
+    raise ValueError("there is none")
+
+
+@decoder_shape.variant
+def nearest_to_aspect_128(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
+    found = []
+    for d in range(head_width, 10_000, head_width):
+        for layers in range(math.ceil(d / 160), d // 60 + 1):
+            width = ((parameters - vocab_size * d) / layers - 4 * d * d) / (3 * d)
+            d_ff = min(max(64 * round(width / 64), 64 * math.ceil(d / 25.6)), 4 * d // 64 * 64)
+            count = vocab_size * d + layers * (4 * d * d + 3 * d * d_ff)
+            if 2.5 * d <= d_ff <= 4 * d and abs(count / parameters - 1) < 0.03:
+                found.append((abs(d / layers - 128), d, layers, d_ff))
+    if not found:
+        raise ValueError(f"no shape has {parameters} parameters")
+    _, d, layers, d_ff = min(found)
+    return {"layers": layers, "d_model": d, "heads": d // head_width, "d_ff": d_ff}
+
+
+@decoder_shape.variant
+def deepest_with_itertools(parameters: int, vocab_size: int, head_width: int = 128) -> dict[str, int]:
+    for layers, heads in itertools.product(range(100, 0, -1), range(1, 8_000 // head_width + 1)):
+        d = head_width * heads
+        if 60 * layers <= d <= 160 * layers:
+            for d_ff in range(-(-5 * d // 128) * 64, 4 * d + 1, 64):
+                if abs(d * (vocab_size + layers * (4 * d + 3 * d_ff)) / parameters - 1) <= 0.03:
+                    return {"layers": layers, "d_model": d, "heads": heads, "d_ff": d_ff}
+    raise ValueError
