@@ -18,6 +18,7 @@ from torch import Tensor
 
 from lmcourse import plots
 from lmcourse.chapters.feed_forward import exercises, experts, figures
+from lmcourse.exercises.cases import Case
 from lmcourse.models.zoo import find_model
 from tests.plots.figures import said
 
@@ -93,7 +94,8 @@ def test_the_mixture_is_hugging_faces_mixtral() -> None:
     w_gate, w_value = theirs.experts.gate_up_proj.mT.chunk(2, dim=-1)
     result, _ = exercises.moe.reference(x[0], theirs.gate.weight.T, w_gate, w_value, theirs.experts.down_proj.mT, 2)
     expected = theirs(x)
-    torch.testing.assert_close(result, (expected[0] if isinstance(expected, tuple) else expected)[0])
+    expected = (expected[0] if isinstance(expected, tuple) else expected)[0]
+    torch.testing.assert_close(result, expected, rtol=1e-6, atol=1e-6)  # its router takes the softmax in float32
 
 
 def test_balance_is_one_for_equal_shares_and_the_number_of_experts_for_one() -> None:
@@ -123,7 +125,7 @@ def test_counts_are_those_of_the_papers() -> None:
 
 
 def test_shapes_near_published_ones_keep_the_rules() -> None:
-    case = exercises.decoder_shape.cases[0]
+    case = Case("as large as GPT-2", (124_000_000, 50_257), {"head_width": 64})
     gpt_2 = {"layers": 12, "d_model": 768, "heads": 12, "d_ff": 2048}
     assert exercises.decoder_shape.seen(case, gpt_2) == "keeps all rules"
     assert exercises.decoder_shape.seen(case, {**gpt_2, "layers": 16}) == "breaks: aspect; size: 15 to 40 % above"

@@ -113,6 +113,44 @@ def always_float32(x: Tensor) -> Tensor:
     return _gelu(x).float()
 
 
+@gelu.misconception(
+    "That is the tanh approximation (0.044715), computed in float32. The exact GELU has erf, and float64 stays float64."
+)
+def tanh_in_float32(x: Tensor) -> Tensor:
+    return F.gelu(x.float(), approximate="tanh").to(x.dtype)
+
+
+@gelu.misconception("That is x·σ(1.702x), computed in float32. The exact GELU has erf, and float64 stays float64.")
+def sigmoid_in_float32(x: Tensor) -> Tensor:
+    return (x.float() * (1.702 * x.float()).sigmoid()).to(x.dtype)
+
+
+@gelu.misconception("That is x·σ(1.702x), computed in the input's 16 bits. The exact GELU has the error function.")
+def sigmoid_in_its_dtype(x: Tensor) -> Tensor:
+    return x * (1.702 * x).sigmoid()
+
+
+@gelu.misconception("You compute in float32 always. For float64 that loses half the digits: widen 16 bits only.")
+def through_float32(x: Tensor) -> Tensor:
+    wide = x.float()
+    return (wide * (1 + (wide / math.sqrt(2)).erf()) / 2).to(x.dtype)
+
+
+@gelu.misconception("Your gate is erf(x/√2), which goes from −1 to 1. Φ goes from 0 to 1: add 1, then halve.")
+def erf_for_phi(x: Tensor) -> Tensor:
+    return (x.double() * (x.double() / math.sqrt(2)).erf()).to(x.dtype)
+
+
+@gelu.misconception("Your gate is erf(x/√2) / 2, which goes from −½ to ½. The 1 is missing: (1 + erf(…)) / 2.")
+def erf_without_one(x: Tensor) -> Tensor:
+    return (x.double() * (x.double() / math.sqrt(2)).erf() / 2).to(x.dtype)
+
+
+@gelu.misconception("You multiply by √2 inside erf. Φ is the wider curve: divide x by √2.")
+def times_root_two(x: Tensor) -> Tensor:
+    return (x.double() * (1 + (x.double() * math.sqrt(2)).erf()) / 2).to(x.dtype)
+
+
 @gelu.variant
 def gelu_by_the_complement(x: Tensor) -> Tensor:
     wide = x.double()

@@ -49,6 +49,7 @@ elementwise_intensity = Exercise(
         case("the product of gate and value in bf16", [[1, 2, 1]], 2),
         case("a GELU of 20 operations, then its backward pass of 30, in fp32", [[20, 1, 1], [30, 2, 1]], 4),
         case("the backward pass of that GELU in bf16", [[30, 2, 1]], 2),
+        case("negate, a GELU, the product with a value, in bf16", [[1, 1, 1], [20, 1, 1], [1, 2, 1]], 2),
         case("square, then add, as two kernels in bf16", [[1, 1, 1], [1, 2, 1]], 2),
     ],
     hidden_cases=_intensity_cases,
@@ -97,6 +98,31 @@ def per_bit(kernels: Kernels, bytes_each: int) -> float:
 @elementwise_intensity.misconception("You count 2 bytes for every number. Here a number takes bytes_each.")
 def always_two_bytes(kernels: Kernels, bytes_each: int) -> float:
     return _intensity(kernels, 2)
+
+
+@elementwise_intensity.misconception("You return the largest intensity. Add up all work, and all bytes.")
+def the_largest(kernels: Kernels, bytes_each: int) -> float:
+    return max(_intensity([kernel], bytes_each) for kernel in kernels)
+
+
+@elementwise_intensity.misconception("You return the smallest intensity. All kernels count: all work over all bytes.")
+def the_smallest(kernels: Kernels, bytes_each: int) -> float:
+    return min(_intensity([kernel], bytes_each) for kernel in kernels)
+
+
+@elementwise_intensity.misconception("You add up the intensities. Add up the work, and divide by all bytes once.")
+def sum_of_ratios(kernels: Kernels, bytes_each: int) -> float:
+    return sum(_intensity([kernel], bytes_each) for kernel in kernels)
+
+
+@elementwise_intensity.misconception("You count what is written only. What a kernel reads comes from memory, too.")
+def writes_only(kernels: Kernels, bytes_each: int) -> float:
+    return sum(k[0] for k in kernels) / (sum(k[2] for k in kernels) * bytes_each)
+
+
+@elementwise_intensity.misconception("Only your first kernel counts.")
+def first_kernel(kernels: Kernels, bytes_each: int) -> float:
+    return _intensity(kernels[:1], bytes_each)
 
 
 @elementwise_intensity.variant

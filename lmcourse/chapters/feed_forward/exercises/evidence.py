@@ -106,6 +106,21 @@ def baseline_included(scores: Scores, baseline: str, deviation: float, runs: int
     return {baseline: 0.0, **_significance(scores, baseline, deviation, runs)}
 
 
+@glue_significance.misconception("You leave out the root: deviations shrink with √n, so it is √(2 / n).")
+def root_forgotten(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
+    return {name: z * (2 / runs) ** -0.5 for name, z in _significance(scores, baseline, deviation, runs).items()}
+
+
+@glue_significance.misconception("With more runs your noise grows. A mean of n runs has the deviation s / √n.")
+def noise_that_grows(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
+    return {name: z / runs for name, z in _significance(scores, baseline, deviation, runs).items()}
+
+
+@glue_significance.misconception("Your signs are turned: a score above the baseline's is positive.")
+def sign_turned(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
+    return {name: -z for name, z in _significance(scores, baseline, deviation, runs).items()}
+
+
 @glue_significance.variant
 def in_a_loop(scores: dict[str, float], baseline: str, deviation: float, runs: int = 1) -> dict[str, float]:
     found = {}

@@ -116,6 +116,28 @@ def with_backward(d_model: int, width: int, experts: int, k: int, shared: int = 
     return [whole, used, 3 * flops]
 
 
+@moe_counts.misconception("Your router has k columns. It scores every expert: d_model · experts weights.")
+def router_with_k_columns(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    whole, used, flops = _counts(d_model, width, experts, k, shared)
+    return [whole - d_model * (experts - k), used - d_model * (experts - k), flops - 2 * d_model * (experts - k)]
+
+
+@moe_counts.misconception("Your tokens use one expert, not k.")
+def one_expert_used(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    return [_counts(d_model, width, experts, k, shared)[0], *_counts(d_model, width, experts, 1, shared)[1:]]
+
+
+@moe_counts.misconception("Your FLOPs leave out the router: a token passes its d_model · experts weights, too.")
+def router_without_flops(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    whole, used, flops = _counts(d_model, width, experts, k, shared)
+    return [whole, used, flops - 2 * d_model * experts]
+
+
+@moe_counts.misconception("Your parameters leave out the shared experts. They are stored like the others.")
+def shared_not_stored(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
+    return [_counts(d_model, width, experts, k)[0], *_counts(d_model, width, experts, k, shared)[1:]]
+
+
 @moe_counts.variant
 def expert_by_expert(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     expert = 3 * d_model * width

@@ -373,6 +373,64 @@ def all_experts_masked(
     return (shares[:, :, None] * every).sum(dim=1), _balanced(p, picked, k)
 
 
+@moe.misconception("You take the mean of f · p̄ and leave out E. It is E times the sum: equal shares should give 1.")
+def mean_for_sum(
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> Result:
+    y, balance = _moe(x, w_router, w_gate, w_value, w_down, k, capacity)
+    return y, balance / len(w_gate) ** 2
+
+
+@moe.misconception("Your balance squares the mean of p. One factor is f, which counts the choices.")
+def probabilities_squared(
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> Result:
+    y, _ = _moe(x, w_router, w_gate, w_value, w_down, k, capacity)
+    p, _ = _chosen(x, w_router, k)
+    return y, len(w_gate) * p.mean(dim=0).square().sum()
+
+
+@moe.misconception("Your balance has no gradient. It has to push the router: p̄ must not be detached.")
+def balance_detached(
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> Result:
+    y, balance = _moe(x, w_router, w_gate, w_value, w_down, k, capacity)
+    return y, balance.detach()
+
+
+@moe.misconception("You use the capacity as a number of tokens. It is a factor: the limit is ⌊capacity · n · k / E⌋.")
+def capacity_in_tokens(
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> Result:
+    p, picked = _chosen(x, w_router, k)
+    shares = _divided(p, picked, k) * _kept(picked, len(x) if capacity is None else capacity)
+    return _mixed(x, shares, w_gate, w_value, w_down), _balanced(p, picked, k)
+
+
+@moe.misconception("Your weights are the router's scores before the softmax. Use p: it is positive.")
+def scores_for_weights(
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> Result:
+    p, picked = _chosen(x, w_router, k)
+    scores = x @ w_router
+    shares = _divided(scores, picked, 2) * _kept(picked, _limit(len(x), k, len(w_gate), capacity))
+    return _mixed(x, shares, w_gate, w_value, w_down), _balanced(p, picked, k)
+
+
+@moe.misconception("Your experts have GELU for a gate. They are SwiGLU layers: SiLU.")
+def gelu_experts(
+    x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
+) -> Result:
+    p, picked = _chosen(x, w_router, k)
+    shares = _divided(p, picked, k) * _kept(picked, _limit(len(x), k, len(w_gate), capacity))
+    y = torch.zeros_like(x)
+    for e in range(len(w_gate)):
+        (rows,) = shares[:, e].nonzero(as_tuple=True)
+        hidden = F.gelu(x[rows] @ w_gate[e]) * (x[rows] @ w_value[e])
+        y = y.index_add(0, rows, shares[rows, e, None] * (hidden @ w_down[e]))
+    return y, _balanced(p, picked, k)
+
+
 for same_in_two_axes in (
     "p = (x @ w_router).softmax(dim=-1) → p = (x @ w_router).softmax(dim=1)",
     "largest, chosen = p.topk(k, dim=-1) → largest, chosen = p.topk(k)",

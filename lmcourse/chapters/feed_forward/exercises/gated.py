@@ -129,6 +129,22 @@ def unknown_kind_accepted(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Te
     return _glu_ffn(x, w_gate, w_value, w_down, kind if kind in GATES else "bilinear")
 
 
+@glu_ffn.misconception("Your bilinear layer has no gate: it returns the values. Its gate is z itself, not 1.")
+def bilinear_without_gate(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
+    gate = torch.ones_like(x @ w_gate) if kind == "bilinear" else _gate(x @ w_gate, kind)
+    return (gate * (x @ w_value)) @ w_down
+
+
+@glu_ffn.misconception("Your GLU has SiLU for a gate. The original one is the sigmoid, σ(z) without the factor z.")
+def silu_for_glu(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
+    return _glu_ffn(x, w_gate, w_value, w_down, "swiglu" if kind == "glu" else kind)
+
+
+@glu_ffn.misconception("The values are right, but the gate is detached: W_gate gets no gradient and never learns.")
+def gate_detached(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
+    return (_gate(x @ w_gate, kind).detach() * (x @ w_value)) @ w_down
+
+
 @glu_ffn.variant
 def one_branch_for_each_kind(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
     z, v = x @ w_gate, x @ w_value

@@ -73,7 +73,7 @@ ffn = Exercise(
     hidden_cases=_ffn_cases,
     hints=[
         "Write the shapes beside each step: (…, d) @ (d, n) + (n) is (…, n).",
-        "The ReLU sits between the two matrices, behind the first bias: (x @ w1 + b1).clamp(min=0).",
+        "The ReLU sits between the two matrices, after the first bias: (x @ w1 + b1).clamp(min=0).",
     ],
 )
 
@@ -98,7 +98,7 @@ def activation_at_the_end(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Ten
     return _ffn(x, w1, b1, w2, b2).relu()
 
 
-@ffn.misconception("You add b1 behind the ReLU. Inside, it moves the point where each neuron switches on.")
+@ffn.misconception("You add b1 after the ReLU. Before it, it moves the point where each neuron switches on.")
 def bias_behind_the_activation(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     return ((x @ w1).relu() + b1) @ w2 + b2
 
@@ -123,6 +123,26 @@ def transposed(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Ten
 @ffn.misconception("You add the input at the end. The residual connection belongs to the block around this layer.")
 def residual_inside(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     return x + _ffn(x, w1, b1, w2, b2)
+
+
+@ffn.misconception("Your ReLU comes after the second matrix. Bend between the two: the result may be negative.")
+def activation_after_both(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    return ((x @ w1 + b1) @ w2 + b2).relu()
+
+
+@ffn.misconception("You take absolute values. A ReLU makes the negative hidden numbers 0.")
+def absolute_values(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    return (x @ w1 + b1).abs() @ w2 + b2
+
+
+@ffn.misconception("Your ReLU is leaky: a hundredth of each negative number passes. Here they become 0.")
+def leaky(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    return F.leaky_relu(x @ w1 + b1) @ w2 + b2
+
+
+@ffn.misconception("You use a sigmoid between the matrices. This layer has a ReLU there: max(0, z).")
+def sigmoid_for_relu(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    return (x @ w1 + b1).sigmoid() @ w2 + b2
 
 
 @ffn.variant

@@ -126,6 +126,21 @@ def of_the_approximation(kind: str, scale: float = 1.0) -> list[float]:
     return [x[y.argmin()].item() / scale, y.min().item() / scale]
 
 
+@activation_minimum.misconception("The kinds are swapped: you return GELU's minimum for SiLU, and SiLU's for GELU.")
+def kinds_swapped(kind: str, scale: float = 1.0) -> list[float]:
+    return _minimum("gelu" if kind == "silu" else "silu", scale)
+
+
+@activation_minimum.misconception("You found the minimum of GELU for both kinds. SiLU dips deeper, and further left.")
+def always_gelu(kind: str, scale: float = 1.0) -> list[float]:
+    return _minimum("gelu", scale)
+
+
+@activation_minimum.misconception("You multiply by the scale. A gate that opens faster makes a smaller dip: divide.")
+def times_the_scale(kind: str, scale: float = 1.0) -> list[float]:
+    return _minimum(kind, 1 / scale)
+
+
 activation_minimum.equivalent_mutant(
     "z = torch.linspace(-3, 0, 300001, dtype=torch.float64) → z = torch.linspace(-3, 0, 300001)",
     "In float32 the lowest values are alike over 0.0005 around the minimum, which is four digits, as asked for.",

@@ -101,6 +101,16 @@ def always_eight_thirds(d_model: int, expansion: int = 4, multiple: int = 1) -> 
     return _matched(d_model, 4, multiple)
 
 
+@matched_d_ff.misconception("`multiple` is not used: round the width up to a multiple of it.")
+def multiple_ignored(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
+    return _matched(d_model, expansion)
+
+
+@matched_d_ff.misconception("You halve the width. A gated layer has three matrices, not four.")
+def halved(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
+    return math.ceil(expansion * d_model / (2 * multiple)) * multiple
+
+
 @matched_d_ff.variant
 def rounded_up_by_ceil(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     return math.ceil(2 * expansion * d_model / 3 / multiple) * multiple

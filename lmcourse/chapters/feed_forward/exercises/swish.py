@@ -139,6 +139,21 @@ def both_branches(x: Tensor, beta: float = 1.0) -> Tensor:
     return (wide * gate).to(x.dtype)
 
 
+@silu.misconception("Your gate is tanh(βx/2), which goes from −1 to 1. A sigmoid goes from 0 to 1: add 1, then halve.")
+def tanh_for_sigmoid(x: Tensor, beta: float = 1.0) -> Tensor:
+    return (x.double() * torch.tanh(beta * x.double() / 2)).to(x.dtype)
+
+
+@silu.misconception("Your gate is 1 + tanh(βx/2), which goes from 0 to 2. Halve it.")
+def gate_not_halved(x: Tensor, beta: float = 1.0) -> Tensor:
+    return 2 * _silu(x, beta)
+
+
+@silu.misconception("Your gate is 1 + tanh(βx/2)/2, which goes from ½ to 3/2. Halve the 1 as well.")
+def one_not_halved(x: Tensor, beta: float = 1.0) -> Tensor:
+    return (x.double() * (1 + torch.tanh(beta * x.double() / 2) / 2)).to(x.dtype)
+
+
 @silu.variant
 def by_the_size_of_z(x: Tensor, beta: float = 1.0) -> Tensor:
     wide = x.double()

@@ -78,7 +78,7 @@ def ablation_losses(losses: Mapping[str, Sequence[float]], floor: float) -> Figu
         alt_parts.append(f"{name} {mean:.2f} ± {spread:.2f}")
     axes.axvline(floor, color=GREY, linewidth=1.5, linestyle="--")
     axes.annotate(
-        f"entropy of the language, {floor:.2f}:\nnobody can do better",
+        f"entropy of the language, {floor:.2f}:\nno model can do better",
         (floor, 0),
         (6, 0),
         textcoords="offset points",

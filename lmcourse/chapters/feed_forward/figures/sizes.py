@@ -138,7 +138,7 @@ def published() -> list[Entry]:
     return [entry for entry in all_models() if entry.source != COURSE_SOURCE]
 
 
-def model_shapes(choice: str = "aspect") -> Figure:
+def model_shapes(choice: str = "all heads") -> Figure:
     """One choice of all published models against their size, a dot each. ValueError for an unknown choice."""
     if choice not in SHAPES:
         raise ValueError(f"unknown choice {choice!r}; there are {', '.join(SHAPES)}")
