@@ -600,7 +600,7 @@ explore(figures.model_shapes, choice=["all heads", "aspect", "vocabulary"])
 # - **Heads.** In 93 of the 109 models the heads together are exactly as wide as the model, and a head has 128 features (59 models)
 #   or 64 (32 models). The first is a habit: the projections of attention may have any width. T5-11B's heads are 16 times as
 #   wide together as the model, PaLM 540B's two thirds as wide. The second has a reason: the scores of a head are a product of rank
-#   at most its width (notebook 12), so thin heads can say little.
+#   at most its width, so thin heads can say little (Bhojanapalli et al., 2020).
 # - **Aspect, $d/L$.** 80 of 109 have between 60 and 160. The basin is flat here, too, so other reasons decide: layers wait for
 #   each other, and wide matrices can be split over GPUs (notebook 18). SmolLM2-135M, made for small devices, is at 19; the
 #   widest, at 205, are BLOOM, Gopher and Command R.
