@@ -4,7 +4,7 @@
 # **160 min · 13 exercises · 35 points**
 #
 # *Susan thanked Tom because he helped.* You know at once who "he" is. A network that reads one word at a time, each on
-# its own, cannot know: the answer stands three words back. Attention is the layer that goes and looks.
+# its own, cannot know: the answer is three words back. Attention is the layer that goes and looks.
 #
 # **You will be able to**
 #
@@ -140,11 +140,11 @@ figures.AttentionPlayground()
 
 # %% [markdown]
 # The grey shape on the right deserves a second look. The result is an average of the values, so it lies *inside* the
-# shape that they span, whatever the queries and keys. For fixed weights, attention is linear in the values: twice the
+# shape that they span, for any queries and keys. For fixed weights, attention is linear in the values: twice the
 # values, twice the result. A stack of such averages alone would only average averages, and this is one reason why a
 # feed-forward layer follows each. (The weights themselves are a nonlinear function of $x$.)
 #
-# **In real models.** Values have a hundred features, not two, and nobody sets them by hand. But the patterns are real:
+# **In real models.** Values have a hundred features, not two, and they are learned, not set by hand. But the patterns are real:
 # trained heads were found that look at the previous token, at a verb's object, or from a pronoun to its noun (Clark et
 # al., 2019).
 
@@ -164,7 +164,7 @@ for d in (16, 64, 256, 1024):
 # %% [markdown]
 # A softmax looks at *differences* of scores. At $d = 1024$ two scores are typically $\sqrt2 \cdot 32 \approx 45$ apart,
 # and $e^{45}$ to one is no average any more: one token takes everything, and no gradient reaches the others. Dividing
-# by $\sqrt d$ brings the spread back to 1, whatever the width (Vaswani et al., 2017, §3.2.1).
+# by $\sqrt d$ brings the spread back to 1, for any width (Vaswani et al., 2017, §3.2.1).
 #
 # Here is the head from above once more, undivided. Switch the division on and off: what does it do to the weights, and
 # where does the star go? (With two features $\sqrt d$ is only 1.4;
@@ -228,7 +228,7 @@ for d in (16, 256, 4096):
 
 # %% [markdown]
 # For correlated queries and keys the products are positive on average, and the sum grows like $d$. Divided by $\sqrt d$
-# a wide head is sharper than a narrow one; divided by $d$ both are alike. µP therefore takes $1/d$, so that wide models
+# a wide head is sharper than a narrow one; divided by $d$ both are equally sharp. µP therefore takes $1/d$, so that wide models
 # learn at the same rate as narrow ones (Yang et al., 2022).
 #
 # **In real models.** Nearly all use $1/\sqrt d$. T5 uses no scale and lets a smaller initialisation of the queries
@@ -276,7 +276,7 @@ predict("which_mask")
 #
 # ### Exercise 2 · The causal mask  (2 points · 4 min · ●)
 #
-# `t` tokens, of which the last `s` ask. Return an $s \times t$ tensor of `bool`, `True` where a query may look. $s$ may
+# There are `t` tokens; the last `s` are the queries. Return an $s \times t$ tensor of `bool`, `True` where a query may look. $s$ may
 # be 0. Raise `ValueError` if $s > t$.
 
 # %% exercise="causal_mask"
@@ -364,7 +364,7 @@ for kept in ([1, 1, 1, 0], [0, 1, 1, 1]):
 # %% [markdown]
 # ## 5 · Many heads
 #
-# One softmax gives one answer. But a word needs several at once: its subject, its tense, the word before it. A single
+# One softmax gives one answer. But a word needs several answers at once: its subject, its tense, the word before it. A single
 # average would blur them.
 #
 # So the width is cut into $h$ **heads** of width $d_\text{head} = d / h$. Each asks, matches and fetches on its own
@@ -434,7 +434,7 @@ check(multi_head, hidden=True)
 # `with_attention` puts your function in place of every attention layer, with the layer's own weights. 1,024 tokens that
 # the model was not trained on:
 
-# %%
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 trained = load_pretrained()
 tokens = validation_texts()
 attend, whose = multi_head_or_ours(multi_head)
@@ -520,7 +520,7 @@ explore(
 # back. The three can be *fused* into one $d \times 3d$ matrix: one large product instead of three small ones, and the
 # result is cut into three. The numbers are the same:
 
-# %%
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 torch.manual_seed(0)
 x = torch.randn(6, 16, dtype=torch.float64)
 w_q, w_k, w_v = torch.randn(3, 16, 16, dtype=torch.float64)
@@ -595,7 +595,7 @@ check(attend_with_cache, hidden=True)
 # $$2 \cdot 32 \cdot 32 \cdot 128 \cdot 2 \text{ bytes} = 524{,}288 \text{ bytes, half a MiB for every token of every text.}$$
 #
 # **In real models.** `torch.cat` copies the whole cache at each step. Production code takes memory for the longest text
-# once and writes into it (`lmcourse.inference.cache_layouts`), or hands it out in pages like an operating system (vLLM; Kwon
+# once and writes into it (`lmcourse.inference.cache_layouts`), or divides it into pages like an operating system (vLLM; Kwon
 # et al., 2023).
 
 # %% [markdown]
@@ -668,10 +668,10 @@ for name in ("llama-2-7b", "llama-3-8b", "llama-3.1-405b", "falcon-7b"):
 # %% [markdown]
 # ### Or keep a summary
 #
-# Sharing makes heads alike. **Multi-head latent attention** (MLA; DeepSeek-AI, 2024) leaves every head its own keys and
+# Sharing makes heads more similar. **Multi-head latent attention** (MLA; DeepSeek-AI, 2024) leaves every head its own keys and
 # values, and does not keep them. For each token the layer makes one short vector, the *latent* $c_j = W_D x_j$, and only
 # $c_j$ goes into the cache. Whatever a head needs is made from it: its keys are $k_j = W_{UK}\, c_j$, its values
-# $W_{UV}\, c_j$, with matrices of its own.
+# $W_{UV}\, c_j$, with its own matrices.
 #
 # That saves memory. But does it save traffic? If every step first makes the keys of all heads from all latents, it
 # writes and reads as many numbers as before. Can you have the scores without ever making a key?
@@ -713,12 +713,13 @@ predict("latent_cache")
 
 # %%
 layers, heads, d_head, latent, turned = 61, 128, 128, 512, 64  # DeepSeek-V3
-kept = {"MHA": 2 * heads * d_head, "GQA, 8 key heads": 2 * 8 * d_head, "MLA": latent + turned, "MQA": 2 * d_head}
+kept = {"MHA": 2 * heads * d_head, "GQA, 8 key heads": 2 * 8 * d_head}
+kept |= {"MLA": latent + turned, "MQA": 2 * d_head}
 for name, numbers in kept.items():
     print(f"{name:17} {layers * numbers * 2:9,} bytes per token")
 
 # %% [markdown]
-# MLA keeps little more than twice as much as MQA, and every head has its own keys. It pays with arithmetic: a score is a
+# MLA keeps 2.25 times as much as MQA, and every head has its own keys. It pays with arithmetic: a score is a
 # dot product over 512 + 64 numbers, not over 128 + 64. While decoding waits for memory, arithmetic is cheap, as the next section
 # shows.
 #
@@ -806,8 +807,8 @@ for name, g in (("MHA", 32), ("GQA", 8), ("MQA", 1)):
 #
 # ### Exercise 9 · FLOPs and bytes  (3 points · 12 min · ●●●)
 #
-# One attention layer, in bf16 (two bytes a number). Each of `batch` texts has `context` tokens, of which the last `new`
-# are new. (Training: `new == context`. Decoding: `new == 1`.) Return two whole numbers, by your own count and not by
+# One attention layer, in bf16 (two bytes a number). Each of `batch` texts has `context` tokens; the last `new` of
+# them are new. (Training: `new == context`. Decoding: `new == 1`.) Return two whole numbers, by your own count and not by
 # `torch.utils.flop_counter`:
 #
 # - **FLOPs** of all matrix products: four projections of the new tokens, scores, and weights times values. Count all
@@ -1039,7 +1040,7 @@ def streamed_attention(
         top, total, numerator = update(top, total, numerator, scores, v[keys])
     return numerator / total, top + total.log()
 
-# %%
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 figures.compare_block_sizes(streamed_attention, block_update)
 
 # %% [markdown]
@@ -1100,7 +1101,7 @@ check(flash_backward, hidden=True)
 # \sum_j P_{ij} v_j = dO_i \cdot O_i$: the sum over the row was already in the result. Your update and your backward
 # pass together, 300 tokens of 64 features, against autograd:
 
-# %%
+# %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 figures.compare_gradients(streamed_attention, block_update, flash_backward)
 
 # %%
@@ -1118,7 +1119,7 @@ explore(figures.score_matrix_bytes, length=Log(256, 131072), heads=[8, 32, 128])
 # | --- | --- |
 # | what is attention? | $\text{softmax}(QK^\top/\sqrt d + M)\,V$: an average of values, weighted by how well keys match a query |
 # | why $\sqrt d$? | a dot product of $d$ random numbers has a spread of $\sqrt d$; dividing keeps the softmax an average |
-# | how is the future hidden? | $-\infty$ before the softmax; query $i$ of the last $s$ of $t$ stands at $t - s + i$ |
+# | how is the future hidden? | $-\infty$ before the softmax; query $i$ of the last $s$ of $t$ is at $t - s + i$ |
 # | what is a head? | a block of $d/h$ neighbouring features: `"b s (h d) -> b h s d"`; more heads, same weights, same FLOPs |
 # | what is kept in decoding? | keys and values: 2 · layers · key heads · d_head · bytes, per token |
 # | what does sharing keys save? | bytes that decoding reads, by $h/g$; no FLOPs of the scores |
@@ -1199,7 +1200,7 @@ assert [layer.attention.pattern.kind for layer in gemma[:6]] == ["window"] * 5 +
 assert [layer.attention.pattern.kind for layer in scout[:4]] == ["chunk"] * 3 + ["full"] and not scout[3].attention.rotary
 assert scout[0].attention.pattern.size == 8192
 assert [61 * numbers * 2 for numbers in (2 * 128 * 128, 2 * 8 * 128, 576, 256)] == [3_997_696, 249_856, 70_272, 31_232]
-assert 2.2 < 70_272 / 31_232 < 2.3 and round(loss_of(expected, tokens), 2) == 1.79 and tokens.numel() == 1024
+assert 70_272 / 31_232 == 2.25 and (received - expected).abs().max() < 1e-4 and round(loss_of(expected, tokens), 2) == 1.79 and tokens.numel() == 1024
 decoding = [layer_cost(32, 1, 2048, 32, g).seconds(find_accelerator("h100-sxm")) for g in (32, 8)]
 assert 0.25 < decoding[1] / decoding[0] < 0.34
 assert 32 * 2048 * 4096**2 / (2048 * 4096**2) == 32

@@ -115,7 +115,7 @@ def print_slips(count: int = 8) -> None:
         received = logits_with(partial(_multi_head, **settings), tokens)
         difference = (received - expected).abs().max().item()
         same = (received.argmax(dim=-1) == expected.argmax(dim=-1)).float().mean().item()
-        print(f"{name:37} {difference:10.2g} {loss_of(received, tokens):6.2f} {same:16.0%}")
+        print(f"{name:37} {difference:10.0f} {loss_of(received, tokens):6.2f} {same:16.0%}")
 
 
 _CUT, _JOIN = "b s (h d) -> b h s d", "b h s d -> b s (h d)"
