@@ -4,19 +4,19 @@
 # **110 min · 10 exercises · 24 points**
 #
 # A transformer is a long sum. One vector per token runs through the whole model, the **residual stream**, and a hundred layers add to it,
-# one after the other. *Why does the sum neither explode nor drown what came first? And what does it matter on which side of the plus
-# sign a norm stands?*
+# one after the other. *Why does the sum neither explode nor drown what came first? And why does it matter on which side of the plus
+# sign a norm is?*
 #
 # A norm can decide what a layer gets to *see*, what it may *say*, or what may *survive*. Everything in this notebook is one of these three.
 #
 # **You will be able to**
 #
 # - write LayerNorm and RMSNorm that survive 16 bits, and say what each does to a gradient;
-# - turn a model with LayerNorms into one with RMSNorms, without training and without changing a single logit;
-# - write every block that published models use, and predict what each leaves of the first word;
-# - say which of the things that everybody repeats about norms are true, from experiments that you can repeat.
+# - say what the mean of the stream is good for;
+# - write every block that published models use, and split its gradient into the part that passes the branch by and the part that goes through it;
+# - test what everybody repeats about norms, with experiments that run on a laptop.
 #
-# **You need** attention (notebook 08) and the floating-point formats (01). Gradients of LayerNorm by hand were in 03. No GPU.
+# **You need** attention (notebook 08), the floating-point formats (01) and gradients of functions of vectors (03). No GPU.
 #
 # Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")` gives a nudge; run
 # it again for the next one.
@@ -42,6 +42,7 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.styles import gpt_like, llama_like
+from lmcourse.nn.block import Residual
 from lmcourse.nn.embedding import HeadConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.notebook import check, explore, hint, predict, start
@@ -59,7 +60,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 #
 # $$\mu = \frac1d\sum_i x_i, \qquad \sigma^2 = \frac1d\sum_i (x_i - \mu)^2, \qquad y = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta$$
 #
-# with $x$ of shape $(\dots, d)$, and $\gamma$ (scale) and $\beta$ (shift) of shape $(d)$, learned, 1 and 0 at first.
+# with $x$ of shape $(\dots, d)$, and $\gamma$ (scale) and $\beta$ (shift) of shape $(d)$, learned; they start as 1 and 0.
 #
 # By hand: $(100, 200, 100, 0)$. The mean is 100, the deviations $(0, 100, 0, -100)$, the mean of their squares 5,000, its root 70.71. Result: $(0, 1.414, 0, -1.414)$.
 
@@ -82,7 +83,7 @@ def input_gradient(scale: float, normed: bool) -> tuple[Tensor, Tensor]:
 
 sizes = {
     name: [input_gradient(scale, normed)[1].norm().item() for scale in SCALES]
-    for name, normed in (("behind a norm", True), ("without a norm", False))
+    for name, normed in (("through a norm", True), ("without a norm", False))
 }
 for name, (small, *_, large) in sizes.items():
     print(f"{name:14} 10,000 times the input, and {large / small:.2g} times the gradient")
@@ -91,9 +92,9 @@ for name, (small, *_, large) in sizes.items():
 figures.gradient_by_scale(SCALES, sizes)
 
 # %% [markdown]
-# Without a norm, what is large gets a large gradient and grows on: that is how things explode. Behind a norm it is the other way round, *exactly*: 10,000 times the input, a ten-thousandth of the gradient. Large vectors are hard to turn, small ones easy; a norm is a brake.
+# Without a norm, what is large gets a large gradient and grows on: that is how things explode. After a norm it is the other way round, *exactly*: 10,000 times the input, a ten-thousandth of the gradient. Large vectors are hard to turn, small ones easy; a norm is a brake.
 #
-# > **Spot the slip.** Two sets of lecture notes say what LayerNorm averages over. One writes "the sequence dimension" and then `nn.LayerNorm(D)`; the other has the formula above without $\varepsilon$. Both run. What do they do?
+# > **Spot the slip.** A colleague normalises over the sequence instead of over the features: "each feature gets mean 0 and variance 1 over the text". Another one leaves out $\varepsilon$. Both programs run. What do they do?
 
 # %%
 x = torch.randn(5, 8)
@@ -105,18 +106,18 @@ ways: dict[str, Callable[[Tensor], Tensor]] = {
 }
 for name, norm in ways.items():
     moved = (norm(x) - norm(changed))[0].abs().max().item()
-    print(f"{name}: the last of five tokens changes; does the first one see it? {moved > 0}")
-print("features all alike, without ε:", F.layer_norm(torch.full((4,), 3.0), (4,), eps=0.0).tolist())
+    print(f"{name}: the last of five tokens changes, and the first one moves by {moved:.2f}")
+print("equal features, without ε:", F.layer_norm(torch.full((4,), 3.0), (4,), eps=0.0).tolist())
 
 # %% [markdown]
 # Over the sequence, the first word of a text would know about the last: the model would read the future, and its training loss would look wonderful.
 #
 # ### Exercise 1 · LayerNorm  (2 points · 6 min · ● · differentiable)
 #
-# Write it, without torch's own norms (`layer_norm`, `rms_norm`, `batch_norm`, `group_norm` and `instance_norm`, as functions and as modules), which would be the whole answer. $x$ has any number of axes; the last one is normalised. Three rules of every norm in production:
+# Write it, without torch's own norms (`layer_norm`, `rms_norm`, `batch_norm`, `group_norm` and `instance_norm`, as functions and as modules), which would be the whole answer. $x$ has any number of axes; normalise the last one. Gradients must pass. Three rules that a norm should keep:
 #
 # - **compute in fp32, or in fp64 if $x$ is fp64**; $x$ may be fp16 or bf16;
-# - the result has **the dtype of $x$**, whatever that of `scale` and `shift` is (fp32 parameters and bf16 features are the usual mixture);
+# - return **the dtype of $x$**, whatever dtype `scale` and `shift` have (fp32 parameters and bf16 features are the usual mixture), and **round once, in the very last step**;
 # - means and variances of numbers far from zero must come out right: one case has a mean of 10,000.
 
 # %% exercise="layer_norm"
@@ -145,15 +146,20 @@ check(layer_norm, hidden=True)
 #
 # $$y = \gamma \odot \frac{x}{\sqrt{\frac1d\sum_i x_i^2 + \varepsilon}}$$
 #
-# By hand, the same vector: the squares are $10^4\,(1, 4, 1, 0)$, their mean 15,000, the root 122.47. Result: $(0.816, 1.633, 0.816, 0)$. The zero stays zero, the direction stays the direction. What was done is to put the vector on a sphere of radius $\sqrt d$. In two dimensions one can look at it:
+# By hand, the same vector: the squares are $10^4\,(1, 4, 1, 0)$, their mean 15,000, the root 122.47. Result: $(0.816, 1.633, 0.816, 0)$. The zero stays zero, the direction stays the direction. RMSNorm puts the vector on a sphere of radius $\sqrt d$. In two dimensions you can look at it:
 
 # %%
 explore(figures.norm_circle, kind=["rms", "layer"], eps=Log(1e-6, 1.0))
 
 # %% [markdown]
-# Did you try `layer`? In two dimensions a LayerNorm leaves just *two* points: after the mean is gone, $(a, b)$ is $(c, -c)$, and $|c|$ is normalised to 1. Every norm throws something away: LayerNorm two numbers of $d$, RMSNorm one.
+# Did you try `layer`? In two dimensions a LayerNorm leaves just *two* points: without its mean, $(a, b)$ is $(c, -c)$, and $|c|$ is normalised to 1. Every norm throws something away: LayerNorm two numbers of $d$, RMSNorm one.
 #
-# What does $\varepsilon$ do? It stands beside *squares*. Features of 0.001 have squares of $10^{-6}$: there a usual $\varepsilon$ halves the mean square.
+# What does $\varepsilon$ do? It is added to *squares*. Features of 0.001 have squares of $10^{-6}$, and an $\varepsilon$ of $10^{-6}$ doubles what is under the root:
+
+# %%
+features_of_0001 = torch.tensor([0.001, -0.001, 0.001, -0.001])
+for name, small in (("RMSNorm", F.rms_norm(features_of_0001, (4,), eps=1e-6)), ("LayerNorm", F.layer_norm(features_of_0001, (4,), eps=1e-5))):
+    print(f"{name:9} with its usual ε makes of ±0.001 not ±1, but ±{small[0]:.2f}")
 
 # %%
 predict("twice_as_large_in_fp16")
@@ -166,11 +172,33 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32):
     print(f"{dtype!s:15} squares {square.tolist()}\n{'':15} result {result}")
 
 # %% [markdown]
-# Zeros, without a warning, for numbers that fp16 holds with ease. bf16 does not overflow, it just has three digits. That is why norms compute in fp32 even in models that do everything else in 16 bits.
+# Zeros, without a warning, for numbers that fp16 holds with ease. bf16 does not overflow: it has the range of fp32. But it has 8 bits of significand, 2.4 decimal digits. Is that enough? LayerNorm once more, of features that spread by 1 around a mean, with every step in bf16:
+
+# %%
+generator = torch.Generator().manual_seed(0)
+spread, scale_16, shift_16 = (torch.randn(*shape, generator=generator) for shape in ((8, 64), (64,), (64,)))
+
+
+def layer_norm_in(dtype: torch.dtype, x: Tensor) -> Tensor:
+    """LayerNorm with every step in one dtype."""
+    wide, scale, shift = x.to(dtype), (1 + 0.3 * scale_16).to(dtype), shift_16.to(dtype)
+    centred = wide - wide.mean(dim=-1, keepdim=True)
+    return centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt() * scale + shift
+
+
+print("mean   all in bf16: off by at most   all in fp32, rounded once: off by at most")
+for mean in (0, 3, 10, 30, 100):
+    x = (spread + mean).bfloat16()
+    exact = layer_norm_in(torch.float64, x).bfloat16()
+    off = [(layer_norm_in(dtype, x).bfloat16() - exact).abs().max().item() for dtype in (torch.bfloat16, torch.float32)]
+    print(f"{mean:4} {off[0]:28.2f} {off[1]:42.2f}")
+
+# %% [markdown]
+# The further the features are from zero, the fewer of bf16's digits are left for what makes them different. That is why norms compute in fp32 even in models that do everything else in 16 bits.
 #
 # ### Exercise 2 · RMSNorm  (2 points · 6 min · ● · differentiable)
 #
-# The same rules as in Exercise 1: the last axis, in fp32 or fp64, the dtype of $x$ at the end, without torch's norms.
+# The same rules as in Exercise 1: the last axis, computed in fp32 or fp64, rounded once to the dtype of $x$ at the very end, gradients pass, without torch's norms. (The LLaMA of Hugging Face's `transformers` rounds twice, before the scale and after it. The difference is one last digit in every fourth number; here it counts.)
 
 # %% exercise="rms_norm"
 def rms_norm(x: Float[Tensor, "*batch d"], scale: Float[Tensor, "d"], eps: float = 1e-6) -> Float[Tensor, "*batch d"]:
@@ -189,26 +217,26 @@ check(rms_norm, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Both norms do not notice a factor: $N(cx) = N(x)$. Two things follow for the gradient, by the chain rule. It is proportional to $1/c$, as you measured; and moving along $x$ itself changes nothing, so the gradient is **at a right angle to $x$**, whatever comes after:
+# Neither norm notices a factor: $N(cx) = N(x)$. Two things follow for the gradient, by the chain rule. It is proportional to $1/c$, as you measured; and moving along $x$ itself changes nothing, so the gradient is **at a right angle to $x$**, whatever comes after:
 
 # %%
 for scale in (0.01, 1.0, 100.0):
     x, gradient = input_gradient(scale, normed=True)
     cosines = F.cosine_similarity(x, gradient, dim=-1).abs()
-    print(f"input × {scale:<5} gradient and input at a right angle, to 10⁻⁵: {bool((cosines < 1e-5).all())}")
+    print(f"input × {scale:<5} largest cosine of input and gradient: {cosines.max():.5f}")
 
 # %% [markdown]
 # ## 3 · What the mean was good for
 #
-# Today nearly everybody takes RMSNorm. Was the mean good for anything? Here is a question that decides it.
+# Most models of today have RMSNorm. Was the mean good for anything? Here is a question that decides it.
 
 # %%
 predict("from_layer_to_rms")
 
 # %% [markdown]
-# Think of the stream as a sum. A pre-norm model reads it only through norms, and every LayerNorm begins by subtracting the mean. So the mean of the stream is something that is carried along through all layers and that *nobody ever reads*. Could it be 0 from the start?
+# Think of the stream as a sum. A pre-norm model reads it only through norms, and every LayerNorm begins by subtracting the mean. So the mean of the stream is carried along through all layers, and *nobody ever reads it*. Could it be 0 from the start?
 #
-# By hand: a layer that writes $W h$ into the stream, with $W = \begin{pmatrix}1&2\\3&4\end{pmatrix}$ and $h = (1, 1)$. It writes $(3, 7)$, whose mean is 5; what a LayerNorm would leave of it is $(-2, 2)$. The mean can be taken away beforehand, for *every* $h$, by another matrix: $\begin{pmatrix}-1&-1\\1&1\end{pmatrix}$ writes $(-2, 2)$ at once.
+# By hand: a layer that writes $W h$ into the stream, with $W = \begin{pmatrix}1&2\\3&4\end{pmatrix}$ and $h = (1, 1)$. It writes $(3, 7)$, whose mean is 5; what a LayerNorm would leave of it is $(-2, 2)$. Another matrix takes the mean away before it is written, for *every* $h$: $\begin{pmatrix}-1&-1\\1&1\end{pmatrix}$ writes $(-2, 2)$ at once.
 #
 # And if every vector in the sum has mean 0, so has the sum, at every layer. Then the variance *is* the mean square, and LayerNorm and RMSNorm are one and the same function.
 #
@@ -226,7 +254,7 @@ predict("from_layer_to_rms")
 # | `qkv.1` … | | the next block; there may be any number |
 # | `head` | (v, d) | the logits, from the stream through the last norm |
 #
-# A model may lack positions or biases. Return a new dictionary with all names, in which the mean of the stream is gone and nothing else, so that all LayerNorms may be replaced by RMSNorms (with the same scale and shift). Leave the tensors that you were given as they are.
+# Every model has an embedding; any of the others may be missing. Return a new dictionary with all names, in which the mean of the stream is gone and nothing else, so that all LayerNorms may be replaced by RMSNorms (with the same scale and shift). Leave the tensors that you were given as they are.
 
 # %% exercise="centre_writers"
 def centre_writers(weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -289,20 +317,20 @@ def difference_of_logits() -> float:
         return (with_layer_norm(text) - with_rms_norm(text)).abs().max().item()
 
 
-print("RMSNorms put in, and nothing else: logits differ by more than 1:  ", difference_of_logits() > 1)
+print(f"RMSNorms put in, and nothing else: the logits differ by up to {difference_of_logits():.1f}")
 with suppress(NotImplementedError):  # until Exercise 3 is solved
     centred = centre_writers({ours: tensors[theirs] for theirs, ours in names.items()})
     with_rms_norm.load_state_dict(tensors | {theirs: centred[ours] for theirs, ours in names.items()})
-    print("RMSNorms put in, writers centred: logits differ by less than 10⁻¹²:", difference_of_logits() < 1e-12)
+    print(f"RMSNorms put in, writers centred:  the logits differ by up to {difference_of_logits():.12f}")
 
 # %% [markdown]
-# To the last digits. The mean was never a feature of the model: it is one direction of the stream, out of $d$, that can be written and not be read. RMSNorm gives that direction back.
+# To the last digits. The mean was never a feature of the model: it is one direction of the stream, out of $d$, that layers can write and cannot read. RMSNorm gives that direction back.
 #
-# The second step of the same surgery removes the scale and shift. A norm's $\gamma$ and $\beta$ stand right in front of a matrix, and two linear maps in a row are one.
+# The second step of the same surgery removes the scale and shift. A norm's $\gamma$ and $\beta$ come right before a matrix, and two linear maps in a row are one.
 #
 # ### Exercise 4 · Fold the norm  (2 points · 6 min · ●●)
 #
-# A linear layer reads $\gamma \odot \hat x + \beta$. Return weight and bias of the layer that reads $\hat x$ itself and computes the same. `bias` may be `None`, as in most models today; a new bias is needed all the same.
+# A linear layer reads $\gamma \odot \hat x + \beta$. Return weight and bias of the layer that reads $\hat x$ itself and computes the same. `bias` may be `None`, as in most models today; return a new bias all the same.
 
 # %% exercise="fold_norm"
 def fold_norm(
@@ -330,18 +358,15 @@ layer = nn.Linear(3, 2)
 normed = F.layer_norm(x, (3,))
 with suppress(NotImplementedError):  # until Exercise 4 is solved
     folded = fold_norm(gamma, beta, layer.weight.detach(), layer.bias.detach())
-    same = torch.allclose(F.linear(normed, *folded), layer(gamma * normed + beta), atol=1e-5)
-    print("the folded layer computes the same:", same)
+    apart = (F.linear(normed, *folded) - layer(gamma * normed + beta)).abs().max().item()
+    print(f"the folded layer on x̂ and the old one after the norm differ by up to {apart:.5f}")
 
 # %% [markdown]
-# **In real models.** SliceGPT (Ashkboos et al., 2024) does both to published models before it cuts features away: without means and scales the stream may be turned like any vector, and the least important directions cut off. Who uses which norm you can count in the zoo:
+# **In real models.** SliceGPT (Ashkboos et al., 2024) does both to published models before it cuts features away: without means and scales you may rotate the stream like any vector, and cut off the least important directions. Count in the zoo which models use which norm:
 
 # %%
 kinds = [entry.decoder.block.norm.kind for entry in all_models() if "norm" not in entry.survey_overrides]
 print(f"of {len(all_models())} entries: RMSNorm {kinds.count('rms')}, LayerNorm {kinds.count('layer')}, not said {len(all_models()) - len(kinds)}")
-
-# %% [markdown]
-# PaLM is disputed: its paper (Chowdhery et al., 2022) writes LayerNorm, and lectures list it under RMSNorm. The zoo goes by the paper.
 
 # %% [markdown]
 # ## 4 · What a norm costs
@@ -352,7 +377,7 @@ print(f"of {len(all_models())} entries: RMSNorm {kinds.count('rms')}, LayerNorm 
 explore(figures.norm_costs, kernels=["fused", "one by one"])
 
 # %% [markdown]
-# A multiplication is far quicker than fetching the number that is multiplied (notebook 19). What counts is how often the features travel through the memory, and a **fused** kernel needs one trip for either norm.
+# A multiplication is far quicker than fetching the number that is multiplied (notebook 19). What counts is how often the features are read from memory and written back, and a **fused** kernel does it once for either norm.
 
 # %%
 predict("faster_norm")
@@ -374,24 +399,24 @@ for functions in (candidates, yours):
             print(f"{name:16} {1000 * timing.median:5.0f} ms")
 
 # %% [markdown]
-# On the processors we tried, torch's LayerNorm costs little more than copying, and its RMSNorm, which does less, takes more than twice as long: nobody wrote a fused kernel of it for CPUs. Compare your two: *written out*, both lose to the fused kernel, and the one with fewer steps makes fewer trips. So "RMSNorm is faster" is a statement about kernels, not about formulas.
+# On the processors we tried, torch's LayerNorm costs little more than copying, and its RMSNorm, which does less, takes more than twice as long: there is no fused kernel of it for CPUs. Compare your two: *written out*, both lose to the fused kernel, and the one with fewer steps reads and writes less. So "RMSNorm is faster" is a statement about kernels, not about formulas.
 #
-# How much is there to win? In a BERT on a GPU, normalisations were 0.17 % of the FLOPs and 25.5 % of the time (Ivanov et al., 2021); notebook 19 asks what follows from it. What a large comparison of transformers really measured (Narang et al., 2021): 3.50 steps per second with LayerNorm, 3.68 with RMSNorm, and a slightly better loss.
+# How much is there to win? In a BERT on a GPU, normalisations were 0.17 % of the FLOPs and 25.5 % of the time (Ivanov et al., 2021). What a large comparison of transformers measured (Narang et al., 2021): 3.50 steps per second with LayerNorm, 3.68 with RMSNorm, and a slightly better loss.
 #
-# ### Exercise 5 · How much faster?  (1 point · 3 min · ●)
+# ### Exercise 5 · How much faster?  (1 point · 4 min · ●●)
 #
-# Give two shares: by how much more steps are done in the same time (`faster`), and which share of a run's time is saved (`time_saved`).
+# Two numbers, as fractions (0.1 for 10 %), to three decimals. `faster`: a new kernel saves 30 % of the time of every norm in that BERT. By how much more steps does the model do in the same time? `norms_saved`: if norms took 25.5 % of the time in the comparison as well, which fraction of *the norms'* time did RMSNorm save? (In notebook 19, norms cost nothing at all.)
 
-# %% exercise="narang_gain"
-narang_gain = None  # {"faster": ..., "time_saved": ...} in place of None
+# %% exercise="norm_gain"
+norm_gain = None  # {"faster": ..., "norms_saved": ...} in place of None
 ### BEGIN SOLUTION
-narang_gain = {"faster": 3.68 / 3.5 - 1, "time_saved": 1 - 3.5 / 3.68}
+norm_gain = {"faster": 1 / (1 - 0.3 * 0.255) - 1, "norms_saved": (1 - 3.5 / 3.68) / 0.255}
 ### END SOLUTION
 
-# %% check="narang_gain"
-check(narang_gain=narang_gain)
+# %% check="norm_gain"
+check(norm_gain=norm_gain)
 ### BEGIN HIDDEN TESTS
-check(narang_gain=narang_gain, hidden=True)
+check(norm_gain=norm_gain, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -404,16 +429,16 @@ biases = 9 * blocks * d  # 3 of queries, keys and values, 1 of out, 4 of up, 1 o
 print(f"{biases / 1e6:.1f} million of {gpt3.parameters / 1e9:.0f} billion parameters: {biases / gpt3.parameters:.3%}")
 
 # %% [markdown]
-# Nobody drops them to save parameters. They are one more trip through the memory, and large models trained more stably without (Chowdhery et al., 2022).
+# Nobody drops them to save parameters. But a bias is one more thing to read from memory, and large models trained more stably without (Chowdhery et al., 2022).
 
 # %% [markdown]
 # ## 5 · The stream
 #
-# Every branch adds to the stream, and no branch of a pre-norm model replaces anything. With $a_\ell$ and $m_\ell$ for what attention and feed-forward layer of block $\ell$ add to the embedding $e$:
+# Every branch adds to the stream, and no branch of a pre-norm model replaces anything. Attention and feed-forward layer of block $\ell$ add $a_\ell$ and $m_\ell$ to the embedding $e$:
 #
 # $$h = e + \sum_{\ell=1}^{L} (a_\ell + m_\ell)$$
 #
-# (One set of notes prints $\sum a_\ell + m_\ell$ without the brackets: then only the last $m$ would be left.) That it is true can be seen with hooks, in a model that has learned to write stories for a moment:
+# Hooks show that it is true, in a model that has learned to write stories for a moment:
 
 # %%
 stories, source = story_grammar(), random.Random(0)
@@ -429,10 +454,10 @@ def tiny_llama(blocks: int, placement: str, seed: int) -> Transformer:
     return model
 
 
-def train(model: Transformer, seed: int, steps: int = 60, warmup: int = 1) -> list[float]:
-    """Train in place on stories, AdamW at 0.005; the loss of each step."""
+def train(model: Transformer, seed: int, steps: int = 60, warmup: int = 1) -> tuple[list[float], list[float]]:
+    """Train in place on stories, AdamW at 0.005: by step, the loss and the gradient's norm at the first block's `down`."""
     optimizer = torch.optim.AdamW(model.parameters(), 0.005, betas=(0.9, 0.95), weight_decay=0.0)
-    losses = []
+    losses, gradients = [], []
     with Loader(written, batch=8, seq_len=32, seed=seed, prefetch=0) as batches:
         for step in range(steps):
             optimizer.param_groups[0]["lr"] = 0.005 * min(1.0, (step + 1) / warmup)
@@ -442,7 +467,8 @@ def train(model: Transformer, seed: int, steps: int = 60, warmup: int = 1) -> li
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
-    return losses
+            gradients.append(model.blocks[0].feed_forward.layer.down.weight.grad.norm().item())
+    return losses, gradients
 
 
 writer = tiny_llama(2, "pre", seed=0)
@@ -465,14 +491,14 @@ writer.norm.register_forward_pre_hook(lambda module, inputs: streams.append(inpu
 with torch.no_grad():
     logits = writer(prompt)[0, -1]
 print("parts:", ", ".join(parts))
-print("their sum is the stream:", torch.allclose(torch.stack(list(parts.values())).sum(dim=0), streams[-1], atol=1e-5))
+print(f"their sum differs from the stream by up to {(torch.stack(list(parts.values())).sum(dim=0) - streams[-1]).abs().max():.5f}")
 
 # %% [markdown]
-# So a logit, too, is a sum: the head reads the stream through a norm, and multiplies with a token's row. Whoever asks "which layer wanted this word?" can be answered with numbers. There is one catch, and it is the norm.
+# So a logit, too, is a sum: the head reads the stream through a norm, and multiplies with a token's row. *Which layer wanted this word?* has an answer in numbers. There is one catch, and it is the norm.
 #
 # ### Exercise 6 · Who made the logit?  (3 points · 8 min · ●●●)
 #
-# `parts[0]` is the embedding of one token, the other rows are what each branch has added to it. The head reads an RMSNorm (`scale`, `eps`) of their sum; `row` is the row of the head that belongs to the token in question. What does each part add to its logit? The answers have to add up to the logit.
+# `parts[0]` is the embedding of one token, the other rows are what each branch has added to it. The head reads an RMSNorm (`scale`, `eps`) of their sum; `row` is the row of the head for one token of the vocabulary. How much of that token's logit does each part add in this stream, divided as it is by the norm? The results add up to the logit.
 
 # %% exercise="contributions"
 def contributions(
@@ -499,11 +525,11 @@ except NotImplementedError:  # until Exercise 6 is solved
     added = torch.zeros(len(parts))
 figures.contribution_bars(dict(zip(parts, added.tolist(), strict=True)), f"“{chr(best)}” after “{bytes(prompt[0].tolist()).decode()}”")
 
-# %%
-print("the contributions add up to the logit:", torch.allclose(added.sum(), logits[best], atol=1e-4))
+# %% tags=["nbval-ignore-output", "because the digits of a trained model differ between processors"]
+print(f"the contributions add up to {added.sum():.3f}, and the logit is {logits[best]:.3f}")
 
 # %% [markdown]
-# Such sums are the everyday tool of those who look into models. Elhage et al. (2021) call the stream a channel: every layer reads from some of its directions and writes into others, and layers that are far apart can talk, since in between nothing is overwritten.
+# Such sums are an everyday tool for looking into models. Elhage et al. (2021) call the stream a channel: every layer reads from some of its directions and writes into others, and layers that are far apart can talk, since nothing in between is overwritten.
 
 # %% [markdown]
 # ## 6 · One plus sign, four places
@@ -517,18 +543,11 @@ print("the contributions add up to the logit:", torch.allclose(added.sum(), logi
 # | double | $x + N'(f(N(x)))$ | Gemma 2 and 3 |
 # | output | $x + N'(f(x))$ | OLMo 2 |
 #
-# Where the stream is never normalised (all but post), one more norm stands before the head. A student asks in a lecture: *why not put the norm after the feed-forward layer?* Of course one can. It is called "output", or, with one before as well, "double". (Notes print these two with LayerNorm; Gemma 2 and OLMo 2 have RMSNorm.)
-#
-# ### Exercise 7 · Four placements  (4 points · 10 min · ●● · differentiable)
-#
-# Write all four as one function. `f`, `before` and `after` are functions of a tensor: the branch, a norm that stands before it, and a norm that stands behind it or behind the sum. "pre" uses `before` only, "post" and "output" use `after` only, "double" both; a norm that a placement does not use may be `None`. Call `f` once: it is expensive. Leave $x$ as it is, and raise `ValueError` for any other placement.
+# Where the stream is never normalised (all but post), one more norm comes before the head. As code, and compared with the package's branches:
 
-# %% exercise="residual"
-def residual(
-    x: Float[Tensor, "*batch d"], f: Callable, before: Callable | None, after: Callable | None, placement: str
-) -> Float[Tensor, "*batch d"]:
-    """The stream after a branch f with its norms: "pre", "post", "double" or "output"."""
-    ### BEGIN SOLUTION
+# %%
+def residual(x: Tensor, f: Callable, before: Callable | None, after: Callable | None, placement: str) -> Tensor:
+    """The stream after a branch f; `before` is the norm before it, `after` the norm after it or after the sum."""
     if placement == "pre":
         return x + f(before(x))
     if placement == "post":
@@ -538,25 +557,83 @@ def residual(
     if placement == "output":
         return x + after(f(x))
     raise ValueError(f"a norm's placement is pre, post, double or output, not {placement!r}")
-    ### END SOLUTION
 
 
-# %% check="residual"
-check(residual)
-### BEGIN HIDDEN TESTS
-check(residual, hidden=True)
-### END HIDDEN TESTS
+PLACEMENTS = ("pre", "post", "double", "output")
+for placement in PLACEMENTS:
+    branch = Transformer(llama_like(1, 32, 2, 64, vocab_size=128, context=32, block={"placement": placement})).blocks[0].feed_forward
+    after = branch.post_norm if placement == "post" else branch.output_norm
+    x = torch.randn(3, 32)
+    apart = (residual(x, branch.layer, branch.input_norm, after, placement) - branch(x)).abs().max().item()
+    print(f"{placement:6} differs from the package by {apart}")
 
 # %%
 explore(figures.block_wiring, placement=["pre", "post", "double", "output"], branches=["serial", "parallel", "parallel_two_norms"])
 
 # %% [markdown]
 # Follow the thick line: in three of the four it meets nothing but plus signs. ("parallel" belongs to section 10.)
+#
+# What does a loss see of $x$? A change of $x$ reaches the stream after the branch in two ways: straight to the plus sign, and through the branch. So the gradient that comes back to $x$ has two parts. By hand: one number, $x = 3$, no norm, $f(h) = h^2$. The gradient 1 of $y = x + x^2$ comes back as 1 on the straight way, and as 6 through the branch. *With norms in place: which part is larger, and which decides?*
+#
+# A function that can be used backwards returns its value *and its* **pullback**, another function, which takes the gradient with respect to the value and returns the gradient with respect to $h$:
+
+# %%
+def square(h: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """The squares of h, and their pullback at h."""
+    return h * h, lambda g: 2 * h * g
+
+
+value, back = square(torch.tensor(3.0))
+print("value:", value.item(), " gradient 1 comes back as", back(torch.tensor(1.0)).item())
+
+# %% [markdown]
+# ### Exercise 7 · Two ways back  (4 points · 12 min · ●●●)
+#
+# `dy` is the gradient with respect to what `residual` returns. Return the two parts of the gradient with respect to $x$: `straight`, which did not go through `f`, and `through`, which did. `f`, `before` and `after` return a value and its pullback, as `square` does; a norm that a placement does not use may be `None`. Call each function and each pullback once, do without autograd, and leave `x` and `dy` as they are. Another placement: `ValueError`.
+
+# %% exercise="ways_back"
+def ways_back(
+    x: Float[Tensor, "*batch d"],
+    dy: Float[Tensor, "*batch d"],
+    f: Callable,
+    before: Callable | None,
+    after: Callable | None,
+    placement: str,
+) -> tuple[Float[Tensor, "*batch d"], Float[Tensor, "*batch d"]]:
+    """The parts of the gradient at x that came straight and through the branch."""
+    ### BEGIN SOLUTION
+    if placement not in ("pre", "post", "double", "output"):
+        raise ValueError(f"a norm's placement is pre, post, double or output, not {placement!r}")
+    h, pullbacks = x, []
+    if placement in ("pre", "double"):
+        h, back = before(h)
+        pullbacks.append(back)
+    h, back = f(h)
+    pullbacks.append(back)
+    if placement in ("double", "output"):
+        h, back = after(h)
+        pullbacks.append(back)
+    straight = after(x + h)[1](dy) if placement == "post" else dy
+    through = straight
+    for back in reversed(pullbacks):
+        through = back(through)
+    return straight, through
+    ### END SOLUTION
+
+
+# %% check="ways_back"
+check(ways_back)
+### BEGIN HIDDEN TESTS
+check(ways_back, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# In three placements the straight part is `dy` itself, untouched. In "post" even that part passes a norm. Section 8 measures both in models of 48 blocks.
 
 # %% [markdown]
 # ## 7 · What is left of the first word?
 #
-# *Why is a norm* in *the stream bad?* is a student's question in the same lecture. Start with what it does to what is already there. By hand: the stream is a vector of length 1, a branch adds another one of length 1 that has nothing to do with it. The sum is $\sqrt2$ long (Pythagoras), and the post-norm takes it back to 1. The old vector in it is now $1/\sqrt2$ long.
+# *Why is a norm* in *the stream bad?* a student asks. Start with what it does to what is already there. By hand: the stream is a vector of length 4, and a branch adds one of length 3 at a right angle to it. The sum has length 5 (Pythagoras), and a post-norm takes it back to the old length. What is the length of the old vector then?
 
 # %%
 predict("left_after_12_blocks")
@@ -564,15 +641,15 @@ predict("left_after_12_blocks")
 # %% [markdown]
 # ### Exercise 8 · What is left  (2 points · 6 min · ●●)
 #
-# Return the cosine between the embedding and the stream after so many blocks, of *two* branches each, when every branch adds a vector at a right angle to all others: with "post" one as long as the stream that it joins, otherwise one as long as the embedding. In "double" and "output" the norm stands on the branch. For an unknown placement, or fewer than 0 blocks, raise `ValueError`.
+# Return the cosine between the embedding and the stream after a number of blocks, of *two* branches each. Every branch adds a vector at a right angle to all others. With "post" it is `ratio` times as long as the stream that it joins, with the other placements `ratio` times as long as the embedding. In "double" and "output" the norm is on the branch. For an unknown placement, or fewer than 0 blocks, raise `ValueError`.
 
 # %% exercise="embedding_share"
-def embedding_share(blocks: int, placement: str) -> float:
-    """The cosine of the embedding with the stream after so many blocks."""
+def embedding_share(blocks: int, placement: str, ratio: float) -> float:
+    """The cosine of the embedding with the stream after this many blocks, whose branches add vectors of this relative length."""
     ### BEGIN SOLUTION
     if placement not in ("pre", "post", "double", "output") or blocks < 0:
         raise ValueError(f"no model has {blocks} blocks with norms {placement!r}")
-    return 0.5**blocks if placement == "post" else (1 + 2 * blocks) ** -0.5
+    return (1 + ratio**2) ** -blocks if placement == "post" else (1 + 2 * blocks * ratio**2) ** -0.5
     ### END SOLUTION
 
 
@@ -586,7 +663,7 @@ check(embedding_share, hidden=True)
 explore(figures.stream_share, placement=["pre", "post", "double", "output"], blocks=(1, 96))
 
 # %% [markdown]
-# Random vectors of 8,192 features are nearly at right angles. Do they agree?
+# Branches as long as the stream leave $2^{-12}$ = 0.024 % of it after 12 post-norm blocks, and one fifth where no norm is in the stream. Random vectors of 8,192 features are nearly at right angles. Do they agree?
 
 # %%
 torch.manual_seed(0)
@@ -597,67 +674,123 @@ for placement, predicted in (("pre", 0.2), ("post", 2**-12)):
         stream = stream + F.normalize(torch.randn(8192), dim=0)
         stream = F.normalize(stream, dim=0) if placement == "post" else stream
     cosine = F.cosine_similarity(stream, embedding, dim=0).item()
-    print(f"{placement:4} cosine within 0.05 of the prediction for 12 blocks: {abs(cosine - predicted) < 0.05}")
+    print(f"{placement:4} 12 blocks: cosine {cosine:.3f}, predicted {predicted:.3f}")
 
 # %% [markdown]
-# In a pre-norm model the first word is still a fifth of everything after 12 blocks. In a post-norm model each layer has to write the word anew, or it is gone. Gradients go the same way back: on the straight path each post-norm divides them by as much.
+# (Two unrelated vectors of 8,192 features have a cosine of about $1/\sqrt{8192}$ = 0.011: that is the precision of this experiment.) In a pre-norm model the first word is still a fifth of everything after 12 blocks. In a post-norm model each layer has to write the word again, or it is gone. Gradients take the same way back: on the straight path each post-norm divides them by as much. Section 8 measures what the branch gives back.
 #
-# The other side of the coin: the pre-norm stream *grows*, like $\sqrt{1 + 2L}$, while what each branch adds does not. The 90th block adds to a vector 13 times as long as itself. Late blocks change little, and that is why deep pre-norm models can often do without some of them.
+# The other side of the coin: the pre-norm stream *grows*, like $\sqrt{1 + 2L}$, while what each branch adds does not. After 90 blocks each branch adds to a vector 13 times as long as its own. Late blocks change little, and that is why deep pre-norm models can often do without some of them.
 
 # %% [markdown]
 # ## 8 · Gradients, measured
 #
-# Everybody has learned that post-norm gradients vanish. Has anybody looked? Xiong et al. (2020) have, and said something else: *at initialisation, near the output*, the gradients of a post-norm model are large, whatever its depth, and those of a pre-norm model fall like $1/\sqrt L$. That is why post-norm wants a warm-up. What happens towards the first blocks?
+# Many people have learned that post-norm gradients vanish. Xiong et al. (2020) looked, and found something else: *at initialisation, near the output*, the gradients of a post-norm model are large, whatever its depth, and those of a pre-norm model fall like $1/\sqrt L$. That is why post-norm wants a warm-up. What happens towards the first blocks?
 
 # %%
 predict("post_norm_gradients")
 
-# %%
+# %% tags=["nbval-ignore-output", "because the digits of large gradients differ between processors"]
 DEPTHS = (2, 6, 12, 24, 48)
 
 
-def block_gradients(blocks: int, placement: str, seed: int = 0, rule: str = "fan_in") -> list[float]:
-    """The norm of the gradient of each block's `down` matrix, at initialisation."""
+def untrained(blocks: int, placement: str, seed: int = 0, rule: str = "fan_in") -> tuple[Transformer, Tensor]:
+    """A LLaMA-like model of width 64 with its norms in this place, and random tokens for it."""
     torch.manual_seed(seed)
     config = llama_like(blocks, 64, 4, 128, vocab_size=128, context=32, block={"placement": placement})
     model = Transformer(config.with_(final_norm=None) if placement == "post" else config)
     initialize(model, rule)
-    tokens = torch.randint(128, (8, 33))
+    return model, torch.randint(128, (8, 33))
+
+
+def block_gradients(blocks: int, placement: str, seed: int = 0) -> list[float]:
+    """The norm of the gradient of each block's `down` matrix, at initialisation."""
+    model, tokens = untrained(blocks, placement, seed)
     next_token_loss(model(tokens[:, :-1]), tokens[:, 1:]).backward()
     return [each.feed_forward.layer.down.weight.grad.norm().item() for each in model.blocks]
 
 
-profiles = {p: {blocks: block_gradients(blocks, p) for blocks in DEPTHS} for p in ("pre", "post", "double", "output")}
-last = {placement: [by_depth[blocks][-1] for blocks in DEPTHS] for placement, by_depth in profiles.items()}
-print("last block, 2 → 48 blocks:  pre falls to less than a quarter:", last["pre"][-1] < last["pre"][0] / 4)
-print("                            post stays within a factor of 2: ", max(last["post"]) < 2 * min(last["post"]))
-for placement in profiles:
-    first, *_, end = profiles[placement][48]
-    print(f"{placement:6} 48 blocks: the first block's gradient is more than 50 times the last one's: {first > 50 * end}")
+profiles = {p: {blocks: block_gradients(blocks, p) for blocks in DEPTHS} for p in PLACEMENTS}
+for placement in ("pre", "post"):
+    ends = ", ".join(f"{by_block[-1]:.2f}" for by_block in profiles[placement].values())
+    print(f"{placement:6} last block, {', '.join(map(str, DEPTHS))} blocks: {ends}")
+seeds = (0, 1, 2)
+quotients = {p: [profiles[p][48][0] / profiles[p][48][-1]] + [(g := block_gradients(48, p, s))[0] / g[-1] for s in seeds[1:]] for p in PLACEMENTS}
+for placement, of_seed in quotients.items():
+    print(f"{placement:6} 48 blocks, first block over last, three seeds: {', '.join(f'{q:.2g}' for q in of_seed)}")
 
 # %%
 figures.gradient_by_block(profiles)
 
 # %% [markdown]
-# The claim about the last block holds. The folklore does not: with SwiGLU and fan-in weights the post-norm gradient *explodes* towards the input, and with output norms, whose stream nothing holds back and whose branches read it raw, even more so. A long product of factors vanishes or explodes, and which of the two depends on the activation and on the weights:
+# The claim about the last block holds. The folklore does not: with SwiGLU and fan-in weights the post-norm gradient *explodes* towards the input, and with output norms even more so. But did section 7 not say that each post-norm *divides*? Your `ways_back` can tell. First a guess:
 
 # %%
-for rule in ("fan_in", "gpt2"):
-    for placement in ("post", "output"):
-        first, *_, end = block_gradients(48, placement, rule=rule)
-        print(f"{placement:6} initialised by {rule:6}: first more than 50 times the last: {first > 50 * end}")
+predict("straight_alone")
 
 # %% [markdown]
-# With GPT-2's small weights (0.02, and less for what writes into the stream) nothing explodes. Placement and initialisation are *one* decision: OLMo 2, whose norms stand at the outputs, starts all weights at 0.02 (OLMo Team, 2025).
+# Now run each model forwards and backwards once, note what every branch read and which gradient arrived at its end, and split that gradient:
+
+# %% tags=["nbval-ignore-output", "because the digits of large gradients differ between processors"]
+def with_pullback(function: Callable, *context: object) -> Callable:
+    """The function, so that it returns its value and its pullback."""
+
+    def call(h: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        with torch.enable_grad():
+            h = h.detach().requires_grad_()
+            value = function(h, *context)
+        return value.detach(), lambda g: torch.autograd.grad(value, h, g)[0]
+
+    return call
+
+
+def two_ways(placement: str, rule: str, seed: int = 0) -> tuple[Tensor, list[float]]:
+    """For each branch of 48 blocks but the first two: straight part, part through the branch, and both, over dy, (94, 3).
+
+    Also the norm of the gradient of each block's `down` matrix.
+    """
+    model, tokens = untrained(48, placement, seed, rule)
+    seen: list[tuple[Residual, Tensor, tuple, Tensor]] = []
+
+    def note(module: Residual, inputs: tuple, output: Tensor) -> None:
+        output.retain_grad()
+        seen.append((module, inputs[0].detach(), inputs[1:], output))
+
+    for module in model.modules():
+        if isinstance(module, Residual):
+            module.register_forward_hook(note)
+    next_token_loss(model(tokens[:, :-1]), tokens[:, 1:]).backward()
+    rows = []
+    for module, x, context, output in seen[2:]:
+        after = module.post_norm if placement == "post" else module.output_norm
+        functions = (with_pullback(module.layer, *context), with_pullback(module.input_norm), with_pullback(after))
+        straight, through = ways_back(x, output.grad, *functions, placement)
+        rows.append([(part.norm() / output.grad.norm()).item() for part in (straight, through, straight + through)])
+    return torch.tensor(rows), [each.feed_forward.layer.down.weight.grad.norm().item() for each in model.blocks]
+
+
+RUNS = [(p, "fan_in") for p in PLACEMENTS] + [("post", "gpt2"), ("output", "gpt2")]
+with suppress(NotImplementedError):  # until Exercise 7 is solved
+    ways = {run: two_ways(*run) for run in RUNS}
+    print("                     through attention       through SwiGLU         product of 94 branches     `down` of the")
+    print("                  straight  branch  both   straight  branch  both    straight        both    first / last block")
+    for (placement, rule), (parts_of_gradient, down) in ways.items():
+        means = [f"{number:8.3f}" for half in (0, 1) for number in parts_of_gradient[half::2].log().mean(dim=0).exp()]
+        straight_only, _, everything = parts_of_gradient.double().prod(dim=0).tolist()
+        print(f"{placement:6} {rule:7} {''.join(means)} {straight_only:11.1e} {everything:11.1e} {down[0] / down[-1]:12.2g}")
+
+# %% [markdown]
+# (Geometric means over the branches, as parts of the gradient that arrived at the branch's end. The first two branches read an embedding of another size and are left out.)
 #
-# > **Spot the slip.** "Training with pre-norm … you would see a lot more loss spikes", says a lecture about such curves, and in the next sentence that the post-norm ones are generally higher. Which word is wrong in the first?
+# That is the mechanism. *On the straight path* a post-norm does divide, and 94 of them leave a billionth: section 7 is right. But the branch gives back as much as the norm has taken away (attention), or more (SwiGLU: it multiplies two functions of its input, so its Jacobian is larger than its gain). The two parts are nearly at right angles, so Pythagoras adds them: through attention, √(0.733² + 0.702²) = 1.015. Factors of 1.02 and 1.12 look harmless, and 94 of them explode. In "pre" a branch adds 2 to 3 %. In "output" the branches read a raw stream that keeps growing, and attention alone adds 18 %.
+#
+# The start decides as much as the placement. With GPT-2's small weights (0.02, and less for what writes into the stream) a post-norm model keeps its gradient: each branch is tiny beside the stream, the norm has nothing to divide by. With output norms the gradient of the *stream* still grows several hundred times, while the `down` matrices see *smaller* gradients at the input than at the end. Placement and initialisation are *one* decision: OLMo 2, whose norms are at the outputs, starts all weights at 0.02 (OLMo Team, 2025).
 
 # %% [markdown]
 # ## 9 · Shake the weights
 #
-# A gradient looks at infinitely small steps. Optimizers take real ones. So change every weight of all blocks by 1 %, at random, and see how far the output moves (the idea is that of Liu et al., 2020, who found that it is not small or large gradients that break a post-norm model but that small changes are amplified from layer to layer).
+# A gradient looks at infinitely small steps. Optimizers take real ones. So change every weight of all blocks by 1 %, at random, and see how far the output moves. The idea comes from Liu et al. (2020): a post-norm model breaks not because its gradients are small or large, they found, but because small changes are amplified from layer to layer.
 
-# %%
+# %% tags=["nbval-ignore-output", "because the last digit of a percentage may differ between processors"]
 def shaken(blocks: int, placement: str, seed: int, noise: float = 0.01) -> float:
     """The relative change of the last hidden states when every weight of the blocks is multiplied by 1 + noise."""
     model = tiny_llama(blocks, placement, seed)
@@ -672,51 +805,65 @@ def shaken(blocks: int, placement: str, seed: int, noise: float = 0.01) -> float
 
 jitter = {
     placement: {blocks: sum(shaken(blocks, placement, seed) for seed in range(3)) / 3 for blocks in (2, 4, 8, 16, 32)}
-    for placement in ("pre", "post", "double", "output")
+    for placement in PLACEMENTS
 }
 for placement, by_depth in jitter.items():
-    print(f"{placement:6} 2 blocks: less than 5 %: {by_depth[2] < 0.05}   32 blocks: more than 30 %: {by_depth[32] > 0.3}")
+    print(f"{placement:6} " + "   ".join(f"{blocks} blocks: {change:5.1%}" for blocks, change in by_depth.items()))
 
 # %% tags=["nbval-ignore-output", "because the last digit of a percentage may differ between processors"]
 figures.weight_jitter(jitter, 0.01)
 
 # %% [markdown]
-# Shallow, the post-norm model is the *calmest* of the four. Deep, 1 % of noise makes it nearly another function, while the pre-norm model does not even notice that it is deep: each branch is a small part of a long sum. Does that decide how they learn?
+# With 2 blocks, the post-norm model is the *calmest* of the four. With 32, 1 % of noise makes it nearly another function. The pre-norm model moves by 6 % then, only twice as far as with 2 blocks: each branch is a small part of a long sum. Does that decide how they learn?
 
 # %%
 predict("deep_post_norm")
 
 # %%
-runs = {
-    blocks: {placement: [train(tiny_llama(blocks, placement, seed), seed) for seed in (0, 1)] for placement in ("pre", "post")}
-    for blocks in (2, 16)
-}
-ends = {(b, p): sum(sum(losses[-10:]) / 10 for losses in seeds) / 2 for b, by in runs.items() for p, seeds in by.items()}
-frequencies = torch.bincount(written).double() / len(written)
-byte_entropy = -torch.special.xlogy(frequencies, frequencies).sum().item()
-print(f"knowing only how frequent each byte is: {byte_entropy:.1f} nats")
-print(" 2 blocks: post-norm is better than pre-norm by more than 0.1 nats:", ends[2, "post"] < ends[2, "pre"] - 0.1)
-print("16 blocks: pre-norm has learned something, below 2.6 nats:        ", ends[16, "pre"] < 2.6)
-print("16 blocks: post-norm has not, above 2.9 nats:                     ", ends[16, "post"] > 2.9)
-warmed = train(tiny_llama(16, "post", seed=0), seed=0, warmup=30)
-print("16 blocks: post-norm with a warm-up of 30 steps, above 2.9 nats:  ", sum(warmed[-10:]) / 10 > 2.9)
+RUN_SEEDS = (0, 1)
+shallow, deep = (
+    {p: [train(tiny_llama(blocks, p, seed), seed) for seed in RUN_SEEDS] for p in ("pre", "post")} for blocks in (2, 16)
+)
+warmed = [train(tiny_llama(16, "post", seed), seed, warmup=30) for seed in RUN_SEEDS]
 
 # %% tags=["nbval-ignore-output", "because losses of runs differ in the last digits between processors"]
-figures.depth_runs(runs, byte_entropy)
+frequencies = torch.bincount(written).double() / len(written)
+byte_entropy = -torch.special.xlogy(frequencies, frequencies).sum().item()
+
+
+def end(run: tuple[list[float], list[float]]) -> float:
+    """The mean loss of the last ten steps."""
+    return sum(run[0][-10:]) / 10
+
+
+print(f"Loss at the end, in nats per byte, for two seeds. Knowing only how frequent each byte is: {byte_entropy:.1f}")
+for blocks, by_placement in ((2, shallow), (16, deep), (16, {"post, warm-up of 30 steps": warmed})):
+    for placement, each in by_placement.items():
+        print(f"{blocks:2} blocks, {placement:25} {', '.join(f'{end(run):.2f}' for run in each)}")
+
+# %% tags=["nbval-ignore-output", "because losses of runs differ in the last digits between processors"]
+losses = {b: {p: [run[0] for run in each] for p, each in by.items()} for b, by in ((2, shallow), (16, deep))}
+figures.depth_runs(losses, byte_entropy)
 
 # %% [markdown]
-# Both halves are known from large models: post-norm is the better one in models of six layers or fewer, and fails in ones of ten or more (Takase et al., 2022). "Pre-norm is better" is true of *deep* models, and everybody builds deep ones. The warm-up of 30 steps that saves many a run does not save this one. (Notebook 04 has two-layer models with and without warm-up, 16 what makes runs diverge.)
+# Large models show both halves: post-norm is better in models of six layers or fewer, and its training "often becomes unstable" with ten or more (Takase et al., 2022). "Pre-norm is better" is true of *deep* models, and everybody builds deep ones. The warm-up of 30 steps that saves many a run does not save this one. Why not? Look at the first block's gradient, step by step:
+
+# %% tags=["nbval-ignore-output", "because losses of runs differ in the last digits between processors"]
+figures.gradients_by_step({"pre": [run[1] for run in deep["pre"]], "post": [run[1] for run in deep["post"]], "post, warm-up of 30 steps": [run[1] for run in warmed]})
+
+# %% [markdown]
+# So folklore comes true after all, a few steps later. At the start the post-norm gradient is the largest of all: that is the explosion of section 8. Each step changes a weight by up to 0.005, which is 3 % of its usual size, and after a few steps the gradient *vanishes* on its way back: the first block learns nothing any more. A warm-up only delays the end. (Notebook 04 has two-layer models with and without warm-up, 16 what makes runs diverge.)
 
 # %% [markdown]
 # ## 10 · Side by side
 #
-# In the usual, **serial** block, attention comes first, and the feed-forward layer reads what the stream is *after* it: two pre-norm branches in a row, each with a norm of its own. GPT-J (Wang & Komatsuzaki, 2021) put them **in parallel**: both branches read one and the same normalised $x$, and what they return is added to $x$ together.
+# In the usual, **serial** block, attention comes first, and the feed-forward layer reads what the stream is *after* it: two pre-norm branches in a row, each with its own norm. GPT-J (Wang & Komatsuzaki, 2021) put them **in parallel**: both branches read one and the same normalised $x$, and what they return is added to $x$ together.
 #
-# > **Spot the slip.** PaLM's paper prints the serial block as $y = x + M(N(x + A(N(x))))$, and lecture notes copy it. Let attention find something that the feed-forward layer does not care about, so that $M$ is 0. What is in $y$?
+# A colleague writes the serial block in one line, $y = x + M(N(x + A(N(x))))$, with $A$ for attention and $M$ for the feed-forward layer. It looks right. Let attention find something that the feed-forward layer does not care about, so that $M$ is 0. What is in $y$?
 #
 # ### Exercise 9 · Serial and parallel  (3 points · 8 min · ●● · differentiable)
 #
-# Write both blocks as one function. `attention`, `feed_forward`, `norm_1` and `norm_2` are functions of a tensor of shape (b, s, d). The parallel block has one norm, `norm_1`, and `norm_2` may be `None`. Call each function at most once, and leave $x$ as it is.
+# Write both blocks as one function. `attention`, `feed_forward`, `norm_1` and `norm_2` are functions of a tensor of shape (b, s, d). The parallel block has one norm, `norm_1`, and `norm_2` may be `None`. Call each function at most once, and leave `x` as it is.
 
 # %% exercise="block"
 def block(
@@ -751,7 +898,7 @@ predict("parallel_flops")
 explore(figures.block_timeline, branches=["serial", "parallel"])
 
 # %% [markdown]
-# The multiplications are the same. But four products that wait for each other become two: matrices that read the same input can be laid on top of each other, and matrices that are added can be laid side by side.
+# The multiplications are the same. But four products that wait for each other become two: stack matrices that read the same input on top of each other, and put matrices whose results are added side by side.
 
 # %%
 torch.manual_seed(0)
@@ -760,21 +907,19 @@ out, down = torch.randn(8, 8).double(), torch.randn(8, 32).double()
 apart = (n @ v_in.T) @ out.T + (n @ up.T).relu() @ down.T  # attention to oneself only, to keep it short
 values, hidden = (n @ torch.cat([v_in, up]).T).split([8, 32], dim=-1)
 fused = torch.cat([values, hidden.relu()], dim=-1) @ torch.cat([out, down], dim=1).T
-print("fused into two products, it computes the same:", torch.allclose(apart, fused, rtol=1e-12, atol=1e-12))
+print(f"four products and two differ by up to {(apart - fused).abs().max():.12f}, in numbers up to {apart.abs().max():.0f}")
 zoo_parallel = [entry for entry in all_models() if entry.decoder.block.branches != "serial"]
 layer_norms = sum(entry.decoder.block.norm.kind == "layer" for entry in zoo_parallel)
 print(f"parallel blocks in the zoo: {len(zoo_parallel)}, of them with LayerNorm: {layer_norms}")
 
 # %% [markdown]
-# *Which of the two is more efficient?* asks a student. The parallel one: about 15 % faster training at PaLM's scale, where larger products keep the hardware busy, with a small loss of quality at 8 billion parameters and none at 62 billion (Chowdhery et al., 2022). The serial one is more *expressive*: its feed-forward layer can react to what attention found in the same block. Models with parallel blocks in the zoo are GPT-J, PaLM, GPT-NeoX, Pythia, Falcon, Phi and Command, whose latest is of 2025.
+# *Which of the two is more efficient?* asks a student. The parallel one: about 15 % faster training at PaLM's scale, where larger products keep the hardware busy, with a small loss of quality at 8 billion parameters and none at 62 billion (Chowdhery et al., 2022). The serial one is more *expressive*: its feed-forward layer can react to what attention found in the same block. Models with parallel blocks in the zoo are GPT-J, PaLM, GPT-NeoX, Pythia, Falcon, Phi and Command, whose latest is from 2025.
 #
 # ### How many parameters are norms?
 #
-# > **Spot the slip.** A set of notes counts $2D$ parameters for the two LayerNorms of a layer. What has it left out?
-#
 # ### Exercise 10 · Count them  (2 points · 5 min · ●)
 #
-# Return how many numbers all norms of a serial model have. `kind` is "layer" (scale and shift) or "rms" (scale), `placement` one of the four. Every norm has parameters of its own, and the norm before the head counts where there is one. QK-norms do not. A model may have no block at all: `layers` is 0 or more. Another kind or placement: `ValueError`.
+# Return how many numbers all norms of a serial model have. `kind` is "layer" or "rms", `placement` one of the four. Every norm has its own parameters, and the norm before the head counts where there is one. QK-norms do not count. A model may have no block at all: `layers` is 0 or more. Another kind or placement: `ValueError`.
 
 # %% exercise="norm_parameters"
 def norm_parameters(layers: int, d_model: int, kind: str, placement: str) -> int:
@@ -805,7 +950,7 @@ for name, kind, placement in (("gpt-3", "layer", "pre"), ("llama-3.1-405b", "rms
 # %% [markdown]
 # ## 11 · What to take along
 #
-# **In real models.** The rule is pre-norm, and few models break it. "Only two" of a lecture's list have post-norm, it says, and then names three: the original transformer, GPT and BERT. Look for yourself, and find the late one.
+# **In real models.** The rule is pre-norm, and few models break it. Find the late one with post-norm:
 
 # %%
 figures.norm_placement_grid()
@@ -816,14 +961,14 @@ print("post-norm:", ", ".join(f"{e.name} ({e.year})" for e in all_models() if e.
 # %% [markdown]
 # OPT-350M (Zhang et al., 2022) is the odd one out of its own family: all its sisters are pre-norm.
 #
-# *What of all this will still be true in five years?* a student asks. Four lessons, each of which comes back elsewhere in this course:
+# *Which of all this will still be true in five years?* a student asks. Four lessons, each of which comes back elsewhere in this course:
 #
 # | lesson | here | and again |
 # | --- | --- | --- |
 # | keep a path on which nothing happens | the stream | the LSTM's cell (06) |
 # | normalise what is read | pre-norm | QK-norm, z-loss (16) |
 # | let one thing gate another | SwiGLU in the blocks above (11) | the LSTM's gates (06) |
-# | think of the machine | fused norms, parallel blocks | FlashAttention's idea (19), GQA (08) |
+# | think of the machine | fused norms, parallel blocks | FlashAttention and GQA (08) |
 #
 # ## What to keep
 #
@@ -834,12 +979,12 @@ print("post-norm:", ", ".join(f"{e.name} ({e.year})" for e in all_models() if e.
 # | parameters | $2d$ | $d$ |
 # | in a pre-norm model | the same function as RMSNorm, once the writers are centred | |
 #
-# | placement | stream | the embedding after 12 blocks | deep, without warm-up |
-# | --- | --- | --- | --- |
-# | post | $N(x + f(x))$ | 0.024 % | learns nothing here |
-# | pre | $x + f(N(x))$ | 20 % | learns |
-# | double | $x + N(f(N(x)))$ | 20 % | calm |
-# | output | $x + N(f(x))$ | 20 % | needs small weights |
+# | placement | stream | the embedding after 12 blocks | straight part of the gradient | deep, without warm-up |
+# | --- | --- | --- | --- | --- |
+# | post | $N(x + f(x))$ | 0.024 % | passes every norm | learns nothing here |
+# | pre | $x + f(N(x))$ | 20 % | untouched | learns |
+# | double | $x + N'(f(N(x)))$ | 20 % | untouched | its output stays calm |
+# | output | $x + N'(f(x))$ | 20 % | untouched | needs small weights |
 #
 # ## Check yourself
 #
@@ -849,26 +994,41 @@ print("post-norm:", ", ".join(f"{e.name} ({e.year})" for e in all_models() if e.
 # 4. A pre-norm model lacks its final norm. What do the logits do as it gets deeper?
 # 5. You remove block 80 of 96 from a pre-norm model and it hardly gets worse. Which figure of this notebook said so?
 # 6. Which of the three verbs (see, say, survive) belongs to which placement?
-#
-# ### Slips
-#
-# What sources of this notebook say, and what is right: LayerNorm "over the sequence dimension" (over the features) · no $\varepsilon$ (a constant vector is 0/0) · $\sum a + m$ (brackets) · double and output norms with LayerNorm (RMSNorm) · "pre-norm … a lot more loss spikes" (post-norm) · "only two models" naming three · the serial block without attention's own addition · $2D$ for two LayerNorms ($4D$).
+# 7. A post-norm divides the gradient's straight part. How can the whole gradient grow all the same?
 #
 # ## Further reading
 #
 # - Ba, Kiros & Hinton (2016), *Layer normalization*; Zhang & Sennrich (2019), *Root mean square layer normalization*.
 # - Xiong et al. (2020), *On layer normalization in the transformer architecture*; Liu et al. (2020), *Understanding the difficulty of training transformers*.
 # - Ashkboos et al. (2024), *SliceGPT*; Kim et al. (2025), *Peri-LN*, on norms on both sides; Elhage et al. (2021), *A mathematical framework for transformer circuits*.
-# - Zhu et al. (2025), *Transformers without normalization*, replaces norms by a tanh. In `lmcourse/nn`, `norm.py` and `block.py` are what this notebook wrote.
+# - Zhu et al. (2025), *Transformers without normalization*, replaces norms by a tanh. In `lmcourse/nn`, `norm.py` and `block.py` have the norms and placements of this notebook.
 
 # %% tags=["hide-input"]
 assert f"{100 / math.sqrt(15_000):.3f} {200 / math.sqrt(15_000):.3f}" == "0.816 1.633"
 assert f"{math.sqrt(5_000):.2f} {math.sqrt(15_000):.2f} {math.sqrt(2):.3f}" == "70.71 122.47 1.414"
 assert (f"{0.5**12:.3%}", (1 + 2 * 12) ** -0.5, f"{(1 + 2 * 90) ** 0.5:.0f}") == ("0.024%", 0.2, "13")
+assert (4**2 + 3**2) ** 0.5 == 5 and f"{math.hypot(0.733, 0.702):.3f} {0.005 * 32**0.5:.0%}" == "1.015 3%" and f"{8192**-0.5:.3f}" == "0.011"
 assert [len(steps) for steps in STEPS.values()] == [7, 4]
 assert sum(published_norms().values()) == len(all_models()) - 5  # four of the course's own, and one that does not say
-assert f"{3.68 / 3.5 - 1:.3f}" == "0.051"
+assert f"{8 * math.log10(2):.1f}" == "2.4"  # the digits of bf16
+for placement, bounds in {"pre": (5, 30), "post": (60, 1000), "double": (5, 50), "output": (3e3, 1e5)}.items():
+    assert all(bounds[0] < quotient < bounds[1] for quotient in quotients[placement]), placement
+assert profiles["pre"][48][-1] < profiles["pre"][2][-1] / 4
+assert max(by_block[-1] for by_block in profiles["post"].values()) < 2 * min(by_block[-1] for by_block in profiles["post"].values())
+with suppress(NameError):  # until Exercise 7 is solved
+    both = {run: found[0][:, 2].double() for run, found in ways.items()}
+    assert ways["post", "fan_in"][0][:, 0].double().prod() < 1e-8 and both["post", "fan_in"].prod() > 50
+    assert 0.95 < both["post", "gpt2"].prod() < 1.02 and both["output", "gpt2"].prod() > 200
+    assert ways["output", "gpt2"][1][0] < ways["output", "gpt2"][1][-1] / 10
+    assert (ways["pre", "fan_in"][0][:, 0] == 1).all()
+    rounded = {run: [f"{size:.2f}" for half in (0, 1) for size in found[0][half::2].log().mean(dim=0).exp()] for run, found in ways.items()}
+    assert rounded["post", "fan_in"] == ["0.73", "0.70", "1.02", "0.87", "0.71", "1.12"]
+    assert rounded["pre", "fan_in"][2::3] == ["1.02", "1.03"] and rounded["output", "fan_in"][2] == "1.18"
 assert min(jitter, key=lambda placement: jitter[placement][2]) == "post"
-assert max(jitter["pre"].values()) < 3 * min(jitter["pre"].values())
+assert 1.5 < jitter["pre"][32] / jitter["pre"][2] < 2.5 and f"{jitter['pre'][32]:.0%}" in ("5%", "6%") and jitter["post"][32] > 0.5
+assert all(end(post) < end(pre) - 0.1 for pre, post in zip(shallow["pre"], shallow["post"], strict=True))
+assert all(end(run) < 2.6 for run in deep["pre"]) and all(end(run) > 2.9 for run in (*deep["post"], *warmed))
+for run in (*deep["post"], *warmed):  # large at first, nothing in the end
+    assert run[1][0] > max(each[1][0] for each in deep["pre"]) and run[1][-1] < 0.01 < 0.1 < min(each[1][-1] for each in deep["pre"])
 assert {e.name for e in all_models() if e.name.startswith("opt") and e.decoder.block.placement == "post"} == {"opt-350m"}
 assert max(entry.year for entry in zoo_parallel) == find_model("command-a").year == 2025

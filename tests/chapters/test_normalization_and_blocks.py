@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from lmcourse import plots
 from lmcourse.chapters.normalization_and_blocks import exercises, figures
-from lmcourse.chapters.normalization_and_blocks.exercises import residual
 from lmcourse.chapters.normalization_and_blocks.figures.stream import PLACEMENTS, norm_points
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import gpt_like
+from lmcourse.nn.block import BlockConfig, Placement, Residual
 from lmcourse.nn.embedding import HeadConfig
 from lmcourse.nn.norm import NormConfig
 from tests.plots.figures import check_figure, said
@@ -57,7 +57,7 @@ def test_only_centred_writers_turn_a_gpt2_into_one_with_rms_norms() -> None:
     text = torch.randint(20, (3, 8))
     expected = _gpt2(NormConfig("layer", bias=True))(text).detach()
     torch.testing.assert_close(_rms_logits(exercises.centre_writers.reference, text), expected, rtol=0, atol=1e-11)
-    harmless = {"head centred", "readers centred", "readers left out", "in place"}
+    harmless = {"head centred", "readers centred", "everything centred", "readers left out", "in place", "one digit"}
     for wrong in exercises.centre_writers.misconceptions:
         if wrong.name not in harmless:  # a reader may be centred as well, once the stream has mean 0
             assert not torch.allclose(_rms_logits(wrong.answer, text), expected, atol=1e-3), wrong.name
@@ -101,7 +101,7 @@ def test_random_vectors_leave_as_much_of_the_embedding(placement: str) -> None:
     for _ in range(6):
         stream = stream + F.normalize(torch.randn(200_000, generator=generator), dim=0)
         stream = F.normalize(stream, dim=0) if placement == "post" else stream
-    share = exercises.embedding_share.reference(3, placement)
+    share = exercises.embedding_share.reference(3, placement, 1.0)
     assert F.cosine_similarity(stream, embedding, dim=0).item() == pytest.approx(share, abs=0.012)
     assert share == pytest.approx({"pre": 7**-0.5, "post": 1 / 8}[placement])
 
@@ -126,6 +126,28 @@ def test_the_parallel_block_matches_cohere() -> None:
     torch.testing.assert_close(found, expected)
 
 
+def _with_pullback(layer: Callable[[Tensor], Tensor]) -> Callable[[Tensor], tuple[Tensor, Callable[[Tensor], Tensor]]]:
+    def call(h: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        with torch.enable_grad():  # the reference calls it in a forward of its own
+            h = h.detach().requires_grad_()
+            value = layer(h)
+        return value.detach(), lambda g: torch.autograd.grad(value, h, g)[0]
+
+    return call
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_the_two_ways_back_add_up_to_the_gradient_of_the_package(placement: Placement) -> None:
+    branch = Residual(nn.Sequential(nn.Linear(6, 6), nn.Tanh()), BlockConfig(NormConfig(), placement), 6).double()
+    x, dy = torch.randn(2, 3, 6).double().requires_grad_(), torch.randn(2, 3, 6).double()
+    (expected,) = torch.autograd.grad(branch(x), x, dy)
+    norm = branch.post_norm if placement == "post" else branch.output_norm
+    functions = [_with_pullback(each) for each in (branch.layer, branch.input_norm, norm)]
+    straight, through = exercises.ways_back.reference(x.detach(), dy, *functions, placement)
+    torch.testing.assert_close(straight + through, expected)
+    assert torch.equal(straight, dy) == (placement != "post")
+
+
 PROFILES = {p: {n: np.geomspace(9, 1, n).tolist() for n in (2, 6, 12, 24, 48)} for p in PLACEMENTS}
 JITTER = {p: {2: 0.02, 8: 0.1 * rank, 32: 0.4 * rank} for rank, p in enumerate(PLACEMENTS, 1)}
 RUNS = {2: {"pre": [[4.0] * 20, [3.0] * 20], "post": [[2.0] * 20]}, 16: {"pre": [[2.5] * 20], "post": [[3.1] * 20]}}
@@ -138,7 +160,7 @@ def test_points_land_where_torchs_norms_put_them() -> None:
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-def test_norms_are_drawn_where_the_exercise_has_them(placement: str) -> None:
+def test_norms_are_drawn_where_the_formulas_have_them(placement: str) -> None:
     seen: list[str] = []
 
     def listen(name: str) -> Callable[[float], float]:
@@ -148,7 +170,12 @@ def test_norms_are_drawn_where_the_exercise_has_them(placement: str) -> None:
         seen.append("f")
         return x
 
-    residual.reference(torch.ones(1), branch, listen("before"), listen("after"), placement)
+    {
+        "pre": lambda x: x + branch(listen("before")(x)),
+        "post": lambda x: listen("after")(x + branch(x)),
+        "double": lambda x: x + listen("after")(branch(listen("before")(x))),
+        "output": lambda x: x + listen("after")(branch(x)),
+    }[placement](torch.ones(1))
     figure = figures.block_wiring(placement)
     boxes = [patch for patch in figure.axes[0].patches if isinstance(patch, FancyBboxPatch)]
     heights = [box.get_bbox().y0 + 0.32 for box in boxes]
@@ -164,6 +191,8 @@ def test_alt_texts_of_measurements_are_computed_from_them() -> None:
     assert "pre, 48 blocks: first about 10^1, last about 10^0" in said(figures.gradient_by_block(PROFILES))
     assert "output 2% at 2 and 160% at 32 blocks" in said(figures.weight_jitter(JITTER, 0.01))
     assert "2 blocks, pre: 3.5; 2 blocks, post: 2.0; 16 blocks" in said(figures.depth_runs(RUNS, 3.0))
+    by_step = said(figures.gradients_by_step({"pre": [[1.0, 0.1]], "post, warm-up of 30 steps": [[9.0, 1e-4]] * 2}))
+    assert "pre: about 10^0 at first, about 10^-1 in the end; post, warm-up of 30 steps: about 10^1" in by_step
     check_figure(figures.norm_placement_grid())
     bars = check_figure(figures.contribution_bars({"a": 1.0, "b": -0.25}, "x"))
     assert [bar.get_width() for bar in bars.axes[0].patches] == [1.0, -0.25, 0.75]  # type: ignore[attr-defined]

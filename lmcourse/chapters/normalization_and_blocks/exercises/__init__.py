@@ -4,22 +4,22 @@ from lmcourse.chapters.normalization_and_blocks.exercises.block import block
 from lmcourse.chapters.normalization_and_blocks.exercises.centre import centre_writers
 from lmcourse.chapters.normalization_and_blocks.exercises.contributions import contributions
 from lmcourse.chapters.normalization_and_blocks.exercises.fold import fold_norm
-from lmcourse.chapters.normalization_and_blocks.exercises.gain import narang_gain
+from lmcourse.chapters.normalization_and_blocks.exercises.gain import norm_gain
 from lmcourse.chapters.normalization_and_blocks.exercises.layer_norm import layer_norm
 from lmcourse.chapters.normalization_and_blocks.exercises.parameters import norm_parameters
 from lmcourse.chapters.normalization_and_blocks.exercises.predictions import PREDICTIONS
-from lmcourse.chapters.normalization_and_blocks.exercises.residual import residual
 from lmcourse.chapters.normalization_and_blocks.exercises.rms_norm import rms_norm
 from lmcourse.chapters.normalization_and_blocks.exercises.share import embedding_share
+from lmcourse.chapters.normalization_and_blocks.exercises.ways_back import ways_back
 
 EXERCISES = (
     layer_norm,
     rms_norm,
     centre_writers,
     fold_norm,
-    narang_gain,
+    norm_gain,
     contributions,
-    residual,
+    ways_back,
     embedding_share,
     block,
     norm_parameters,
@@ -34,8 +34,8 @@ __all__ = [
     "embedding_share",
     "fold_norm",
     "layer_norm",
-    "narang_gain",
+    "norm_gain",
     "norm_parameters",
-    "residual",
     "rms_norm",
+    "ways_back",
 ]

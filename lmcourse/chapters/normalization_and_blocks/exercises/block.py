@@ -140,12 +140,13 @@ def on_a_copy(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2:
 
 
 @block.misconception(
-    "What attention found reaches only the feed-forward layer, never the stream itself: PaLM's paper prints it so, as "
-    "a shorthand."
+    "What attention returns reaches only the feed-forward layer. It belongs into the stream as well: x plus attention, "
+    "plus feed-forward."
 )
 def as_printed(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    a = attention(norm_1(x))
-    return x + feed_forward(norm_2(x + a)) if not parallel else x + a + feed_forward(norm_1(x))  # type: ignore[no-any-return]
+    n = norm_1(x)
+    a = attention(n)
+    return x + a + feed_forward(n) if parallel else x + feed_forward(norm_2(x + a))  # type: ignore[no-any-return]
 
 
 @block.misconception("In a serial block the second branch reads x *plus* what attention added. Yours reads x alone.")
@@ -188,18 +189,92 @@ def always_parallel(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, n
     return _by_equations(x, attention, feed_forward, norm_1, norm_2, True)
 
 
-@block.misconception("Here both parallel branches read the *same* normalised input. Two norms are what GPT-NeoX has.")
+@block.misconception(
+    "Your parallel block has two norms, as GPT-NeoX has. Here both branches read one and the same norm_1(x)."
+)
 def two_norms(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     if not parallel:
         return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
     return x + attention(norm_1(x)) + feed_forward(norm_2(x))  # type: ignore[no-any-return]
 
 
-@block.misconception("You normalise x twice for the parallel branches. Do it once: that is what the form is for.")
+@block.misconception("You normalise x twice for the parallel branches. Call norm_1 once, and keep what it returns.")
 def normed_twice(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     if not parallel:
         return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
     return x + attention(norm_1(x)) + feed_forward(norm_1(x))  # type: ignore[no-any-return]
+
+
+@block.misconception("The two blocks are swapped: with parallel=True yours is serial, with parallel=False parallel.")
+def flag_reversed(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    return _by_equations(x, attention, feed_forward, norm_1, norm_2, not parallel)
+
+
+@block.misconception("In your parallel block x is missing from the sum: only the two branches are added.")
+def parallel_without_x(
+    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
+) -> Tensor:
+    y = _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
+    return y - x if parallel else y
+
+
+@block.misconception("The feed-forward layer of your parallel block reads x. It reads norm_1(x), as attention does.")
+def parallel_reads_raw(
+    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
+) -> Tensor:
+    if parallel:
+        return x + attention(norm_1(x)) + feed_forward(x)  # type: ignore[no-any-return]
+    return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
+
+
+@block.misconception("You add to the normalised x. The stream itself, x, is what branches add to.")
+def added_to_the_normed(
+    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
+) -> Tensor:
+    n = norm_1(x)
+    stream = n + attention(n)
+    return stream + feed_forward(n if parallel else norm_2(stream))  # type: ignore[no-any-return]
+
+
+@block.misconception("Your parallel block adds to norm_1(x). Branches add to the stream itself, x.")
+def parallel_on_the_normed(
+    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
+) -> Tensor:
+    n = norm_1(x)
+    if parallel:
+        return n + attention(n) + feed_forward(n)  # type: ignore[no-any-return]
+    return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
+
+
+@block.misconception(
+    "The feed-forward layer of your parallel block reads what attention returned. It reads norm_1(x), beside attention."
+)
+def one_after_the_other(
+    x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
+) -> Tensor:
+    if parallel:
+        return x + feed_forward(attention(norm_1(x)))  # type: ignore[no-any-return]
+    return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
+
+
+@block.misconception("Your serial block is post-norm: it normalises sums. Here each branch reads a norm, x + f(N(x)).")
+def post_norm(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    if parallel:
+        return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
+    stream = norm_1(x + attention(x))
+    return norm_2(stream + feed_forward(stream))  # type: ignore[no-any-return]
+
+
+@block.misconception("In your serial block x is in the sum twice: x + attention has it already.")
+def twice_x_serial(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    y = _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
+    return y if parallel else x + y
+
+
+@block.misconception("In your parallel block x is in the sum twice.")
+def twice_x_parallel(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+    y = _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
+    return x + y if parallel else y
 
 
 @block.misconception("x is in your sum twice.")

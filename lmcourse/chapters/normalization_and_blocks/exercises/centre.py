@@ -73,7 +73,6 @@ def _hidden(random: Random) -> list[Case]:
         case("centred already", centred),
         case("one feature", _model(_whole(fixed), 1, 2, 1, 3, 2)),
         case("double precision", double),
-        case("no weights", {}),
         case("means far from zero", {name: w + 100 for name, w in _model(_whole(fixed), 4, 2, 1, 3, 2).items()}),
         case("other models", _model(_whole(random), *sizes)),
         case("other models", _model(lambda *shape: normal(random, *shape), *sizes)),
@@ -90,10 +89,18 @@ centre_writers = Exercise(
     reference=_projected,
     new=True,
     cases=[
-        case("two by two", {"out.0": torch.tensor([[1.0, 2.0], [3.0, 4.0]])}),
+        case("two by two", {"embedding": torch.tensor([[1.0, -1.0]]), "out.0": torch.tensor([[1.0, 2.0], [3.0, 4.0]])}),
         case("an embedding", {"embedding": torch.tensor([[1.0, 2.0], [0.0, 4.0], [-3.0, 0.0]])}),
-        case("a layer with a bias", {"down.0": torch.eye(3), "down_bias.0": torch.tensor([3.0, 0.0, 0.0])}),
+        case(
+            "a layer with a bias",
+            {
+                "embedding": torch.tensor([[1.0, 0.0, -1.0]]),
+                "down.0": torch.eye(3),
+                "down_bias.0": torch.tensor([3.0, 0.0, 0.0]),
+            },
+        ),
         case("a whole model", _model(_whole(_FIXED), 3, 4, 2, 5, 4)),
+        case("twelve blocks", _model(_whole(_FIXED), 2, 3, 12, 3, 2, biases=False)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -188,6 +195,61 @@ def readers_centred(weights: Weights) -> Weights:
     return _rows_centred(weights, "qkv", "up")
 
 
+@centre_writers.misconception(
+    "You centre everything. qkv, up and head read the stream: leave them as they are, only what writes has to change."
+)
+def everything_centred(weights: Weights) -> Weights:
+    return _rows_centred(weights, "qkv", "up", "head")
+
+
+@centre_writers.misconception(
+    "You subtract the mean of each column from qkv and up as well. They read the stream: leave them as they are."
+)
+def columns_of_readers(weights: Weights) -> Weights:
+    kinds = ("qkv", "qkv_bias", "up", "up_bias")
+    return _projected(weights) | {name: w - w.mean(0) for name, w in weights.items() if _kind(name) in kinds}
+
+
+@centre_writers.misconception(
+    "You subtract from every tensor the means of its rows. Which tensors write into the stream, and along which axis?"
+)
+def all_rows(weights: Weights) -> Weights:
+    return {name: w - w.mean(-1, keepdim=True) for name, w in weights.items()}
+
+
+@centre_writers.misconception(
+    "You centre the tensors that *read* the stream. The mean has to be taken from those that write into it."
+)
+def readers_in_place_of_writers(weights: Weights) -> Weights:
+    kinds = ("qkv", "up", "head")
+    return {name: w - w.mean(-1, keepdim=True) if _kind(name) in kinds else w for name, w in weights.items()}
+
+
+@centre_writers.misconception(
+    "You leave out positions and the biases of out and down. They are added to the stream, too."
+)
+def positions_and_biases_forgotten(weights: Weights) -> Weights:
+    return _except("positions", "out_bias", "down_bias")(weights)
+
+
+@centre_writers.misconception("You centre the tables only. Every block adds to the stream, with `out` and `down`.")
+def tables_only(weights: Weights) -> Weights:
+    return _except(*COLUMNS)(weights)
+
+
+@centre_writers.misconception("You centre `out` and `down` only. The embedding starts the stream, with its mean.")
+def blocks_only(weights: Weights) -> Weights:
+    return _except(*ROWS)(weights)
+
+
+@centre_writers.misconception(
+    "From block 10 on nothing is changed: you cut two characters off a name. `name.split('.')[0]` is its kind."
+)
+def one_digit(weights: Weights) -> Weights:
+    right = _projected(weights)
+    return {name: w if len(name.partition(".")[2]) > 1 else right[name] for name, w in weights.items()}
+
+
 @centre_writers.misconception("The head reads the stream. Leave it as it is.")
 def head_centred(weights: Weights) -> Weights:
     return _rows_centred(weights, "head")
@@ -214,19 +276,23 @@ def down_forgotten(weights: Weights) -> Weights:
 
 
 @centre_writers.misconception(
-    "You centre the columns of the embedding, over the vocabulary. A token's vector is a row: its own mean has to go."
+    "You centre the columns of the tables. A token's vector is a row: subtract the mean of each row."
 )
 def over_the_vocabulary(weights: Weights) -> Weights:
     tables = {name: w - w.mean(0, keepdim=True) for name, w in weights.items() if _kind(name) in ROWS}
     return _projected(weights) | tables
 
 
-@centre_writers.misconception("You subtract one mean of the whole matrix. Each vector that is written has its own.")
+@centre_writers.misconception(
+    "You subtract one mean of the whole matrix. Each vector that is written has its own mean."
+)
 def global_mean(weights: Weights) -> Weights:
     return {name: w - w.mean() if _kind(name) in (*ROWS, *COLUMNS) else w for name, w in weights.items()}
 
 
-@centre_writers.misconception("Only the mean goes. The length is what RMSNorm still measures: divide by nothing.")
+@centre_writers.misconception(
+    "You change the lengths. Subtract the mean and divide by nothing: RMSNorm takes the length away."
+)
 def divided_too(weights: Weights) -> Weights:
     right = _projected(weights)
     return {

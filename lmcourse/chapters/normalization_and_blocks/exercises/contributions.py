@@ -82,7 +82,7 @@ contributions = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "How long is the *sum* of the parts? That one number is what the norm divides by, for all of them alike.",
+        "How large is the *sum* of the parts? The norm divides all parts by that one number.",
         "With the root r of the sum's mean square: norm(sum) = scale · (p₀ + p₁ + …) / r. Multiply it out.",
         "Part i: the sum over features of parts[i] · scale · row / r. As one product: parts @ (scale * row) / r.",
     ],
@@ -146,10 +146,55 @@ def added_in_turn(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -
 
 
 @contributions.misconception(
-    "You normalise every part by itself. The norm sees only the sum, and divides all parts by the length of that."
+    "You normalise every part by itself. The norm reads the sum: divide all parts by the size of the sum."
 )
 def each_by_itself(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return parts / _root(parts, eps) @ (scale * row)
+
+
+@contributions.misconception(
+    "You divide by the size of the parts' *mean*. The head reads their sum, which is n times as long."
+)
+def mean_of_the_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (scale * row) / _root(parts.mean(0), eps)
+
+
+@contributions.misconception(
+    "You read the mean of the parts: each is divided by n. The norm takes that away, up to eps, but not from one part."
+)
+def mean_in_place_of_the_sum(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts / len(parts) @ (scale * row) / _root(parts.mean(0), eps)
+
+
+@contributions.misconception(
+    "You add eps to the root. It belongs under the root, where it is added to the mean square."
+)
+def eps_outside(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (scale * row) / (parts.sum(0).square().mean().sqrt() + eps)
+
+
+@contributions.misconception("You divide by the mean square. Take its root.")
+def no_root(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (scale * row) / (parts.sum(0).square().mean() + eps)
+
+
+@contributions.misconception(
+    "You subtract means, as a LayerNorm does. The head reads an RMSNorm: it divides and subtracts nothing."
+)
+def as_layer_norm(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    stream = parts.sum(0)
+    centred = parts - parts.mean(-1, keepdim=True)
+    return centred @ (scale * row) / (stream.var(correction=0) + eps).sqrt()
+
+
+@contributions.misconception("You take one mean square over all parts. The norm reads their sum: add the parts first.")
+def over_all_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (scale * row) / (parts.square().mean() + eps).sqrt()
+
+
+@contributions.misconception("You divide by the norm's scale. It multiplies.")
+def scale_divides(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    return parts @ (row / scale) / _root(parts.sum(0), eps)
 
 
 @contributions.misconception("You read the raw stream. The head never sees it: a norm stands in between.")
@@ -167,13 +212,13 @@ def absolute(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Ten
     return (parts @ (scale * row) / _root(parts.sum(0), eps)).abs()
 
 
-@contributions.misconception("These are shares of one. Asked is what each part adds to the logit.")
+@contributions.misconception("Those are fractions that add up to 1. Return what each part adds to the logit.")
 def shares_of_one(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     products = parts @ (scale * row)
     return products / products.sum()
 
 
-@contributions.misconception("The embedding got nothing. It is a part of the stream like the others.")
+@contributions.misconception("Your embedding adds nothing. It is a part of the stream like the others.")
 def embedding_dropped(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     products = parts @ (scale * row) / _root(parts.sum(0), eps)
     products[0] = 0
@@ -181,14 +226,16 @@ def embedding_dropped(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EP
 
 
 @contributions.misconception(
-    "That is the logit after each part, as if the model ended there. Asked is what each part adds in the whole model."
+    "That is the logit after each part, as if the model ended there. Return what each part adds in the whole model."
 )
 def running_logit(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     streams = parts.cumsum(0)
     return streams / _root(streams, eps) @ (scale * row)
 
 
-@contributions.misconception("You divide by the length. RMSNorm divides by the root of the *mean* square: √d less.")
+@contributions.misconception(
+    "You divide by the length. RMSNorm divides by the root of the *mean* square, which is √d times smaller."
+)
 def length(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return parts @ (scale * row) / (parts.sum(0).square().sum() + eps).sqrt()
 
@@ -199,8 +246,7 @@ def eps_is_fixed(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) ->
 
 
 @contributions.misconception(
-    "You divide by the parts' lengths added by squares, as if none of them worked with or against another. Add them up "
-    "first."
+    "You add the parts' squares, as if the parts were at right angles to each other. Add up the parts, then square."
 )
 def squares_of_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return parts @ (scale * row) / (parts.square().sum(0).mean() + eps).sqrt()

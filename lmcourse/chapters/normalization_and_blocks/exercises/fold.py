@@ -116,24 +116,26 @@ def _bias(weight: Tensor, bias: Tensor | None) -> Tensor:
     return torch.zeros_like(weight[:, 0]) if bias is None else bias
 
 
-@fold_norm.misconception("You multiply the rows. The scale belongs to the inputs of the matrix: its columns.")
+@fold_norm.misconception("You multiply rows by the scale. The scale belongs to the inputs of the matrix: its columns.")
 def rows_scaled(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     return scale[:, None] * weight, weight @ shift + _bias(weight, bias)
 
 
-@fold_norm.misconception("The shift goes into the bias unchanged. It still has to pass the matrix.")
+@fold_norm.misconception(
+    "You add the shift itself to the bias. The layer reads the shift through its matrix: multiply."
+)
 def shift_added(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     return weight * scale, _bias(weight, bias) + shift
 
 
 @fold_norm.misconception(
-    "Your shift passes the *new* matrix, and is scaled as well. It was added after the scale: it passes the old one."
+    "You multiply the shift by the *new* matrix, which scales it. It was added after the scale: take the old matrix."
 )
 def shift_scaled(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     return weight * scale, (weight * scale) @ shift + _bias(weight, bias)
 
 
-@fold_norm.misconception("The layer's own bias is added after the matrix. No scale of the norm ever touches it.")
+@fold_norm.misconception("You scale the layer's own bias. It is added after the matrix: leave it as it is.")
 def bias_scaled(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     return weight * scale, weight @ shift + _bias(weight, bias) * scale[0]
 
@@ -143,12 +145,12 @@ def inverse(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -
     return weight / scale, weight @ shift + _bias(weight, bias)
 
 
-@fold_norm.misconception("The layer's own bias is gone.")
+@fold_norm.misconception("The layer's own bias is missing.")
 def bias_dropped(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     return weight * scale, weight @ shift
 
 
-@fold_norm.misconception("The shift is gone. It has no effect on the matrix, but it has one on the bias.")
+@fold_norm.misconception("The shift is missing. It changes the bias: the matrix times the shift is added to it.")
 def shift_dropped(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     return weight * scale, _bias(weight, bias)
 
@@ -158,8 +160,6 @@ def transposed(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None
     return (weight * scale).T, weight @ shift + _bias(weight, bias)
 
 
-@fold_norm.misconception(
-    "Without a bias of its own the layer needs one now: the shift passes the matrix, and has to stay somewhere."
-)
+@fold_norm.misconception("You return None as the bias. The layer needs one now: the matrix times the shift.")
 def none_stays_none(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
     return weight * scale, None if bias is None else weight @ shift + bias

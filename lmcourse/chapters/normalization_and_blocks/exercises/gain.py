@@ -1,4 +1,4 @@
-"""The exercise on what a published speed-up is in per cent."""
+"""The exercise on what faster norms do for a whole model."""
 
 from __future__ import annotations
 
@@ -7,47 +7,79 @@ from fractions import Fraction
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import value_exercise
 
+NORMS = Fraction("0.255")
+"""The part of a step's time that a BERT spends in normalisations (Ivanov et al., 2021)."""
+
+SAVED = Fraction("0.3")
+"""The part of a norm's time that the kernel of the exercise saves."""
+
 OLD, NEW = Fraction("3.5"), Fraction("3.68")
 """Steps per second of the same model with LayerNorm and with RMSNorm (Narang et al., 2021)."""
 
 
 def _gain() -> dict[str, float]:
     """From the seconds of a step."""
+    with_kernel = (1 - NORMS) + NORMS * (1 - SAVED)
     before, after = 1 / OLD, 1 / NEW
-    return {"faster": float(before / after - 1), "time_saved": float((before - after) / before)}
+    norms = NORMS * before
+    return {"faster": float(1 / with_kernel - 1), "norms_saved": float((before - after) / norms)}
 
 
-narang_gain = value_exercise(
-    "narang_gain",
+FASTER, NORMS_SAVED = 0.0828, 0.1918
+
+norm_gain = value_exercise(
+    "norm_gain",
     points=1,
-    minutes=3,
-    difficulty=1,
+    minutes=4,
+    difficulty=2,
     reference=_gain,
     hints=[
-        "How many more steps in the same time, as a share of the steps before?",
-        "How much shorter is the time of one step, as a share of the time before? A step takes 1/3.5 s and 1/3.68 s.",
+        "Let a step take 1 second. How long do the norms take before and after, and how long does everything else?",
+        "`faster`: the new step takes 0.745 + 0.7 · 0.255 seconds. How many of them fit into the time of the old?",
+        "`norms_saved`: a step took 1/3.5 s, then 1/3.68 s, and norms were 25.5 % of the first. Divide what was saved "
+        "by what norms took.",
     ],
-    tolerance=Tolerance(1e-2),  # two digits: the two shares differ by 5 %
+    tolerance=Tolerance(1e-2),  # two digits
 )
-narang_gain.wrong_value({"faster": 0.18, "time_saved": 0.18}, "0.18 is a difference of rates. Divide by a rate.")
-narang_gain.wrong_value(
-    {"faster": 0.0514, "time_saved": 0.0514},
-    "The two differ. A step takes 1/3.5 s, then 1/3.68 s: take the share of the first.",
+
+
+SLIPS: dict[str, dict[float, str]] = {
+    "faster": {
+        FASTER: "",
+        0.0765: "`faster` is the time that is saved. For steps in the same time divide the old time by the new one.",
+        0.3: "`faster` is what *a norm* saves. Norms are only 25.5 % of the step.",
+        0.4286: "`faster` is 1/(1 − 0.3) − 1, as if the whole step were norms. They are 25.5 % of it.",
+        0.3423: "`faster` is what norms without any cost would give. This kernel still takes 70 % of their time.",
+        0.08: "Give `faster` to three decimals.",
+    },
+    "norms_saved": {
+        NORMS_SAVED: "",
+        0.0489: "`norms_saved` is a part of the *step*. Divide it by the part that norms take.",
+        0.0514: "`norms_saved` is the gain in steps per second. Which part of the norms' time was saved?",
+        0.2017: "`norms_saved` starts from the gain in steps. Start from the time that is saved, 1 − 3.5/3.68.",
+        0.18: "`norms_saved` is a difference of steps per second. Compare times: 1/3.5 s and 1/3.68 s.",
+        0.05: "`norms_saved` is a part of the *step*, and rounded. Divide it by the part that norms take.",
+    },
+}
+"""By name, wrong numbers that people give and a sentence for each; the right number has none."""
+
+for faster, first in SLIPS["faster"].items():
+    for norms_saved, second in SLIPS["norms_saved"].items():
+        if first or second:
+            norm_gain.wrong_value({"faster": faster, "norms_saved": norms_saved}, f"{first} {second}".strip())
+norm_gain.wrong_value({"faster": NORMS_SAVED, "norms_saved": FASTER}, "The two are swapped.")
+norm_gain.wrong_value(
+    {"faster": 100 * FASTER, "norms_saved": 100 * NORMS_SAVED}, "Those are percentages. Give fractions: 0.1 for 10 %."
 )
-narang_gain.wrong_value(
-    {"faster": 0.0489, "time_saved": 0.0489},
-    "The two differ. `faster` compares rates: the gain as a share of the old rate.",
+norm_gain.wrong_value(
+    {"faster": 1 + FASTER, "norms_saved": 1 - NORMS_SAVED}, "Those are quotients of new and old. Give the change."
 )
-narang_gain.wrong_value({"faster": 0.0489, "time_saved": 0.0514}, "The two are exchanged.")
-narang_gain.wrong_value({"faster": 5.14, "time_saved": 4.89}, "Those are per cent. Give shares: 0.05 for 5 %.")
-narang_gain.wrong_value(
-    {"faster": 1.0514, "time_saved": 0.9511}, "Those are the quotients of new and old. Asked is the change."
+norm_gain.wrong_value(
+    {"faster": 1 + FASTER, "norms_saved": NORMS_SAVED},
+    "`faster` is the quotient of new and old. Give the change: 0.1 for 10 % more.",
 )
-narang_gain.wrong_value(
-    {"faster": 0.255, "time_saved": 0.255}, "That is the share of the time that normalisations take, not what was won."
-)
-narang_gain.right_value(
-    '{"faster": 0.0514, "time_saved": 0.0489}',
-    '{"time_saved": 1 - 3.5 / 3.68, "faster": 3.68 / 3.5 - 1}',
-    "dict(faster=(3.68 - 3.5) / 3.5, time_saved=torch.tensor(0.18 / 3.68))",
+norm_gain.right_value(
+    '{"faster": 0.0828, "norms_saved": 0.1918}',
+    '{"norms_saved": (1 - 3.5 / 3.68) / 0.255, "faster": 1 / (1 - 0.3 * 0.255) - 1}',
+    "dict(faster=1 / (0.745 + 0.7 * 0.255) - 1, norms_saved=torch.tensor(0.18 / 3.68 / 0.255))",
 )

@@ -13,7 +13,7 @@ NOTES = torch.tensor([[100.0, 200.0, 100.0, 0.0]])
 """The worked example of the lecture notes: one token with four features."""
 
 POWERS = torch.tensor([2.0, -0.5, 1.0, 4.0])
-"""Scales that round nothing: it makes no difference whether one multiplies before or after casting to 16 bits."""
+"""Scales that round nothing in 16 bits."""
 
 NO_NORM = [
     ".layer_norm",
@@ -32,6 +32,17 @@ NO_NORM = [
     "torch.nn.InstanceNorm1d",
 ]
 """Functions and modules that compute a norm, or can be made to."""
+
+
+def in_bf16(seed: int, mean: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Two tokens of 64 features in bf16, and scale and shift in fp32, none of them a power of two.
+
+    The seeds in use are such that no exact result is near the middle between two bf16 numbers: each way to compute in
+    fp32 rounds to the same ones.
+    """
+    random = Random(seed)
+    x = (normal(random, 2, 64) + mean).bfloat16()
+    return x, 1 + 0.3 * normal(random, 64), normal(random, 64)
 
 
 def scales(random: Random, d: int, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.chapters.normalization_and_blocks.exercises.inputs import NO_NORM, NOTES, POWERS, scales, tokens
-from lmcourse.exercises.cases import Case, case
+from lmcourse.chapters.normalization_and_blocks.exercises.inputs import NO_NORM, NOTES, POWERS, in_bf16, scales, tokens
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -30,9 +30,15 @@ ONE, ZERO = torch.ones(4), torch.zeros(4)
 SMALL = torch.tensor([[0.001, 0.002, 0.001, 0.0]])
 FAR = torch.tensor([[10_000.0, 10_001.0, 10_002.0, 10_005.0], [-8_192.0, -8_192.0, -8_191.0, -8_189.0]])
 """The mean is known exactly in fp32, its square is not."""
-WIDE = 20 + torch.arange(-48.0, 48.0).roll(17) / 8
-WIDE_PARAMETERS = 1 + torch.arange(96.0) / 64, torch.where(WIDE.mean() < WIDE, 1.5, -1.5) * torch.arange(96.0) / 96
-"""In bf16: 96 features off zero. Each shift has the sign of what it is added to, so that nothing cancels."""
+ROUNDED = "layer_norm(x, scale, shift).float()"
+"""In fp32, where the tolerance of bf16 does not hide that an answer rounds twice."""
+
+
+def _bf16(name: str, seed: int, mean: float) -> Case:
+    x, scale, shift = in_bf16(seed, mean)
+    return script(name, ROUNDED, x=x, scale=scale, shift=shift)
+
+
 BROKEN = torch.tensor([[1.0, 2.0, 4.0, 1.0], [3.0, math.nan, 1.0, 0.0], [0.0, 1.0, -1.0, 5.0]])
 
 
@@ -54,7 +60,7 @@ def _hidden(random: Random) -> list[Case]:
         case("16 bits", (10 * NOTES).bfloat16(), ONE, ZERO),
         case("16 bits", -NOTES.half(), POWERS, ZERO),
         case("16 bits", torch.tensor([[1000.0, 1001.0, 1000.0, 1002.0]]).half(), ONE, ZERO),  # no fp16 has the mean
-        case("16 bits", WIDE.bfloat16(), *WIDE_PARAMETERS),
+        _bf16("bf16, rounded once", 124, 30.0),
         _ask("double precision", fixed, 3, 4, dtype=wide),
         case("double precision", tokens(fixed, 2, 4, dtype=wide), scales(fixed, 4, wide), normal(fixed, 4, dtype=wide)),
         case("a token that is not a number", BROKEN, ONE, ZERO),
@@ -76,12 +82,14 @@ layer_norm = Exercise(
         case("the vector from above", NOTES, ONE, ZERO),
         case("with scale and shift", NOTES, torch.tensor([1.0, 2.0, 3.0, 0.5]), torch.tensor([0.0, 1.0, -1.0, 10.0])),
         _ask("two texts of three tokens", _FIXED, 2, 3, 4),
-        case("all features alike", torch.full((1, 4), 3.0), ONE, torch.tensor([1.0, 2.0, 3.0, 4.0])),
+        edge(case("all features alike", torch.full((1, 4), 3.0), ONE, torch.tensor([1.0, 2.0, 3.0, 4.0]))),
         case("features so small that eps counts", SMALL, ONE, ZERO),
-        case("another eps", NOTES / 100, ONE, ZERO, eps=0.5),
+        case("another eps", NOTES / 200, ONE, ZERO, eps=0.5),
         case("a mean of 10,000", FAR[:1], ONE, ZERO),
-        case("in fp16, the parameters in fp32", (4 * NOTES).half(), ONE, ZERO),
-        case("in fp64", (NOTES - 1).double() / 3, ONE, ZERO),
+        edge(case("in fp16, the parameters in fp32", (4 * NOTES).half(), ONE, ZERO)),
+        edge(case("in bf16, with a mean of 30", *in_bf16(25, 30.0))),
+        edge(_bf16("in bf16, every number", 25, 30.0)),
+        edge(case("in fp64", (NOTES - 1).double() / 3, ONE, ZERO)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -109,10 +117,10 @@ def with_var(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tens
 
 
 @layer_norm.variant
-def cast_before_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    centred = wide - wide.mean(-1, keepdim=True)
-    normed = (centred * torch.rsqrt(centred.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
+def in_fp32_or_fp64(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    wide = x if x.dtype == torch.float64 else x.float()
+    centred = wide - wide.sum(-1, keepdim=True) / x.shape[-1]
+    normed = centred * torch.rsqrt(centred.pow(2).mean(-1, keepdim=True) + eps)
     return (scale * normed + shift).to(x.dtype)
 
 
@@ -165,20 +173,70 @@ def over_everything(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) 
 
 
 @layer_norm.misconception(
-    "Your variance divides by d − 1, torch's default for a sample. Here it is the mean of the squares: divide by d."
+    "Your variance divides by d − 1, as torch does by default. Here it is the mean of the squares: divide by d."
 )
 def unbiased(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, correction=1)
 
 
-@layer_norm.misconception("Your eps stands beside the root. It belongs under it, where it is compared with squares.")
+@layer_norm.misconception("You add eps to the root. It belongs under the root, where it is added to the variance.")
 def eps_outside(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, outside=True)
 
 
-@layer_norm.misconception("There is no eps: a token whose features are all alike gives 0/0.")
+@layer_norm.misconception("There is no eps under your root: small features come out too large, and equal ones as 0/0.")
 def eps_missing(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     return _wrong(x, scale, shift, 0.0)
+
+
+@layer_norm.misconception(
+    "You divide by torch's std() plus eps. That has two slips: std() divides by d − 1, and eps belongs under the root."
+)
+def torch_std(*args: Any, **eps: Any) -> Tensor:
+    return _wrong(*args, **eps, correction=1, outside=True)
+
+
+@layer_norm.misconception("You take the roots of variance and eps one by one. Add eps first, then take one root.")
+def two_roots(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale, shift, math.sqrt(eps), outside=True)
+
+
+@layer_norm.misconception("You divide by a mean of absolute values. Take the root of the mean of the squares.")
+def absolute_deviation(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    centred = wide - wide.mean(-1, keepdim=True)
+    return (centred / (centred.abs().mean(-1, keepdim=True) + eps) * scale + shift).to(x.dtype)
+
+
+@layer_norm.misconception("You take the larger of variance and eps. Here eps is added to every variance.")
+def eps_as_the_least(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    centred = wide - wide.mean(-1, keepdim=True)
+    root = centred.square().mean(-1, keepdim=True).clamp(min=eps).sqrt()
+    return (centred / root * scale + shift).to(x.dtype)
+
+
+@layer_norm.misconception(
+    "You round to 16 bits before scale and shift, and again after them. Round once, in the last step."
+)
+def rounded_twice(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    normed = _wrong(x, torch.ones_like(scale), torch.zeros_like(shift), eps)
+    return (normed * scale + shift).to(x.dtype)
+
+
+@layer_norm.misconception(
+    "You round scale and shift to the dtype of x. They are fp32 numbers: use them as they are, and round the result."
+)
+def parameters_rounded(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, scale.to(x.dtype).float(), shift.to(x.dtype).float(), eps)
+
+
+@layer_norm.misconception(
+    "You round what is normalised, scale and shift to 16 bits, and then the result. Round once, in the last step."
+)
+def rounded_everywhere(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    normed = _wrong(x, torch.ones_like(scale), torch.zeros_like(shift), eps)
+    return normed * scale.to(x.dtype) + shift.to(x.dtype)
 
 
 @layer_norm.misconception("You use 1e-5 whatever eps is. It is an argument.")
@@ -201,9 +259,18 @@ def one_pass(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tens
     return ((wide - mean) / (variance + eps).sqrt() * scale + shift).to(x.dtype)
 
 
-@layer_norm.misconception("You compute in 16 bits, where 400² is infinite. Widen first, and cast back at the end.")
+@layer_norm.misconception(
+    "You compute in 16 bits: in fp16 400² is infinite, and bf16 loses digits. Widen first, and cast back at the end."
+)
 def in_half(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x, *args, **eps, dtype=x.dtype)
+
+
+@layer_norm.misconception(
+    "You widen fp16 only. bf16 has the range of fp32, but 8 bits of significand: it loses the digits of your variance."
+)
+def bf16_as_it_is(x: Tensor, *args: Any, **eps: Any) -> Tensor:
+    return _wrong(x, *args, **eps, dtype=x.dtype if x.dtype == torch.bfloat16 else None)
 
 
 @layer_norm.misconception("You compute in fp32 even what came in fp64: half of its digits are lost.")
@@ -218,12 +285,12 @@ def returns_fp32(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x.to(torch.promote_types(x.dtype, torch.float32)), *args, **eps)
 
 
-@layer_norm.misconception("The mean is not subtracted. That is another norm, the one of the next exercise.")
+@layer_norm.misconception("You do not subtract the mean. That is another norm, the one of the next exercise.")
 def not_centred(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, centred=False)
 
 
-@layer_norm.misconception("You divide by the variance. Take its root: otherwise twice the input gives half the output.")
+@layer_norm.misconception("You divide by the variance. Take its root, or twice the input gives half the output.")
 def no_root(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     variance = wide.var(-1, correction=0, keepdim=True)

@@ -75,7 +75,7 @@ norm_parameters = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "How many numbers has one norm? How many norms has a block? Is there one more at the end?",
+        "How many numbers does one norm have? How many norms does a block have? Is there one more at the end?",
         "A LayerNorm has 2 · d_model numbers, an RMSNorm d_model.",
         "Two norms a block, four with “double”. Where the stream itself is never normalised, one more stands before "
         "the head.",
@@ -140,17 +140,16 @@ def _count(
     single: int = 2,
     final: int = 1,
     post_final: int = 0,
+    output: int = 2,
 ) -> int:
     if kind not in ("layer", "rms") or placement not in PLACEMENTS:
         raise ValueError
     last = post_final if placement == "post" else final
-    norms = layers * (double if placement == "double" else single) + last
+    norms = layers * {"double": double, "output": output}.get(placement, single) + last
     return norms * d_model * (per_layer if kind == "layer" else per_rms)
 
 
-@norm_parameters.misconception(
-    "A LayerNorm has a scale *and* a shift, so two of them have 4 · d_model numbers. Yours have 2 · d_model."
-)
+@norm_parameters.misconception("A LayerNorm has a scale *and* a shift: 2 · d_model numbers. Yours has d_model.")
 def layer_norm_without_shift(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(layers, d_model, kind, placement, per_layer=1)
 
@@ -166,7 +165,7 @@ def rms_with_shift(layers: int, d_model: int, kind: str, placement: str) -> int:
 
 
 @norm_parameters.misconception(
-    "A model without blocks has no norms in them. What is left is the norm before the head, if any."
+    "A model without blocks has no norms in blocks. It still has the norm before the head, if there is one."
 )
 def a_block_at_least(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(max(layers, 1), d_model, kind, placement)
@@ -182,22 +181,42 @@ def double_counts_three(layers: int, d_model: int, kind: str, placement: str) ->
     return _count(layers, d_model, kind, placement, double=3)
 
 
-@norm_parameters.misconception("A post-norm model ends with a norm anyway. It has no further one.")
+@norm_parameters.misconception(
+    "A post-norm model ends with a norm in its last block. There is no further one before the head."
+)
 def post_has_a_final_norm(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(layers, d_model, kind, placement, post_final=1)
 
 
-@norm_parameters.misconception("A block has two branches, each with a norm of its own.")
+@norm_parameters.misconception("A block has two branches, each with its own norm. You count one branch.")
 def one_a_block(layers: int, d_model: int, kind: str, placement: str) -> int:
-    return _count(layers, d_model, kind, placement, single=1, double=2)
+    return _count(layers, d_model, kind, placement, single=1, output=1, double=2)
 
 
-@norm_parameters.misconception("You count norms. Each has a number, or two, for every feature.")
+@norm_parameters.misconception("“output” has one norm a branch, after it. You count two.")
+def output_counts_four(layers: int, d_model: int, kind: str, placement: str) -> int:
+    return _count(layers, d_model, kind, placement, output=4)
+
+
+@norm_parameters.misconception("Your norm before the head has a scale only. In a model with LayerNorms it is one, too.")
+def final_without_shift(layers: int, d_model: int, kind: str, placement: str) -> int:
+    right = _count(layers, d_model, kind, placement)
+    return right - d_model * (kind == "layer" and placement != "post")
+
+
+@norm_parameters.misconception(
+    "You count the norm before the head for “pre” only. With “double” and “output” it is there as well."
+)
+def final_for_pre_only(layers: int, d_model: int, kind: str, placement: str) -> int:
+    return _count(layers, d_model, kind, placement, final=int(placement == "pre"))
+
+
+@norm_parameters.misconception("You count norms. Each norm has one number for every feature, or two.")
 def norms_counted(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(layers, 1, kind, placement)
 
 
-@norm_parameters.misconception("A name that is none of these is taken for one of them. Raise ValueError.")
+@norm_parameters.misconception("You return a result for a kind or placement that is none of these. Raise ValueError.")
 def any_name(layers: int, d_model: int, kind: str, placement: str) -> int:
     known = placement if placement in PLACEMENTS else "pre"
     return _count(layers, d_model, kind if kind == "layer" else "rms", known)

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmcourse.chapters.normalization_and_blocks.exercises.inputs import NO_NORM, NOTES, POWERS, scales, tokens
-from lmcourse.exercises.cases import Case, case
+from lmcourse.chapters.normalization_and_blocks.exercises.inputs import NO_NORM, NOTES, POWERS, in_bf16, scales, tokens
+from lmcourse.exercises.cases import Case, case, edge, script
 from lmcourse.exercises.exercise import Exercise
 
 
@@ -25,6 +25,13 @@ def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.floa
 
 
 ONE = torch.ones(4)
+ROUNDED = "rms_norm(x, scale).float()"
+"""In fp32, where the tolerance of bf16 does not hide that an answer rounds twice."""
+
+
+def _bf16(name: str, seed: int) -> Case:
+    x, scale, _ = in_bf16(seed, 3.0)
+    return script(name, ROUNDED, x=x, scale=scale)
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -43,6 +50,7 @@ def _hidden(random: Random) -> list[Case]:
         case("another eps", NOTES / 50, ONE, eps=3.0),
         case("16 bits", torch.tensor([[65504.0, -65504.0, 0.0, 65504.0]]).half(), POWERS.half()),
         case("16 bits", (10 * NOTES).bfloat16(), ONE),
+        _bf16("bf16, rounded once", 379),
         case("16 bits", torch.tensor([[0.001, 0.003, -0.002, 0.0]]).half(), POWERS),
         _ask("double precision", fixed, 3, 4, dtype=wide),
         case("double precision", tokens(fixed, 2, 4, dtype=wide), scales(fixed, 4, wide)),
@@ -65,12 +73,12 @@ rms_norm = Exercise(
         case("the vector from above", NOTES, ONE),
         case("with a scale", NOTES, torch.tensor([1.0, 2.0, 3.0, 0.5])),
         _ask("two texts of three tokens", _FIXED, 2, 3, 4),
-        case("zeros", torch.zeros(1, 4), ONE),
+        edge(case("zeros", torch.zeros(1, 4), ONE)),
         case("features so small that eps counts", NOTES * 1e-5, ONE),
-        case("another eps", NOTES / 100, ONE, eps=0.5),
-        case("twice the vector, in fp16", (2 * NOTES).half(), ONE),
-        case("in bf16, the scale in fp32", (2 * NOTES).bfloat16(), POWERS),
-        case("in fp64", (NOTES - 1).double() / 3, ONE),
+        case("another eps", NOTES / 200, ONE, eps=0.5),
+        edge(case("twice the vector, in fp16", (2 * NOTES).half(), ONE)),
+        edge(_bf16("in bf16, the scale in fp32: every number", 324)),
+        edge(case("in fp64", (NOTES - 1).double() / 3, ONE)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -96,10 +104,10 @@ def with_rsqrt(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
 
 
 @rms_norm.variant
-def cast_before_the_scale(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+def in_fp32_or_fp64(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     wide = x.double() if x.dtype == torch.float64 else x.float()
     normed = wide / (wide.pow(2).mean(dim=-1, keepdim=True) + eps) ** 0.5
-    return (scale * normed.to(x.dtype)).to(x.dtype)
+    return (scale * normed).to(x.dtype)
 
 
 @rms_norm.variant
@@ -151,17 +159,28 @@ def no_root(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, power=1.0)
 
 
-@rms_norm.misconception("Your eps stands beside the root. It belongs under it, where it is compared with squares.")
+@rms_norm.misconception("You add eps to the root. It belongs under the root, where it is added to the mean square.")
 def eps_outside(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, outside=True)
 
 
-@rms_norm.misconception("There is no eps: a token of zeros gives 0/0.")
+@rms_norm.misconception("There is no eps under your root: small features come out too large.")
 def eps_missing(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale, 0.0)
 
 
-@rms_norm.misconception("You take eps for the least that a mean square may be. It is added to each of them.")
+@rms_norm.misconception("You take the roots of mean square and eps one by one. Add eps first, then take one root.")
+def two_roots(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, scale, math.sqrt(eps), outside=True)
+
+
+@rms_norm.misconception("You divide by the mean of absolute values. Take the root of the mean of the squares.")
+def absolute_values(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide / (wide.abs().mean(-1, keepdim=True) + eps) * scale).to(x.dtype)
+
+
+@rms_norm.misconception("You take the larger of mean square and eps. Here eps is added to every mean square.")
 def eps_as_a_floor(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     return (wide / wide.square().mean(-1, keepdim=True).clamp(min=eps).sqrt() * scale).to(x.dtype)
@@ -172,7 +191,38 @@ def eps_is_fixed(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale)
 
 
-@rms_norm.misconception("You square in 16 bits: 400² is infinite in fp16, 1/∞ is 0, and in bf16 digits are lost.")
+@rms_norm.misconception("You use 1e-5 whatever eps is. It is an argument, and 1e-6 if it is not given.")
+def eps_of_layer_norm(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, scale, 1e-5)
+
+
+@rms_norm.misconception(
+    "Your result is rounded to 16 bits before the scale, and again after it. Round once, at the end."
+)
+def rounded_twice(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return (_wrong(x, torch.ones_like(scale), eps) * scale).to(x.dtype)
+
+
+@rms_norm.misconception("You round the scale to the dtype of x. Use it as it is, and round the result.")
+def scale_rounded(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, scale.to(x.dtype).to(scale.dtype), eps)
+
+
+@rms_norm.misconception(
+    "You round the normalised features, the scale and their product. Multiply in fp32, and round once, at the end."
+)
+def rounded_everywhere(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, torch.ones_like(scale), eps) * scale.to(x.dtype)
+
+
+@rms_norm.misconception(
+    "You widen fp16 only. bf16 has the range of fp32, but 8 bits of significand: you compute with 2.4 digits."
+)
+def bf16_as_it_is(x: Tensor, *args: Any, **eps: Any) -> Tensor:
+    return _wrong(x, *args, **eps, dtype=x.dtype if x.dtype == torch.bfloat16 else None)
+
+
+@rms_norm.misconception("You square in 16 bits: in fp16 400² is infinite and your result 0, and bf16 loses digits.")
 def in_half(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x, *args, **eps, dtype=x.dtype)
 
@@ -199,9 +249,14 @@ def scale_forgotten(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, torch.ones_like(scale), eps)
 
 
-@rms_norm.misconception("The mean runs over the tokens instead of the features of each.")
+@rms_norm.misconception("You take the mean over the tokens of a text. Take it over the features of each token.")
 def over_tokens(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale, eps, axes=(-2,) if x.ndim > 1 else (-1,))
+
+
+@rms_norm.misconception("You take the mean over the first axis. The features are the last one.")
+def over_the_first_axis(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x, scale, eps, axes=(0,) if x.ndim > 1 else (-1,))
 
 
 @rms_norm.misconception("You use one root mean square for a whole text. Every token has its own.")

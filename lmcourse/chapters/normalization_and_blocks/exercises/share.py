@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import torch
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -20,14 +20,14 @@ def _check(blocks: int, placement: str) -> None:
         raise ValueError(f"{blocks} blocks, {placement!r}")
 
 
-def _by_construction(blocks: int, placement: str) -> float:
+def _by_construction(blocks: int, placement: str, ratio: float) -> float:
     """With vectors that are exactly unrelated: the embedding and each addition along an axis of its own."""
     _check(blocks, placement)
     stream = np.zeros(2 * blocks + 1)
     stream[0] = 1.0
     for branch in range(1, 2 * blocks + 1):
-        # What is added is as long as the stream it joins: after a post-norm 1 again, otherwise the embedding's length.
-        stream[branch] = 1.0
+        # What is added is compared with the stream it joins: after a post-norm its length is 1 again.
+        stream[branch] = ratio
         if placement == "post":
             stream /= math.sqrt(stream @ stream)
     return float(stream[0] / math.sqrt(stream @ stream))
@@ -36,17 +36,22 @@ def _by_construction(blocks: int, placement: str) -> float:
 def _hidden(random: Random) -> list[Case]:
     counts = random.sample(range(20, 90), 6)
     return [
-        case("no blocks", 0, "pre"),
-        case("one block", 1, "output"),
-        case("many blocks", 100, "pre"),
-        case("many blocks", 40, "post"),
-        case("placements that leave the stream alone", 7, "double"),
-        case("placements that leave the stream alone", 9, "output"),
-        case("unknown names", 3, "none"),
-        case("unknown names", 3, "Post"),
-        case("fewer than no blocks", -1, "pre"),
-        case("fewer than no blocks", -2, "post"),
-        *(case("other depths", blocks, PLACEMENTS[index % 4]) for index, blocks in enumerate(counts)),
+        case("no blocks", 0, "pre", 1.0),
+        case("one block", 1, "output", 0.5),
+        case("many blocks", 100, "pre", 0.3),
+        case("many blocks", 40, "post", 0.8),
+        case("placements that leave the stream alone", 7, "double", 2.0),
+        case("placements that leave the stream alone", 9, "output", 0.7),
+        case("branches that add nothing", 5, "pre", 0.0),
+        case("branches that add nothing", 5, "post", 0.0),
+        case("unknown names", 3, "none", 1.0),
+        case("unknown names", 3, "Post", 1.0),
+        case("fewer than no blocks", -1, "pre", 1.0),
+        case("fewer than no blocks", -2, "post", 1.0),
+        *(
+            case("other depths", blocks, PLACEMENTS[index % 4], random.uniform(0.1, 3.0))
+            for index, blocks in enumerate(counts)
+        ),
     ]
 
 
@@ -57,56 +62,59 @@ embedding_share = Exercise(
     difficulty=2,
     reference=_by_construction,
     cases=[
-        case("one block", 1, "pre"),
-        case("four blocks", 4, "pre"),
-        case("four blocks, post-norm", 4, "post"),
-        case("twelve blocks, post-norm", 12, "post"),
-        case("two blocks, output norm", 2, "output"),
-        case("six blocks, double norm", 6, "double"),
-        case("no blocks at all", 0, "post"),
-        case("an unknown placement", 4, "before"),
-        case("minus one block", -1, "double"),
+        case("one block", 1, "pre", 1.0),
+        case("four blocks", 4, "pre", 1.0),
+        case("four blocks, branches of half the length", 4, "pre", 0.5),
+        case("four blocks, post-norm", 4, "post", 1.0),
+        case("one block, post-norm, branches of half the length", 1, "post", 0.5),
+        case("twelve blocks, post-norm, branches three times as long", 12, "post", 3.0),
+        case("two blocks, output norm", 2, "output", 0.1),
+        case("six blocks, double norm", 6, "double", 2.0),
+        edge(case("no blocks at all", 0, "post", 1.0)),
+        edge(case("an unknown placement", 4, "before", 1.0)),
+        edge(case("minus one block", -1, "double", 1.0)),
     ],
     hidden_cases=_hidden,
     hints=[
-        "Pythagoras: n unrelated vectors of length 1 make a sum of length √n. How many parts does the stream have?",
-        "The cosine is the embedding's length in the sum, divided by the length of the sum. With two branches a block "
-        "the sum has 1 + 2 · blocks parts.",
-        "A post-norm takes a sum of length √2 back to 1, and the embedding in it with the rest. That happens twice a "
-        "block.",
+        "Pythagoras: vectors at right angles add by the squares of their lengths. What are the squares here, and how "
+        "many of each are there?",
+        "The cosine is the embedding's length in the sum, divided by the length of the sum. Without a post-norm the "
+        "sum has the embedding and 2 · blocks vectors of length `ratio`.",
+        "A post-norm takes a sum of length √(1 + ratio²) back to 1, and shortens the embedding in it by as much. That "
+        "happens twice in each block.",
     ],
     tolerance=Tolerance(1e-9),  # the smallest answers are 1e-27: only a relative tolerance says anything of them
 )
 
 
 @embedding_share.variant
-def by_formula(blocks: int, placement: str) -> float:
+def by_formula(blocks: int, placement: str, ratio: float) -> float:
     if blocks < 0:
         raise ValueError(blocks)
     if placement == "post":
-        return 2.0**-blocks
+        return (1 + ratio**2) ** -blocks
     if placement in ("pre", "double", "output"):
-        return 1 / math.sqrt(1 + 2 * blocks)
+        return 1 / math.sqrt(1 + 2 * blocks * ratio**2)
     raise ValueError(placement)
 
 
 @embedding_share.variant
-def by_recursion(blocks: int, placement: str) -> float:
+def by_recursion(blocks: int, placement: str, ratio: float) -> float:
     if placement not in ("pre", "post", "double", "output") or blocks < 0:
         raise ValueError("no such model")
     if blocks == 0:
         return 1.0
-    before = by_recursion(blocks - 1, placement)
-    return before / 2 if placement == "post" else 1 / math.sqrt(1 / before**2 + 2)
+    before = by_recursion(blocks - 1, placement, ratio)
+    return before / (1 + ratio**2) if placement == "post" else 1 / math.sqrt(1 / before**2 + 2 * ratio**2)
 
 
 @embedding_share.variant
-def branch_by_branch(blocks: int, placement: str) -> float:
+def branch_by_branch(blocks: int, placement: str, ratio: float) -> float:
     if placement not in ["output", "double", "post", "pre"] or blocks < 0:
         raise ValueError("unknown")
     own, rest = 1.0, 0.0
     for _ in range(blocks * 2):
-        rest += 1.0
+        rest += ratio * ratio
         if placement == "post":
             total = own + rest
             own, rest = own / total, rest / total
@@ -114,67 +122,157 @@ def branch_by_branch(blocks: int, placement: str) -> float:
 
 
 @embedding_share.variant
-def with_torch(blocks: int, placement: str) -> float:
+def with_torch(blocks: int, placement: str, ratio: float) -> float:
     if placement not in ("pre", "post", "double", "output") or blocks < 0:
         raise ValueError("unknown")
-    branches = 2 * blocks
+    squares = torch.full((2 * blocks,), ratio**2, dtype=torch.float64)
     if placement == "post":
-        return torch.full((branches,), 2.0, dtype=torch.float64).rsqrt().prod().item()
-    return 1 / math.sqrt(torch.ones(branches + 1, dtype=torch.float64).sum().item())
-
-
-@embedding_share.misconception("A block adds twice: attention, and the feed-forward layer.")
-def one_branch(blocks: int, placement: str) -> float:
-    _check(blocks, placement)
-    return 2 ** (-blocks / 2) if placement == "post" else 1 / math.sqrt(1 + blocks)
-
-
-@embedding_share.misconception("That is the share of the *squared* length. A cosine is its root.")
-def squared_share(blocks: int, placement: str) -> float:
-    return _by_construction(blocks, placement) ** 2
-
-
-@embedding_share.misconception("One post-norm divides by √2, two of them by 2: that is a half per block.")
-def a_quarter_per_block(blocks: int, placement: str) -> float:
-    return 4.0**-blocks if placement == "post" and blocks > 0 else _by_construction(blocks, placement)
-
-
-@embedding_share.misconception("A post-norm shrinks the old stream with every addition. You treat it like the others.")
-def post_like_pre(blocks: int, placement: str) -> float:
-    return _by_construction(blocks, "pre" if placement == "post" else placement)
+        return (1 + squares).rsqrt().prod().item()
+    return (1 + squares.sum()).rsqrt().item()
 
 
 @embedding_share.misconception(
-    "In “output” and “double” the norm stands on the branch: only “post” normalises the stream itself."
+    "A block has two branches, and each of them adds: attention, and the feed-forward layer."
 )
-def output_like_post(blocks: int, placement: str) -> float:
-    return _by_construction(blocks, "post" if placement in ("output", "double") else placement)
-
-
-@embedding_share.misconception("Unrelated vectors add by squares, not by lengths: the sum of n is √n long.")
-def linear(blocks: int, placement: str) -> float:
+def one_branch(blocks: int, placement: str, ratio: float) -> float:
     _check(blocks, placement)
-    return 2.0**-blocks if placement == "post" else 1 / (1 + 2 * blocks)
+    squares = 1 + ratio**2
+    return squares ** (-blocks / 2) if placement == "post" else (1 + blocks * ratio**2) ** -0.5
+
+
+@embedding_share.misconception("That is the fraction of the *squared* length. A cosine is its root.")
+def squared_share(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, placement, ratio) ** 2
 
 
 @embedding_share.misconception(
-    "The embedding is in the sum, too: with two additions a block it has 1 + 2 · blocks parts."
+    "You count the length after “post” squared. One norm divides by √(1 + ratio²), two of them by 1 + ratio²."
 )
-def embedding_not_counted(blocks: int, placement: str) -> float:
+def a_quarter_per_block(blocks: int, placement: str, ratio: float) -> float:
+    share = _by_construction(blocks, placement, ratio)
+    return share**2 if placement == "post" else share
+
+
+@embedding_share.misconception(
+    "With “post” you divide once a block. A block has two branches, and a norm after each of them."
+)
+def post_once_a_block(blocks: int, placement: str, ratio: float) -> float:
+    share = _by_construction(blocks, placement, ratio)
+    return share**0.5 if placement == "post" else share
+
+
+@embedding_share.misconception(
+    "You treat “post” like the others. Its norm shortens the old stream with every addition."
+)
+def post_like_pre(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, "pre" if placement == "post" else placement, ratio)
+
+
+@embedding_share.misconception(
+    "You treat “output” and “double” like “post”. Only “post” normalises the stream itself: the two norm the branch."
+)
+def output_like_post(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, "post" if placement in ("output", "double") else placement, ratio)
+
+
+@embedding_share.misconception("You treat “double” like “post”. Its second norm is on the branch, not on the stream.")
+def double_like_post(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, "post" if placement == "double" else placement, ratio)
+
+
+@embedding_share.misconception("You treat “output” like “post”. Its norm is on the branch, not on the stream.")
+def only_output_like_post(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, "post" if placement == "output" else placement, ratio)
+
+
+@embedding_share.misconception("You add lengths. Vectors at right angles add by the squares of their lengths.")
+def linear(blocks: int, placement: str, ratio: float) -> float:
     _check(blocks, placement)
-    return 2.0**-blocks if placement == "post" else 1 / math.sqrt(max(1, 2 * blocks))
+    return (1 + ratio) ** (-2.0 * blocks) if placement == "post" else 1 / (1 + 2 * blocks * ratio)
 
 
-@embedding_share.misconception("That is what is *not* the embedding. Asked is the embedding's part.")
-def the_rest(blocks: int, placement: str) -> float:
-    return math.sqrt(1 - _by_construction(blocks, placement) ** 2)
+@embedding_share.misconception("Your stream lacks the embedding itself: its square is 1, beside those of the branches.")
+def embedding_not_counted(blocks: int, placement: str, ratio: float) -> float:
+    if placement == "post" or blocks == 0 or ratio == 0:
+        return _by_construction(blocks, placement, ratio)
+    _check(blocks, placement)
+    return (2 * blocks * ratio**2) ** -0.5
 
 
-@embedding_share.misconception("An unknown placement is none of the four: raise ValueError.")
-def any_name(blocks: int, placement: str) -> float:
-    return _by_construction(blocks, placement if placement in PLACEMENTS else "pre")
+@embedding_share.misconception("You take every branch to be as long as the stream. `ratio` gives its length.")
+def ratio_ignored(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, placement, 1.0)
 
 
-@embedding_share.misconception("There is no model of −1 blocks: raise ValueError.")
-def any_number(blocks: int, placement: str) -> float:
-    return _by_construction(max(0, blocks), placement)
+@embedding_share.misconception("With “post” you take the branch to be as long as the stream. `ratio` gives its length.")
+def post_ratio_ignored(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, placement, 1.0 if placement == "post" else ratio)
+
+
+@embedding_share.misconception(
+    "Without a post-norm you take the branches to be as long as the embedding. `ratio` gives their length."
+)
+def sum_ratio_ignored(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, placement, ratio if placement == "post" else 1.0)
+
+
+@embedding_share.misconception("Without a post-norm you add `ratio` itself. Its square adds: 1 + 2 · blocks · ratio².")
+def sum_ratio_not_squared(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, placement, ratio if placement == "post" else math.sqrt(ratio))
+
+
+@embedding_share.misconception(
+    "You add up the lengths of the branches and then square. They are at right angles: square each length, then add."
+)
+def branches_in_line(blocks: int, placement: str, ratio: float) -> float:
+    if placement == "post":
+        return _by_construction(blocks, placement, ratio)
+    _check(blocks, placement)
+    return float((1 + (2 * blocks * ratio) ** 2) ** -0.5)
+
+
+@embedding_share.misconception(
+    "With “post” you add both branches and normalise once. There is a norm after each of them."
+)
+def post_norm_of_both(blocks: int, placement: str, ratio: float) -> float:
+    if placement != "post":
+        return _by_construction(blocks, placement, ratio)
+    _check(blocks, placement)
+    return float((1 + 2 * ratio**2) ** (-blocks / 2))
+
+
+@embedding_share.misconception("You add `ratio` where its square belongs: lengths are squared before they are added.")
+def ratio_not_squared(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, placement, math.sqrt(ratio))
+
+
+@embedding_share.misconception("With “post” you count the ratio by its length. Its square counts: √(1 + ratio²).")
+def post_ratio_not_squared(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, placement, math.sqrt(ratio) if placement == "post" else ratio)
+
+
+@embedding_share.misconception(
+    "Without a post-norm your branches are as long as the stream. There they are `ratio` times the *embedding*."
+)
+def always_of_the_stream(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, "post", ratio) if placement in PLACEMENTS else _by_construction(blocks, "?", ratio)
+
+
+@embedding_share.misconception("That is everything *but* the embedding. Return the embedding's part.")
+def the_rest(blocks: int, placement: str, ratio: float) -> float:
+    return math.sqrt(1 - _by_construction(blocks, placement, ratio) ** 2)
+
+
+@embedding_share.misconception("You round. The smallest cosines have no digits left then: return the number as it is.")
+def rounded(blocks: int, placement: str, ratio: float) -> float:
+    return round(_by_construction(blocks, placement, ratio), 4)
+
+
+@embedding_share.misconception("You return a result for an unknown placement. Raise ValueError.")
+def any_name(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(blocks, placement if placement in PLACEMENTS else "pre", ratio)
+
+
+@embedding_share.misconception("You return a result for −1 blocks. Raise ValueError.")
+def any_number(blocks: int, placement: str, ratio: float) -> float:
+    return _by_construction(max(0, blocks), placement, ratio)

@@ -4,6 +4,7 @@ from lmcourse.chapters.normalization_and_blocks.figures.depth import (
     depth_runs,
     gradient_by_block,
     gradient_by_scale,
+    gradients_by_step,
     weight_jitter,
 )
 from lmcourse.chapters.normalization_and_blocks.figures.models import norm_costs, norm_placement_grid
@@ -17,6 +18,7 @@ __all__ = [
     "depth_runs",
     "gradient_by_block",
     "gradient_by_scale",
+    "gradients_by_step",
     "norm_circle",
     "norm_costs",
     "norm_placement_grid",

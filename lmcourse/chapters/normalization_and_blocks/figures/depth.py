@@ -29,7 +29,7 @@ def gradient_by_scale(scales: Sequence[float], gradients: Mapping[str, Sequence[
         logs = torch.tensor([scales[0], scales[-1], values[0], values[-1]]).log10().tolist()
         slopes.append(f"{name}: slope {(logs[3] - logs[2]) / (logs[1] - logs[0]):+.1f}")
     axes.legend(frameon=False, fontsize=10)
-    caption = "Behind a norm the gradient is as small as the input is large; without one it grows with it."
+    caption = "Through a norm the gradient shrinks as the input grows; without a norm it grows with the input."
     return describe(figure, caption=caption, alt=f"Gradient against scale, log-log. {'; '.join(slopes)}")
 
 
@@ -58,7 +58,7 @@ def gradient_by_block(gradients: Mapping[str, Mapping[int, Sequence[float]]]) ->
     axes.set_xticks([left + 0.5 for left in range(len(gradients))], list(gradients))
     axes.grid(visible=False, axis="x")
     depths_shown = ", ".join(map(str, next(iter(gradients.values()))))
-    caption = f"A line for each depth, the darker the deeper: {depths_shown} blocks. The vertical scale is logarithmic."
+    caption = f"A line for each depth, darker for deeper: {depths_shown} blocks. The vertical scale is logarithmic."
     return describe(figure, caption=caption, alt=f"Gradient by block. {'; '.join(told)}")
 
 
@@ -70,7 +70,7 @@ def _power(value: float) -> str:
 def weight_jitter(changes: Mapping[str, Mapping[int, float]], noise: float) -> Figure:
     """How far the output moves when all weights are shaken, by number of blocks, one curve a placement."""
     figure = new_figure(8.0, 3.8)
-    title = f"All weights shaken by {noise:.0%}: how far does the output move?"
+    title = f"All weights changed by {noise:.0%}: how far does the output move?"
     axes = new_axes(figure, title, "blocks", "relative change of the output")
     told = []
     for placement, by_depth in changes.items():
@@ -81,7 +81,7 @@ def weight_jitter(changes: Mapping[str, Mapping[int, float]], noise: float) -> F
     axes.set_xticks(list(next(iter(changes.values()))), [str(d) for d in next(iter(changes.values()))])
     axes.minorticks_off()
     axes.legend(frameon=False, fontsize=10)
-    caption = "Dashed: as large as the output itself. Pre-norm hardly notices how deep it is."
+    caption = "Dashed: a change as large as the output itself. The pre-norm curve is nearly flat."
     return describe(figure, caption=caption, alt=f"Relative change of the output: {'; '.join(told)}")
 
 
@@ -108,5 +108,29 @@ def depth_runs(runs: Mapping[int, Mapping[str, Sequence[Sequence[float]]]], floo
         axes.axhline(floor, color=GREY, linewidth=1, linestyle="--")
         axes.set_ylim(1.0, 5.0)
         axes.legend(frameon=False, fontsize=10)
-    caption = f"Mean of {window} steps around each. Dashed: {floor:.1f}, what the frequencies of the bytes alone give."
+    caption = (
+        f"Running mean over {window} steps. Dashed: {floor:.1f}, the loss of a model that knows only byte frequencies."
+    )
     return describe(figure, caption=caption, alt=f"Losses at the end, nats per byte. {'; '.join(told)}")
+
+
+def gradients_by_step(runs: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+    """The norm of the first block's gradient in each step of tiny runs, on a logarithmic axis.
+
+    Args:
+        runs: by name, the norms of each seed. A name starts with the placement: "post, warm-up of 30 steps".
+    """
+    figure = new_figure(8.0, 3.8)
+    axes = new_axes(figure, "16 blocks: the gradient of the first block", "step", "its norm")
+    told = []
+    for name, seeds in runs.items():
+        placement, _, rest = name.partition(",")
+        style = "--" if rest else "-"
+        for norms in seeds:
+            axes.semilogy(norms, style, color=COLOURS[placement], linewidth=1.5)
+        axes.semilogy([], [], style, color=COLOURS[placement], linewidth=1.8, label=name)
+        first, last = (sum(norms[at] for norms in seeds) / len(seeds) for at in (0, -1))
+        told.append(f"{name}: {_power(first)} at first, {_power(last)} in the end")
+    axes.legend(frameon=False, fontsize=10)
+    caption = "A line for each seed. The vertical scale is logarithmic."
+    return describe(figure, caption=caption, alt=f"Gradient of the first block by step. {'; '.join(told)}")

@@ -45,7 +45,7 @@ def norm_placement_grid() -> Figure:
     axes.set_ylim(3.6, -0.6)
     axes.set_xlim(2016.5, max(year for year, _, _ in counts) + 0.8)
     axes.legend(frameon=False, fontsize=10, loc="lower left")
-    caption = "Read from the configurations of the zoo. The number beside a mark is how many models it stands for."
+    caption = "Counted in the zoo's configurations. The number beside a mark is the number of models."
     sums = Counter[tuple[str, str]]()
     for (_, placement, norm), count in counts.items():
         sums[placement, norm] += count
@@ -84,7 +84,5 @@ def norm_costs(kernels: str = "fused") -> Figure:
     axes.set_ylim(1.6, -0.6)
     axes.set_xlim(0, 52)
     axes.legend(frameon=False, fontsize=10, loc="lower right")
-    caption = (
-        "A fused kernel reads each number once and writes it once. Otherwise every step is a pass through the memory."
-    )
+    caption = "A fused kernel reads and writes each number once. Without fusion, each step reads or writes all of them."
     return describe(figure, caption=caption, alt=f"Costs of the norms, {kernels}: {'; '.join(told)}")

@@ -46,8 +46,8 @@ def norm_circle(kind: str = "rms", eps: float = 1e-6) -> Figure:
     near = float((lengths < 1.4).mean())
     where = "the circle of radius √2" if kind == "rms" else "two points, (1, −1) and (−1, 1)"
     caption = (
-        f"Every vector lands on {where}, but for those so short that ε is no longer small beside their mean square. "
-        f"{near:.0%} of these are pulled inwards."
+        f"Every vector lands on {where}, except those whose mean square is not large beside ε: {near:.0%} of the "
+        f"vectors stay visibly inside."
     )
     alt = (
         f"{_POINTS} points before and after {_KINDS[kind]} with eps {eps:.2g}: they land on {where}; {near:.0%} inside"
@@ -76,7 +76,7 @@ def squared_shares(placement: str, blocks: int) -> np.ndarray:
 
 
 def stream_share(placement: str = "pre", blocks: int = 24) -> Figure:
-    """Who owns the stream after each block: the embedding, and the blocks in four groups, by squared length."""
+    """What the stream consists of after each block: the embedding, and the blocks in four groups, by squared length."""
     shares = squared_shares(placement, blocks)
     quarters = list(pairwise(sorted({1 + round(quarter * blocks / 4) for quarter in range(5)})))
     groups = [shares[:, 0], *(shares[:, a:b].sum(1) for a, b in quarters)]
@@ -86,7 +86,7 @@ def stream_share(placement: str = "pre", blocks: int = 24) -> Figure:
     left = f"{cosine:.3f}" if cosine >= 0.001 else f"{cosine:.1g}"
     depth = f"{blocks} block{'s' * (blocks > 1)}"
     title = f"“{placement}”, {depth}: the embedding's cosine with the stream is {left} in the end"
-    axes = new_axes(figure, title, "after block", "share of the squared length")
+    axes = new_axes(figure, title, "after block", "fraction of the squared length")
     colours = [PALETTE[name] for name in ("vermilion", "yellow", "green", "sky", "blue")]
     axes.stackplot(range(blocks + 1), groups, labels=names, colors=colours, linewidth=0)
     axes.set_xlim(0, blocks)
@@ -94,13 +94,13 @@ def stream_share(placement: str = "pre", blocks: int = 24) -> Figure:
     axes.set_ylim(0, 1)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, reverse=True)
     caption = (
-        "Every branch adds a vector as long as the embedding, unrelated to all the others. Drawn from their lengths."
+        "Every branch adds a vector as long as the embedding, at a right angle to all others. Computed from lengths."
     )
     ends = "; ".join(f"{name} {group[-1]:.1%}" for name, group in zip(names, groups, strict=True))
     return describe(
         figure,
         caption=caption,
-        alt=f"Shares of the stream, {placement}, after {depth}: {ends}",
+        alt=f"Fractions of the stream, {placement}, after {depth}: {ends}",
     )
 
 

@@ -132,7 +132,7 @@ def block_timeline(branches: str = "serial") -> Figure:
     axes.set_xlim(0, 12.6)
     caption = (
         "LLaMA 7B's sizes, without the scores of attention, which are the same in both. Each product waits for the one "
-        "above it. Fused, they are fewer and larger: what is saved is launches and waiting, not multiplications."
+        "above it. Fused, they are fewer and larger: this saves launches and waiting, not multiplications."
     )
     listed = "; ".join(f"{name} {length:.2f} d²" for name, length in rows.items())
     return describe(figure, caption=caption, alt=f"{title}: {listed}")
