@@ -456,7 +456,7 @@ def tiny_llama(blocks: int, placement: str, seed: int) -> Transformer:
 
 def train(model: Transformer, seed: int, steps: int = 60, warmup: int = 1) -> tuple[list[float], list[float]]:
     """Train in place on stories, AdamW at 0.005: by step, the loss and the gradient's norm at the first block's `down`."""
-    optimizer = torch.optim.AdamW(model.parameters(), 0.005, betas=(0.9, 0.95), weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), 0.005, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
     losses, gradients = [], []
     with Loader(written, batch=8, seq_len=32, seed=seed, prefetch=0) as batches:
         for step in range(steps):
@@ -820,11 +820,21 @@ figures.weight_jitter(jitter, 0.01)
 predict("deep_post_norm")
 
 # %%
-RUN_SEEDS = (0, 1)
-shallow, deep = (
-    {p: [train(tiny_llama(blocks, p, seed), seed) for seed in RUN_SEEDS] for p in ("pre", "post")} for blocks in (2, 16)
-)
-warmed = [train(tiny_llama(16, "post", seed), seed, warmup=30) for seed in RUN_SEEDS]
+def run_twice(blocks: int, placement: str) -> list[tuple[list[float], list[float]]]:
+    """Two runs, which differ in their seed."""
+    return [train(tiny_llama(blocks, placement, seed), seed) for seed in (0, 1)]
+
+
+shallow = {placement: run_twice(2, placement) for placement in ("pre", "post")}
+
+# %%
+deep = {"pre": run_twice(16, "pre")}
+
+# %%
+deep["post"] = run_twice(16, "post")
+
+# %%
+warmed = [train(tiny_llama(16, "post", seed=0), seed=0, warmup=30)]
 
 # %% tags=["nbval-ignore-output", "because losses of runs differ in the last digits between processors"]
 frequencies = torch.bincount(written).double() / len(written)
@@ -836,7 +846,7 @@ def end(run: tuple[list[float], list[float]]) -> float:
     return sum(run[0][-10:]) / 10
 
 
-print(f"Loss at the end, in nats per byte, for two seeds. Knowing only how frequent each byte is: {byte_entropy:.1f}")
+print(f"Loss at the end, in nats per byte, a number for each seed. Knowing only how frequent each byte is: {byte_entropy:.1f}")
 for blocks, by_placement in ((2, shallow), (16, deep), (16, {"post, warm-up of 30 steps": warmed})):
     for placement, each in by_placement.items():
         print(f"{blocks:2} blocks, {placement:25} {', '.join(f'{end(run):.2f}' for run in each)}")
