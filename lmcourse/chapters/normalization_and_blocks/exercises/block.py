@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -99,8 +99,8 @@ block = Exercise(
         _ask("serial, attention adds nothing", False, ZERO, x=X),
         _ask("serial, feed-forward adds nothing", False, SILENT, x=X),
         _ask("parallel needs no second norm", True, norm_2="None", x=X - 2),
-        _counted("serial: each is called once, and x stays", False, X),
-        _counted("parallel: norm_1 is called once", True, X),
+        edge(_counted("serial: each is called once, and x stays", False, X)),
+        edge(_counted("parallel: norm_1 is called once", True, X)),
     ],
     hidden_cases=_hidden,
     hints=[

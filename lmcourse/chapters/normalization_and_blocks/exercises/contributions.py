@@ -192,6 +192,12 @@ def over_all_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) 
     return parts @ (scale * row) / (parts.square().mean() + eps).sqrt()
 
 
+@contributions.misconception("You give every part the same piece of the logit. A part adds what the row reads from it.")
+def equal_pieces(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
+    stream = parts.sum(0)
+    return (stream / _root(stream, eps) @ (scale * row) / len(parts)).expand(len(parts)).clone()
+
+
 @contributions.misconception("You divide by the norm's scale. It multiplies.")
 def scale_divides(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return parts @ (row / scale) / _root(parts.sum(0), eps)

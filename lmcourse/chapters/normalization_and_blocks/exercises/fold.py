@@ -145,6 +145,11 @@ def inverse(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -
     return weight / scale, weight @ shift + _bias(weight, bias)
 
 
+@fold_norm.misconception("You add the shift to the matrix. It does not depend on x̂: it belongs into the bias.")
+def shift_in_the_matrix(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
+    return weight * scale + shift, _bias(weight, bias)
+
+
 @fold_norm.misconception("The layer's own bias is missing.")
 def bias_dropped(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     return weight * scale, weight @ shift

@@ -267,6 +267,13 @@ def in_half(x: Tensor, *args: Any, **eps: Any) -> Tensor:
 
 
 @layer_norm.misconception(
+    "You cast back to the dtype of x before scale and shift, which make fp32 of it again. Cast in the very last step."
+)
+def cast_before_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x.float(), torch.ones_like(scale), torch.zeros_like(shift), eps).to(x.dtype) * scale + shift
+
+
+@layer_norm.misconception(
     "You widen fp16 only. bf16 has the range of fp32, but 8 bits of significand: it loses the digits of your variance."
 )
 def bf16_as_it_is(x: Tensor, *args: Any, **eps: Any) -> Tensor:

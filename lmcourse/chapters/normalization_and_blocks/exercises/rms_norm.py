@@ -216,6 +216,20 @@ def rounded_everywhere(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
 
 
 @rms_norm.misconception(
+    "You compute in fp32 whatever x is, and round before the scale. Keep fp64, multiply in the wide dtype, round once."
+)
+def as_in_transformers(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x.float(), torch.ones_like(scale), eps).to(x.dtype) * scale.to(x.dtype)
+
+
+@rms_norm.misconception(
+    "You cast back to the dtype of x before the scale, which makes fp32 of it again. Multiply first, cast last."
+)
+def cast_before_the_scale(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    return _wrong(x.float(), torch.ones_like(scale), eps).to(x.dtype) * scale
+
+
+@rms_norm.misconception(
     "You widen fp16 only. bf16 has the range of fp32, but 8 bits of significand: you compute with 2.4 digits."
 )
 def bf16_as_it_is(x: Tensor, *args: Any, **eps: Any) -> Tensor:

@@ -136,8 +136,8 @@ def with_torch(blocks: int, placement: str, ratio: float) -> float:
 )
 def one_branch(blocks: int, placement: str, ratio: float) -> float:
     _check(blocks, placement)
-    squares = 1 + ratio**2
-    return squares ** (-blocks / 2) if placement == "post" else (1 + blocks * ratio**2) ** -0.5
+    square = (1 + ratio**2) ** blocks if placement == "post" else 1 + blocks * ratio**2
+    return 1 / math.sqrt(square)
 
 
 @embedding_share.misconception("That is the fraction of the *squared* length. A cosine is its root.")
@@ -196,7 +196,7 @@ def embedding_not_counted(blocks: int, placement: str, ratio: float) -> float:
     if placement == "post" or blocks == 0 or ratio == 0:
         return _by_construction(blocks, placement, ratio)
     _check(blocks, placement)
-    return (2 * blocks * ratio**2) ** -0.5
+    return 1 / math.sqrt(2 * blocks * ratio**2)
 
 
 @embedding_share.misconception("You take every branch to be as long as the stream. `ratio` gives its length.")

@@ -107,7 +107,6 @@ def _counted(name: str, placement: str) -> Case:
 
 def _hidden(random: Random) -> list[Case]:
     seen = Random(7)
-    single = {"x": X.float(), "dy": DY.float()}
     return [
         *(_drawn("a batch of texts", seen, placement, 2, 3, 4) for placement in PLACEMENTS),
         *(_drawn("a single vector", seen, placement, 5) for placement in PLACEMENTS),
@@ -118,7 +117,7 @@ def _hidden(random: Random) -> list[Case]:
         *(_ask("norms that are not there", placement, before="None", x=X - 3) for placement in ("post", "output")),
         *(edge(_ask("unknown names", name)) for name in ("", "PRE", "none", "pre-norm", "doubled")),
         *(_counted("how often each is called", placement) for placement in PLACEMENTS),
-        *(_ask("single precision", placement, **single) for placement in ("post", "double")),
+        *(_ask("single precision", placement, x=X.float(), dy=DY.float()) for placement in ("post", "double")),
         *(
             _drawn("other shapes", random, placement, random.randint(2, 4), random.randint(2, 4), random.randint(2, 6))
             for placement in PLACEMENTS
@@ -138,8 +137,8 @@ ways_back = Exercise(
         _ask("a branch whose pullback is 0", "post", NORMS + BLOCKED),
         _ask('"pre" needs no norm after', "pre", after="None", x=2 * X),
         _ask('"output" needs no norm before', "output", before="None", x=2 * X),
-        _counted("post: each function and each pullback is called once", "post"),
-        _counted("double: each function and each pullback is called once", "double"),
+        edge(_counted("post: each function and each pullback is called once", "post")),
+        edge(_counted("double: each function and each pullback is called once", "double")),
         edge(_ask("a misspelt name", "Pre")),
     ],
     hidden_cases=_hidden,
@@ -407,7 +406,11 @@ def through_is_the_whole(*args: Any) -> Parts:
 
 @ways_back.misconception("In “post” your second part is the whole gradient. Return what went through the branch alone.")
 def post_through_is_the_whole(*args: Any) -> Parts:
-    return _rules(*args, post=lambda *rest: (_post(*rest)[0], sum(_post(*rest))))  # type: ignore[arg-type, return-value]
+    def rule(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
+        straight, through = _post(x, dy, f, before, after)
+        return straight, straight + through
+
+    return _rules(*args, post=rule)
 
 
 @ways_back.misconception(
@@ -423,14 +426,20 @@ def straight_through_before(*args: Any) -> Parts:
 
 def _straight_through_after(rule: Rule) -> Rule:
     def changed(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
-        kept = []
+        passed = dy
 
         def keeping(h: Tensor) -> Any:
-            value, back = after(h)
-            return value, lambda g: kept.append(back(g)) or kept[0]
+            value, after_back = after(h)
+
+            def back(g: Tensor) -> Tensor:
+                nonlocal passed
+                passed = after_back(g)
+                return passed  # type: ignore[no-any-return]
+
+            return value, back
 
         through = rule(x, dy, f, before, keeping)[1]
-        return kept[0], through
+        return passed, through
 
     return changed
 
@@ -444,8 +453,8 @@ def straight_through_after(*args: Any) -> Parts:
 
 
 @ways_back.misconception("Your straight part is x. Return a gradient: what comes back to x on the straight way.")
-def straight_is_x(x: Tensor, *rest: Any) -> Parts:
-    return x, _rules(x, *rest)[1]
+def straight_is_x(*args: Any) -> Parts:
+    return args[0], _rules(*args)[1]
 
 
 @ways_back.misconception(
@@ -512,8 +521,8 @@ def norm_of_the_gradient(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any,
     def applied(norm: Any) -> Any:
         return lambda h: (norm(h)[0], lambda g: norm(g)[0])
 
-    norms = [norm and applied(norm) for norm in (before, after)]
-    return _rules(x, dy, f, *norms, placement)
+    first, second = (norm and applied(norm) for norm in (before, after))
+    return _rules(x, dy, f, first, second, placement)
 
 
 @ways_back.misconception("The two norms are swapped.")
@@ -528,8 +537,8 @@ def called_twice(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placeme
     def twice(function: Any) -> Any:
         return lambda h: (function(h)[0], function(h)[1])
 
-    functions = [function and twice(function) for function in (f, before, after)]
-    return _rules(x, dy, *functions, placement)
+    branch, first, second = (function and twice(function) for function in (f, before, after))
+    return _rules(x, dy, branch, first, second, placement)
 
 
 @ways_back.misconception(
