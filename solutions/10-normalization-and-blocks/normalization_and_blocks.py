@@ -56,7 +56,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 #
 # A layer was built for features of about 1. Now they arrive 100 times as large, because the layers before it have grown. Nobody told this layer.
 #
-# A **LayerNorm** (Ba et al., 2016) in front of it takes the size away. For each token, from *its own* $d$ features alone:
+# A **LayerNorm** (Ba et al., 2016) before it takes the size away. For each token, from *its own* $d$ features alone:
 #
 # $$\mu = \frac1d\sum_i x_i, \qquad \sigma^2 = \frac1d\sum_i (x_i - \mu)^2, \qquad y = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta$$
 #
@@ -228,7 +228,7 @@ for scale in (0.01, 1.0, 100.0):
 # %% [markdown]
 # ## 3 · What the mean was good for
 #
-# Most models of today have RMSNorm. Was the mean good for anything? Here is a question that decides it.
+# Most models of today have RMSNorm. Was the mean good for anything? One question decides it.
 
 # %%
 predict("from_layer_to_rms")
@@ -770,20 +770,20 @@ def two_ways(placement: str, rule: str, seed: int = 0) -> tuple[Tensor, list[flo
 
 RUNS = [(p, "fan_in") for p in PLACEMENTS] + [("post", "gpt2"), ("output", "gpt2")]
 with suppress(NotImplementedError):  # until Exercise 7 is solved
-    ways = {run: two_ways(*run) for run in RUNS}
+    split = {run: two_ways(*run) for run in RUNS}
     print("                     through attention       through SwiGLU         product of 94 branches     `down` of the")
     print("                  straight  branch  both   straight  branch  both    straight        both    first / last block")
-    for (placement, rule), (parts_of_gradient, down) in ways.items():
+    for (placement, rule), (parts_of_gradient, down) in split.items():
         means = [f"{number:8.3f}" for half in (0, 1) for number in parts_of_gradient[half::2].log().mean(dim=0).exp()]
         straight_only, _, everything = parts_of_gradient.double().prod(dim=0).tolist()
         print(f"{placement:6} {rule:7} {''.join(means)} {straight_only:11.1e} {everything:11.1e} {down[0] / down[-1]:12.2g}")
 
 # %% [markdown]
-# (Geometric means over the branches, as parts of the gradient that arrived at the branch's end. The first two branches read an embedding of another size and are left out.)
+# (Geometric means over the branches; 1 is the gradient that arrived at the branch's end. The first two branches are left out, because the embedding that they read has another size.)
 #
 # That is the mechanism. *On the straight path* a post-norm does divide, and 94 of them leave a billionth: section 7 is right. But the branch gives back as much as the norm has taken away (attention), or more (SwiGLU: it multiplies two functions of its input, so its Jacobian is larger than its gain). The two parts are nearly at right angles, so Pythagoras adds them: through attention, √(0.733² + 0.702²) = 1.015. Factors of 1.02 and 1.12 look harmless, and 94 of them explode. In "pre" a branch adds 2 to 3 %. In "output" the branches read a raw stream that keeps growing, and attention alone adds 18 %.
 #
-# The start decides as much as the placement. With GPT-2's small weights (0.02, and less for what writes into the stream) a post-norm model keeps its gradient: each branch is tiny beside the stream, the norm has nothing to divide by. With output norms the gradient of the *stream* still grows several hundred times, while the `down` matrices see *smaller* gradients at the input than at the end. Placement and initialisation are *one* decision: OLMo 2, whose norms are at the outputs, starts all weights at 0.02 (OLMo Team, 2025).
+# The start decides as much as the placement. With GPT-2's small weights (0.02, and less for what writes into the stream) a post-norm model keeps its gradient: each branch is tiny beside the stream, and the norm has nothing to take away. With output norms the gradient of the *stream* still grows several hundred times, while the `down` matrices see *smaller* gradients at the input than at the end. Placement and initialisation are *one* decision: OLMo 2, whose norms are at the outputs, starts all weights at 0.02 (OLMo Team, 2025).
 
 # %% [markdown]
 # ## 9 · Shake the weights
@@ -998,7 +998,7 @@ print("post-norm:", ", ".join(f"{e.name} ({e.year})" for e in all_models() if e.
 #
 # ## Check yourself
 #
-# 1. Why is the gradient behind a norm at a right angle to its input?
+# 1. Why is the gradient at a norm's input at a right angle to that input?
 # 2. A model in fp16 writes nothing but zeros after a norm. Where do you look first?
 # 3. Why can a post-norm model *not* be turned into one with RMSNorms by centring its writers? (Where does the stream get its mean from?)
 # 4. A pre-norm model lacks its final norm. What do the logits do as it gets deeper?
@@ -1026,12 +1026,12 @@ for placement, bounds in {"pre": (5, 30), "post": (60, 1000), "double": (5, 50),
 assert profiles["pre"][48][-1] < profiles["pre"][2][-1] / 4
 assert max(by_block[-1] for by_block in profiles["post"].values()) < 2 * min(by_block[-1] for by_block in profiles["post"].values())
 with suppress(NameError):  # until Exercise 7 is solved
-    both = {run: found[0][:, 2].double() for run, found in ways.items()}
-    assert ways["post", "fan_in"][0][:, 0].double().prod() < 1e-8 and both["post", "fan_in"].prod() > 50
+    both = {run: found[0][:, 2].double() for run, found in split.items()}
+    assert split["post", "fan_in"][0][:, 0].double().prod() < 1e-8 and both["post", "fan_in"].prod() > 50
     assert 0.95 < both["post", "gpt2"].prod() < 1.02 and both["output", "gpt2"].prod() > 200
-    assert ways["output", "gpt2"][1][0] < ways["output", "gpt2"][1][-1] / 10
-    assert (ways["pre", "fan_in"][0][:, 0] == 1).all()
-    rounded = {run: [f"{size:.2f}" for half in (0, 1) for size in found[0][half::2].log().mean(dim=0).exp()] for run, found in ways.items()}
+    assert split["output", "gpt2"][1][0] < split["output", "gpt2"][1][-1] / 10
+    assert (split["pre", "fan_in"][0][:, 0] == 1).all()
+    rounded = {run: [f"{size:.2f}" for half in (0, 1) for size in found[0][half::2].log().mean(dim=0).exp()] for run, found in split.items()}
     assert rounded["post", "fan_in"] == ["0.73", "0.70", "1.02", "0.87", "0.71", "1.12"]
     assert rounded["pre", "fan_in"][2::3] == ["1.02", "1.03"] and rounded["output", "fan_in"][2] == "1.18"
 assert min(jitter, key=lambda placement: jitter[placement][2]) == "post"
