@@ -1028,7 +1028,7 @@ explore(
 )
 
 # %% [markdown]
-# Now into the model of section 12, which was trained on 32 characters and shall read 128. Its heads have four pairs.
+# Now into the model of section 12, which was trained on 32 characters and now has to read 128. Its heads have four pairs.
 # First we only change the speeds, and train nothing.
 
 # %%
@@ -1087,15 +1087,15 @@ for kind, model in slowed.items():
 # | by parts | 1.45, 1.65, 1.77 | 0.62, 0.65, 0.80 |
 #
 # (YaRN has a second part, which is left out here: it multiplies all scores by a little more than 1, which makes attention
-# sharper over a longer text. And with our four pairs its rule, which is linear in the number of the pair, gives the same
-# speeds as Llama's.)
+# sharper over a longer text. And its code mixes by the number of the pair, not by its turns; with our four pairs that
+# gives the same speeds.)
 #
 # **In real models.**
 #
 # | model | trained on, first | speeds | then reads |
 # | --- | --- | --- | --- |
 # | Code Llama (Rozière et al., 2023) | 4,096 | base 10,000 → 1,000,000 | 16,384, and up to 100,000 |
-# | Llama 3.1 (Grattafiori et al., 2024) | 8,192 | by parts, factor 8 | 131,072 |
+# | Llama 3.1 (Grattafiori et al., 2024) | 8,192 | by parts, factor 8 | 131,072, after training in six stages |
 # | Qwen2.5 (Qwen Team, 2024) | 32,768 | YaRN, factor 4 | 131,072 |
 # | Gemma 3 (Gemma Team, 2025) | 32,768 | interpolation, factor 8, in global layers alone | 131,072 |
 

@@ -90,7 +90,7 @@ PREDICTIONS = (
     Prediction(
         "which_to_keep",
         "A model was trained on 32 tokens; its four pairs turn by 1, 0.1, 0.01 and 0.001 radians a token. It "
-        "shall read 128. Which pair must keep its speed?",
+        "now reads 128. Which pair must keep its speed?",
         options=("the slowest", "the fastest", "none: the longer text needs all of them slower"),
         answer="the fastest",
         because="In 32 tokens it turns five times: it has shown every angle, so 128 tokens bring no new one. And it is "
