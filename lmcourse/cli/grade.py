@@ -1,4 +1,4 @@
-"""`lmcourse grade`: its flags, what it prints, and the grades back into the table of a learning platform."""
+"""`lmcourse grade`: its flags, its output, and grades for the table of a learning platform."""
 
 from __future__ import annotations
 

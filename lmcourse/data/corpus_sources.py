@@ -95,7 +95,7 @@ def tiny_shakespeare() -> Iterator[str]:
 
 
 def tiny_stories() -> Iterator[str]:
-    """One story after the other.
+    """Yield the stories one after the other.
 
     Raises:
         CourseError: they cannot be downloaded.

@@ -71,7 +71,7 @@ def decode(message: bytes) -> Plain:
     size = int.from_bytes(message[:LENGTH_BYTES], "little")
     text, numbers = message[LENGTH_BYTES : LENGTH_BYTES + size], message[LENGTH_BYTES + size :]
     if len(text) < size or size > MAX_JSON_BYTES or int.from_bytes(numbers[:8], "little") > MAX_JSON_BYTES:
-        raise ProtocolError("a message without its text, or with too much of it")
+        raise ProtocolError("a message whose text is missing or too long")
     try:
         tensors = load(numbers) if numbers else {}
         _check_empty(tensors)

@@ -99,7 +99,7 @@ def block(
 def decoder(
     tokens: Int[Tensor, "b s"], weights: Mapping[str, Any], sizes: Mapping[str, Any], parts: Mapping[str, Any]
 ) -> Float[Tensor, "b s v"]:
-    """Logits of the weights of `decoder_weights`, by functions with the names and arguments of these."""
+    """Return the logits for weights from `decoder_weights`, computed with the functions of this module."""
     stream: Tensor = F.embedding(tokens, weights["embedding"])
     for layer in weights["blocks"]:
         shape = {name: sizes[name] for name in ("heads", "kv_heads", "theta")}

@@ -33,7 +33,7 @@ def complaints(cells: Sequence[str], folder: Path) -> list[str]:
     return str(told.value).split("\n")
 
 
-def test_outputs_are_kept_and_nothing_of_the_machine(tmp_path: Path) -> None:
+def test_outputs_are_kept_without_traces_of_the_machine(tmp_path: Path) -> None:
     notebook = run(
         ["\nprint('a')\n'b'", "\nimport os; os.environ['PYTHONSAFEPATH']", "\nx = 0x3F800000; hex(x)"], tmp_path
     )

@@ -93,7 +93,7 @@ def test_a_chain_moves_what_its_tensors_hold() -> None:
     assert chain_intensity.reference([1, 1], dtype.itemsize, True) == pytest.approx(200 / (2 * x.nbytes))
 
 
-def test_the_gain_of_free_norms_is_the_published_one() -> None:
+def test_the_gain_of_free_norms_matches_the_published_one() -> None:
     """Ivanov et al., 2021, table 1: 25.5 % of the time."""
     assert free_norms.reference() == pytest.approx(1 / (1 - 0.255))
 

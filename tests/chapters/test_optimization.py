@@ -182,7 +182,7 @@ def test_references_step_as_torchs_optimizers() -> None:
         torch.testing.assert_close(*ends, rtol=1e-11, atol=1e-13)
 
 
-def test_figures_of_runs_say_what_was_measured() -> None:
+def test_figures_of_runs_show_the_measured_numbers() -> None:
     curvatures = {0.5: torch.linspace(1, 4, 21).repeat(2, 1).T, 0.1: torch.linspace(1, 6, 21)[:, None]}
     edges = "rate 0.5: ends at 2/γ = 4; rate 0.1: ends away from 2/γ = 20"
     assert edges in said(figures.sharpness(curvatures, 100))

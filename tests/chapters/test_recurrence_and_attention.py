@@ -160,7 +160,7 @@ def test_spans_beyond_the_text_are_named_in_the_figure() -> None:
     assert said(figure).endswith("bias 0: 1, 2; bias 4: beyond 200, 90")
 
 
-def test_figures_of_networks_say_what_was_found() -> None:
+def test_figures_of_networks_show_the_stored_results() -> None:
     shares = {
         "one": {2: [1.0, 1.0], 12: [0.05, 0.1], 20: [0.0, 0.0]},
         "two": {2: [1.0, 1.0], 12: [0.7, 0.8], 20: [0.3, 0.1]},

@@ -207,7 +207,7 @@ def test_a_curve_that_leaves_the_chart_ends_in_a_cross() -> None:
     assert plots.alt_text(figure) == "Patients. untreated: exploded, cure: saved"
 
 
-def test_figures_of_runs_say_what_was_measured() -> None:
+def test_figures_of_runs_show_the_measured_numbers() -> None:
     ends = {"untreated": {0.003: 1.0, 0.03: 2.4}, "cure": {0.003: 1.1, 0.03: 1.7}, "close": {0.003: 1.9, 0.03: 1.95}}
     told = said(figures.loss_against_rate(ends, 1.91))
     assert told.endswith("untreated at 0.003; cure at 0.003, 0.03; close at no rate")

@@ -143,7 +143,7 @@ def test_stored_runs_have_a_result_for_each_recipe() -> None:
     assert "yours" not in said(figures.ladder("all", {"yours": [3.0]}))
 
 
-def test_figures_of_runs_say_what_was_measured() -> None:
+def test_figures_of_runs_show_the_measured_numbers() -> None:
     assert "a 5e+20; b 1e+00" in said(figures.spread_by_layer({"a": [1.0, 22.0, 5e20], "b": [1.0, 0.9, 1.1]}))
     records = [{"step": n, "loss": 6 / n, **({"validation_loss": 6.5 / n} if n % 5 == 0 else {})} for n in range(1, 21)]
     lines = figures.run_with_yardsticks(records, {"guessing": 6.24, "pairs": 0.3})

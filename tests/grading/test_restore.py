@@ -93,7 +93,7 @@ def test_edited_and_deleted_checks_are_noted() -> None:
     assert put_back(answer()).metadata[METADATA_KEY]["put_back"] == ["check_f"]
 
 
-def test_notebook_without_any_cell_of_the_course_has_a_problem() -> None:
+def test_notebook_without_any_course_cell_is_reported() -> None:
     notebook = put_back(new_code_cell("print(1)"))
     assert problem_of(notebook).startswith("No cell of this notebook belongs to 01-tiny.")
     assert [name for name, _ in shown(notebook)] == ["", "check_f"]

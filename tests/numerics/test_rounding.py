@@ -56,7 +56,7 @@ def test_ulp_is_the_gap_that_nextafter_finds(value: float) -> None:
         assert ulp(value, FP32) == gap.item()
 
 
-def test_ulp_at_powers_of_two_among_subnormals_and_at_the_top() -> None:
+def test_ulp_is_right_at_powers_of_two_subnormals_and_the_maximum() -> None:
     assert ulp(1.0, BF16) == BF16.epsilon
     assert ulp(-math.nextafter(1.0, 0.0), BF16) == BF16.epsilon / 2
     assert ulp(0.0, FP16) == ulp(FP16.min_normal, FP16) == FP16.min_subnormal

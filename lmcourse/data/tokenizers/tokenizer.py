@@ -91,7 +91,7 @@ class CharacterTokenizer:
         return cls("".join(sorted(set().union(*texts))))
 
     def encode(self, text: str) -> list[int]:
-        """A token per character.
+        """Return one token per character.
 
         Raises:
             ValueError: the text it was made from did not have this character.
@@ -106,7 +106,7 @@ class CharacterTokenizer:
             ) from None
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The characters."""
+        """Return the characters of these tokens."""
         return "".join(look_up(self.characters, tokens))
 
     def to_json(self) -> dict[str, Any]:

@@ -54,7 +54,11 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
         ),
         (gpt(qk_norm=QKNormConfig(over="width")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(qk_norm=QKNormConfig(over="heads")), TENSOR, "a QK-norm must be over 'head'"),
-        (MIXED_VALUES, TENSOR, "layer 1: tensor_parallel divides heads, and a value residual's share is for all"),
+        (
+            MIXED_VALUES,
+            TENSOR,
+            "layer 1: tensor_parallel divides heads, and a value residual's weight is shared by all",
+        ),
         (MIXED_VALUES, STAGES, "a value residual needs the first layer's values in all others"),
         (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding with a width of its own"),
         (gpt().with_(position_bias=AlibiConfig()), TENSOR, "a position bias is made for all of them"),
