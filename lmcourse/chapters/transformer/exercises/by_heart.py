@@ -321,7 +321,8 @@ def frozen_trained(*given: Any) -> list[float]:
 
 
 @by_heart.misconception(
-    "Nothing is learned: your loss is the same in every step. Do the model and the optimizer have the same tensors?"
+    "Nothing is learned: your loss is the same in every step. Do the model and the optimizer have the same tensors? "
+    "Does `zero_grad` come before `backward`?"
 )
 def nothing_learned(*given: Any) -> list[float]:
     return _changed(given, steps=1) * int(given[6])
@@ -381,3 +382,36 @@ def new_optimizer(*given: Any) -> list[float]:
 @by_heart.misconception("You return perplexities, e to the loss. The loss itself is asked for.")
 def perplexities(*given: Any) -> list[float]:
     return [math.exp(one) for one in _changed(given)]
+
+
+@by_heart.misconception(
+    "Your model reads the weights that were given, so the copies in the optimizer get no gradient. Pass the copy to "
+    "`decoder`."
+)
+def old_weights_read(*given: Any) -> list[float]:
+    decoder, loss, weights, sizes, parts, tokens, steps = given[:7]
+    losses = []
+    for _ in range(steps):
+        now = loss(decoder(tokens, weights, sizes, parts), tokens)
+        now.backward()
+        losses.append(now.item())
+    return losses
+
+
+@by_heart.misconception('A tied model has no "head" among its weights. Copy the names that are there.')
+def head_demanded(*given: Any) -> list[float]:
+    return _changed(given) if given[2]["head"] is not None else []
+
+
+@by_heart.misconception(
+    "A clone of a tensor that asks for gradients is no leaf, so the optimizer refuses it. Call `.detach()` on it first."
+)
+def not_detached(*given: Any) -> list[float]:
+    torch.optim.AdamW([leaf.clone().requires_grad_() for leaf in _leaves(given[2])])
+    return _changed(given)
+
+
+@by_heart.misconception("You shift the tokens, too. `loss` compares position t with token t + 1 already.")
+def shifted_twice(*given: Any) -> list[float]:
+    loss = given[1]
+    return _changed(given, loss=lambda logits, tokens: loss(logits[:, :-1], tokens[:, 1:]))

@@ -265,3 +265,30 @@ def head_added(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> 
 def head_taken(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     head = weights.pop("head", weights["embedding"])
     return _by_layers(tokens, weights | {"head": head}, sizes, parts)
+
+
+@decoder.misconception("You add the stream to what `block` returns. It returns the new stream, with the old one in it.")
+def stream_added_again(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    block = parts["block"]
+    return _by_layers(tokens, weights, sizes, parts | {"block": lambda x, *rest: x + block(x, *rest)})
+
+
+@decoder.misconception("Attention and feed-forward are swapped: `block` takes attention first.")
+def branches_swapped(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    block = parts["block"]
+    swapped = lambda x, attention, feed_forward, *rest: block(x, feed_forward, attention, *rest)  # noqa: E731
+    return _by_layers(tokens, weights, sizes, parts | {"block": swapped})
+
+
+@decoder.misconception('You write the block yourself. Call `parts["block"]`, which may be another one.')
+def own_block(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    def block(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
+        x = x + attention(norm_1(x))
+        return x + feed_forward(norm_2(x))  # type: ignore[no-any-return]
+
+    return _by_layers(tokens, weights, sizes, parts | {"block": block})
+
+
+@decoder.misconception("You return log-probabilities. Logits are asked for: the loss takes their softmax.")
+def log_probabilities(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
+    return _by_layers(tokens, weights, sizes, parts).log_softmax(-1)

@@ -101,7 +101,7 @@ class SurveyTable:
         body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows[:most])
         count = f"{len(rows)} of {len(self._rows)} models" + (f", the first {most} of them" if most else "")
         return (
-            f'<div role="status">{count}. “–”: none, or none that was published.</div>'
+            f'<div role="status">{count}. “–”: none; for weight decay and z-loss, none that we found.</div>'
             f'<div style="max-height: 26em; max-width: 100%; overflow: auto; line-height: 1.5;" tabindex="0">'
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
