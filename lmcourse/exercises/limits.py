@@ -41,17 +41,17 @@ LIBRARY_PREFIXES = _folders()
 
 @cache
 def in_library(filename: str) -> bool:
-    """Whether code with this file name is not a learner's. Cells have names of their own, outside of all libraries."""
+    """Return True if code with this file name is not a learner's. Cells have their own names, outside all libraries."""
     return filename.startswith((*LIBRARY_PREFIXES, "<frozen ", SCRIPT))
 
 
 def is_framework(frame: FrameType) -> bool:
-    """Whether a frame is one of those that run an answer: their calls are not the answer's."""
+    """Return True if the frame is part of the machinery that runs an answer; its calls do not count as the answer's."""
     return frame.f_globals.get("__name__") in FRAMEWORK_MODULES
 
 
 def runs_answers(frame: FrameType) -> bool:
-    """Whether a frame is one from which an answer is called: below it are no calls of the answer's."""
+    """Return True if answers are called from this frame; the frames that called it belong to no answer."""
     return frame.f_globals.get("__name__") in ("lmcourse.exercises.outcome", "lmcourse.grading.child")
 
 
@@ -109,7 +109,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 class _Interrupts:
-    """What happens when time is up, each time."""
+    """Handler of the interrupts that come when time is up."""
 
     def __init__(self, seconds: float) -> None:
         self.count = 0
@@ -204,7 +204,7 @@ def _works_for_framework(frame: FrameType | None) -> bool:
 
 
 def _is_between(frame: FrameType | None) -> bool:
-    """Whether the block has not begun, or is over: an interrupt there would keep the limit from ending itself."""
+    """Return True before the block begins and after it ends: an interrupt there would keep the limit from ending."""
     if frame is not None and frame.f_globals.get("__name__") in ("contextlib", "lmcourse.exercises.rules"):
         return True
     own = (time_limit.__wrapped__.__code__, _by_signal.__wrapped__.__code__)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What the order of the capstone fixes: the text, how a model is trained, and which sizes it may have."""
+"""The recipe that the order of the capstone fixes: the text, the training, and the sizes a model may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked about papers and about names."""
+"""Claims and names that the capstone asks about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one program sees of the worker that runs it, simulated or real: its rank, and a wire to each of the others."""
+"""View of a program on its worker, simulated or real: its rank, and a wire to each of the others."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class CollectiveWorker(Worker):
 
 @dataclass(frozen=True)
 class Run:
-    """What became of a program that several workers ran.
+    """Result of a program that several workers ran.
 
     Attributes:
         results: what it returned, by rank.

@@ -26,7 +26,7 @@ WINDOW = 64
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a short run may differ in; the rest is that of `nano`: two blocks, d = 64, four heads.
+    """Settings in which short runs may differ; the rest is as in `nano`: two blocks, d = 64, four heads.
 
     Attributes:
         tied: whether the head is the embedding.

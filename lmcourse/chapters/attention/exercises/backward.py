@@ -19,7 +19,7 @@ Gradients = tuple[Tensor, Tensor, Tensor]
 
 
 def _by_autograd(q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, d_out: Tensor, block: int) -> Gradients:
-    """What autograd gives for torch's own attention in fp64, for each query with the keys that it sees."""
+    """Compute the gradients by autograd through torch's attention in fp64, for each query with the keys it sees."""
     dq, dk, dv = (torch.zeros(each.shape, dtype=torch.float64) for each in (q, k, v))
     for i in range(len(q)):
         query, keys, values = (

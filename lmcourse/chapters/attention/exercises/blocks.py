@@ -41,7 +41,7 @@ def _start(s: int, dv: int, dtype: torch.dtype = torch.float32) -> State:
 
 
 def _later(random: Random, s: int, t: int, dv: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
-    """What some block left behind, and the next one."""
+    """Return the running state after a random block (maximum, total, sum) and the next block's scores and values."""
     total = normal(random, s, 1, dtype=dtype).square() + 1
     seen = normal(random, s, 1, dtype=dtype), total, normal(random, s, dv, dtype=dtype)
     return *seen, normal(random, s, t, dtype=dtype), normal(random, t, dv, dtype=dtype)

@@ -30,8 +30,11 @@ def _by_torch(
     visible: Tensor | None = None,
     turn: Turn | None = None,
 ) -> Tensor:
-    """What nn.MultiheadAttention computes. It takes queries and keys that are projected, turned and joined again, and
-    unit weights for them; the batch is its second axis, and in its masks True means hidden."""
+    """Compute attention with nn.MultiheadAttention's function, in fp64.
+
+    The function takes queries and keys that are projected, turned and joined again, and unit weights for them. The
+    batch is its second axis, and in its masks True means hidden.
+    """
     q, k = (_turned(F.linear(y, w).double(), heads, turn) for y, w in ((x, w_q), (source, w_k)))
     queries, keys, values = (y.transpose(0, 1) for y in (q, k, source.double()))
     unit = torch.eye(x.shape[-1], dtype=torch.float64)

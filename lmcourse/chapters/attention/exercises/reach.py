@@ -16,7 +16,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _field(masks: list[Tensor]) -> Tensor:
-    """Of each token, the set of tokens it has heard of, as the bits of a whole number."""
+    """Count the tokens that each token has heard of; each set of tokens is kept as the bits of a whole number."""
     heard = [1 << token for token in range(len(masks[0]))]
     for mask in masks:
         heard = [_union(below for below, seen in zip(heard, row, strict=True) if seen) for row in mask.tolist()]

@@ -1,4 +1,4 @@
-"""What attention costs: FLOPs and bytes of a layer, on a roofline, and the matrix that need not be written."""
+"""Cost of attention: FLOPs and bytes of a layer on a roofline, and the matrix that need not be written."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _draw_roof(axes: Axes, machine: Accelerator) -> None:
 
 
 def score_matrix_bytes(length: int = 8192, heads: int = 32) -> Figure:
-    """What a forward pass of one attention layer keeps for backward, with the matrix of weights and without.
+    """Memory that one attention layer keeps for backward, with and without the matrix of weights.
 
     One text, heads of 128, bf16. Without the matrix, one fp32 number per row takes its place (Dao et al., 2022).
     ValueError for a length or a number of heads below 1.

@@ -1,4 +1,4 @@
-"""What the heads of a trained model look at: the small model that ships with the course, on short texts."""
+"""Attention of the heads in the small model that ships with the course, on short texts."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _ranges(places: list[int]) -> str:
 
 
 def receptive_positions(window: int, layers: int, length: int, full_every: int = 0) -> Mask:
-    """Which positions reach the last token: a row for the input and one per layer, True where the way passes.
+    """Positions that reach the last token: a row for the input and one per layer, True where there is a path.
 
     Every `full_every`-th layer sees the whole past (0: none), the others a window.
     """

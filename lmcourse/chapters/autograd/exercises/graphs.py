@@ -25,7 +25,7 @@ def _shuffled(graph: Graph, random: Random) -> Graph:
 
 
 def _random_graph(random: Random, size: int) -> Graph:
-    """Of names in no order: n7 may come before n2."""
+    """Return a random graph whose names are in no order: n7 may come before n2."""
     names = random.sample([f"n{i}" for i in range(size)], size)
     graph: Graph = {}
     for i, name in enumerate(names):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def grads_of(loss: Tensor, *tensors: Tensor) -> list[Tensor]:
-    """What torch's own autograd says."""
+    """Return the gradients by torch's own autograd."""
     return list(torch.autograd.grad(loss, tensors))
 
 

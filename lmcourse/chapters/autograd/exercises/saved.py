@@ -141,7 +141,7 @@ def a_list_without_repetitions(forward: Any, parameters: list[Tensor]) -> int:
 
 @saved_bytes.variant
 def through_the_graph(forward: Any, parameters: list[Tensor]) -> int:
-    """What the nodes of the graph say that they hold."""
+    """Count the bytes that the nodes of the graph report as saved."""
     nodes, seen, sizes = [forward().grad_fn], set(), {}
     while nodes:
         node = nodes.pop()

@@ -158,7 +158,7 @@ def _draw_edges(axes: Axes, graph: Graph, values: Sequence[float | None], now: S
 
 
 def _is_highlighted(edge: Edge, now: Step) -> bool:
-    """Whether a step uses this edge: the one it follows back, or all that lead to the node it computes."""
+    """Return True if a step uses this edge: the edge it follows back, or an edge to the node it computes."""
     return edge is now.edge if now.phase == "backward" else now.phase == "forward" and edge.child == now.node
 
 

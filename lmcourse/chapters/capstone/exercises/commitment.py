@@ -75,7 +75,7 @@ def _good(answer: Numbers, design: Design) -> str:
 
 
 def _is_spent(answer: Numbers, design: Design) -> bool:
-    """Whether the order is kept and its budget used: only then is there something to compare with."""
+    """Return True if the design keeps to the order and uses its budget, so that there is something to compare."""
     if design.parameters > ORDER["parameters"] or design.memory > ORDER["memory"]:
         return False
     return LEAST_SHARE * ORDER["flops"] <= _flops(answer, design) <= ORDER["flops"]

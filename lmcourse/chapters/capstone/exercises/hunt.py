@@ -45,7 +45,7 @@ TOLERANCE = 0.01
 
 
 def fits(truth: Verdict, given: Plain) -> bool:
-    """Whether a verdict is the right one: words but for their spelling, whole numbers exactly, others to 1 %."""
+    """Return True if a verdict is right: words up to case and punctuation, integers exactly, other numbers to 1 %."""
     if isinstance(truth, str):
         letters = re.sub("[^a-z]", "", given.lower()) if isinstance(given, str) else ""
         return letters in {re.sub("[^a-z]", "", truth), "query" if truth == "multi-query" else truth}
@@ -55,7 +55,7 @@ def fits(truth: Verdict, given: Plain) -> bool:
 
 
 def _view(asked: Case, value: Plain) -> str:
-    """What has become of one of the nine claims; which they are depends on the number in the answer."""
+    """Describe the state of one of the nine claims; the seed in the answer decides which claims these are."""
     number = int(asked.name.removeprefix("claim "))
     seed = value.get("seed") if isinstance(value, dict) else None
     given = value.get("verdicts") if isinstance(value, dict) else None

@@ -51,7 +51,7 @@ def _plain(text: Plain) -> str:
 
 
 def _entry(asked: Case, value: Plain) -> Plain:
-    """What an answer says of the key that a case is named for. It is told whether that is right, never what is."""
+    """Describe an answer's entry for the key that names the case: whether it is right, never the right name."""
     if not isinstance(value, dict):
         return "a dict is asked for"
     given = value.get(asked.name)

@@ -23,7 +23,7 @@ BESIDE_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 
 
 def budget_card(d_model: int = 48, layers: int = 2) -> Figure:
-    """What of the order a design uses, as bars, and how long it may be trained."""
+    """The shares of the order that a design uses, as bars, and the number of steps it may be trained for."""
     design = Design(layers, d_model)
     steps = design.steps(ORDER["flops"])
     shares = {

@@ -56,7 +56,7 @@ def rate_by_width(rates: Mapping[int, float]) -> Figure:
 
 
 def has_choice(entry: Entry, choice: str) -> bool:
-    """Whether a model of the zoo makes this choice."""
+    """Return True if a model of the zoo makes this choice."""
     decoder = entry.decoder
     found = {
         "RMSNorm": decoder.block.norm.kind == "rms",

@@ -30,11 +30,11 @@ class Law:
     b: float
 
     def loss(self, parameters: float, tokens: float) -> float:
-        """What it says of a model of this size that has read so much."""
+        """Predict the loss of a model with this many parameters after this many tokens."""
         return self.floor + self.A * math.pow(parameters, -self.a) + self.B * math.pow(tokens, -self.b)
 
     def forecast(self, design: Design, flops: float) -> float:
-        """What it says of a design that spends this budget."""
+        """Predict the loss of a design that spends this budget."""
         return self.loss(design.parameters, design.steps(flops) * BATCH * LENGTH)
 
 

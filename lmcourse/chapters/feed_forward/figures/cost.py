@@ -1,4 +1,4 @@
-"""What limits an elementwise operation: a roofline with activations on it."""
+"""Limits of an elementwise operation: a roofline with activations on it."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def ratio_trade(ratio: float = 4.0, d_model: int = 768) -> Figure:
 
 
 def _width(ratio: float) -> float:
-    """Of the feed-forward layer, in units of that at ratio 4."""
+    """Return the width of the feed-forward layer in units of its width at ratio 4."""
     return ratio / 4
 
 

@@ -1,4 +1,4 @@
-"""What the exercises' inputs mean: two widths stand for a format."""
+"""Formats as the exercises' inputs give them: by two widths."""
 
 from lmcourse.numerics import FORMATS, FloatFormat
 

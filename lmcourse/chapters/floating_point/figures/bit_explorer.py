@@ -139,7 +139,7 @@ def _exponent_meaning(code: int, format: FloatFormat) -> str:
 
 
 def bit_tooltip(bit: int, format: FloatFormat) -> str:
-    """What a bit is and what it is worth: "exponent bit 3, worth 2^3" or "fraction bit 9, worth 2^-1"."""
+    """Describe a bit and its worth: "exponent bit 3, worth 2^3" or "fraction bit 9, worth 2^-1"."""
     field = field_of_bit(bit, format)
     if field == "sign":
         return "sign bit, 1 is negative"

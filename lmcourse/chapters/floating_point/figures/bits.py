@@ -24,7 +24,7 @@ _SIGNED = LinearSegmentedColormap.from_list("signed", [PALETTE["orange"], "white
 
 
 def field_of_bit(bit: int, format: FloatFormat) -> str:
-    """Which field a bit belongs to, bit 0 being the last: "sign", "exponent" or "fraction"."""
+    """Return the field of a bit, where bit 0 is the last: "sign", "exponent" or "fraction"."""
     if bit == format.bits - 1:
         return "sign"
     return "exponent" if bit >= format.mantissa_bits else "fraction"
@@ -59,7 +59,7 @@ def value_text(value: float) -> str:
 
 
 def is_written_exactly(value: float) -> bool:
-    """Whether the shortest decimal that Python prints is the finite value itself, not just near it."""
+    """Return True if the shortest decimal that Python prints is exactly the finite value."""
     return math.isfinite(value) and Decimal(repr(value)) == Decimal(value)
 
 

@@ -140,7 +140,7 @@ def quantisation_error(formats: Sequence[str] = ("e4m3", "e5m2"), scale: float =
 
 
 class _Zone(NamedTuple):
-    """What becomes of the magnitudes in the interval (low, high]."""
+    """An interval (low, high] of magnitudes with the same outcome, such as lost."""
 
     name: str
     low: float

@@ -1,4 +1,4 @@
-"""Which numbers a format can represent: how far apart they are, and how far they reach."""
+"""Numbers that a format can represent: how far apart they are, and how far they reach."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def range_precision_map(highlight: str | None = None) -> Figure:
 
 
 def significant_digits(value: float = 6.022e23, digits: int = 4) -> Figure:
-    """What a decimal with so many digits stands for: itself, give or take half a unit in its last place.
+    """The interval that a decimal with this many digits stands for: ± half a unit in its last place.
 
     ValueError for zero, a value that is not finite, or digits outside 1…15.
     """

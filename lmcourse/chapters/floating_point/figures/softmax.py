@@ -22,7 +22,7 @@ OUTCOMES: dict[str, str] = {
 
 
 def naive_softmax_outcome(logit: float, count: int, format: FloatFormat) -> str:
-    """What exp(x)/Σexp(x) gives for `count` logits that all equal `logit`, every step rounded to the format.
+    """Return the outcome of exp(x)/Σexp(x) for `count` logits that all equal `logit`, every step rounded to the format.
 
     Returns a key of OUTCOMES. The sum is taken as exact and then rounded: the best case for it. ValueError
     for a format without infinity.

@@ -1,4 +1,4 @@
-"""What torch counts, for the references: products of tensors that have shapes and no numbers."""
+"""Torch's FLOP count of products, for the references: the tensors have shapes and no numbers."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ generation_flops = Exercise(
 
 
 def _without_pairs(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool) -> int:
-    """What is left without scores and values."""
+    """Count the FLOPs of generation without the products for scores and values."""
     token, head = _weights(d_model, vocab_size)
     passes = _passes(prompt, new, cache)
     return layers * sum(queries for queries, _ in passes) * token + len(passes) * head

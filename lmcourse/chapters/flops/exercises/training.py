@@ -149,7 +149,7 @@ def always_four(*sizes: int) -> int:
 
 @model_flops.variant
 def as_megatron_has_it(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> float:
-    """What D² takes, times one and the ratios of all others to it."""
+    """Compute the FLOPs that D² takes, times one plus the ratios of all other FLOPs to them."""
     B, S, L, D, V = batch, length, layers, d_model, vocab_size
     square = 12 * (2 + expansion) * B * S * L * D**2
     return square * (1 + S / ((2 + expansion) * D) + V / (2 * (2 + expansion) * L * D))

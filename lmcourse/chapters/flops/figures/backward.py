@@ -1,4 +1,4 @@
-"""What the way back takes, and what is done a second time."""
+"""FLOPs of the backward pass, and of what is computed a second time."""
 
 from __future__ import annotations
 

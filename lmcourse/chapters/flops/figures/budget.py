@@ -1,4 +1,4 @@
-"""What a training run takes: FLOPs, days and money."""
+"""FLOPs, days and cost of a training run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PlannedRun:
 
 
 def best_format(accelerator: Accelerator) -> Format:
-    """That of training: bf16, or fp16 on cards that have no bf16."""
+    """Return the number format for training: bf16, or fp16 on GPUs without bf16."""
     return "bf16" if "bf16" in accelerator.peaks else "fp16"
 
 

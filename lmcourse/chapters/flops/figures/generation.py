@@ -1,4 +1,4 @@
-"""What a token costs when a text is written, and what the whole text does."""
+"""FLOPs of generation, per token and for the whole text."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def utilisation_by_peak(tflops: int = 400, accelerator: str = "h100-sxm") -> Fig
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a clock shows in the drawn example, in ms.
+    """Times that a clock shows in the drawn example, in ms.
 
     Attributes:
         start, stop: of the clock.
@@ -70,7 +70,7 @@ class Measurement:
 
     @property
     def per_run(self) -> float:
-        """What one takes for the time of a run."""
+        """The time per run that the clock suggests."""
         return (self.stop - self.start) / NUM_RUNS
 
 

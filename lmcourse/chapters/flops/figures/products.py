@@ -1,4 +1,4 @@
-"""What a matrix product takes, and how little everything else does."""
+"""FLOPs of a matrix product, and how few FLOPs everything else takes."""
 
 from __future__ import annotations
 

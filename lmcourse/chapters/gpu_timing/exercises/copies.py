@@ -17,7 +17,7 @@ Log = dict[int, list[float]]
 
 
 def _bandwidth(seconds: Log, cache: int) -> float:
-    """Of the copies that leave the cache, the best rate; each byte crosses twice."""
+    """Return the best rate of the copies that are larger than the cache; each byte crosses twice."""
     rates = [2 * size / run for size, runs in seconds.items() if size > cache for run in runs]
     if not rates:
         raise ValueError("no copy was larger than the cache")

@@ -1,4 +1,4 @@
-"""What data sheets promise: ridge points, and how long a model takes to be moved."""
+"""Numbers from data sheets: ridge points, and the time it takes to move a model."""
 
 from __future__ import annotations
 

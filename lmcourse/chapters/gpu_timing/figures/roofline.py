@@ -35,7 +35,7 @@ class MeasuredPoint(NamedTuple):
 def measured_roofline(
     peak: float, bandwidth: float, dots: Sequence[MeasuredPoint], title: str = "This machine"
 ) -> Figure:
-    """What a machine allows at each intensity, and what was measured on it.
+    """Roofline of a machine, and the points measured on it.
 
     The alt text names the dots and not their places, so that it is the same on every machine.
 

@@ -29,7 +29,7 @@ def _entry_by_entry(before: States, after: States, shift: int) -> list[bool]:
 
 
 def _layers(tokens: Tensor, count: int) -> States:
-    """What goes into each of the layers of causal attention, without positions."""
+    """Return the input of each layer of causal attention, without positions."""
     states = [tokens]
     for _ in range(count - 1):
         x = states[-1][None, None]

@@ -78,7 +78,7 @@ def _trained() -> TrainedModel:
 
 @cache
 def _logits(beginning: str) -> Tensor:
-    """Of the token after the beginning; shape v."""
+    """Return the logits of the token after the beginning; shape v."""
     trained = _trained()
     with torch.no_grad():
         logits: Tensor = trained.model(torch.tensor([trained.tokenizer.encode(beginning)]))[0, -1]
@@ -88,7 +88,7 @@ def _logits(beginning: str) -> Tensor:
 def next_token(
     beginning: str = "“The”", temperature: float = 1.0, top_k: int = 512, top_p: float = 1.0, min_p: float = 0.0
 ) -> Figure:
-    """What the trained model expects next and what the rules leave of it, beside a text that is drawn so.
+    """The trained model's odds of the next token before and after the rules, beside a text drawn by these rules.
 
     Args:
         beginning: one of `BEGINNINGS`.
@@ -130,7 +130,7 @@ def next_token(
 
 
 def _one_line(text: str) -> str:
-    """What can be printed of it, with its line breaks as arrows and its dollars plain."""
+    """Return the text on one line: line breaks as arrows, unprintable characters as dots, dollars escaped."""
     shown = "".join(c if c.isprintable() else "↵" if c == "\n" else "·" for c in text)
     return shown.replace("$", r"\$")
 

@@ -1,4 +1,4 @@
-"""What speculative decoding gains."""
+"""Speed-up by speculative decoding."""
 
 from __future__ import annotations
 

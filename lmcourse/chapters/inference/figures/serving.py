@@ -1,4 +1,4 @@
-"""What a pass takes on a chip, and how requests share its slots."""
+"""Time of a pass on a chip, and how requests share its slots."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _byte_count(text: str) -> int:
-    """Of UTF-8, from the code points alone."""
+    """Count the bytes of UTF-8 from the code points alone."""
     return sum(1 + (ord(sign) > 0x7F) + (ord(sign) > 0x7FF) + (ord(sign) > 0xFFFF) for sign in text)
 
 

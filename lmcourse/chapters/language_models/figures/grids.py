@@ -51,7 +51,7 @@ def similarity(words: Sequence[str], vectors: Sequence[Sequence[float]]) -> Figu
 
 
 def contexts_seen() -> Figure:
-    """Which tokens a prediction may look at: causal, and masked with one token hidden."""
+    """Tokens that a prediction may look at: causal, and masked with one token hidden."""
     n, hidden = len(SENTENCE), 2
     causal, masked = np.tril(np.ones((n, n)), k=-1), np.zeros((n, n))
     masked[hidden] = 1
@@ -84,7 +84,7 @@ def _tokens(count: int) -> str:
 
 
 def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
-    """Which tokens are computed at each step of writing, with and without keeping earlier work.
+    """Tokens computed at each step of writing, with and without keeping earlier work.
 
     Args:
         prompt: tokens there from the beginning, at least 1.

@@ -1,4 +1,4 @@
-"""What a model costs: cross-entropy as the entropy of the truth and a difference on top."""
+"""Cost of a model's odds: cross-entropy as the entropy of the truth and a difference on top."""
 
 from __future__ import annotations
 

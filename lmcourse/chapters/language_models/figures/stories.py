@@ -49,7 +49,7 @@ def losses_by_order(count: int) -> tuple[Tensor, Tensor, Tensor]:
 
 @cache
 def sample(n: int, count: int, length: int = 90) -> str:
-    """What the model of order n writes after a line end, by counts alone."""
+    """Return the text that the model of order n writes after a line end, by counts alone."""
     model = _with_counts(NGram(n, _BYTES), _counted(count))
     written = model.generate(b"\n", length, torch.Generator().manual_seed(0))
     return bytes(written).decode().replace("\n", "¶")

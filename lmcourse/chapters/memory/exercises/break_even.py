@@ -120,7 +120,7 @@ def closed_form(D: int, A: int, S: int, E: int = 4) -> float:
 
 @min_batch_for_mixed.variant
 def line_through_two_batches(D: int, A: int, S: int, E: int = 4) -> Fraction:
-    """What mixed precision takes more at no text, and by how much each text lowers it."""
+    """Divide the extra bytes of mixed precision without any text by the bytes that each text saves."""
 
     def more(batch: int) -> int:
         parameters = (4 + 2 * E) * D * D

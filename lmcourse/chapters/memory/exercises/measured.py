@@ -69,7 +69,7 @@ def _whole(tensor: Tensor) -> int:
 
 
 def _without(tensors: Iterable[Tensor], known: Iterable[Tensor]) -> list[Tensor]:
-    """Those whose memory is none of the known ones'."""
+    """Return the tensors that share memory with none of the known ones."""
     there = set(map(storage_id, known))
     return [tensor for tensor in tensors if storage_id(tensor) not in there]
 

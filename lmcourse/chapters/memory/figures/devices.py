@@ -1,4 +1,4 @@
-"""What each of several devices holds of one model, and all that GPT-3 takes."""
+"""Memory that a model takes on each of several devices, and the total that GPT-3 takes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIGURES_OF_THE_SLIP = {
 
 
 def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel: bool = False) -> Figure:
-    """What all devices together hold of GPT-3's blocks and embeddings, against how many share each matrix.
+    """Memory of GPT-3's blocks and embeddings on all devices together, by number of devices that share a matrix.
 
     Args:
         batch, length: of the tokens.

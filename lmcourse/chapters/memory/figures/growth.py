@@ -116,7 +116,7 @@ def memory_break_even(model: str = "gpt-neox-20b", length: int = 2048) -> Figure
 
 
 def memory_halving(model: str = "gpt-3", length: int = 2048) -> Figure:
-    """What is left of the activations when one size is halved and the others stay.
+    """The fraction of the activations that is left when one size is halved and the others stay.
 
     Args:
         model: one of `MODELS`.

@@ -1,4 +1,4 @@
-"""What a parameter costs from step to step, and how many parameters a card holds."""
+"""Bytes per parameter from step to step, and how many parameters fit on a card."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def memory_states() -> Figure:
 
 
 def _sizes(name: str) -> dict[str, float]:
-    """Of a recipe, by part; 0 where it has none."""
+    """Return the bytes per parameter of a recipe, by part; 0 for a part that it does not have."""
     recipe = RECIPES[name]
     return {
         "weights": recipe.weights,

@@ -1,4 +1,4 @@
-"""What a block keeps for the backward pass, tensor by tensor."""
+"""Tensors that a block keeps for the backward pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PART_COLOURS: dict[BlockPart, str] = {
 
 
 def memory_saved_tensors(length: int = 2048, number: str = "16 bits", feed_forward: str = "GELU, 4 d") -> Figure:
-    """What one block of GPT-3 keeps of one text, tensor by tensor.
+    """Tensors that one block of GPT-3 keeps of one text.
 
     Args:
         length: tokens.

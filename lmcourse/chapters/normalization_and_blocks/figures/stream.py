@@ -76,7 +76,7 @@ def squared_shares(placement: str, blocks: int) -> np.ndarray:
 
 
 def stream_share(placement: str = "pre", blocks: int = 24) -> Figure:
-    """What the stream consists of after each block: the embedding, and the blocks in four groups, by squared length."""
+    """Shares of the stream after each block, by squared length: the embedding, and the blocks in four groups."""
     shares = squared_shares(placement, blocks)
     quarters = list(pairwise(sorted({1 + round(quarter * blocks / 4) for quarter in range(5)})))
     groups = [shares[:, 0], *(shares[:, a:b].sum(1) for a, b in quarters)]
@@ -105,7 +105,7 @@ def stream_share(placement: str = "pre", blocks: int = 24) -> Figure:
 
 
 def contribution_bars(contributions: Mapping[str, float], token: str) -> Figure:
-    """What each part of the stream adds to the logit of a token, and their sum."""
+    """Contributions of each part of the stream to the logit of a token, and their sum."""
     names, values = list(contributions), list(contributions.values())
     total = math.fsum(values)
     figure = new_figure(8.0, 1.4 + 0.32 * (len(names) + 1))

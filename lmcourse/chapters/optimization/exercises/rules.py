@@ -1,4 +1,4 @@
-"""What wrong optimizers share: a loop over groups and parameters, and the parts of each method."""
+"""Parts that wrong optimizers share: a loop over groups and parameters, and the parts of each method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What convexity and smoothness promise: a chord and a parabola above, and the theorem against measured gradients."""
+"""Bounds by convexity and smoothness: a chord and a parabola above, and the theorem against measured gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an optimizer costs and what a schedule does: bytes per parameter, and the rate at each step."""
+"""Cost of an optimizer and course of a schedule: bytes per parameter, and the rate at each step."""
 
 from __future__ import annotations
 

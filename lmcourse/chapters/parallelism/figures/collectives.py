@@ -21,7 +21,7 @@ Message = tuple[int, int, int, bool]
 
 
 def _rounds(kind: str, n: int) -> list[list[Message]]:
-    """What is sent in each round."""
+    """Return the messages of each round."""
     ring = range(n - 1)
     ahead = kind == "ring all-reduce"  # worker r begins with chunk r, and ends its first half with r + 1
     added = [[(r, (r + 1) % n, (r - s - (not ahead)) % n, True) for r in range(n)] for s in ring]
@@ -51,7 +51,7 @@ def _start(kind: str, n: int) -> Held:
 
 
 def after(kind: str, n: int, step: int) -> tuple[Held, list[Fraction], int]:
-    """What everybody holds after so many rounds, what each has sent (in units of the whole tensor), and the rounds.
+    """Return what each worker holds after `step` rounds, what each has sent (1 is the whole tensor), and all rounds.
 
     Raises:
         ValueError: there is no such collective.
@@ -107,7 +107,7 @@ def collective(kind: str = "ring all-reduce", workers: int = 4, step: int = 2) -
 
 
 def ring_bytes(workers: int = 64) -> Figure:
-    """What the busiest worker sends in an all-reduce by number of workers, through rank 0 and in a ring."""
+    """Bytes that the busiest worker sends in an all-reduce by number of workers, through rank 0 and in a ring."""
     figure = new_figure(8.0, 3.4)
     axes = new_axes(figure, "An all-reduce of M bytes", "workers", "bytes sent by the busiest worker (M)")
     counts = list(range(2, workers + 1))

@@ -35,7 +35,7 @@ def _t5(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: in
 
 
 def _is_clear(distance: int, exact: int, count: int, max_distance: int) -> bool:
-    """Whether no rounding of a logarithm can move this distance over the border of a bucket."""
+    """Return True if no rounding of a logarithm can move this distance over the border of a bucket."""
     if distance <= exact or distance > max_distance:
         return True
     steps = math.log(distance / exact) / math.log(max_distance / exact) * (count - exact)

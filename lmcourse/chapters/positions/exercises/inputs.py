@@ -1,4 +1,4 @@
-"""What the exercises of this notebook share: random tensors, and the angles of pairs."""
+"""Inputs that the exercises of this notebook share: random tensors, and the angles of pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which scheme of positions published models took, by year."""
+"""Schemes of positions in published models, by year."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def loss_by_position(losses: Mapping[str, Sequence[float]], trained: int, freque
 
 
 def _verdict(values: Sequence[float], trained: int) -> str:
-    """What the last quarter's loss is against that of the second half of training; no digits, which differ."""
+    """Compare the last quarter's loss with the second half of training, in words; digits differ between machines."""
     higher = np.mean(values[-(len(values) // 4) :]) - np.mean(values[trained // 2 : trained])
     return "holds" if higher < _HOLDS else "rises by more than half a nat" if higher > 0.5 else "rises"
 

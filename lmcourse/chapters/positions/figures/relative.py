@@ -21,7 +21,7 @@ _MIN_BIAS = -8.0
 
 
 def relative_bands(clip: int = 2, length: int = 8) -> Figure:
-    """Which relative vector belongs to each pair of query and key (Shaw et al. 2018, §3.2). ValueError if clip < 0."""
+    """The relative vector of each pair of query and key (Shaw et al. 2018, §3.2). ValueError if clip < 0."""
     if clip < 0:
         raise ValueError(f"the clipping distance is not negative, so not {clip}")
     offset = np.arange(length) - np.arange(length)[:, None]

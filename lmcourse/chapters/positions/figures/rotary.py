@@ -67,7 +67,7 @@ def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "
 
 
 def pair_layouts(d: int = 8) -> Figure:
-    """Which features RoPE turns together: neighbours ("interleaved") or i and i + d/2 ("half"). ValueError: odd d."""
+    """Features that RoPE turns together: neighbours ("interleaved") or i and i + d/2 ("half"). ValueError: odd d."""
     if d % 2 or not 2 <= d <= 16:
         raise ValueError(f"the picture is for an even width up to 16, not {d}")
     figure = new_figure(8.0, 3.2)

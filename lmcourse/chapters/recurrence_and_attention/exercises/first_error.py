@@ -30,7 +30,7 @@ def _runs(random: Random, length: int, first: int, forced_right: int, free_right
 
 
 def _run(gold: list[int], right: Collection[int]) -> list[int]:
-    """What a run says that is right at these places only."""
+    """Return the words of a run that is right at these places only."""
     return [word if place in right else word % 9 + 1 for place, word in enumerate(gold)]
 
 

@@ -81,7 +81,7 @@ def _lstm_cells(x: Tensor, forget_bias: float | None, seed: int) -> list[Tensor]
 
 
 def gradient_lag(kind: str = "tanh", radius: float = 1.0, forget_bias: float = 0.0, inputs: float = 1.0) -> Figure:
-    """What is left of a gradient against how many steps it has gone back, for one network of each of three seeds."""
+    """Size of a gradient against how many steps it has gone back, for one network of each of three seeds."""
     curves = [gradient_norms(kind, radius, forget_bias, inputs, seed) for seed in range(3)]
     ends = sorted(curve[50].item() for curve in curves)
     settings = f"forget bias {forget_bias:.3g}" if kind == "lstm" else f"spectral radius {radius:.3g}"

@@ -43,7 +43,7 @@ def right_rows(shares: Mapping[str, Mapping[int, Sequence[float]]], trained: tup
 
 
 def _range(shares: Sequence[float]) -> str:
-    """Whether all are few or many: what every processor agrees on."""
+    """Describe the shares as few, many or some, in words that are the same on every processor."""
     if max(shares) < 0.2:
         return "fewer than a fifth"
     return "more than half" if min(shares) > 0.5 else "some"

@@ -20,7 +20,7 @@ CAPS = {"none": None, "50": 50.0, "30": 30.0, "10": 10.0}
 
 
 class GrownSoftmax(NamedTuple):
-    """What a softmax makes of logits that have grown.
+    """A softmax of logits that have grown.
 
     Attributes:
         logits: as they reach it.

@@ -80,7 +80,7 @@ broadcast_shape = Exercise(
 
 
 def _column(sizes: tuple[int, ...]) -> int:
-    """What a column of sizes becomes."""
+    """Return the size that a column of sizes broadcasts to."""
     stretched = set(sizes) - {1}
     if len(stretched) > 1:
         raise ValueError("the shapes do not fit together")

@@ -14,7 +14,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _overlapping_memories(a: Tensor, b: Tensor) -> bool:
-    """Whether the bytes of the two memories intersect, from the first byte of each to its last."""
+    """Return True if the bytes of the two memories intersect, from the first byte of each to its last."""
     ranges = [range(m.data_ptr(), m.data_ptr() + m.nbytes()) for m in (a.untyped_storage(), b.untyped_storage())]
     return max(r.start for r in ranges) < min(r.stop for r in ranges)
 

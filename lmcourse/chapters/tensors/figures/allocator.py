@@ -1,4 +1,4 @@
-"""What the allocator really needs for a line, beside what a reader's function says."""
+"""Memory that the allocator really needs for a line, beside the count of a reader's function."""
 
 from __future__ import annotations
 

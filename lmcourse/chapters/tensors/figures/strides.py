@@ -100,7 +100,7 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
 
 
 def _missing(y: Tensor, row: int, column: int) -> str:
-    """What was asked for and is not in a view, as the beginning of a sentence; "" if all is there."""
+    """Name the row and column that a view does not have, as the beginning of a sentence; "" if it has both."""
     asked = zip(("row", "column"), (row, column), y.shape, strict=True)
     names = [f"no {name} {index}" for name, index, count in asked if index >= count]
     return f"{' and '.join(names)}: " if names else ""

@@ -20,7 +20,7 @@ _NE = [(195, 169), (110, 256)]
 
 
 def _reference(word: str, merges: list[Pair]) -> list[int]:
-    """Of the merges that fit the one learned first, until none fits."""
+    """Merge the pair that was learned first among the merges that fit, until none fits."""
     tokens, rank = list(word.encode()), {pair: index for index, pair in enumerate(merges)}
     while known := [pair for pair in pairwise(tokens) if pair in rank]:
         first = min(known, key=rank.__getitem__)

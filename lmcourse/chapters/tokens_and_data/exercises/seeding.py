@@ -19,7 +19,7 @@ def _numbers(name: str, seed: int, count: int) -> Case:
 
 
 def _between(name: str, seed: int, count: int) -> Case:
-    """What torch, NumPy and random draw after it, when all were seeded before it."""
+    """Compare the draws of torch, NumPy and random after the call, all seeded before it."""
     lines = (
         "import random, numpy, torch\n_ = torch.manual_seed(5), numpy.random.seed(5), random.seed(5)\n"
         "_ = torch.rand(1)\n"

@@ -61,7 +61,7 @@ def _beginning(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """What a caption says of a text that is longer than what is drawn."""
+    """Return the caption's note on a text that is longer than its drawing."""
     return f" Drawn are its first {MAX_BYTES} bytes." if _beginning(text) != text else ""
 
 

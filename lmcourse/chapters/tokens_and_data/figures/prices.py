@@ -1,4 +1,4 @@
-"""What the same text costs in ten languages."""
+"""Tokens of the same text in ten languages."""
 
 from __future__ import annotations
 

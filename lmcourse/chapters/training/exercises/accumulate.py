@@ -105,7 +105,7 @@ class Accumulated:
         """Before the first batch."""
 
     def count(self, batches: list[tuple[Tensor, Tensor]]) -> int:
-        """What the sum of all losses is divided by."""
+        """Return the divisor of the sum of all losses."""
         return max(1, sum(int((targets >= 0).sum()) for _, targets in batches))
 
     def loss(self, logits: Tensor, targets: Tensor, batches: list[tuple[Tensor, Tensor]]) -> Tensor:

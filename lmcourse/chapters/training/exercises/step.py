@@ -101,7 +101,7 @@ class Step:
         return -logits.log_softmax(-1).gather(-1, targets[..., None]).mean()
 
     def backward(self, loss: Tensor, scaler: Any, optimizer: Any) -> None:
-        """Of the scaled loss."""
+        """Backpropagate the scaled loss."""
         scaler.scale(loss).backward()
 
     def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
@@ -115,7 +115,7 @@ class Step:
         scaler.update()
 
     def result(self, loss: Tensor, scaler: Any) -> Any:
-        """What is returned."""
+        """Return the result of the step."""
         return loss.item()
 
 

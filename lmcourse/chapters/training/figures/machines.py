@@ -64,7 +64,7 @@ def checkpoint_costs(layers: int) -> dict[int, tuple[int, int]]:
 
 
 def memory_and_work(layers: int = 96) -> Figure:
-    """What checkpointing keeps and what it computes twice, by the length of a segment."""
+    """Layers that checkpointing keeps and layers that it computes twice, by the length of a segment."""
     costs = checkpoint_costs(layers)
     figure = new_figure(8.0, 3.8)
     axes = new_axes(figure, f"Checkpoints in a model of {layers} layers", "layers a segment", "units")

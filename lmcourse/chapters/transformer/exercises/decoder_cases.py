@@ -1,4 +1,4 @@
-"""What the cases of the exercise on the whole decoder are made of: weights, and parts that are easy to tell apart."""
+"""Inputs of the exercise on the whole decoder: weights, and parts that are easy to tell apart."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def survey_row(entry: Entry) -> SurveyRow:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a configuration does not say about the training of a model: values as published, and where."""
+    """Training settings that a configuration does not state: values as published, and where."""
 
     weight_decay: str = "–"
     z_loss: str = ""
@@ -162,7 +162,7 @@ def recipe(name: str) -> Recipe:
 
 
 def caps(entry: Entry) -> str:
-    """What keeps scores and logits small: soft caps, a z-loss."""
+    """Return the soft caps and the z-loss that keep scores and logits small."""
     config = entry.decoder
     found = {
         "scores ±{:g}": config.layers[0].attention.soft_cap,
@@ -174,7 +174,7 @@ def caps(entry: Entry) -> str:
 
 
 def biases(attention: AttentionConfig, feed_forward: FeedForwardConfig) -> str:
-    """Which of the two layers have biases; "q, k, v" if only these projections do."""
+    """Name the layers that have biases; "q, k, v" if only these projections do."""
     inside = "both" if feed_forward.bias else "attention"
     if attention.bias and not attention.out_bias:
         return "q, k, v" + ", feed-forward" * feed_forward.bias

@@ -78,7 +78,7 @@ class SurveyTable:
         self._box = ipywidgets.VBox([row, self.table])
 
     def rows(self) -> list[SurveyRow]:
-        """What the lists leave, in the order chosen."""
+        """Return the rows that match the drop-down lists, in the order chosen."""
         kept = [row for row in self._rows if self._keeps(row)]
         return sorted(kept, key=ORDERS[self.controls["order"].value])
 
