@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from random import Random
 from typing import TYPE_CHECKING
 
 from lmcourse import course
@@ -20,7 +21,7 @@ class Prediction:
     Attributes:
         name: how a notebook asks for it.
         question: what is asked.
-        options: the answers to choose from.
+        options: the answers to choose from, as the author wrote them.
         answer: the right one.
         because: why, in a sentence or two.
     """
@@ -35,6 +36,11 @@ class Prediction:
         if self.answer not in self.options:
             raise ValueError(f"{self.name}: the answer {self.answer!r} is not among the options")
 
+    @property
+    def shuffled(self) -> tuple[str, ...]:
+        """The options in the order in which readers see them: the same for everybody, and no sign of the answer."""
+        return tuple(Random(self.name).sample(self.options, len(self.options)))
+
 
 def predict(name: str) -> Choice:
     """Ask for a prediction: `predict("sum_of_hundredths")`.
@@ -45,7 +51,7 @@ def predict(name: str) -> Choice:
     from lmcourse.widgets import Choice  # for notebooks only: graders load every chapter's predictions, and no widgets
 
     prediction = find_prediction(name)
-    return Choice(prediction.question, prediction.options, prediction.answer, prediction.because)
+    return Choice(prediction.question, prediction.shuffled, prediction.answer, prediction.because)
 
 
 def find_prediction(name: str) -> Prediction:

@@ -64,7 +64,7 @@ def prediction_html(prediction: Prediction) -> str:
     marks = {prediction.answer: " data-right"}
     buttons = "".join(
         f'<button type="button" disabled{marks.get(option, "")}>{escape(option)}</button>'
-        for option in prediction.options
+        for option in prediction.shuffled
     )
     return (
         f'<div class="prediction" role="group" aria-label="Prediction"><p class="question"><b>Predict.</b> '
