@@ -1,0 +1,98 @@
+"""Widgets after a reload, after a restart of the kernel, and the next morning.
+
+The tests are steps with one notebook, in this order. It has one widget of each kind: a figure with controls, a widget
+of its own, a prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.driver import Lab, Notebook, start_lab
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator
+
+pytestmark = pytest.mark.prove
+
+PATH = "01-floating-point/floating_point.ipynb"
+KINDS = FIGURE, OWN, PREDICTION = ("explore(figures.code_grid", "figures.BitExplorer(", "predict(")
+RESTORED = 90_000
+"""Milliseconds until JupyterLab has found all widgets again on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """JupyterLab on a fresh learner's copy."""
+    with start_lab(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def notebook(lab: Lab, browser: Browser) -> Iterator[Notebook]:
+    """A notebook with one widget of each kind, run once."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    notebook = Notebook.open(page, lab, PATH)
+    start = next(cell["id"] for cell in notebook.cells() if cell["cell_type"] == "code")
+    notebook.keep([start, *(with_widget(notebook, kind) for kind in KINDS)])
+    notebook.run_all()
+    yield notebook
+    page.close()
+
+
+def with_widget(notebook: Notebook, kind: str) -> str:
+    """The id of the first cell that shows a widget of this kind."""
+    return next(str(cell["id"]) for cell in notebook.cells() if cell["source"].startswith(kind))
+
+
+def verdict(notebook: Notebook) -> Locator:
+    """The text under the buttons of the prediction."""
+    found = notebook.select(with_widget(notebook, PREDICTION)).locator("[role=status]")
+    found.wait_for(timeout=RESTORED)
+    return found
+
+
+def test_a_prediction_is_made_by_keyboard_and_survives_a_reload(notebook: Notebook, lab: Lab) -> None:
+    options = notebook.select(with_widget(notebook, PREDICTION)).locator(".widget-button")
+    texts = options.all_inner_texts()
+    for option in options.all():
+        option.focus()
+        notebook.page.keyboard.press("Enter")
+        assert option.evaluate("element => element === document.activeElement")
+    told = verdict(notebook).inner_text()
+    assert told.startswith(("Yes.", f"You chose {texts[0]}. It is "))
+    notebook.save()
+    Notebook.open(notebook.page, lab, PATH)
+    assert verdict(notebook).inner_text() == told
+
+
+def test_controls_say_that_their_kernel_was_restarted(notebook: Notebook) -> None:
+    shown = notebook.select(with_widget(notebook, FIGURE))
+    shown.locator(".noUi-handle").wait_for(timeout=RESTORED)
+    notebook.run_script("await panel.sessionContext.session.kernel.restart();")
+    note = shown.locator(".lmcourse-still")
+    note.wait_for()
+    assert "Run this cell" in note.inner_text()
+    assert shown.locator(".jp-OutputArea-output > :not(.lmcourse-still)").first.evaluate("element => element.inert")
+
+
+def test_the_next_morning_every_widget_shows_what_was_saved(notebook: Notebook, lab: Lab) -> None:
+    notebook.save()
+    notebook.run_script("await panel.sessionContext.shutdown();")
+    Notebook.open(notebook.page, lab, PATH)
+    for kind in KINDS:
+        output = notebook.select(with_widget(notebook, kind)).locator(".lmcourse-saved")
+        output.wait_for(timeout=RESTORED)
+        assert "Run this cell" in output.inner_text()
+        assert "Error displaying widget" not in output.inner_text()
+        if kind == PREDICTION:
+            assert output.locator("li").count() >= 2
+        else:
+            assert output.locator("img").get_attribute("alt")
+    notebook.run_all()
+    shown = notebook.select(with_widget(notebook, FIGURE))
+    shown.locator(".noUi-handle").wait_for()
+    assert shown.locator(".lmcourse-still").count() == 0
