@@ -69,6 +69,7 @@ PREDICTIONS = (
         "In one of these choices the zoo's models of 2025 and 2026 do *not* agree. In which?",
         options=("dropout or none", "LayerNorm or RMSNorm", "biases or none", "a tied head or a separate one"),
         answer="a tied head or a separate one",
-        because="13 of 19 are tied, ten of them with fewer than 5 billion parameters. None has biases or dropout, and 18 of 19 have RMSNorm.",
+        because="13 of 19 are tied, ten of them with fewer than 5 billion parameters. None has biases or dropout, and "
+        "18 of 19 have RMSNorm.",
     ),
 )
