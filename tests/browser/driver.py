@@ -168,9 +168,12 @@ class Notebook:
 
     def write(self, cell_id: str, source: str) -> None:
         """Replace what a cell says, by hand."""
-        self.select(cell_id).locator(".cm-content").click()
-        self.page.keyboard.press("ControlOrMeta+a")
-        self.page.keyboard.insert_text(source)
+        for _ in range(5):  # on a busy machine a cell that is drawn again takes the keyboard's focus away
+            self.select(cell_id).locator(".cm-content").click()
+            self.page.keyboard.press("ControlOrMeta+a")
+            self.page.keyboard.insert_text(source)
+            if self.cell(cell_id)["source"].strip() == source.strip():
+                return
 
     def keep(self, cell_ids: Collection[str]) -> None:
         """Delete all other cells."""
