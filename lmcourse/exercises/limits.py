@@ -75,7 +75,7 @@ IMPORT_SECONDS, IMPORT_RETRY_SECONDS = 30.0, 0.05
 and seconds until the limit looks again."""
 
 PATIENCE = 4
-"""How many times its limit code may take by the clock, if other work keeps the processor from it."""
+"""The longest time by the clock, in multiples of the limit, if other work keeps the processor from the code."""
 
 MIN_SHARE = 0.002
 """The share of a processor below which code does not compute but wait."""

@@ -103,7 +103,7 @@ class CountedText:
 
     @property
     def counts(self) -> dict[Pair, int]:
-        """How often each pair occurs, as `merge_counted` left it."""
+        """The count of each pair, as `merge_counted` left it."""
         return dict(self._counts)
 
     def merge(self, merge_counted: Callable[..., object], pair: Pair, new: int) -> object:

@@ -25,7 +25,7 @@ TEXTS = {
 """What the heads can be shown."""
 
 PATTERNS = ("the previous token", "itself", "the first token", "the token after an earlier copy")
-"""What a head may look at: the last is the token that followed an earlier copy of this one (induction)."""
+"""Tokens that a head may look at; the last is the one that followed an earlier copy of this token (induction)."""
 
 _FARTHEST = 8
 _WINDOW, _WINDOWS = 128, 8

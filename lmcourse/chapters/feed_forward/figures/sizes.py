@@ -118,7 +118,7 @@ SHAPES: dict[str, tuple[str, Callable[[TransformerConfig], float]]] = {
     "aspect": ("aspect: d per layer", lambda config: config.d_model / len(config.layers)),
     "vocabulary": ("tokens in the vocabulary (thousands)", lambda config: config.vocab_size / 1000),
 }
-"""What `model_shapes` shows: the label of the axis, and the number."""
+"""The quantities that `model_shapes` can show: the label of the axis, and the number."""
 
 _BANDS = {"all heads": (0.97, 1.03), "aspect": (60.0, 160.0), "vocabulary": (30.0, 52.0)}
 _BAND_TITLES = {

@@ -91,7 +91,7 @@ function note(text) {
 }
 
 // The widgets of a cell that have lost their kernel.
-function reviveWidgets(cell, rendermime) {
+function replaceDeadWidgets(cell, rendermime) {
   const area = cell.outputArea;
   for (let number = 0; number < (area?.model.length ?? 0); number++) {
     const output = area.widgets[number]?.node.querySelector(".jp-OutputArea-output");
@@ -117,7 +117,7 @@ function setAttribute(element, name, value) {
 function improve(app) {
   for (const panel of app.shell.widgets("main")) {
     for (const cell of panel.content?.widgets ?? []) {
-      reviveWidgets(cell, panel.content.rendermime);
+      replaceDeadWidgets(cell, panel.content.rendermime);
       describePictures(cell);
       nameSliders(cell.node);
       nameButtons(cell.node);
