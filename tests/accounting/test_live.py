@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmcourse.accounting.live import live_bytes
+from lmcourse.accounting.live import live_bytes, memory_events
 
 SIZE = 4 * 1000
 
@@ -46,3 +46,19 @@ def test_a_tensor_beside_the_arguments_counts_only_if_returned() -> None:
 def test_all_results_of_an_operation_count() -> None:
     counted = live_bytes(lambda x: x.sort(), torch.rand(1000))
     assert counted.peak == counted.allocated == SIZE + 2 * SIZE  # floats and int64 places
+
+
+def test_the_profiler_records_sizes_in_order_with_a_minus_for_a_release() -> None:
+    def step() -> None:
+        x = torch.ones(1000)
+        y = torch.cat([x, x])
+        del x
+        y.exp_()
+
+    assert [size for size in memory_events(step) if abs(size) >= SIZE] == [SIZE, 2 * SIZE, -SIZE, -2 * SIZE]
+
+
+def test_a_release_counts_in_a_later_record_than_its_allocation() -> None:
+    held: list[Tensor] = []
+    assert memory_events(lambda: held.append(torch.empty(1000))) == [SIZE]
+    assert memory_events(held.clear) == [-SIZE]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import accumulate
+
 import pytest
 import torch
-from torch.profiler import ProfilerActivity, profile
 
+from lmcourse.accounting.live import memory_events
 from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.data.batch import Batch
@@ -57,17 +60,9 @@ def measure(config: TransformerConfig, training: TrainingConfig, micro_batches: 
     return sum(tensor.nbytes for tensor in (*model.parameters(), *moments)) + max(most_alive(step), most_alive(step))
 
 
-def most_alive(step: object) -> int:
+def most_alive(step: Callable[[], None]) -> int:
     """The largest sum of all allocations and releases so far."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
-        step()  # type: ignore[operator]
-    assert found.profiler is not None
-    events = [event for event in found.profiler.kineto_results.events() if event.name() == "[memory]"]
-    alive = peak = 0
-    for event in sorted(events, key=lambda event: int(event.start_ns())):
-        alive += event.nbytes()
-        peak = max(peak, alive)
-    return peak
+    return max(accumulate(memory_events(step)))
 
 
 @pytest.mark.parametrize(

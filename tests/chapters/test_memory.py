@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,17 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from lmcourse import plots
+from lmcourse.accounting.live import memory_events
 from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.recipes import find_recipe
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.chapters.memory import exercises, figures
 from lmcourse.chapters.memory.block_tensors import tensors_saved_by_block
-from lmcourse.chapters.memory.exercises import min_batch_for_mixed, total_activations
+from lmcourse.chapters.memory.exercises import min_batch_for_mixed, scores_take_over
+from lmcourse.chapters.memory.exercises.long_texts import block_bytes
 from lmcourse.chapters.memory.exercises.parameters import gpt, llama
 from lmcourse.models.zoo import find_model
 from lmcourse.units import GIB
@@ -94,8 +98,7 @@ def test_a_real_block_keeps_what_the_references_say(dtype: torch.dtype, p: int) 
     block = MaskedBlock(D, A).to(dtype)
     x = torch.randn(B, S, D, dtype=dtype, requires_grad=True)
     whole = kept_of(lambda: block(x), block)
-    assert whole == reference("total_activations", 1, B, S, D, A, p=p)
-    assert whole == by_parts(B, S, D, A, p)
+    assert whole == by_parts(B, S, D, A, p) == B * sum(block_bytes(S, D, A, 4, p))
 
 
 def by_parts(B: int, S: int, D: int, A: int, p: int) -> int:
@@ -154,7 +157,7 @@ def widths(axes: Axes) -> list[float]:
 def test_the_tensors_of_a_layer_add_up_to_the_exercises_total() -> None:
     number, p = "32 bits", 4
     sizes = widths(figures.memory_saved_tensors(1024, number).axes[0])
-    assert sum(sizes) * 2**20 == total_activations.reference(1, 1, 1024, 12_288, 96, p=p)
+    assert sum(sizes) * 2**20 == sum(block_bytes(1024, 12_288, 96, 4, p))
 
 
 def test_growth_has_slopes_one_and_two_and_crosses_where_equal() -> None:
@@ -165,7 +168,8 @@ def test_growth_has_slopes_one_and_two_and_crosses_where_equal() -> None:
         np.testing.assert_allclose(np.diff(y) / np.diff(x), slope, rtol=0.02)  # lengths are whole numbers
     np.testing.assert_allclose(both.get_ydata(), line.get_ydata() + np.asarray(square.get_ydata()))
     assert dot.get_xdata()[0] == pytest.approx(34 * 12_288 / (5 * 96))
-    at_1024 = total_activations.reference(96, 1, 1024, 12_288, 96) / GIB
+    assert scores_take_over.reference(12_288, 96) == 871
+    at_1024 = 96 * sum(block_bytes(1024, 12_288, 96, 4, 2)) / GIB
     assert f"1,024 tokens {at_1024:,.3f} GiB" in plots.alt_text(figure)
 
 
@@ -178,11 +182,77 @@ def test_the_lines_meet_at_the_break_even_batch() -> None:
         assert np.interp(batch, curve.get_xdata(), curve.get_ydata()) == pytest.approx(dot.get_ydata()[0])
 
 
-def test_the_notes_figures_stand_beside_those_they_are_about() -> None:
-    said = " ".join(text.get_text() for text in figures.memory_gpt3(1, 1).axes[0].texts)
-    assert [*re.findall(r"the slip: (\d+) TiB", said)] == ["162", "325", "975", "1463"]
-    said = " ".join(text.get_text() for text in figures.memory_gpt3(1, 8).axes[0].texts)
-    assert [*re.findall(r"the slip: (\d+) TiB", said)] == ["187"]
+@pytest.mark.parametrize(
+    ("precision", "optimiser", "recipe"),
+    [
+        ("mixed", "adamw", "mixed-fp32-gradients"),
+        ("mixed-16", "adamw", "mixed"),
+        ("fp32", "momentum", "momentum"),
+        ("fp32", "sgd", "sgd"),
+        ("inference", "adamw", "inference"),
+    ],
+)
+def test_states_of_a_trainer_add_up_to_its_recipe(precision: str, optimiser: str, recipe: str) -> None:
+    assert sum(reference("state_bytes", 1, precision, optimiser).values()) == find_recipe(recipe).per_parameter
+
+
+@pytest.mark.parametrize("p", [1, 2, 4])
+def test_scores_are_more_than_half_from_the_length_of_the_reference(p: int) -> None:
+    D, A, E = 40, 4, 3
+    length = reference("scores_take_over", D, A, E, p)
+    for S, more in ((length - 1, False), (length, True)):
+        whole = reference("attention_activations", 1, S, D, A, p) + reference("mlp_activations", 1, S, D, E * D, p)
+        assert (2 * A * S**2 * (2 * p + 1) > whole + 2 * p * S * D) is more
+
+
+class Head(nn.Module):
+    """The model that the notebook measures, with one block."""
+
+    def __init__(self, D: int, A: int, V: int) -> None:
+        super().__init__()
+        self.block, self.head = MaskedBlock(D, A), nn.Linear(D, V, bias=False)
+
+
+@pytest.mark.parametrize(
+    ("V", "recompute", "keep"), [(2048, False, False), (2048, True, True), (64, True, False), (64, True, True)]
+)
+def test_the_predicted_peak_is_the_profilers(V: int, recompute: bool, keep: bool) -> None:
+    S, D, A = 128, 32, 4
+    model, x, y = Head(D, A, V), torch.randn(1, S, D), torch.randint(V, (S,))
+    held: dict[str, Tensor] = {}
+
+    def forward() -> None:
+        again = x.clone().requires_grad_()
+        held["h"] = checkpoint(model.block, again, use_reentrant=False) if recompute else model.block(again)
+
+    def rest() -> None:
+        logits = model.head(held.pop("h")).flatten(0, 1)
+        loss = nn.functional.cross_entropy(logits, y)
+        if not keep:
+            del logits
+        loss.backward()
+
+    def alone() -> None:
+        model.block(x.clone().requires_grad_()).sum().backward()
+
+    for step in (alone, forward, rest):
+        step()  # makes the gradients
+    block, before = max(accumulate(memory_events(alone))), memory_events(forward)
+    peak, _ = reference("peak_and_moment", before + memory_events(rest))
+    assert reference("step_peak", sum(before), 1, S, V, block, recompute, keep) == pytest.approx(peak, rel=0.02)
+
+
+def test_the_measured_figure_marks_the_peak_of_all_phases() -> None:
+    figure = check_figure(
+        figures.memory_measured([[2**20, 2**20], [3 * 2**20, -(2**20)], [4 * 2**20, -(2**20)]], 2**20)
+    )
+    assert "The peak is 8.0 MiB, 6.00 copies" in plots.alt_text(figure)
+    assert "after event 4" in plots.alt_text(figure)
+
+
+def test_gpt3s_parts_add_up_to_the_total_of_its_figure() -> None:
+    total = sum(reference("gpt3_case", 2, 2048, T=8).values())
+    assert f"{total:,.0f} GiB" in plots.alt_text(figures.memory_gpt3(2, 8))
 
 
 def test_a_budget_fits_up_to_its_largest_batch_and_no_further() -> None:

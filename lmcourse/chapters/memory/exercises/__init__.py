@@ -5,11 +5,12 @@ from lmcourse.chapters.memory.exercises.break_even import min_batch_for_mixed
 from lmcourse.chapters.memory.exercises.devices import tensor_parallel_bytes
 from lmcourse.chapters.memory.exercises.feed_forward import mlp_activations
 from lmcourse.chapters.memory.exercises.gpt3 import gpt3_case
+from lmcourse.chapters.memory.exercises.long_texts import scores_take_over
 from lmcourse.chapters.memory.exercises.measured import measured_activations
 from lmcourse.chapters.memory.exercises.parameters import parameter_count
+from lmcourse.chapters.memory.exercises.peak import peak_and_moment, step_peak
 from lmcourse.chapters.memory.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.memory.exercises.states import largest_model, state_bytes
-from lmcourse.chapters.memory.exercises.total import total_activations
 
 EXERCISES = (
     parameter_count,
@@ -17,11 +18,13 @@ EXERCISES = (
     largest_model,
     attention_activations,
     mlp_activations,
-    total_activations,
+    scores_take_over,
     measured_activations,
     min_batch_for_mixed,
     tensor_parallel_bytes,
     gpt3_case,
+    peak_and_moment,
+    step_peak,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

@@ -109,10 +109,36 @@ def one_table(B: int, S: int, D: int, A: int, p: int = 2) -> int:
 
 
 @attention_activations.misconception(
-    "The input of the output matrix is missing: a product keeps what it multiplies, also the last one."
+    "One tensor of p·BSD is missing. There are five: the input, q, k, v and the input of the output matrix."
 )
-def no_input_of_the_output(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+def four_streams(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, streams=4)
+
+
+@attention_activations.misconception(
+    "One tensor of p·BSD is too many. The norm's input belongs to the norm, and the result of the layer is not kept."
+)
+def six_streams(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, streams=6)
+
+
+@attention_activations.misconception(
+    "Two tensors of p·BSD are missing: the products of scores and of weights with v keep q, k and v as well."
+)
+def three_streams(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, streams=3)
+
+
+@attention_activations.misconception("Your scores grow with S. They have a number for each *pair* of tokens: S².")
+def scores_of_one_token(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return B * S * ((5 * p + 1) * D + (2 * p + 1) * A)
+
+
+@attention_activations.misconception(
+    "One tensor of A·B·S² is too many. The scores before softmax are not kept: its derivative needs the result only."
+)
+def three_tables(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, squares=3)
 
 
 @attention_activations.misconception("You count numbers, not bytes: each takes p, and a mask one.")

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 
 from lmcourse.accounting.activation_rules import break_even_batch
-from lmcourse.chapters.memory.exercises.total import total_bytes
+from lmcourse.chapters.memory.exercises.long_texts import block_bytes
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.models.zoo.styles import gpt_like
@@ -51,15 +51,18 @@ min_batch_for_mixed = Exercise(
     hints=[
         "Take one layer. Its matrices have (4 + 2·E)·D² parameters, and each costs 2 bytes more. What does a text "
         "save?",
-        "One text saves total_activations(1, 1, S, D, A, E, p=4) − total_activations(1, 1, S, D, A, E, p=2) bytes.",
+        "What a layer keeps of one text, at p = 4 and at p = 2: attention, the feed-forward layer with d_ff = E·D, and "
+        "the inputs of two norms. The difference is what each text saves.",
         "2·(4 + 2·E)·D² / (4·S·D·(E + 4) + 4·A·S²). With E = 4 that is 6·D² / (8·D·S + A·S²).",
     ],
-    uses=["total_activations"],
+    uses=["attention_activations", "mlp_activations"],
 )
+
+
 min_batch_for_mixed.equivalent_mutant(
-    "saved = total_activations(1, 1, S, D, A, E, p=4) - total_activations(1, 1, S, D, A, E, p=2) → "
-    "saved = total_activations(1, 1, S, D, A, E, p=4) - total_activations(1, 1, S, D, A, E)",
-    "2 is what p is when nobody says it.",
+    "return attention_activations(1, S, D, A, p) + mlp_activations(1, S, D, E * D, p) + 2 * p * S * D → "
+    "return attention_activations(1, S, D, A, p) + mlp_activations(S, 1, D, E * D, p) + 2 * p * S * D",
+    "A feed-forward layer sees tokens, B·S of them: which texts they belong to makes no difference.",
 )
 
 
@@ -68,7 +71,7 @@ def _break_even(parameters: int, saved: int, more: int = 2) -> float:
 
 
 def _saved(D: int, A: int, S: int, E: int) -> int:
-    return total_bytes(1, 1, S, D, A, E, 4) - total_bytes(1, 1, S, D, A, E, 2)
+    return sum(block_bytes(S, D, A, E, 4)) - sum(block_bytes(S, D, A, E, 2))
 
 
 @min_batch_for_mixed.misconception("You save 10 bytes for each head and pair of tokens, 15 − 5. It is 9 − 5 = 4.")
@@ -81,16 +84,26 @@ def feed_forward_only(D: int, A: int, S: int, E: int = 4) -> float:
     return _break_even(2 * E * D**2, _saved(D, A, S, E))
 
 
+@min_batch_for_mixed.misconception("A feed-forward layer has two matrices, up and down: 2·E·D² parameters, not E·D².")
+def one_matrix(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even((4 + E) * D**2, _saved(D, A, S, E))
+
+
+@min_batch_for_mixed.misconception("The inputs of the norms are missing: they are halved too, 4·S·D bytes a layer.")
+def norms_forgotten(D: int, A: int, S: int, E: int = 4) -> float:
+    return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E) - 4 * S * D)
+
+
 @min_batch_for_mixed.misconception("You pay 18 bytes for each parameter. Only the difference matters: 18 − 16 = 2.")
 def whole_states(D: int, A: int, S: int, E: int = 4) -> float:
     return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E), 18)
 
 
 @min_batch_for_mixed.misconception(
-    "You save all activations. Mixed precision still keeps its own; what counts is the difference."
+    "You save all activations. Mixed precision still keeps its own; only the difference counts."
 )
 def all_activations_saved(D: int, A: int, S: int, E: int = 4) -> float:
-    return _break_even((4 + 2 * E) * D**2, total_bytes(1, 1, S, D, A, E, 4))
+    return _break_even((4 + 2 * E) * D**2, sum(block_bytes(S, D, A, E, 4)))
 
 
 @min_batch_for_mixed.misconception("That is upside down: bytes that are paid, divided by bytes that each text saves.")

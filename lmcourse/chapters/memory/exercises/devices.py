@@ -35,7 +35,6 @@ def _tensor_parallel_cases(random: Random) -> list[Case]:
     T, N, L, B, S, D, A = sizes(4)
     return [
         case("states that are no whole number", 8, 1001, 2, 3, 5, 24, 8),
-        case("heads that cannot be shared", 8, 1000, 2, 3, 5, 48, 12),
         case("heads that cannot be shared", 8, 1000, 2, 3, 5, 32, 4),
         case("heads that cannot be shared", 4, 1000, 4, 4, 8, 24, 6),
         *(case("other sizes", *sizes(T)) for T in (2, 3, 8)),
@@ -56,6 +55,7 @@ tensor_parallel_bytes = Exercise(
         case("GPT-3 on 8, one text", 8, 175_000_000_000, 96, 1, 2048, 12_288, 96),
         case("GPT-3 on 96, one text", 96, 175_000_000_000, 96, 1, 2048, 12_288, 96),
         case("5 devices for 96 heads", 5, 1000, 96, 1, 2048, 12_288, 96),
+        case("8 devices for 12 heads, d = 48", 8, 1000, 2, 3, 5, 48, 12),
     ],
     hidden_cases=_tensor_parallel_cases,
     hints=[
@@ -113,7 +113,7 @@ def shared_inputs(T: int, *sizes: int) -> Sizes:
 
 
 @tensor_parallel_bytes.misconception(
-    "Weights, gradients and optimiser are whole on each device. That is data parallelism; here every matrix is cut."
+    "Your weights, gradients and optimiser are whole on each device, as in data parallelism. Here every matrix is cut."
 )
 def whole_states(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes, copies=T)
@@ -128,6 +128,15 @@ def one_layer(T: int, *sizes: int) -> Sizes:
 @tensor_parallel_bytes.misconception("A parameter takes 18 bytes in mixed precision. You count 16.")
 def sixteen(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes, per_parameter=16)
+
+
+@tensor_parallel_bytes.misconception(
+    "You ask whether T divides the width D. It must divide the heads: 8 divides 48, but 12 heads cannot be shared by 8."
+)
+def width_divides(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
+    if D % T:
+        raise ValueError("width")
+    return {"states": 18 * N / T, "activations": L * B * S * ((10 + 24 / T) * D + 5 * A * S / T)}
 
 
 @tensor_parallel_bytes.misconception("Heads cannot be cut: if T does not divide A, raise a ValueError.")

@@ -123,6 +123,18 @@ def input_kept_for_each(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bo
     return _wrong_mlp(B, S, D, d_ff, p, inputs=2 if gated else 1, hidden=4 if gated else 2)
 
 
+@mlp_activations.misconception("That is 19·BSD, for 16 bits, d_ff = 4·D and no gate. Use p, d_ff and `gated`.")
+def nineteen(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return 19 * B * S * D
+
+
+@mlp_activations.misconception(
+    "`p` changes nothing in your result. Numbers take p bytes; only the mask always takes 1."
+)
+def always_two_bytes(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _mlp(B, S, D, d_ff, 2, gated)
+
+
 @mlp_activations.variant
 def tensor_by_tensor(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     wide = ["gate", "f(gate)", "up", "product"] if gated else ["up", "f(up)"]

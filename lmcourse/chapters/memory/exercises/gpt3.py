@@ -42,8 +42,8 @@ def _gpt3_cases(random: Random) -> list[Case]:
 
 gpt3_case = Exercise(
     "gpt3_case",
-    points=3,
-    minutes=8,
+    points=2,
+    minutes=6,
     difficulty=2,
     reference=_gpt3,
     cases=[
@@ -54,10 +54,13 @@ gpt3_case = Exercise(
     ],
     hidden_cases=_gpt3_cases,
     hints=[
-        "N = 12·L·D² + (V + 2048)·D. Then 2, 4 and 12 bytes for each, over T, over 2**30.",
-        "The activations are tensor_parallel_bytes(T, N, L, B, S, D, A)['activations'] / 2**30.",
+        "Count N first, with the embeddings. You know what each parameter takes, and your answer to exercise 9 knows "
+        "what one of T devices keeps.",
+        "A GiB is 2**30 bytes. Check one number in your head: 2 bytes for each of 175 billion are 350 GB.",
+        "The states are those of state_bytes(N, 'mixed'), over T. The activations are in the result of "
+        "tensor_parallel_bytes(T, N, L, B, S, D, A).",
     ],
-    uses=["tensor_parallel_bytes"],
+    uses=["state_bytes", "tensor_parallel_bytes"],
 )
 gpt3_case.equivalent_mutant(
     "sizes['activations'] = tensor_parallel_bytes(T, N, L, B, S, D, A)['activations'] → "
@@ -121,6 +124,28 @@ def as_many_positions_as_tokens(B: int, S: int, T: int = 1) -> Sizes:
 @gpt3_case.misconception("That is one layer's worth of activations. GPT-3 has 96.")
 def one_of_96_layers(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 1 / 96, "activations")
+
+
+@gpt3_case.misconception(
+    "You round N to 175 billion. Count it: 12·L·D², and embeddings of V tokens and 2048 positions."
+)
+def rounded_parameters(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_gpt3(B, S, T), 175e9 / gpt_3_parameters(), *STATES)
+
+
+@gpt3_case.misconception("Your gradients take 2 bytes a parameter. Here they are summed in fp32: 4 bytes.")
+def gradients_in_16_bits(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_gpt3(B, S, T), 0.5, "gradients")
+
+
+@gpt3_case.misconception("The learned positions are missing: 2048 vectors of D numbers.")
+def no_positions(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_gpt3(B, S, T), 1 - 2048 * 12_288 / gpt_3_parameters(), *STATES)
+
+
+@gpt3_case.misconception("Your optimiser takes 8 bytes a parameter. The master weights belong to it: 4 more.")
+def no_master_weights(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_gpt3(B, S, T), 8 / 12, "optimiser")
 
 
 @gpt3_case.variant

@@ -43,8 +43,8 @@ measured_activations = Exercise(
     hints=[
         "with torch.autograd.graph.saved_tensors_hooks(pack, unpack): calls pack(tensor) for every tensor that "
         "autograd keeps. Let pack put it into a list and return it.",
-        "Views share memory: tensor.untyped_storage().data_ptr() tells storages apart, and .nbytes() is the size of "
-        "the whole. Leave out those of block.parameters() and block.buffers().",
+        "Views share memory: tensor.untyped_storage().data_ptr() is different for each storage, and .nbytes() is the "
+        "size of all of it. Leave out those of block.parameters() and block.buffers().",
         "Go through the list with a set of the storages seen so far, and add each new one to sizes[str(tensor.dtype)]. "
         "The list keeps all tensors alive, so that no address is used twice.",
     ],

@@ -87,6 +87,7 @@ parameter_count = Exercise(
         case("GPT-2", gpt(12, 768, 12, 50_257, 1024)),
         case("GPT-3", gpt(96, 12_288, 96, 50_257, 2048)),
         case("a head of its own", gpt(1, 4, 2, 10, 8) | {"tied": False}),
+        case("a gate and biases", llama(2, 12, 4, 2, 20, 50) | {"biases": True}),
         case("Llama 3 8B", llama(32, 4096, 32, 8, 14_336, 128_256)),
         case("Llama 3.1 405B", llama(126, 16_384, 128, 8, 53_248, 128_256)),
     ],
@@ -185,6 +186,42 @@ def four_d_squared(config: Sizes) -> int:
 @parameter_count.misconception("A gated feed-forward layer has three matrices: gate, value and down.")
 def gate_forgotten(config: Sizes) -> int:
     return _count(config | {"gated": False})
+
+
+@parameter_count.misconception("The bias of the gate is missing: with biases, every matrix has one.")
+def gate_without_bias(config: Sizes) -> int:
+    missing = config["layers"] * config["d_ff"] if config["gated"] and config["biases"] else 0
+    return _count(config) - int(missing)
+
+
+@parameter_count.misconception(
+    "Your norms have a shift in every model. Without `biases` a norm has a scale only: d numbers."
+)
+def shift_in_every_norm(config: Sizes) -> int:
+    more = 0 if config["biases"] else (2 * config["layers"] + 1) * config["d_model"]
+    return _count(config) + int(more)
+
+
+@parameter_count.misconception("Your norms have no shift. With `biases` a norm has a scale and a shift: 2·d numbers.")
+def no_shift(config: Sizes) -> int:
+    missing = (2 * config["layers"] + 1) * config["d_model"] if config["biases"] else 0
+    return _count(config) - int(missing)
+
+
+@parameter_count.misconception("Your head has a bias. The text says that embedding and head have none.")
+def head_with_a_bias(config: Sizes) -> int:
+    return _count(config) + int(config["biases"] * config["vocab_size"])
+
+
+@parameter_count.misconception("The biases of keys and values are missing: each has kv_heads · d / heads numbers.")
+def no_biases_of_keys(config: Sizes) -> int:
+    kv = config["d_model"] // config["heads"] * config["kv_heads"]
+    return _count(config) - int(config["biases"] * config["layers"] * 2 * kv)
+
+
+@parameter_count.misconception("You count one norm a layer. There are two, and a last one after all layers.")
+def one_norm_a_layer(config: Sizes) -> int:
+    return _count(config) - int(config["layers"] * (1 + config["biases"]) * config["d_model"])
 
 
 @parameter_count.misconception("That is one layer with the two ends. The model has `layers` of them.")

@@ -5,12 +5,10 @@ from lmcourse.exercises.prediction import Prediction
 PREDICTIONS = (
     Prediction(
         "linear_model_memory",
-        "36 parameters, 36 gradients, 36 numbers of AdaGrad, 16 activations, all in fp32. A program says "
-        "4·36 + 16 + 36 + 36 = 232 bytes. What is right?",
-        options=("232 bytes", "124 bytes", "496 bytes", "992 bytes"),
+        "36 parameters, 36 gradients, 36 numbers of AdaGrad, 16 activations, all in fp32. How many bytes is that?",
+        options=("124 bytes", "232 bytes", "496 bytes", "992 bytes"),
         answer="496 bytes",
-        because="Every one of the 124 numbers takes 4 bytes. The program lost a pair of brackets and multiplies the "
-        "first term only.",
+        because="Every one of the 124 numbers takes 4 bytes. It is 232 if only the parameters are multiplied by 4.",
     ),
     Prediction(
         "mixed_states",
@@ -18,12 +16,12 @@ PREDICTIONS = (
         "together?",
         options=("half", "three quarters", "the same", "more"),
         answer="more",
-        because="The fp32 weights are still there, as master weights, and the 16-bit ones come on top: 18 bytes per "
-        "parameter in place of 16. What gets smaller are the activations.",
+        because="The fp32 weights are still there, as master weights, and the 16-bit ones are added: 18 bytes per "
+        "parameter instead of 16. The activations get smaller.",
     ),
     Prediction(
         "train_or_write",
-        "A card of 80 GB can hold a model of 40 billion parameters in 16 bits, to write with. How large a model can it "
+        "A card of 80 GB can hold a model of 40 billion parameters in 16 bits, for inference. How large a model can it "
         "train with AdamW in mixed precision, before any activation?",
         options=("40 billion", "20 billion", "10 billion", "4.4 billion"),
         answer="4.4 billion",
@@ -51,16 +49,16 @@ PREDICTIONS = (
         "tensors does the second leave out?",
         options=("queries and keys", "the inputs of the two norms", "the two sums", "the hidden layer, twice"),
         answer="the inputs of the two norms",
-        because="Their results are counted, as inputs of the products behind them. But a norm needs its own input to "
-        "go backward.",
+        because="The results of the norms are counted, as inputs of the products that follow. But a norm's backward "
+        "pass needs the norm's own input.",
     ),
     Prediction(
-        "activations_of_gpt3",
-        "GPT-3 trains on one text of 2048 tokens, in mixed precision and with nothing recomputed. How large are the "
-        "activations, beside weights, gradients and optimiser?",
-        options=("0.9 %", "9 %", "20 %", "more than all the rest"),
-        answer="9 %",
-        because="256.5 GiB beside 2,916 GiB of the blocks. With a batch of 12 texts, activations take the lead.",
+        "batch_of_gpt3",
+        "GPT-3 trains in mixed precision on texts of 2048 tokens, and nothing is recomputed. From which batch on do "
+        "the activations take more than weights, gradients and optimiser together?",
+        options=("2 texts", "12 texts", "100 texts", "1,000 texts"),
+        answer="12 texts",
+        because="One text leaves 256.5 GiB; the states take 2,927 GiB, 11.4 times as much.",
     ),
     Prediction(
         "eight_devices",
@@ -68,5 +66,14 @@ PREDICTIONS = (
         options=("one eighth", "a fifth", "a half", "all of them"),
         answer="a fifth",
         because="10 of the 114 bytes per token and feature are whole on every device: (10 + 24/8 + 80/8)/114 = 0.20.",
+    ),
+    Prediction(
+        "logits_in_a_variable",
+        "A training loop says: logits = head(h); loss = cross_entropy(logits, y); loss.backward(). The loss keeps one "
+        "number for each logit. How many tensors as large as the logits are in memory at the worst moment?",
+        options=("1", "2", "3", "4"),
+        answer="4",
+        because="The loss's log-probabilities, their gradient, the gradient of the logits, and the logits, which "
+        "the variable still holds.",
     ),
 )

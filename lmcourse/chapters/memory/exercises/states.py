@@ -8,145 +8,218 @@ from random import Random
 
 import numpy as np
 
-from lmcourse.accounting.memory import largest_parameters
-from lmcourse.accounting.recipes import find_recipe
 from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
-RECIPES = {"fp32": "fp32", "mixed": "mixed-fp32-gradients", "inference": "inference"}
-"""What the exercises call the recipes of `lmcourse.accounting.recipes`."""
+PRECISIONS = {"fp32": (4, 4, 0), "mixed": (2, 4, 4), "mixed-16": (2, 2, 4), "inference": (2, 0, 0)}
+"""Bytes per parameter of weights, gradients and master weights."""
+
+MOMENTS = {"sgd": 0, "momentum": 4, "adamw": 8, "adamw-8bit": 2}
+"""Bytes per parameter that an optimiser adds, whatever the precision."""
 
 Bytes = dict[str, int]
 
 # state_bytes -----------------------------------------------------------------------------------------------------
 
 
-def _states(parameters: int, precision: str) -> Bytes:
-    if precision not in RECIPES:
-        raise ValueError(f"there is no precision {precision!r}")
-    sizes = find_recipe(RECIPES[precision]).memory(parameters).parts
-    optimiser = sizes.get("master weights", 0) + sizes.get("optimiser moments", 0)
-    return {"weights": sizes["weights"], "gradients": sizes.get("gradients", 0), "optimiser": optimiser}
-
-
-def _state_cases(random: Random) -> list[Case]:
-    return [
-        *(case("other sizes", 7, precision) for precision in RECIPES),
-        *(
-            case("bad input", 7, precision)
-            for precision in ("", "fp", "mixed precision", "no inference", "FP32", " fp32")
-        ),
-        *(case("other sizes", random.randint(1, 10**12), precision) for precision in RECIPES),
-    ]
-
-
-state_bytes = Exercise(
-    "state_bytes",
-    points=2,
-    minutes=5,
-    difficulty=1,
-    reference=_states,
-    cases=[
-        case("one parameter in fp32", 1, "fp32"),
-        case("one parameter in mixed precision", 1, "mixed"),
-        case("one parameter that only writes", 1, "inference"),
-        case("Llama 3 8B, mixed", 8_030_261_248, "mixed"),
-        case("no such precision", 1000, "int4"),
-    ],
-    hidden_cases=_state_cases,
-    hints=[
-        "fp32: everything takes 4 bytes, and Adam keeps two numbers for each parameter.",
-        "Mixed: 2 bytes for the weights that are multiplied, 4 for a gradient. Master weights and both moments are in "
-        "fp32, and all three belong to the optimiser.",
-        "fp32 is 4, 4, 8; mixed is 2, 4, 12; inference is 2, 0, 0, each times the parameters.",
-    ],
-)
+def _states(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    if precision not in PRECISIONS or optimiser not in MOMENTS:
+        raise ValueError(f"there is no {precision!r} with {optimiser!r}")
+    weights, gradients, master = PRECISIONS[precision]
+    moments = MOMENTS[optimiser] if gradients else 0
+    return _per_parameter(parameters, weights, gradients, master + moments)
 
 
 def _per_parameter(parameters: int, weights: int, gradients: int, optimiser: int) -> Bytes:
     return {"weights": weights * parameters, "gradients": gradients * parameters, "optimiser": optimiser * parameters}
 
 
-@state_bytes.misconception("The gradients are forgotten: every parameter has one, in fp32.")
-def gradients_forgotten(parameters: int, precision: str) -> Bytes:
-    return _states(parameters, precision) | {"gradients": 0}
+def _state_cases(random: Random) -> list[Case]:
+    return [
+        *(case("other sizes", 7, precision) for precision in PRECISIONS),
+        *(case("other trainers", 7, "fp32", optimiser) for optimiser in MOMENTS),
+        *(case("other trainers", 7, "mixed", optimiser) for optimiser in MOMENTS),
+        *(case("other trainers", 7, "mixed-16", optimiser) for optimiser in MOMENTS),
+        case("inference", 7, "inference", "momentum"),
+        *(case("bad input", 7, precision) for precision in ("", "fp", "mixed precision", "FP32", " fp32")),
+        *(case("bad input", 7, "fp32", optimiser) for optimiser in ("", "adam", "SGD")),
+        *(case("other sizes", random.randint(1, 10**12), precision) for precision in PRECISIONS),
+    ]
 
 
-@state_bytes.misconception("Adam keeps two moments, the mean of the gradient and that of its square. You count one.")
-def one_moment(parameters: int, precision: str) -> Bytes:
-    states = _states(parameters, precision)
-    return states | {"optimiser": max(0, states["optimiser"] - 4 * parameters)}
+state_bytes = Exercise(
+    "state_bytes",
+    points=2,
+    minutes=8,
+    difficulty=2,
+    reference=_states,
+    cases=[
+        case("one parameter, AdamW in fp32", 1, "fp32"),
+        case("one parameter, AdamW in mixed precision", 1, "mixed"),
+        case("gradients in 16 bits", 1000, "mixed-16"),
+        case("momentum, mixed", 1000, "mixed", "momentum"),
+        case("plain SGD, mixed", 1000, "mixed", "sgd"),
+        case("plain SGD in fp32", 1000, "fp32", "sgd"),
+        case("moments in 8 bits, mixed", 1000, "mixed", "adamw-8bit"),
+        case("moments in 8 bits, fp32", 1000, "fp32", "adamw-8bit"),
+        case("Llama 3 8B, inference", 8_030_261_248, "inference"),
+        case("no such precision", 1000, "int4"),
+        case("no such optimiser", 1000, "fp32", "adafactor"),
+    ],
+    hidden_cases=_state_cases,
+    hints=[
+        "Precision and optimiser are two separate questions. What does the precision decide, what the optimiser?",
+        "The precision decides weights, gradients, and if there are master weights. The optimiser decides how many "
+        "moments there are for each parameter, and how wide.",
+        "`optimiser` in the result is master weights (4 bytes in the mixed precisions) and moments: 0, 4, 8 or 2 "
+        "bytes. Inference has neither.",
+    ],
+)
+
+
+@state_bytes.misconception("The gradients are forgotten: every parameter has one.")
+def gradients_forgotten(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    return _states(parameters, precision, optimiser) | {"gradients": 0}
 
 
 @state_bytes.misconception(
-    "The master weights are missing: mixed precision keeps an fp32 copy, because small updates vanish in 16 bits."
+    "AdamW keeps two moments, the mean of the gradient and the mean of its square. You count one."
 )
-def no_master_weights(parameters: int, precision: str) -> Bytes:
-    states = _states(parameters, precision)
-    return states | {"optimiser": 8 * parameters} if precision == "mixed" else states
+def one_moment(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    fewer = {"adamw": 4, "adamw-8bit": 1}.get(optimiser, 0)
+    return states | {"optimiser": max(0, states["optimiser"] - fewer * parameters)}
 
 
 @state_bytes.misconception(
-    "Your gradients take 2 bytes in mixed precision. Some trainers do that; here they are summed in fp32, 4 bytes."
+    "The master weights are missing. The mixed precisions keep an fp32 copy, because small updates vanish in 16 bits."
 )
-def gradients_in_16_bits(parameters: int, precision: str) -> Bytes:
-    states = _states(parameters, precision)
-    return states | {"gradients": 2 * parameters} if precision == "mixed" else states
+def no_master_weights(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    return states | {"optimiser": states["optimiser"] - PRECISIONS[precision][2] * parameters}
+
+
+@state_bytes.misconception(
+    "Your master weights are there with AdamW only. They come with the precision, whatever the optimiser is."
+)
+def master_weights_of_adamw(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    if optimiser.startswith("adamw"):
+        return states
+    return states | {"optimiser": states["optimiser"] - PRECISIONS[precision][2] * parameters}
+
+
+@state_bytes.misconception('Your gradients take 2 bytes in "mixed". There they are summed in fp32, with 4 bytes.')
+def gradients_in_16_bits(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    return _states(parameters, "mixed-16" if precision == "mixed" else precision, optimiser)
+
+
+@state_bytes.misconception('Your gradients take 4 bytes in "mixed-16". The 16 means 16 bits: 2 bytes.')
+def gradients_in_32_bits(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    return _states(parameters, "mixed" if precision == "mixed-16" else precision, optimiser)
 
 
 @state_bytes.misconception("The master weights belong to the optimiser here. You count them among the weights.")
-def master_among_the_weights(parameters: int, precision: str) -> Bytes:
-    mixed = _per_parameter(parameters, 6, 4, 8)
-    return mixed if precision == "mixed" else _states(parameters, precision)
+def master_among_the_weights(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    master = PRECISIONS[precision][2] * parameters
+    return states | {"weights": states["weights"] + master, "optimiser": states["optimiser"] - master}
 
 
-@state_bytes.misconception("Whoever only writes texts has neither gradients nor an optimiser.")
-def inference_as_training(parameters: int, precision: str) -> Bytes:
-    return _states(parameters, "mixed" if precision == "inference" else precision)
+@state_bytes.misconception("Your moments take 2 bytes in the mixed precisions. The optimiser works in fp32 there too.")
+def moments_in_16_bits(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    half = MOMENTS[optimiser] // 2 if PRECISIONS[precision][2] and optimiser != "adamw-8bit" else 0
+    return states | {"optimiser": states["optimiser"] - half * parameters}
+
+
+@state_bytes.misconception("8 bits are one byte for each of the two moments. Yours take 8 bytes, as in fp32.")
+def eight_bits_ignored(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    return _states(parameters, precision, "adamw" if optimiser == "adamw-8bit" else optimiser)
+
+
+@state_bytes.misconception("Momentum is one number for each parameter, plain SGD keeps none. You count two for each.")
+def every_optimiser_is_adam(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    _states(parameters, precision, optimiser)
+    return _states(parameters, precision, optimiser if optimiser == "adamw-8bit" else "adamw")
+
+
+@state_bytes.misconception("Plain SGD keeps nothing between steps; only momentum keeps a number for each parameter.")
+def sgd_with_momentum(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    return _states(parameters, precision, "momentum" if optimiser == "sgd" else optimiser)
+
+
+@state_bytes.misconception("Inference has neither gradients nor an optimiser.")
+def inference_as_training(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    return _states(parameters, "mixed" if precision == "inference" else precision, optimiser)
 
 
 @state_bytes.misconception("All your parts are half of what they take. A number takes 4 bytes in fp32, 2 in 16 bits.")
-def half_of_everything(parameters: int, precision: str) -> Bytes:
-    return {part: size // 2 for part, size in _states(parameters, precision).items()}
+def half_of_everything(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    return {part: size // 2 for part, size in _states(parameters, precision, optimiser).items()}
 
 
-@state_bytes.misconception("A precision that you do not know should raise a ValueError, not pass for another.")
-def anything_goes(parameters: int, precision: str) -> Bytes:
-    return _states(parameters, precision if precision in RECIPES else "fp32")
+@state_bytes.misconception("Reject a word that you do not know: raise a ValueError, for precision and optimiser.")
+def anything_goes(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    known = optimiser if optimiser in MOMENTS else "adamw"
+    return _states(parameters, precision if precision in PRECISIONS else "fp32", known)
 
 
 @state_bytes.variant
-def sums_of_numbers(parameters: int, precision: str) -> dict[str, int]:
-    bits = {"fp32": 32, "mixed": 16, "inference": 16}.get(precision)
-    if bits is None:
+def sums_of_numbers(parameters: int, precision: str, optimiser: str = "adamw") -> dict[str, int]:
+    if precision not in ("fp32", "mixed", "mixed-16", "inference"):
         raise ValueError(precision)
-    weights = gradients = optimiser = 0
-    weights += bits // 8 * parameters
+    if optimiser not in ("sgd", "momentum", "adamw", "adamw-8bit"):
+        raise ValueError(optimiser)
+    weights = 4 if precision == "fp32" else 2
+    gradients = optimiser_bytes = 0
     if precision != "inference":
-        gradients += 4 * parameters
-        optimiser += 4 * parameters + 4 * parameters
-    if precision == "mixed":
-        optimiser += 4 * parameters
-    return {"optimiser": optimiser, "gradients": gradients, "weights": weights}
+        gradients = 2 if precision == "mixed-16" else 4
+        if precision.startswith("mixed"):
+            optimiser_bytes += 4
+        if optimiser == "momentum":
+            optimiser_bytes += 4
+        elif optimiser == "adamw":
+            optimiser_bytes += 4 + 4
+        elif optimiser == "adamw-8bit":
+            optimiser_bytes += 1 + 1
+    sizes = {"optimiser": optimiser_bytes, "gradients": gradients, "weights": weights}
+    return {part: size * parameters for part, size in sizes.items()}
 
 
 @state_bytes.variant
-def rows_of_a_table(parameters: int, precision: str) -> dict[str, np.int64]:
-    table = np.array([[4, 4, 8], [2, 4, 12], [2, 0, 0]], dtype=np.int64) * parameters
-    row = table[["fp32", "mixed", "inference"].index(precision)]  # index raises a ValueError of its own
-    return dict(zip(("weights", "gradients", "optimiser"), row, strict=True))
+def rows_of_a_table(parameters: int, precision: str, optimiser: str = "adamw") -> dict[str, np.int64]:
+    # index raises a ValueError itself
+    kind = ["fp32", "mixed", "mixed-16", "inference"].index(precision)
+    moments = [0, 4, 8, 2][["sgd", "momentum", "adamw", "adamw-8bit"].index(optimiser)]
+    table = np.array([[4, 4, moments], [2, 4, 4 + moments], [2, 2, 4 + moments], [2, 0, 0]], dtype=np.int64)
+    return dict(zip(("weights", "gradients", "optimiser"), table[kind] * parameters, strict=True))
 
 
 @state_bytes.variant
-def matched(parameters: int, precision: str) -> dict[str, int]:
-    sizes: Counter[str] = Counter(weights=2, gradients=0, optimiser=0)
+def matched(parameters: int, precision: str, optimiser: str = "adamw") -> dict[str, int]:
+    sizes: Counter[str] = Counter(weights=2, gradients=2, optimiser=4)
+    match optimiser:
+        case "sgd":
+            pass
+        case "momentum":
+            sizes.update(optimiser=4)
+        case "adamw":
+            sizes.update(optimiser=8)
+        case "adamw-8bit":
+            sizes.update(optimiser=2)
+        case _:
+            raise ValueError("no such optimiser")
     match precision:
         case "inference":
-            pass
+            sizes = Counter(weights=2, gradients=0, optimiser=0)
         case "mixed":
-            sizes.update(gradients=4, optimiser=12)
+            sizes.update(gradients=2)
+        case "mixed-16":
+            pass
         case "fp32":
-            sizes.update(weights=2, gradients=4, optimiser=8)
+            sizes.update(weights=2, gradients=2, optimiser=-4)
         case _:
             raise ValueError("no such precision")
     return Counter({part: size * parameters for part, size in sizes.items()})
@@ -156,7 +229,7 @@ def matched(parameters: int, precision: str) -> dict[str, int]:
 
 
 def _largest(gigabytes: int, devices: int, precision: str) -> int:
-    return largest_parameters(gigabytes * devices * 10**9, find_recipe(RECIPES[precision]))
+    return gigabytes * devices * 10**9 // sum(_states(1, precision).values())
 
 
 def _largest_cases(random: Random) -> list[Case]:
@@ -165,7 +238,10 @@ def _largest_cases(random: Random) -> list[Case]:
         case("one card", 24, 1, "mixed"),
         case("one card", 141, 1, "fp32"),
         case("many cards", 80, 16_384, "mixed"),
-        *(case("other cards", random.choice(cards), random.randint(2, 99), precision) for precision in RECIPES),
+        *(
+            case("other cards", random.choice(cards), random.randint(2, 99), precision)
+            for precision in ("fp32", "mixed", "inference")
+        ),
     ]
 
 
@@ -175,11 +251,13 @@ largest_model = Exercise(
     minutes=4,
     difficulty=1,
     reference=_largest,
+    tolerance=Tolerance(1e-13),  # to tell a fraction from the next whole number
     cases=[
         case("8 cards of 80 GB, fp32", 80, 8, "fp32"),
         case("the same in mixed precision", 80, 8, "mixed"),
-        case("one card, to write", 80, 1, "inference"),
-        case("one card, to train", 80, 1, "mixed"),
+        case("one card, inference", 80, 1, "inference"),
+        case("one card, training", 80, 1, "mixed"),
+        case("two cards of 24 GB, mixed", 24, 2, "mixed"),
     ],
     hidden_cases=_largest_cases,
     hints=[
@@ -205,7 +283,7 @@ def without_gradients(gigabytes: int, devices: int, precision: str) -> int:
     return _fitting(gigabytes, devices, sum(gradients_forgotten(1, precision).values()))
 
 
-@largest_model.misconception("That counts the weights alone. Training keeps gradients and Adam's moments, too.")
+@largest_model.misconception("That counts the weights alone. Training keeps gradients and Adam's moments as well.")
 def weights_alone(gigabytes: int, devices: int, precision: str) -> int:
     return _fitting(gigabytes, devices, _states(1, precision)["weights"])
 
@@ -216,7 +294,7 @@ def one_device(gigabytes: int, devices: int, precision: str) -> int:
 
 
 @largest_model.misconception(
-    "You count 16 bytes for every precision. Mixed takes 18, so *fewer* parameters fit, and who only writes needs 2."
+    "You count 16 bytes for every precision. Mixed takes 18, so *fewer* parameters fit, and inference takes 2."
 )
 def always_16(gigabytes: int, devices: int, precision: str) -> int:
     return _fitting(gigabytes, devices, 16)
@@ -225,6 +303,23 @@ def always_16(gigabytes: int, devices: int, precision: str) -> int:
 @largest_model.misconception("Those are billions. Return the number of parameters.")
 def in_billions(gigabytes: int, devices: int, precision: str) -> int:
     return gigabytes * devices // sum(_states(1, precision).values())
+
+
+@largest_model.misconception("Return a whole number: 35555555555 parameters, not 35555555555.56.")
+def a_fraction(gigabytes: int, devices: int, precision: str) -> float:
+    return gigabytes * devices * 10**9 / sum(_states(1, precision).values())
+
+
+@largest_model.misconception(
+    "You round down for each device. Together they may hold a parameter more: divide all the memory at once."
+)
+def each_device_first(gigabytes: int, devices: int, precision: str) -> int:
+    return devices * _largest(gigabytes, 1, precision)
+
+
+@largest_model.misconception("You round to the nearest number. A parameter that does not fit as a whole does not fit.")
+def rounded(gigabytes: int, devices: int, precision: str) -> int:
+    return round(gigabytes * devices * 10**9 / sum(_states(1, precision).values()))
 
 
 @largest_model.variant

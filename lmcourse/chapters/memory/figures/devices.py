@@ -16,12 +16,6 @@ MIXED = find_recipe("mixed-fp32-gradients")
 CARD_GIB = 80
 """GiB of the card that the figures compare with."""
 
-FIGURES_OF_THE_SLIP = {
-    1: {"weights": "162 TiB", "gradients": "325 TiB", "optimiser": "975 TiB", "states": "1463 TiB"},
-    8: {"states": "187 TiB"},
-}
-"""What somebody arrived at, for one device and for eight."""
-
 
 def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel: bool = False) -> Figure:
     """Memory of GPT-3's blocks and embeddings on all devices together, by number of devices that share a matrix.
@@ -65,15 +59,15 @@ def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel
     axes.legend(frameon=False, fontsize=9, loc="upper left")
     axes.grid(visible=False, axis="x")
     caption = (
-        "What is shared adds up to the same however many share it. What every device has whole, the inputs of norms "
-        "and of both halves and two masks, grows with their number, until sequence parallelism shares it as well."
+        "The shared tensors add up to the same size for any number of devices. Inputs of norms, inputs of both halves "
+        "and two masks are whole on every device, so their sum grows, until sequence parallelism shares them as well."
     )
     summary = ", ".join(f"T = {T}: {share:,.0f} GiB each" for T, share in zip(devices, each, strict=True))
     return describe(figure, caption=caption, alt=f"GPT-3, {batch} texts of {length} tokens. {summary}")
 
 
 def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
-    """GPT-3's training memory on each device, part upon part, beside the figures of the slip.
+    """GPT-3's training memory on each device, part after part.
 
     Args:
         batch: texts of 2048 tokens.
@@ -95,15 +89,15 @@ def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
     figure = new_figure(8.0, 3.9)
     title = f"GPT-3, {batch} × 2048 tokens, {_on(devices)}: {total:,.0f} GiB = {total / 1024:.3g} TiB"
     axes = new_axes(figure, title, f"memory {_on(devices)} (GiB)")
-    _waterfall(axes, parts, FIGURES_OF_THE_SLIP.get(devices, {}))
+    _waterfall(axes, parts)
     axes.axvline(CARD_GIB, color=GREY, linestyle="--", linewidth=1.2)
     axes.text(CARD_GIB, -0.62, " a card of 80 GiB", fontsize=9, color=GREY, va="center")
     axes.set_xlim(0, 1.45 * max(total, CARD_GIB))
     axes.set_ylim(5.5, -1.0)
     axes.grid(visible=False, axis="y")
     caption = (
-        "2, 4 and 12 bytes for each of 174.6 billion parameters, and 34 D + 5 A S bytes per token and layer. In "
-        "brackets the figures of the slip: half the bytes, and TiB where GiB are meant."
+        "2, 4 and 12 bytes for each of 174.6 billion parameters; of the activations the 10 bytes per token and feature "
+        "of norms, inputs and masks are not divided. The logits are left out."
     )
     summary = ", ".join(f"{part} {size:,.1f} GiB" for part, size in parts.items())
     return describe(figure, caption=caption, alt=f"{title}; {summary}")
@@ -113,7 +107,7 @@ def _on(devices: int) -> str:
     return "on one device" if devices == 1 else f"on each of {devices} devices"
 
 
-def _waterfall(axes: Axes, parts: dict[str, float], slip: dict[str, str]) -> None:
+def _waterfall(axes: Axes, parts: dict[str, float]) -> None:
     """A bar for each part, where the one before it ends; then the states and the total, from 0."""
     colours = [PALETTE[name] for name in ("blue", "orange", "green", "vermilion")]
     left = 0.0
@@ -124,11 +118,11 @@ def _waterfall(axes: Axes, parts: dict[str, float], slip: dict[str, str]) -> Non
         bars.append((part, left, size, colour))
         left += size
     bars.append(("total", 0.0, left, PALETTE["black"]))
-    for row, (part, start, size, colour) in enumerate(bars):
+    for row, (_, start, size, colour) in enumerate(bars):
         axes.barh(row, size, left=start, color=colour, height=0.65)
-        claim = f"   (the slip: {slip[part]})" if part in slip else ""
         behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
         place = (start + size, row)
-        label = f"{size:,.4g} GiB{claim}"
-        axes.annotate(label, place, (6, 0), textcoords="offset points", va="center", fontsize=9, bbox=behind)
+        axes.annotate(
+            f"{size:,.4g} GiB", place, (6, 0), textcoords="offset points", va="center", fontsize=9, bbox=behind
+        )
     axes.set_yticks(range(len(bars)), [part for part, *_ in bars])

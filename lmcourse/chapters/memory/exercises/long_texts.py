@@ -1,0 +1,159 @@
+"""The exercise on the length at which scores take more memory than all the rest."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from random import Random
+
+from lmcourse.chapters.memory.block_tensors import tensors_saved_by_block
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+
+def block_bytes(S: int, D: int, A: int, E: int, p: int) -> tuple[int, int]:
+    """Bytes that a layer keeps of one text in tensors with a number per pair of tokens, and in all others."""
+    kept = tensors_saved_by_block(1, S, D, A, E * D, p)
+    scores = sum(tensor.size for tensor in kept if "weights" in tensor.name or "softmax" in tensor.name)
+    return scores, sum(tensor.size for tensor in kept) - scores
+
+
+def _take_over(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    per_pair, per_token = block_bytes(1, D, A, E, p)
+    return per_token // per_pair + 1
+
+
+def _take_over_cases(random: Random) -> list[Case]:
+    def sizes() -> tuple[int, int]:
+        heads = random.randint(2, 40)
+        return heads * random.randint(4, 99), heads
+
+    return [
+        case("exactly half", 15, 3, E=4, p=2),
+        case("exactly half", 27, 3, E=2, p=4),
+        case("one head", 128, 1),
+        case("other widths of the feed-forward layer", 12, 3, E=1),
+        case("other widths of the feed-forward layer", *sizes(), E=8, p=4),
+        *(case("other sizes", *sizes()) for _ in range(3)),
+        *(case("other precisions", *sizes(), E=random.randint(2, 6), p=p) for p in (1, 4, 8)),
+    ]
+
+
+scores_take_over = Exercise(
+    "scores_take_over",
+    points=2,
+    minutes=8,
+    difficulty=2,
+    reference=_take_over,
+    cases=[
+        case("d = 8, 2 heads", 8, 2),
+        case("the same in fp32", 8, 2, p=4),
+        case("the same with d_ff = 2 d", 8, 2, E=2),
+        case("34 tokens are exactly half", 10, 2),
+        case("GPT-2", 768, 12),
+        case("GPT-3", 12_288, 96),
+    ],
+    hidden_cases=_take_over_cases,
+    hints=[
+        "A layer keeps attention, the feed-forward layer and two norms. Does it matter how many layers there are, or "
+        "how many texts?",
+        "Divide what a layer keeps by S. One part does not depend on S any more, the other is S times as large as for "
+        "one token.",
+        "Scores: A·S²·(2p + 1). All the rest: 2·S·D·(p·(E + 4) + 1). The smallest S at which the first is larger.",
+    ],
+    uses=["attention_activations", "mlp_activations"],
+)
+
+
+def _from(D: int, A: int, E: int, p: int, *, streams: int = 8, masks: int = 2, pairs: int | None = None) -> int:
+    """The length by other numbers of tensors."""
+    per_pair = 2 * p + 1 if pairs is None else pairs
+    return D * (p * (streams + 2 * E) + masks) // (A * per_pair) + 1
+
+
+@scores_take_over.misconception("At your length the scores do not take more than half yet. The next one is asked for.")
+def one_too_short(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return _take_over(D, A, E, p) - 1
+
+
+@scores_take_over.misconception("*More* than half is asked for. Where both are equal, you are one token short.")
+def exactly_half(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    scores, rest = block_bytes(1, D, A, E, p)
+    return ceil(Fraction(rest, scores))
+
+
+@scores_take_over.misconception("A length is a whole number of tokens: the smallest that is enough.")
+def a_fraction(D: int, A: int, E: int = 4, p: int = 2) -> float:
+    scores, rest = block_bytes(1, D, A, E, p)
+    return rest / scores
+
+
+@scores_take_over.misconception("The inputs of the two norms are missing among the rest: 2·p·B·S·D.")
+def without_norms(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return _from(D, A, E, p, streams=6)
+
+
+@scores_take_over.misconception("You count one norm. A layer has two, and each keeps its input.")
+def one_norm(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return _from(D, A, E, p, streams=7)
+
+
+@scores_take_over.misconception("You compare with the rest of attention only. The feed-forward layer keeps more.")
+def attention_only(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return D * (5 * p + 1) // (A * (2 * p + 1)) + 1
+
+
+@scores_take_over.misconception(
+    "You compare scores with twice the rest. More than half of all means: more than the rest."
+)
+def twice_the_rest(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    scores, rest = block_bytes(1, D, A, E, p)
+    return 2 * rest // scores + 1
+
+
+@scores_take_over.misconception("The masks are missing, the one of the weights and the two others: a byte a number.")
+def no_masks(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return _from(D, A, E, p, masks=0, pairs=2 * p)
+
+
+@scores_take_over.misconception("That is 34·D / 5·A, whatever p and E are. It holds for p = 2 and E = 4.")
+def always_16_bits(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return _take_over(D, A)
+
+
+@scores_take_over.misconception("E changes nothing in your result. The hidden layer is E·D wide, not always 4·D.")
+def always_four_times(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return _take_over(D, A, 4, p)
+
+
+@scores_take_over.misconception("p changes nothing in your result. A mask takes one byte whatever p is.")
+def always_two_bytes(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return _take_over(D, A, E)
+
+
+@scores_take_over.misconception("Your scores come once. Each of the A heads has its own S² of them.")
+def one_head(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return _take_over(D, 1, E, p)
+
+
+@scores_take_over.variant
+def solved(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    return 2 * D * (p * (E + 4) + 1) // (A * (2 * p + 1)) + 1
+
+
+@scores_take_over.variant
+def searched(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    S = 1
+    while True:
+        scores = A * S**2 * (2 * p + 1)
+        rest = S * D * (5 * p + 1) + S * D * (p + 2 * E * p + 1) + 2 * S * D * p
+        if scores > (scores + rest) / 2:
+            return S
+        S += 1
+
+
+@scores_take_over.variant
+def tensor_by_tensor(D: int, A: int, E: int = 4, p: int = 2) -> int:
+    token = sum([p * D] * 8 + [p * E * D] * 2 + [D] * 2)  # norms, q, k, v, three inputs; hidden; masks
+    pair = A * sum([p, p, 1])
+    return divmod(token, pair)[0] + 1

@@ -1,0 +1,59 @@
+"""The memory of a real step, as the profiler recorded it."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from matplotlib.figure import Figure
+
+from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
+from lmcourse.units import MIB
+
+PHASES = ("blocks forward", "head and loss", "backward")
+
+
+def memory_measured(phases: list[list[int]], copy: int) -> Figure:
+    """The memory in use after each event of a step, beside the sizes of one to four copies of the logits.
+
+    Args:
+        phases: the events of each of `PHASES`, from `lmcourse.accounting.live.memory_events`.
+        copy: bytes of the logits.
+
+    Raises:
+        ValueError: another number of phases, or no event.
+    """
+    events = [size for phase in phases for size in phase]
+    if len(phases) != len(PHASES) or not events:
+        raise ValueError(f"a step has events in {len(PHASES)} phases")
+    in_use = [size / MIB for size in accumulate(events)]
+    kept, peak = sum(phases[0]) / MIB, max(in_use)
+    moment = in_use.index(peak)
+    figure = new_figure(8.0, 4.2)
+    title = (
+        f"The peak is {peak:,.1f} MiB, {(peak - kept) * MIB / copy:.2f} copies of the logits above what the blocks keep"
+    )
+    axes = new_axes(figure, title, "allocations and releases, in order", "memory in use (MiB)")
+    axes.fill_between(range(len(events)), in_use, step="post", color=PALETTE["sky"], alpha=0.6, linewidth=0)
+    axes.step(range(len(events)), in_use, where="post", color=PALETTE["blue"], linewidth=1.5)
+    for number in range(4):
+        height = kept + number * copy / MIB
+        if height < 1.15 * peak:
+            axes.axhline(height, color=GREY, linewidth=0.8, linestyle=":")
+            label = "kept by the blocks" if number == 0 else f"+ {number} × logits"
+            axes.text(0, height, label, fontsize=9, color=GREY, va="bottom")
+    axes.plot([moment], [peak], "o", color=PALETTE["vermilion"], zorder=3)
+    end = 0
+    for name, phase in zip(PHASES, phases, strict=True):
+        if end:
+            axes.axvline(end, color=GREY, linewidth=0.8)
+        height = 1.25 if len(phase) > 20 else 1.17
+        axes.text(end + len(phase) / 2, height * peak, name, fontsize=10, ha="center", va="top")
+        end += len(phase)
+    axes.set_xlim(0, len(events) - 1)
+    axes.set_ylim(0, 1.3 * peak)
+    caption = (
+        "Measured by torch's profiler. Two tall steps follow each other at the start of the backward pass; after that "
+        "the logits are gone, and each block releases what it kept."
+    )
+    alt = f"{title}. {len(events)} events; the peak comes after event {moment}; {kept:,.1f} MiB are kept by the blocks"
+    return describe(figure, caption=caption, alt=alt)
