@@ -141,6 +141,26 @@ def three_tables(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, squares=3)
 
 
+@attention_activations.misconception("The mask of the result is missing: dropout follows the output matrix as well.")
+def no_mask_of_the_result(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, masks=0)
+
+
+@attention_activations.misconception("The mask of the weights is missing: one byte for each head and pair of tokens.")
+def no_mask_of_the_weights(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, scores=0)
+
+
+@attention_activations.misconception("Your mask of the weights takes p bytes per number. True or false fits into one.")
+def wide_mask_of_the_weights(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, scores=p)
+
+
+@attention_activations.misconception("Your mask of the result takes p bytes per number. True or false fits into one.")
+def wide_mask_of_the_result(B: int, S: int, D: int, A: int, p: int = 2) -> int:
+    return _wrong_attention(B, S, D, A, p, masks=p)
+
+
 @attention_activations.misconception("You count numbers, not bytes: each takes p, and a mask one.")
 def numbers_for_bytes(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, 1)

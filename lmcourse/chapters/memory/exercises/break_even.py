@@ -94,6 +94,11 @@ def norms_forgotten(D: int, A: int, S: int, E: int = 4) -> float:
     return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E) - 4 * S * D)
 
 
+@min_batch_for_mixed.misconception("You pay 1 byte more for each parameter. Mixed precision costs 18 − 16 = 2.")
+def one_byte(D: int, A: int, S: int, E: int = 4) -> float:
+    return _min_batch(D, A, S, E) / 2
+
+
 @min_batch_for_mixed.misconception("You pay 18 bytes for each parameter. Only the difference matters: 18 − 16 = 2.")
 def whole_states(D: int, A: int, S: int, E: int = 4) -> float:
     return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E), 18)

@@ -34,7 +34,7 @@ def _tensor_parallel_cases(random: Random) -> list[Case]:
 
     T, N, L, B, S, D, A = sizes(4)
     return [
-        case("states that are no whole number", 8, 1001, 2, 3, 5, 24, 8),
+        case("states that are no whole number", 4, 1001, 2, 3, 5, 24, 8),
         case("heads that cannot be shared", 8, 1000, 2, 3, 5, 32, 4),
         case("heads that cannot be shared", 4, 1000, 4, 4, 8, 24, 6),
         *(case("other sizes", *sizes(T)) for T in (2, 3, 8)),
@@ -54,6 +54,7 @@ tensor_parallel_bytes = Exercise(
         case("two devices", 2, 1000, 3, 2, 5, 4, 2),
         case("GPT-3 on 8, one text", 8, 175_000_000_000, 96, 1, 2048, 12_288, 96),
         case("GPT-3 on 96, one text", 96, 175_000_000_000, 96, 1, 2048, 12_288, 96),
+        case("8 devices, 1001 parameters", 8, 1001, 2, 3, 5, 24, 8),
         case("5 devices for 96 heads", 5, 1000, 96, 1, 2048, 12_288, 96),
         case("8 devices for 12 heads, d = 48", 8, 1000, 2, 3, 5, 48, 12),
     ],
@@ -128,6 +129,18 @@ def one_layer(T: int, *sizes: int) -> Sizes:
 @tensor_parallel_bytes.misconception("A parameter takes 18 bytes in mixed precision. You count 16.")
 def sixteen(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes, per_parameter=16)
+
+
+@tensor_parallel_bytes.misconception(
+    "Your masks are shared. Dropout follows each half, where every device has the whole vectors: 2 bytes stay whole."
+)
+def shared_masks(T: int, *sizes: int) -> Sizes:
+    return _wrong_parallel(T, *sizes, whole=8, shared=26)
+
+
+@tensor_parallel_bytes.misconception("Your states are rounded. A share need not be a whole number of bytes.")
+def whole_bytes(T: int, *sizes: int) -> Sizes:
+    return _wrong_parallel(T, *sizes) | {"states": 18 * sizes[0] // T}
 
 
 @tensor_parallel_bytes.misconception(

@@ -47,6 +47,7 @@ mlp_activations = Exercise(
         case("2 texts of 3 tokens, d = 4, d_ff = 16", 2, 3, 4, 16),
         case("the same in fp32", 2, 3, 4, 16, p=4),
         case("a gated layer of the same width", 2, 3, 4, 16, gated=True),
+        case("a gated layer, d_ff = 10", 2, 3, 4, 10, gated=True),
         case("a layer of GPT-3, one text", 1, 2048, 12_288, 49_152),
     ],
     hidden_cases=_mlp_cases,
@@ -121,6 +122,28 @@ def result_kept(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = Fal
 )
 def input_kept_for_each(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p, inputs=2 if gated else 1, hidden=4 if gated else 2)
+
+
+@mlp_activations.misconception("You take the hidden layer as 4·D wide. Its width is given: d_ff.")
+def always_four_times(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _mlp(B, S, D, 4 * D, p, gated)
+
+
+@mlp_activations.misconception(
+    "You count one hidden tensor, with a gate or without. Every operation on hidden numbers that needs one keeps it."
+)
+def one_hidden_tensor_always(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, hidden=1)
+
+
+@mlp_activations.misconception("You count one hidden tensor too many. Which of the operations needs it?")
+def one_hidden_tensor_more(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, hidden=5 if gated else 3)
+
+
+@mlp_activations.misconception("You count every tensor that exists. Ask which of them some backward step reads.")
+def nothing_free(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
+    return _wrong_mlp(B, S, D, d_ff, p, inputs=2, hidden=5 if gated else 3)
 
 
 @mlp_activations.misconception("That is 19·BSD, for 16 bits, d_ff = 4·D and no gate. Use p, d_ff and `gated`.")

@@ -148,6 +148,16 @@ def no_master_weights(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 8 / 12, "optimiser")
 
 
+@gpt3_case.misconception("Those are bytes. Divide by 2³⁰ for GiB.")
+def bytes_for_gib(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_gpt3(B, S, T), GIB)
+
+
+@gpt3_case.misconception("You count the head as a second matrix. N has V·D once: GPT-3's head is its embedding.")
+def untied_head(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_gpt3(B, S, T), 1 + 50_257 * 12_288 / gpt_3_parameters(), *STATES)
+
+
 @gpt3_case.variant
 def all_in_one(B: int, S: int, T: int = 1) -> dict[str, float]:
     N = 12 * 96 * 12288**2 + 52305 * 12288

@@ -224,6 +224,29 @@ def one_norm_a_layer(config: Sizes) -> int:
     return _count(config) - int(config["layers"] * (1 + config["biases"]) * config["d_model"])
 
 
+@parameter_count.misconception(
+    "That is 12·layers·d² and the embeddings: a rule of thumb without norms, biases, other widths, and a separate head."
+)
+def rule_of_thumb_tied(config: Sizes) -> int:
+    ends = _parts(config)
+    return int(12 * config["layers"] * config["d_model"] ** 2 + ends["embedding"] + ends["positions"])
+
+
+@parameter_count.misconception(
+    "Your biases of keys and values are as wide as the queries'. A bias has as many numbers as its matrix has outputs."
+)
+def wide_biases_of_keys(config: Sizes) -> int:
+    kv = config["d_model"] // config["heads"] * config["kv_heads"]
+    return _count(config) + int(config["biases"] * config["layers"] * 2 * (config["d_model"] - kv))
+
+
+@parameter_count.misconception(
+    "Your bias of down is d_ff wide. A bias has as many numbers as its matrix has outputs, and down has d."
+)
+def wide_bias_of_down(config: Sizes) -> int:
+    return _count(config) + int(config["biases"] * config["layers"] * (config["d_ff"] - config["d_model"]))
+
+
 @parameter_count.misconception("That is one layer with the two ends. The model has `layers` of them.")
 def one_layer(config: Sizes) -> int:
     return _count(config | {"layers": 1})

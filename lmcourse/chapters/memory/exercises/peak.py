@@ -113,7 +113,7 @@ def never_below_zero(events: list[int]) -> Peak:
     return max(sums), sums.index(max(sums))
 
 
-@peak_and_moment.misconception("You leave the releases out or give them the wrong sign: a minus frees memory.")
+@peak_and_moment.misconception("You add the releases as if they were allocations. A minus frees memory.")
 def no_sign(events: list[int]) -> Peak:
     return sum(map(abs, events)), len(events) - 1
 
@@ -124,6 +124,12 @@ def no_sign(events: list[int]) -> Peak:
 def swapped(events: list[int]) -> Peak:
     peak, moment = _peak(events)
     return moment, peak
+
+
+@peak_and_moment.misconception("You add up allocations and leave out the releases. A minus frees memory.")
+def without_releases(events: list[int]) -> Peak:
+    sums = [*accumulate(size for size in events if size > 0)]
+    return sums[-1], len(sums) - 1
 
 
 @peak_and_moment.variant
@@ -322,6 +328,44 @@ def no_loss_with_recomputation(
 ) -> int:
     logits = 4 * B * S * V
     return activations + (block if recompute else 3 * logits) + logits * keep_logits
+
+
+@step_peak.misconception(
+    "The activations are missing at the loss. All layers have left them, and none is released yet."
+)
+def activations_missing_at_the_loss(
+    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
+) -> int:
+    logits = 4 * B * S * V
+    return max(3 * logits, activations + block * recompute) + logits * keep_logits
+
+
+@step_peak.misconception(
+    "With a variable you count the copies of the logits, but leave out the activations or the variable at the block."
+)
+def variable_for_activations(
+    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
+) -> int:
+    copies = (3 + keep_logits) * 4 * B * S * V
+    return max(copies, activations + block) if recompute else activations + copies
+
+
+@step_peak.misconception("You never add the activations. At each of the moments they are in memory as well.")
+def activations_as_a_moment(
+    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
+) -> int:
+    logits = 4 * B * S * V
+    return max(activations, (3 + keep_logits) * logits, block * recompute)
+
+
+@step_peak.misconception(
+    "With `recompute` you put the block in place of the activations. Both are needed, and the copies of the logits are "
+    "gone by then."
+)
+def block_for_activations(
+    activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
+) -> int:
+    return (block if recompute else activations) + (3 + keep_logits) * 4 * B * S * V
 
 
 @step_peak.variant

@@ -150,9 +150,35 @@ def sgd_with_momentum(parameters: int, precision: str, optimiser: str = "adamw")
     return _states(parameters, precision, "momentum" if optimiser == "sgd" else optimiser)
 
 
-@state_bytes.misconception("Inference has neither gradients nor an optimiser.")
+@state_bytes.misconception("Inference has no gradients and no optimiser. You count both.")
 def inference_as_training(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     return _states(parameters, "mixed" if precision == "inference" else precision, optimiser)
+
+
+@state_bytes.misconception("8 bits are one byte, and there are two moments: 2 bytes for each parameter.")
+def one_byte_for_both(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    fewer = parameters if optimiser == "adamw-8bit" and states["gradients"] else 0
+    return states | {"optimiser": states["optimiser"] - fewer}
+
+
+@state_bytes.misconception("In fp32 there are no master weights: the weights themselves are in fp32 already.")
+def master_weights_in_fp32(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    return states | {"optimiser": states["optimiser"] + 4 * parameters} if precision == "fp32" else states
+
+
+@state_bytes.misconception("Inference has no optimiser: `optimiser` is 0, whatever the word.")
+def moments_of_inference(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    return states | {"optimiser": MOMENTS[optimiser] * parameters} if precision == "inference" else states
+
+
+@state_bytes.misconception('Your master weights take 2 bytes in "mixed-16". Both mixed precisions keep fp32.')
+def master_weights_in_16_bits(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
+    states = _states(parameters, precision, optimiser)
+    fewer = 2 * parameters if precision == "mixed-16" else 0
+    return states | {"optimiser": states["optimiser"] - fewer}
 
 
 @state_bytes.misconception("All your parts are half of what they take. A number takes 4 bytes in fp32, 2 in 16 bits.")
@@ -298,6 +324,11 @@ def one_device(gigabytes: int, devices: int, precision: str) -> int:
 )
 def always_16(gigabytes: int, devices: int, precision: str) -> int:
     return _fitting(gigabytes, devices, 16)
+
+
+@largest_model.misconception("You count 16 bytes in mixed precision. Here it takes 18: gradients are in fp32.")
+def mixed_with_16(gigabytes: int, devices: int, precision: str) -> int:
+    return _fitting(gigabytes, devices, 16) if precision == "mixed" else _largest(gigabytes, devices, precision)
 
 
 @largest_model.misconception("Those are billions. Return the number of parameters.")
