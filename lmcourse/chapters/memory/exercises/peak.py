@@ -341,7 +341,8 @@ def activations_missing_at_the_loss(
 
 
 @step_peak.misconception(
-    "With a variable you count the copies of the logits, but leave out the activations or the variable at the block."
+    "With `recompute` the activations are missing at the loss, and the variable at the block. List all that is in "
+    "memory at each moment."
 )
 def variable_for_activations(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False

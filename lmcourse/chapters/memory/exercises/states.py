@@ -174,7 +174,7 @@ def moments_of_inference(parameters: int, precision: str, optimiser: str = "adam
     return states | {"optimiser": MOMENTS[optimiser] * parameters} if precision == "inference" else states
 
 
-@state_bytes.misconception('Your master weights take 2 bytes in "mixed-16". Both mixed precisions keep fp32.')
+@state_bytes.misconception("Your master weights take 2 bytes in mixed-16. They are in fp32 in both mixed precisions.")
 def master_weights_in_16_bits(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     states = _states(parameters, precision, optimiser)
     fewer = 2 * parameters if precision == "mixed-16" else 0
