@@ -42,18 +42,18 @@ def memory_measured(phases: list[list[int]], copy: int) -> Figure:
             label = "kept by the blocks" if number == 0 else f"+ {number} × logits"
             axes.text(0, height, label, fontsize=9, color=GREY, va="bottom")
     axes.plot([moment], [peak], "o", color=PALETTE["vermilion"], zorder=3)
-    end = 0
+    end, behind = 0, {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     for name, phase in zip(PHASES, phases, strict=True):
         if end:
             axes.axvline(end, color=GREY, linewidth=0.8)
         height = 1.25 if len(phase) > 20 else 1.17
-        axes.text(end + len(phase) / 2, height * peak, name, fontsize=10, ha="center", va="top")
+        axes.text(end + len(phase) / 2, height * peak, name, fontsize=10, ha="center", va="top", bbox=behind)
         end += len(phase)
     axes.set_xlim(0, len(events) - 1)
     axes.set_ylim(0, 1.3 * peak)
     caption = (
-        "Measured by torch's profiler. Two tall steps follow each other at the start of the backward pass; after that "
-        "the logits are gone, and each block releases what it kept."
+        "Measured by torch's profiler. At the start of the backward pass two more tensors as large as the logits are "
+        "allocated. Then all of them are released, and after that the blocks release what they kept."
     )
     alt = f"{title}. {len(events)} events; the peak comes after event {moment}; {kept:,.1f} MiB are kept by the blocks"
     return describe(figure, caption=caption, alt=alt)
