@@ -396,4 +396,4 @@ def with_numpy(
 ) -> np.int64:
     logits = np.prod([4, B, S, V], dtype=np.int64)
     loss, later = activations + 3 * logits, activations + (block if recompute else 0)
-    return np.maximum(loss, later) + keep_logits * logits
+    return np.int64(np.maximum(loss, later) + keep_logits * logits)
