@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -40,11 +41,12 @@ def nonzero(gradients: list[Tensor]) -> Tensor:
 
 
 def _scales(gradients: list[Tensor], enough: Judge, fits: Judge) -> list[float]:
-    """Return the smallest scale that is `enough` and the largest that `fits`."""
+    """Return the smallest scale that is `enough` and the largest that `fits`, by halving: larger scales are `enough`
+    too, and smaller ones fit."""
     values = nonzero(gradients)
-    smallest = next(scale for scale in POWERS if enough(values * scale))
-    largest = next(scale for scale in reversed(POWERS) if fits(values * scale))
-    return [smallest, largest]
+    smallest = bisect_left(POWERS, True, key=lambda scale: enough(values * scale))
+    beyond = bisect_left(POWERS, True, key=lambda scale: not fits(values * scale))
+    return [POWERS[smallest], POWERS[beyond - 1]]
 
 
 def _judges(exponent_bits: int, mantissa_bits: int) -> tuple[Judge, Judge]:
