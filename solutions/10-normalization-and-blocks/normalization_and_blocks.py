@@ -32,6 +32,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.timing import time_interleaved
 from lmcourse.chapters.normalization_and_blocks import figures
 from lmcourse.chapters.normalization_and_blocks.figures.models import STEPS, published_norms
@@ -426,7 +427,8 @@ check(norm_gain=norm_gain, hidden=True)
 gpt3 = find_model("gpt-3")
 d, blocks = gpt3.decoder.d_model, len(gpt3.decoder.layers)
 biases = 9 * blocks * d  # 3 of queries, keys and values, 1 of out, 4 of up, 1 of down
-print(f"{biases / 1e6:.1f} million of {gpt3.parameters / 1e9:.0f} billion parameters: {biases / gpt3.parameters:.3%}")
+total = count_parameters(gpt3.config).total
+print(f"{biases / 1e6:.1f} million of {total / 1e9:.0f} billion parameters: {biases / total:.3%}")
 
 # %% [markdown]
 # Nobody drops them to save parameters. But a bias is one more thing to read from memory, and large models trained more stably without (Chowdhery et al., 2022).
@@ -955,7 +957,8 @@ for name, kind, placement in (("gpt-3", "layer", "pre"), ("llama-3.1-405b", "rms
     entry = find_model(name)
     with suppress(NotImplementedError):  # until Exercise 10 is solved
         count = norm_parameters(len(entry.decoder.layers), entry.decoder.d_model, kind, placement)
-        print(f"{name:15} {count:9,} numbers in norms: {count / entry.parameters:.5%} of the model")
+        share = count / count_parameters(entry.config).total
+        print(f"{name:15} {count:9,} numbers in norms: {share:.5%} of the model")
 
 # %% [markdown]
 # ## 11 · What to take along

@@ -30,6 +30,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.feed_forward import figures
 from lmcourse.chapters.feed_forward.experts import MEASURED, train_experts
 from lmcourse.data.grammar import story_grammar
@@ -617,7 +618,7 @@ for name in ("gpt-2", "llama-7b", "llama-3-8b", "llama-3.1-405b", "qwen3-0.6b", 
     entry = find_model(name)
     table = entry.decoder.vocab_size * entry.decoder.d_model
     tied = "one table" if entry.decoder.head.tied else "two tables"
-    share = table * (1 if entry.decoder.head.tied else 2) / entry.parameters
+    share = table * (1 if entry.decoder.head.tied else 2) / count_parameters(entry.config).total
     print(f"{name:15} {table / 1e6:7,.1f} M for {entry.decoder.vocab_size:7,} tokens, {tied}: {share:.1%} of all")
 
 # %% [markdown]
@@ -673,7 +674,7 @@ with suppress(NotImplementedError):  # until Exercise 8 is solved
         )
     for name, head_width in (("gpt-2", 64), ("llama-3.2-1b", 64), ("gemma-3-1b", 256), ("smollm2-1.7b", 64)):
         entry = find_model(name)
-        shape = decoder_shape(entry.parameters, entry.decoder.vocab_size, head_width)
+        shape = decoder_shape(count_parameters(entry.config).total, entry.decoder.vocab_size, head_width)
         theirs = f"{len(entry.decoder.layers)} layers, d = {entry.decoder.d_model:,}"
         print(f"{name:13} yours: {shape['layers']:2} layers, d = {shape['d_model']:5,}   published: {theirs}")
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lmcourse.accounting.formats import DTYPES, Format
 from lmcourse.accounting.kv_cache import batch_where_cache_exceeds_weights, bytes_per_token, cache_bytes
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.inference.cache import Cache
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
@@ -88,7 +89,7 @@ def test_cache_exceeds_weights_at_6_d_tokens() -> None:
 @pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gpt-3"])
 def test_batch_beyond_weights_is_the_first(name: str) -> None:
     config = decoder(name)
-    weights = 2 * find_model(name).parameters
+    weights = 2 * count_parameters(find_model(name).config).total
     batch = batch_where_cache_exceeds_weights(config, 8192)
     assert cache_bytes(config, batch, 8192).total > weights
     assert batch == 1 or cache_bytes(config, batch - 1, 8192).total <= weights

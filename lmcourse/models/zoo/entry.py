@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-
-import torch
 
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.encoder_decoder import EncoderDecoder
@@ -42,12 +39,6 @@ class Entry:
     def decoder(self) -> TransformerConfig:
         """The configuration, or the decoder's if there is an encoder, too."""
         return self.config.decoder if isinstance(self.config, EncoderDecoderConfig) else self.config
-
-    @cached_property
-    def parameters(self) -> int:
-        """Number of parameters, counted on a model without memory; tied ones count once."""
-        with torch.device("meta"):
-            return sum(parameter.numel() for parameter in self.build().parameters())
 
     def build(self) -> Transformer | EncoderDecoder:
         """The model, with random weights. The large ones need `with torch.device("meta")`."""

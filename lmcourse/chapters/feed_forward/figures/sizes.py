@@ -8,6 +8,7 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.matrices import feed_forward_matrices
 from lmcourse.models.zoo import all_models, find_model
@@ -145,21 +146,20 @@ def model_shapes(choice: str = "all heads") -> Figure:
     label, number = SHAPES[choice]
     low, high = _BANDS[choice]
     entries = published()
+    sizes = [count_parameters(entry.config).total for entry in entries]
     values = [number(entry.decoder) for entry in entries]
     within = sum(low <= value <= high for value in values)
     figure = new_figure(8.0, 4.8)
     axes = new_axes(figure, f"{within} of {len(entries)} models {_BAND_TITLES[choice]}", "parameters", label)
     axes.axhspan(low, high, color="#EEF3F7", linewidth=0)
-    for entry, value in zip(entries, values, strict=True):
+    for entry, size, value in zip(entries, sizes, values, strict=True):
         late = entry.year >= _LATE
         colour, marker = (PALETTE["blue"], "o") if late else (PALETTE["vermilion"], "s")
-        axes.plot([entry.parameters], [value], marker, color=colour, markersize=6, alpha=0.75)
+        axes.plot([size], [value], marker, color=colour, markersize=6, alpha=0.75)
         if entry.name in _NAMED[choice]:
-            left = entry.parameters > 8e10
+            left = size > 8e10
             offset, side = ((-7, 6), "right") if left else ((7, 6), "left")
-            axes.annotate(
-                entry.name, (entry.parameters, value), offset, textcoords="offset points", fontsize=9, ha=side
-            )
+            axes.annotate(entry.name, (size, value), offset, textcoords="offset points", fontsize=9, ha=side)
     axes.set_xscale("log")
     axes.set_yscale("log", base=2)
     axes.set_xlim(4e7, 1e12)

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.flop_rules import six_n_d
 from lmcourse.accounting.mfu import Cluster
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
@@ -31,7 +32,7 @@ class Landmark:
     def flops(self) -> float:
         """6 · N · D with the published N."""
         entry = find_model(self.name)
-        return float(six_n_d(entry.published_parameters or entry.parameters, round(self.tokens)))
+        return float(six_n_d(entry.published_parameters or count_parameters(entry.config).total, round(self.tokens)))
 
 
 LANDMARKS = (
