@@ -61,7 +61,7 @@ def test_a_window_is_linear_in_the_length() -> None:
 @pytest.mark.parametrize(
     "name", ["gqa", "window of one", "chunk", "strided", "two windows", "shaw window", "soft cap window"]
 )
-def test_decoding_with_a_cache_costs_what_torch_counts(name: str) -> None:
+def test_decoding_flops_with_a_cache_match_torchs_count(name: str) -> None:
     """A prompt, single tokens until every window is full, and several tokens at once behind them."""
     config, past = CONFIGS[name], 0
     model, cache = build(config), Cache(config)

@@ -97,7 +97,7 @@ class Ring:
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 8])
-def test_a_ring_sends_as_much_as_the_formulas_say(devices: int) -> None:
+def test_a_ring_sends_the_bytes_of_the_formulas(devices: int) -> None:
     vectors = [[10 * rank + part for part in range(devices)] for rank in range(devices)]
     ring = Ring(devices)
     parts = ring.reduce_scatter(vectors)

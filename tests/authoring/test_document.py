@@ -67,7 +67,7 @@ def test_a_folded_cell_is_folded_and_keeps_its_tag(tmp_path: Path) -> None:
     assert all("jupyter" not in cell.metadata and "tags" not in cell.metadata for cell in others)
 
 
-def test_metadata_says_nothing_of_this_machine_or_of_jupytext(tmp_path: Path) -> None:
+def test_metadata_has_no_machine_and_no_jupytext(tmp_path: Path) -> None:
     metadata = made(SOURCE, tmp_path).metadata
     assert metadata.lmcourse == {"chapter": TINY.id}
     assert set(metadata) == {"kernelspec", "language_info", "lmcourse"}

@@ -50,7 +50,7 @@ def test_a_value_has_no_stub() -> None:
 
 
 @pytest.mark.parametrize("text", [TWO, VALUE, f"{VALUE}\n\ny = x", f"{TWO}\n\n\n{VALUE}\n"])
-def test_student_text_is_what_nbgrader_makes_of_it(text: str) -> None:
+def test_student_text_matches_nbgraders(text: str) -> None:
     from nbgrader.preprocessors import ClearSolutions
 
     from lmcourse.grading.preprocessors import DropTopLevelStubs

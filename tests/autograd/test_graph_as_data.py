@@ -70,7 +70,7 @@ def test_edges_lead_to_the_right_and_no_two_nodes_share_a_place(graph: Graph) ->
 
 
 @GRAPHS
-def test_the_steps_end_with_what_the_engine_computed(graph: Graph) -> None:
+def test_the_steps_end_with_the_engines_gradients(graph: Graph) -> None:
     steps = steps_of(graph)
     assert steps[-1].values == tuple(node.data for node in graph.nodes)
     assert steps[-1].grads == pytest.approx([node.grad for node in graph.nodes], rel=1e-12)

@@ -86,7 +86,7 @@ def test_training_takes_the_optimizer_too(found: Bench) -> None:
     assert moved > 3 * 4 * parameters + 7 * 4 * parameters
 
 
-def test_what_autograd_keeps_is_predicted_to_the_byte(found: Bench) -> None:
+def test_bytes_autograd_keeps_are_predicted_exactly(found: Bench) -> None:
     assert found.saved_counted == found.saved_predicted > 0
 
 
@@ -143,7 +143,7 @@ def test_json_is_one_document(found: Bench) -> None:
     assert document["known_accelerator"] is None
 
 
-def test_the_table_fits_80_columns_and_says_what_a_cache_does(found: Bench) -> None:
+def test_the_table_fits_80_columns_and_explains_the_cache(found: Bench) -> None:
     cached = replace(found, bandwidth_share=1.5, notes=("[b]nota bene[/b]",))
     shown = io.StringIO()
     Console(file=shown, width=80).print(tables.bench(cached))

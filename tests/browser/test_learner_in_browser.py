@@ -91,14 +91,14 @@ def test_panels_for_authors_of_assignments_are_not_there(notebook: Notebook) -> 
     assert notebook.page.get_by_text("Create Assignment").count() == 0
 
 
-def test_every_figure_says_what_it_shows(notebook: Notebook) -> None:
+def test_every_figure_has_alt_text(notebook: Notebook) -> None:
     pictures = notebook.panel.locator(".jp-OutputArea img")
     texts = [picture.get_attribute("alt") for picture in pictures.all()]
     assert len(texts) >= 8
     assert all(texts), texts
 
 
-def test_every_control_says_its_name_and_its_value(notebook: Notebook) -> None:
+def test_every_control_shows_its_name_and_value(notebook: Notebook) -> None:
     """What a screen reader reads: of a slider in equal ratios the number itself, not its logarithm."""
     told = 0
     for slider in notebook.panel.locator(".widget-slider").all():
@@ -115,7 +115,7 @@ def test_every_control_says_its_name_and_its_value(notebook: Notebook) -> None:
         assert sorted(pressed) == [*["false"] * (len(pressed) - 1), "true"]
 
 
-def test_a_figure_without_controls_says_what_it_shows_too(notebook: Notebook) -> None:
+def test_a_figure_without_controls_has_alt_text(notebook: Notebook) -> None:
     """JupyterLab itself drops the alt text of a picture that is no widget's."""
     notebook.run_script(
         "await app.commands.execute('notebook:insert-cell-below');"

@@ -69,7 +69,7 @@ def test_a_prediction_is_made_by_keyboard_and_survives_a_reload(notebook: Notebo
     assert verdict(notebook).inner_text() == told
 
 
-def test_controls_say_that_their_kernel_was_restarted(notebook: Notebook) -> None:
+def test_controls_note_that_their_kernel_was_restarted(notebook: Notebook) -> None:
     shown = notebook.select(with_widget(notebook, FIGURE))
     shown.locator(".noUi-handle").wait_for(timeout=RESTORED)
     notebook.run_script("await panel.sessionContext.session.kernel.restart();")
@@ -79,7 +79,7 @@ def test_controls_say_that_their_kernel_was_restarted(notebook: Notebook) -> Non
     assert shown.locator(".jp-OutputArea-output > :not(.lmcourse-still)").first.evaluate("element => element.inert")
 
 
-def test_the_next_morning_every_widget_shows_what_was_saved(notebook: Notebook, lab: Lab) -> None:
+def test_every_widget_shows_its_saved_picture_when_reopened(notebook: Notebook, lab: Lab) -> None:
     notebook.save()
     notebook.run_script("await panel.sessionContext.shutdown();")
     Notebook.open(notebook.page, lab, PATH)

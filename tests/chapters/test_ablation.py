@@ -13,7 +13,7 @@ from lmcourse.training.config import OptimizerName
 from lmcourse.training.metrics import Record
 
 
-def test_a_recipe_changes_what_it_names_and_nothing_else() -> None:
+def test_a_recipe_changes_only_its_own_settings() -> None:
     plain, changed = Recipe().model(50, seed=0), Recipe(tied=False, qk_norm=True, dropout=0.3).model(50, seed=0)
     assert sum(p.numel() for p in changed.parameters()) - sum(p.numel() for p in plain.parameters()) == 50 * 64 + 4 * 16
     assert [sum(isinstance(m, Norm) for m in model.modules()) for model in (plain, changed)] == [5, 9]

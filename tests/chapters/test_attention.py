@@ -299,7 +299,7 @@ def measured_saved_bytes(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> 
     return sum(kept.values())
 
 
-def test_bytes_kept_for_backward_are_what_autograd_keeps() -> None:
+def test_bytes_kept_for_backward_match_autograd() -> None:
     def written_out(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return ((q @ k.mT) * 128**-0.5).softmax(dim=-1) @ v
 

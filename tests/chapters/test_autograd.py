@@ -132,7 +132,7 @@ def test_the_text_of_a_node_stays_in_its_box() -> None:
             assert any(box.x0 <= title.x0 and title.x1 <= box.x1 for box in boxes), name
 
 
-def test_a_step_lights_what_it_touches() -> None:
+def test_a_step_highlights_the_nodes_it_touches() -> None:
     graph = example("linear regression")
     for number, step in enumerate(steps_of(graph)):
         axes = figures.graph_step(graph, number).axes[0]
@@ -155,7 +155,7 @@ def test_the_slopes_of_the_gaussian_match_torchs() -> None:
     assert points == pytest.approx([error**2, loss.item()])
 
 
-def test_the_error_of_a_difference_has_a_valley_where_theory_says() -> None:
+def test_the_error_of_a_difference_is_least_at_the_predicted_step() -> None:
     for dtype, central in [(torch.float64, True), (torch.float64, False), (torch.float32, True)]:
         decades = [np.logspace(power, power + 1, 21) for power in range(-12, 0)]
         worst = [max(difference_error(step, dtype, central=central) for step in steps) for steps in decades]
@@ -176,7 +176,7 @@ def test_the_gradient_of_a_row_matches_torchs() -> None:
     assert [bar.get_height() for bar in leaving] == pytest.approx(row.grad.tolist(), abs=1e-9)
 
 
-def test_the_bars_are_what_autograd_keeps() -> None:
+def test_the_bars_match_autograds_bytes() -> None:
     batch, width = 3, 5
     kept: dict[int, int] = {}
     x, y = torch.zeros(batch, 784), torch.zeros(batch, 10)

@@ -33,7 +33,7 @@ def test_the_account_matches_the_package() -> None:
         assert found["cache"] == bytes_per_token(design.config, precision="fp32")
 
 
-def test_the_law_is_found_again_and_what_is_fitted_is_a_minimum() -> None:
+def test_the_law_is_recovered_and_the_fit_is_a_minimum() -> None:
     """The package's fit, the exercise's reference and a walk around the minimum agree on the measured runs."""
     law, runs = fitted_law(), small_runs()
     exponents = [law.a, law.b]
@@ -78,7 +78,7 @@ def test_a_law_of_ten_runs_of_any_seed_forecasts_within_the_band(seed: int) -> N
 
 
 @pytest.mark.prove
-def test_a_run_of_the_table_is_what_training_gives() -> None:
+def test_a_run_of_the_table_is_reproduced_by_training() -> None:
     design = Design(2, 48)
     _, loss = train(design, design.steps(2e10))
     assert abs(loss - (measured_loss(2, 48, 2e10) or 0.0)) < 0.1
@@ -94,14 +94,14 @@ def test_every_draw_has_nine_claims_of_which_three_are_right() -> None:
     assert len({tuple(drawn(seed)) for seed in range(200)}) > 190
 
 
-def test_no_claim_is_what_is_right_in_its_place() -> None:
+def test_no_claim_equals_its_correction() -> None:
     for row, column in ((row, column) for row in range(COUNT) for column in range(3)):
         truth, printed = TRUTHS[row][column], PRINTED[row][column]
         assert fits(truth, truth)
         assert (truth == printed == RIGHT) or not fits(truth, printed)
 
 
-def test_what_the_claims_say_of_models_is_what_the_zoo_says() -> None:
+def test_claims_on_models_match_the_zoo() -> None:
     llama, gemma = find_model("llama-3-8b").decoder, find_model("gemma-2-9b").decoder
     assert 3 * 2 * llama.d_model * llama.layers[0].feed_forward.width * len(llama.layers) == TRUTHS[4][0]
     assert gemma.layers[0].feed_forward.width / gemma.d_model == TRUTHS[6][1]

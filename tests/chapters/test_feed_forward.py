@@ -133,7 +133,7 @@ def test_shapes_near_published_ones_keep_the_rules() -> None:
 
 
 @pytest.mark.prove
-def test_the_stored_run_of_experts_is_what_training_gives() -> None:
+def test_the_stored_run_of_experts_is_reproduced() -> None:
     run = experts.train_experts(exercises.moe.variants[0].answer, 0, k=2, balance=0.01)
     assert run.loss == pytest.approx(experts.MEASURED["8 experts, k = 2, balance 0.01"][0][0], abs=0.03)
     assert torch.stack(run.shares).sum(-1) == pytest.approx(1.0)
@@ -242,7 +242,7 @@ def test_shapes_of_published_models_are_those_of_the_papers() -> None:
         figures.model_shapes("depth")
 
 
-def test_shares_of_experts_are_told_for_each_run() -> None:
+def test_each_run_reports_the_fractions_of_its_experts() -> None:
     uneven = [torch.tensor([[0.7, 0.2, 0.1]]) for _ in range(8)]
     alt = said(figures.expert_shares({"none": uneven, "some": [torch.full((1, 3), 1 / 3)] * 8}))
     assert "none: at the end from 0.10 to 0.70; some: at the end from 0.33 to 0.33" in alt

@@ -51,7 +51,7 @@ def test_running_sums_end_where_they_should() -> None:
     assert "bf16: 4" in ends
 
 
-def test_the_lost_share_is_what_torchs_cast_loses() -> None:
+def test_the_lost_fraction_matches_torchs_cast() -> None:
     scale = 2.0**10
     gradients = torch.from_numpy(10 ** np.random.default_rng(0).normal(-9, 1.5, 10_000))
     lost = ((gradients * scale).half() == 0).double().mean().item()
@@ -168,7 +168,7 @@ def test_the_still_figure_is_the_bit_pattern_of_the_start() -> None:
     assert explorer._repr_mimebundle_()[0] == before
 
 
-def test_tooltips_say_what_a_bit_is_worth() -> None:
+def test_tooltips_show_the_value_of_a_bit() -> None:
     bits = BitExplorer("fp16").bits
     assert bits[15].tooltip == "sign bit, 1 is negative"
     assert bits[14].tooltip == "exponent bit 4, worth 2^4"

@@ -147,7 +147,7 @@ def test_the_hours_of_llama_give_a_plausible_mfu() -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("cache", [True, False])
-def test_writing_is_what_gpt_2_does_step_by_step(cache: bool) -> None:
+def test_generation_matches_gpt_2_step_by_step(cache: bool) -> None:
     from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config(**PLAIN, attn_implementation="eager")).eval()
@@ -181,7 +181,7 @@ def test_the_cube_shows_the_three_matrices_and_marks_one_sum() -> None:
     assert f"{2 * m * k * n} FLOPs" in plots.alt_text(figure)
 
 
-def test_the_bars_of_the_way_back_are_what_torch_counts() -> None:
+def test_the_bars_of_backward_match_torchs_count() -> None:
     input_grad = False
     layers = torch.nn.Sequential(torch.nn.Linear(48, 48, bias=False), torch.nn.Linear(48, 10, bias=False))
     out = layers(torch.ones(7, 48, requires_grad=input_grad))
@@ -192,7 +192,7 @@ def test_the_bars_of_the_way_back_are_what_torch_counts() -> None:
     assert sum(bar.get_width() for bar in bars[2:]) * 1e6 == pytest.approx(counter.get_total_flops())
 
 
-def test_parts_add_up_to_all_and_a_token_takes_what_torch_counts() -> None:
+def test_parts_add_up_and_a_token_matches_torchs_count() -> None:
     figure = figures.flops_by_part(256)
     bars = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
     assert len(bars) == 5 * 6

@@ -84,7 +84,7 @@ def test_enough_tokens_pass_the_ridge_by_torchs_count() -> None:
     assert intensity(first - 1) < 156 < intensity(first)
 
 
-def test_a_chain_moves_what_its_tensors_hold() -> None:
+def test_a_chain_moves_the_bytes_of_its_tensors() -> None:
     dtype = torch.bfloat16
     x = torch.empty(100, dtype=dtype, device="meta")
     kernels = [(x, x + 1), (x + 1, (x + 1) * 2)]
@@ -142,7 +142,7 @@ def test_dots_lie_where_they_were_measured_under_the_roof_of_williams() -> None:
     assert legend == ["a product: 50% of the roof", "a copy: 50% of the roof", "tiny: below 1% of the roof"]
 
 
-def test_what_was_measured_is_not_in_the_alt_text() -> None:
+def test_measured_times_are_not_in_the_alt_text() -> None:
     faster = [dot._replace(rate=2 * dot.rate) for dot in DOTS]
     one, other = (figures.measured_roofline(1e11, 2e10, dots) for dots in (DOTS, faster))
     assert plots.alt_text(one) == plots.alt_text(other)
@@ -173,7 +173,7 @@ def test_shares_add_up_and_the_gain_is_amdahls() -> None:
         assert f"{gain:.2f} times as fast" in plots.alt_text(figure)
 
 
-def test_the_ladder_multiplies_what_was_kept() -> None:
+def test_the_ladder_multiplies_the_kept_bytes() -> None:
     axes = check_figure(figures.speed_ladder(RUNGS)).axes[0]
     bars = [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
     assert bars == pytest.approx([1.0, 3.0, 1.5, 4.5])
@@ -188,7 +188,7 @@ def test_more_than_the_peak_is_warned_of() -> None:
     assert "100 %" not in plots.alt_text(figures.utilisation_by_batch(SHARES))
 
 
-def test_references_agree_with_what_the_package_measures() -> None:
+def test_references_match_the_packages_measurements() -> None:
     log = {16: [3e-6, 1e-6, 2e-6], 32: [5e-6, 4e-6, 9e-6]}
     times = iter(time for runs in log.values() for time in runs)
     rates = machine.matmul_rates("fp32", [*log], seconds=0.0, stopwatch=lambda run: next(times))

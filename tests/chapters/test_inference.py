@@ -53,7 +53,7 @@ class _InOurModel:
 
 
 @torch.no_grad()
-def test_a_model_decodes_alike_with_the_truncated_and_the_packages_cache() -> None:
+def test_a_model_decodes_equally_with_both_caches() -> None:
     torch.manual_seed(0)
     config = llama_like(2, 32, 4, 64, vocab_size=50, context=32, kv_heads=2)
     model = Transformer(config).double().eval()
@@ -69,7 +69,7 @@ def test_a_model_decodes_alike_with_the_truncated_and_the_packages_cache() -> No
     assert kept.nbytes == ours.bytes == cache_bytes(config, 2, 16, precision="fp64").total
 
 
-def test_two_terms_say_what_the_roofline_of_all_operators_says() -> None:
+def test_two_terms_match_the_roofline_of_all_operators() -> None:
     batch = 32
     chip, config = find_accelerator("h100-sxm"), find_model("llama-3-8b").decoder
     cached = cache_bytes(config, 1, 4096).total
@@ -106,7 +106,7 @@ def _after(p: list[Fraction], q: list[Fraction], token: int) -> tuple[Fraction, 
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_what_is_speculated_is_distributed_as_what_is_sampled(seed: int) -> None:
+def test_speculative_tokens_have_the_sampled_distribution(seed: int) -> None:
     dice = random.Random(seed)
     p, q = ([Fraction(n, 64) for n in _parts(dice)] for _ in range(2))
     found = [Fraction(0)] * 4
@@ -160,7 +160,7 @@ def test_two_phases_lie_on_both_sides_of_the_ridge() -> None:
     assert "decoding, 1 text: 0.984 FLOPs per byte, 4.87e+03 µs a token, 99.7% idle" in text
 
 
-def test_figures_of_texts_say_what_was_found() -> None:
+def test_figures_of_texts_have_alt_text_with_the_result() -> None:
     tree = figures.text_tree({"a": 0.6, "b": 0.4}, {"a": {"c": 0.5, "d": 0.5}, "b": {"c": 1.0}})
     assert "greedy is ac, the likeliest bc" in said(tree)
     figure = check_figure(

@@ -68,7 +68,7 @@ def test_counts_match_the_package() -> None:
             assert found == pytest.approx(model.probabilities(context).tolist(), abs=1e-12)
 
 
-def test_the_entropy_rate_is_what_longer_texts_cost_more() -> None:
+def test_the_entropy_rate_is_the_cost_of_one_more_byte() -> None:
     """H(n + 1) − H(n) of all texts of a length, by enumeration, from the shares that the powers of P settle at."""
     P = torch.tensor([[0.2, 0.3, 0.5], [0.6, 0.0, 0.4], [0.1, 0.8, 0.1]], dtype=torch.float64)
     shares = torch.linalg.matrix_power(P, 200)[0]

@@ -93,7 +93,7 @@ def kept_of(function: Any, module: nn.Module) -> int:
 
 
 @pytest.mark.parametrize(("dtype", "p"), [(torch.float32, 4), (torch.bfloat16, 2)])
-def test_a_real_block_keeps_what_the_references_say(dtype: torch.dtype, p: int) -> None:
+def test_a_real_block_keeps_the_bytes_of_the_references(dtype: torch.dtype, p: int) -> None:
     B, S, D, A = 2, 6, 12, 3
     block = MaskedBlock(D, A).to(dtype)
     x = torch.randn(B, S, D, dtype=dtype, requires_grad=True)

@@ -63,7 +63,7 @@ def test_only_centred_writers_turn_a_gpt2_into_one_with_rms_norms() -> None:
             assert not torch.allclose(_rms_logits(wrong.answer, text), expected, atol=1e-3), wrong.name
 
 
-def test_a_folded_layer_behind_a_bare_norm_is_the_layer_behind_the_norm() -> None:
+def test_a_scale_folded_into_the_next_layer_gives_the_same_output() -> None:
     norm, layer, x = nn.LayerNorm(6).double(), nn.Linear(6, 4).double(), torch.randn(3, 6).double()
     nn.init.normal_(norm.weight)
     nn.init.normal_(norm.bias)

@@ -119,13 +119,13 @@ def test_cut_tokens_give_the_whole_layer_for_an_all_reduces_bytes() -> None:
     assert run.sent == [all_reduce_bytes(x.numel() * 8, 2)] * 2
 
 
-def test_no_rule_rejects_what_torchs_compiler_calls_on_import() -> None:
+def test_no_rule_rejects_the_imports_of_torchs_compiler() -> None:
     called = "torch.distributed.distributed_c10d.Backend.register_backend"
     assert [exercise.name for exercise in exercises.EXERCISES if matches(called, exercise.rules)] == []
 
 
 @pytest.mark.parametrize(("kind", "workers"), [*product(figures.COLLECTIVES, (2, 5))])
-def test_every_collective_ends_as_its_name_says(kind: str, workers: int) -> None:
+def test_every_collective_ends_with_its_result(kind: str, workers: int) -> None:
     held, sent, rounds = after(kind, workers, 100)
     everybody = frozenset(range(workers))
     for r, row in enumerate(held):
@@ -147,7 +147,7 @@ def test_every_collective_ends_as_its_name_says(kind: str, workers: int) -> None
         assert (sent[0], set(sent[1:])) == (workers - 1, {1})
 
 
-def test_the_pictures_say_what_the_text_says() -> None:
+def test_the_pictures_match_the_text() -> None:
     assert "21 units of time, stages wait 42.9%" in alt_text(figures.pipeline_schedule(4, 4, "gpipe"))
     assert "21 units of time, stages wait 42.9%" in alt_text(figures.pipeline_schedule(4, 4, "1f1b"))
     assert alt_text(figures.pipeline_schedule(4, 32, "1f1b")).endswith("4, 3, 2, 1")

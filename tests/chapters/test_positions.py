@@ -117,7 +117,7 @@ def test_the_toeplitz_test_and_the_score_pictures_know_every_scheme() -> None:
     check_figure(figures.position_timeline())
 
 
-def test_noise_tells_its_position() -> None:
+def test_noise_reveals_its_position() -> None:
     """Erratum E1-04: with 16 features the mean of 1 / mean square is 16/14 of the position."""
     noise = torch.randn(20_000, 64, 16, generator=torch.Generator().manual_seed(0))
     signal = REFERENCE["nope_position_signal"](noise).mean(dim=0)
@@ -176,7 +176,7 @@ def test_a_wrong_answer_of_speeds_is_replaced_by_ours() -> None:
         torch.testing.assert_close(ours(16, 1e4, "by parts", 8.0, 130), answer(16, 1e4, "by parts", 8.0, 130))
 
 
-def test_what_is_said_of_a_factor_names_the_place_where_it_fails() -> None:
+def test_a_factor_is_reported_with_the_place_it_fails() -> None:
     def wave(m: int, speed: float) -> complex:
         return math.cos(m * speed)
 
@@ -198,7 +198,7 @@ def test_clocks_show_turns() -> None:
     assert "pair 0 15.76, pair 1 4.98" in plots.alt_text(figure)
 
 
-def test_the_loss_by_position_says_who_holds_beyond_training() -> None:
+def test_the_loss_by_position_shows_which_schemes_extrapolate() -> None:
     losses = {"flat": [2.0] * 12, "a little": [2.0] * 8 + [2.4] * 4, "cliff": [2.0] * 4 + [5.0] * 8}
     figure = figures.loss_by_position(losses, 4, 4.0)
     assert said(figure).endswith("flat holds, a little rises, cliff rises by more than half a nat")

@@ -39,7 +39,7 @@ def _runners() -> list[psutil.Process]:
     return [child for child in psutil.Process().children(recursive=True) if RUNNER in child.cmdline()]
 
 
-def test_real_processes_give_what_simulated_ones_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_real_processes_match_simulated_ones(capsys: pytest.CaptureFixture[str]) -> None:
     xs = [torch.arange(8.0), torch.arange(8.0) * 10 + 0.1]
     simulated = simulate(_everything, xs, collectives=True)
     said = capsys.readouterr().out

@@ -61,7 +61,7 @@ def test_the_span_of_a_tanh_network_agrees_with_its_gradients_at_each_lag() -> N
     assert span == int(below[0]) > 1
 
 
-def test_waiting_is_what_the_closed_forms_say() -> None:
+def test_waiting_matches_the_closed_forms() -> None:
     for n, layers in ((1, 1), (9, 2), (11, 4)):
         assert exercises.waiting.reference("rnn", n, layers) == (n + layers - 1, n - 1)
         assert exercises.waiting.reference("attention", n, layers) == (layers, int(n > 1))
@@ -82,7 +82,7 @@ def test_the_temperature_gives_the_best_match_its_weight() -> None:
         assert (scores / temperature).softmax(dim=0)[0].item() == pytest.approx(share)
 
 
-def test_attention_to_the_source_is_what_the_courses_translator_reads() -> None:
+def test_attention_to_the_source_is_the_translators() -> None:
     model = Seq2Seq(Seq2SeqConfig(6, 6, 4, 4))
     model.head = nn.Identity()  # type: ignore[assignment]
     source, target = torch.randint(6, (1, 5)), torch.randint(6, (1, 3))
@@ -104,7 +104,7 @@ def test_a_linear_gradient_is_a_power_of_the_matrix_and_a_bent_one_fades() -> No
     check_figure(figures.compare_networks({"a": {"kind": "linear"}, "b": {"kind": "lstm", "forget_bias": 1.0}}))
 
 
-def test_what_the_text_says_of_fading_holds_for_another_seed() -> None:
+def test_fading_happens_with_another_seed() -> None:
     seed = 3
 
     def left(kind: str, radius: float = 1.0, forget_bias: float | None = None) -> float:

@@ -73,7 +73,7 @@ def test_a_message_carries_no_graph_and_does_not_change_later() -> None:
     assert not arrived.requires_grad
 
 
-def test_what_a_program_prints_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_of_a_program_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     def program(worker: Any, x: Tensor) -> None:
         print("begin", worker.rank)
         _to_the_right(worker, x)
@@ -94,7 +94,7 @@ def test_inputs_are_copies_and_changes_are_reported() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_collectives_give_what_their_names_say_and_count_as_rings(size: int) -> None:
+def test_collectives_give_their_results_and_count_as_rings(size: int) -> None:
     def program(worker: Any, x: Tensor) -> Any:
         return worker.all_reduce(x), worker.all_reduce(x, "max"), worker.all_gather(x, 1), worker.reduce_scatter(x, 1)
 
@@ -145,7 +145,7 @@ def test_every_mistake_has_a_sentence(program: Any, error: type[Exception], says
     assert says in str(caught.value)
 
 
-def test_an_error_of_a_program_says_on_which_worker() -> None:
+def test_an_error_in_a_program_names_its_worker() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         simulate(lambda worker, x: 1 / (1 - worker.rank), X[:2])
     assert caught.value.__notes__ == ["on worker 1"]

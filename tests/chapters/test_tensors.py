@@ -40,7 +40,7 @@ def test_the_index_at_a_place_is_the_first_with_its_address() -> None:
             assert index_at.reference(place, *notes) == found.get(place)
 
 
-def test_a_merge_without_the_swap_mixes_what_was_said() -> None:
+def test_a_merge_without_the_swap_mixes_heads() -> None:
     h, s, d = 3, 4, 2
     x = torch.stack([torch.full((s, d), 100.0 * head) + torch.arange(s)[:, None] for head in range(h)])
     token, head = came_from.reference(h, s, d)
@@ -132,7 +132,7 @@ def _tree(random: Random, depth: int) -> Any:
     return [random.choice(("add_", "mul_") if in_place else _BINARY), left, right]
 
 
-def test_the_most_a_line_needs_is_what_the_allocator_gave() -> None:
+def test_the_peak_of_a_line_matches_the_allocator() -> None:
     random = Random(9)
     trees = [_tree(random, depth) for depth in (1, 2, 3, 4, 5) for _ in range(12)]
     found = {measured_buffers(tree) for tree in trees}
@@ -145,7 +145,7 @@ def unfinished(expression: Any, size: int) -> int:
     raise NotImplementedError
 
 
-def test_the_arrow_ends_where_the_element_lies() -> None:
+def test_the_arrow_ends_at_its_element() -> None:
     for view, make in VIEWS.items():
         if view == "x.t().view(2, 6)":
             continue
@@ -156,7 +156,7 @@ def test_the_arrow_ends_where_the_element_lies() -> None:
         assert f"= {place}, in {'a copy' if 'reshape' in view else 'the memory of x'}" in alt
 
 
-def test_a_line_reads_what_the_figure_says() -> None:
+def test_the_alt_text_has_the_numbers_of_the_figure() -> None:
     for line in figures.PICKS:
         x, i = torch.arange(12).view(3, 4), torch.tensor([[0, 3], [1, 1], [2, 0]])
         result = eval(line, {"x": x, "i": i})
@@ -181,7 +181,7 @@ def test_shared_memory_shows_changes() -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), [("(2, 1, 64)", "(3, 64)"), ("(3, 64)", "(64, 1)")])
-def test_shapes_become_what_torch_says(a: str, b: str) -> None:
+def test_shapes_follow_torchs_rules(a: str, b: str) -> None:
     try:
         expected = str(tuple(torch.broadcast_shapes(SHAPES[a], SHAPES[b])))
     except RuntimeError:
@@ -189,7 +189,7 @@ def test_shapes_become_what_torch_says(a: str, b: str) -> None:
     assert plots.alt_text(figures.broadcast_shapes(a, b)) == f"Broadcasting {a} with {b} gives {expected}"
 
 
-def test_the_timeline_is_what_the_allocator_did() -> None:
+def test_the_timeline_matches_the_allocator() -> None:
     for expression in EXPRESSIONS.values():
         buffers = lifetimes(expression)
         steps = range(1, 1 + max(last for _, _, last in buffers))

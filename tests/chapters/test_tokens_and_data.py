@@ -181,7 +181,7 @@ def test_the_boxes_are_the_tokens_of_the_text() -> None:
     ]
 
 
-def test_the_player_counts_and_merges_as_the_text_says() -> None:
+def test_the_player_merges_as_in_the_text() -> None:
     counts = [bar.get_width() for bar in figures.merge_steps().axes[1].patches]  # type: ignore[attr-defined]
     names = [label.get_text() for label in figures.merge_steps().axes[1].get_yticklabels()]
     assert dict(zip(names, counts, strict=True)) == {

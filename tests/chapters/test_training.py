@@ -113,7 +113,7 @@ def test_checkpointed_layers_are_called_as_often(layers: int, every: int) -> Non
     assert len(calls) == layers + exercises.recompute.reference(layers, every)[1]
 
 
-def test_what_a_snapshot_forgets_is_seen_in_the_first_loss_or_the_second() -> None:
+def test_a_gap_in_a_snapshot_shows_within_two_losses() -> None:
     """As section 8 says: without moments or step the first loss is right, without the rest it is not."""
     first_right = {wrong.name: _first_two(wrong.answer) for wrong in exercises.Snapshot.misconceptions}
     right = _first_two(exercises.Snapshot.reference)

@@ -100,7 +100,7 @@ def test_a_token_that_comes_later_is_orange() -> None:
     assert tuple(image[0, 1]) != tuple(image[1, 0]) == tuple(image[3, 3])
 
 
-def test_the_blocks_of_then_and_now_name_what_changed() -> None:
+def test_the_blocks_of_then_and_now_name_their_changes() -> None:
     told = said(figures.then_and_now())
     then, now = told.split("; today: ")
     assert "LayerNorm, in the stream" in then

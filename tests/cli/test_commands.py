@@ -168,7 +168,7 @@ def test_a_mistake_is_one_line_on_stderr(words: list[str], told: str, capsys: py
 # list and status
 
 
-def test_list_in_json_holds_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_in_json_has_only_built_notebooks(capsys: pytest.CaptureFixture[str]) -> None:
     status, rows = printed_json(capsys, ["list"])
     assert status == 0
     assert [row["id"] for row in rows] == [chapter.id for chapter in CHAPTERS]
@@ -233,7 +233,7 @@ def test_status_names_a_notebook_that_cannot_be_read(clone: Path, capsys: pytest
 # build
 
 
-def test_build_check_says_which_file_is_stale(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_build_check_names_the_stale_file(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["build", "--check", "01", "--course", str(clone)]
     assert main(words) == 0
     assert capsys.readouterr().out == "Every notebook is up to date.\n"

@@ -255,7 +255,7 @@ def test_a_compiled_step_writes_the_same(
     assert answer(capsys, run, *words, "--compile")["text"] == answer(capsys, run, *words)["text"]
 
 
-def test_without_a_compiler_one_line_says_so(run: Path, tmp_path: Path) -> None:
+def test_without_a_compiler_one_line_reports_it(run: Path, tmp_path: Path) -> None:
     """A cache of its own, too: what was compiled once needs no compiler."""
     machine = {**os.environ, "PATH": "", "CXX": "", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     words = ["generate", "--checkpoint", str(run), "--prompt", "One ", "--tokens", "2", "--compile"]

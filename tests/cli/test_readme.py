@@ -24,7 +24,7 @@ def row_of(chapter: Chapter) -> list[str]:
     return [chapter.part.split(" · ")[0], link, str(chapter.minutes), str(len(exercises)), str(points)]
 
 
-def test_each_row_says_what_the_course_says() -> None:
+def test_each_row_matches_the_course_map() -> None:
     assert [[*row[:2], *row[3:]] for row in ROWS] == [row_of(chapter) for chapter in CHAPTERS]
     assert all(row[2] for row in ROWS)
     assert all(chapter.part in README for chapter in CHAPTERS)

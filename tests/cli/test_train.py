@@ -53,7 +53,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
 # A run
 
 
-def test_a_run_leaves_what_docs_training_says(whole: tuple[Path, dict[str, Any]]) -> None:
+def test_a_run_writes_the_files_that_the_docs_list(whole: tuple[Path, dict[str, Any]]) -> None:
     folder, told = whole
     names = {"run.json", "tokenizer.json", "train.tokens", "validation.tokens", "metrics.jsonl", "checkpoints"}
     assert {path.name for path in folder.iterdir()} == names
@@ -140,7 +140,7 @@ def test_the_commands_explain_themselves(name: str, capsys: pytest.CaptureFixtur
 # Settings
 
 
-def test_a_file_says_the_same_as_flags(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_in_a_file_equal_flags(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is typed wins."""
     file = tmp_path / "run.toml"
     file.write_text(
@@ -207,7 +207,7 @@ def test_a_dry_run_is_right_and_writes_nothing(
     assert "It fits this machine: a step takes 0.0" in out
 
 
-def test_a_dry_run_says_what_does_not_fit(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_names_what_exceeds_memory(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """400 billion weights; nothing is built, so it costs no more than a small one."""
     words = ["train", "--corpus", corpus, *FLAGS, "--preset", "llama-3.1-405b", "--dry-run"]
     told = printed(capsys, *words)

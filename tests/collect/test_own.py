@@ -46,7 +46,7 @@ def root(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_each_part_says_if_it_is_the_learners(root: Path) -> None:
+def test_each_part_is_labelled_as_the_learners_or_the_courses(root: Path) -> None:
     parts = load_parts([*ANSWERS, "block", "self_attention"], root)
     assert [str(part) for part in parts] == [
         "rms_norm: yours, from notebook 10",

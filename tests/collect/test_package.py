@@ -25,7 +25,7 @@ def contents(out: Path) -> dict[str, bytes]:
     return {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
 
 
-def test_what_was_written_may_be_written_again_and_what_is_not_wanted_goes(tmp_path: Path) -> None:
+def test_export_replaces_and_removes_its_own_files(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert write_files(FILES, out) == ["a.py", "deep/b.bin"]
     assert contents(out) == FILES
@@ -111,7 +111,7 @@ def test_a_missing_answer_without_a_replacement_raises_when_called(course: Path)
         names["PARTS"]["glu_ffn"](1, 2)
 
 
-def test_what_an_answer_calls_comes_along_in_the_order_of_the_notebook(course: Path) -> None:
+def test_helpers_of_an_answer_come_in_notebook_order(course: Path) -> None:
     """`causal_attention` passes and calls `causal_mask`, which is wrong: the course's takes its place."""
     chapter = find_chapter("08")
     printed = printed_notebooks([find_chapter(number) for number in set(PARTS.values())], course)

@@ -34,7 +34,7 @@ def test_imports_and_helpers_come_along_one_by_one() -> None:
     assert texts("first") == (["import math", "# the base of everything", "def helper(a):", "def first(a):"], set())
 
 
-def test_a_comment_stays_with_what_it_is_about() -> None:
+def test_a_comment_stays_with_its_line() -> None:
     statements, _ = needed(CELLS, 2, "helper")
     assert [one.text for one in statements] == [
         "# the base of everything\nBASE = 2.0",
@@ -49,7 +49,7 @@ def test_names_inside_a_function_are_its_own_and_defaults_are_not() -> None:
     assert used == {"first"}
 
 
-def test_a_name_is_what_was_defined_last_above() -> None:
+def test_a_name_means_its_last_definition_above() -> None:
     assert texts("sixth")[0] == ["import math", "BASE = 3.0", "def sixth():"]
     assert "BASE = 3.0" not in texts("first")[0]
 
@@ -66,7 +66,7 @@ def test_a_class_body_is_read_too() -> None:
         ("fifth", "it needs `later`, which no cell above it defines"),
     ],
 )
-def test_what_cannot_stand_alone_says_why(name: str, why: str) -> None:
+def test_answers_that_need_the_course_are_reported(name: str, why: str) -> None:
     with pytest.raises(CannotStandAloneError) as caught:
         texts(name)
     assert str(caught.value) == why

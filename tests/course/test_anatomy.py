@@ -33,7 +33,7 @@ def calls(chapter: Chapter, name: str) -> list[ast.Call]:
 
 
 @EACH
-def test_the_first_cell_says_what_and_for_whom(chapter: Chapter) -> None:
+def test_the_first_cell_names_topic_and_reader(chapter: Chapter) -> None:
     first = source(chapter).cells[0]
     assert first.kind == "markdown"
     assert first.text.startswith(f"# {chapter.number} · {chapter.title}\n")

@@ -1,4 +1,4 @@
-"""Every notebook in the sandbox of a grade: solved, and with gaps where an answer calls another; some untouched.
+"""Every notebook in the sandbox of a grade: solved, and with only those answers that call a blank one; some untouched.
 
 The proof judges all other answers, and a smoke test the stubs of all notebooks."""
 
@@ -54,18 +54,20 @@ def handed_in(chapter: Chapter) -> dict[str, NotebookNode]:
     found = {"solved": solved}
     if chapter in UNTOUCHED:
         found["untouched"] = released
-    if gaps := used_by_others(chapter):
-        stubs = {cell["id"]: cell.source for cell in released.cells}
-        found["gaps"] = nbformat.read(files.solution, as_version=4)
+    if answered := resting_on_gaps(chapter):
+        printed = {cell["id"]: cell.source for cell in solved.cells}
+        found["gaps"] = nbformat.read(files.release, as_version=4)
         for cell in found["gaps"].cells:
-            if cell["id"] in gaps:
-                cell.source = stubs[cell["id"]]
+            if cell["id"] in answered:
+                cell.source = printed[cell["id"]]
     return found
 
 
-def used_by_others(chapter: Chapter) -> set[str]:
-    """The exercises whose answers later ones of the notebook call."""
-    return {name for exercise in exercises_of(chapter) for name in exercise.uses}
+def resting_on_gaps(chapter: Chapter) -> set[str]:
+    """The exercises that call answers to others, but for those that are called themselves."""
+    exercises = exercises_of(chapter)
+    called = {name for exercise in exercises for name in exercise.uses}
+    return {exercise.name for exercise in exercises if exercise.uses} - called
 
 
 def by_hand(chapter: Chapter) -> dict[str, float]:
@@ -96,8 +98,9 @@ def test_untouched_notebook_earns_nothing(chapter: Chapter, results: dict[tuple[
     assert "Code cell" not in result["reason"]
 
 
-@pytest.mark.parametrize("chapter", [each for each in WRITTEN if used_by_others(each)], ids=lambda chapter: chapter.id)
+@pytest.mark.parametrize("chapter", [each for each in WRITTEN if resting_on_gaps(each)], ids=lambda chapter: chapter.id)
 def test_a_blank_answer_costs_no_later_answer(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
-    result = results["gaps", chapter.id]
-    assert result["exercises"] == full(chapter) | dict.fromkeys(used_by_others(chapter), 0.0), result["reason"]
+    result, points = results["gaps", chapter.id], full(chapter)
+    earned = {name: points[name] for name in resting_on_gaps(chapter)}
+    assert result["exercises"] == dict.fromkeys(points, 0.0) | earned, result["reason"]
     assert "judged with the course's own" in result["reason"]

@@ -58,7 +58,7 @@ def test_at_least_one_chapter_is_available() -> None:
     assert WRITTEN
 
 
-def test_notebooks_holds_what_is_built_and_nothing_else() -> None:
+def test_notebooks_has_only_what_is_built() -> None:
     allowed = {ROOT / "notebooks" / "welcome.ipynb"}  # written by `lmcourse lab`, and ignored by git
     assert files_in("notebooks") - allowed == {ChapterFiles.of(chapter, ROOT).release for chapter in WRITTEN}
 

@@ -100,7 +100,7 @@ CELLS: list[tuple[str, dict[str, Any], bool]] = [
 
 
 @pytest.mark.prove
-def test_only_an_open_exercise_may_raise_what_a_stub_raises(tmp_path: Path) -> None:
+def test_only_an_open_exercise_may_raise_a_stubs_error(tmp_path: Path) -> None:
     shutil.copy(ROOT / "conftest.py", tmp_path)
     (tmp_path / "notebooks" / "01-made-up").mkdir(parents=True)
     cells = [new_code_cell(text, metadata=metadata) for text, metadata, _ in CELLS]

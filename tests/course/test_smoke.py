@@ -12,7 +12,7 @@ from tests.course.chapters import ROOT, WRITTEN
 
 
 @pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
-def test_known_answers_earn_what_they_must_and_mistakes_are_named(chapter: Chapter) -> None:
+def test_known_answers_earn_their_points_and_mistakes_are_named(chapter: Chapter) -> None:
     found = prove(answer_cells([chapter], ROOT), quick=True)
     assert found.exercises == len(exercises_of(chapter))
     assert found.not_full == found.not_zero == ()

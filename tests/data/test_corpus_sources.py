@@ -16,7 +16,7 @@ from lmcourse.data.grammar import story_grammar
 from lmcourse.errors import CourseError
 
 
-def test_the_synthetic_corpus_is_of_the_language_whose_entropy_is_known() -> None:
+def test_the_synthetic_corpus_has_the_known_entropy() -> None:
     for text in islice(corpus_sources.stories(), 20):
         assert story_grammar().log_probability(text) < 0
     assert list(corpus_sources.stories(3, seed=1)) != list(corpus_sources.stories(3))

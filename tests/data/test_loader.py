@@ -90,7 +90,7 @@ def test_the_shuffle_is_fair() -> None:
     tokens=st.integers(8, 60), batch=st.integers(1, 5), world_size=st.integers(1, 4), steps=st.integers(1, 9), **SIZES
 )
 @settings(deadline=None, max_examples=40)
-def test_the_ranks_together_see_what_one_process_sees(
+def test_the_ranks_together_see_the_data_of_one_process(
     tokens: int, batch: int, world_size: int, steps: int, seq_len: int, seed: int
 ) -> None:
     text = torch.arange(tokens)

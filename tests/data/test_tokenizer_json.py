@@ -44,7 +44,7 @@ def test_the_tokenizers_library_gives_our_tokens_and_texts(
     assert theirs.get_vocab_size() == ours.vocab_size
 
 
-def test_what_their_library_saves_is_the_same_tokenizer(
+def test_a_tokenizer_saved_by_their_library_is_the_same(
     ours: BPETokenizer, theirs: tokenizers.Tokenizer, tmp_path: Path
 ) -> None:
     theirs.save(str(tmp_path / "theirs.json"))

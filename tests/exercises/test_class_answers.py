@@ -107,7 +107,7 @@ def test_a_constructor_of_another_shape_and_a_missing_method_are_reported() -> N
     assert message.startswith("AttributeError: type object 'Window' has no attribute 'total'")
 
 
-def test_a_line_whose_value_is_an_object_counts_as_an_object_of_that_class() -> None:
+def test_a_line_that_makes_an_object_is_compared_by_class() -> None:
     made = script("it", "w = Window(1)\nw\nw.total()")
     assert run_case(Reference, made).failure is not None  # NameError: the script calls it Window
     assert run_case(Reference, made, name="Window").value[0].kind == "a Window"

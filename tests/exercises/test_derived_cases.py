@@ -116,14 +116,14 @@ def test_right_gradients_pass_from_any_computation() -> None:
         ("y = [1, 2]\nf(y)", lambda x: x.reverse(), "it changes `y` in place: work on a copy"),
     ],
 )
-def test_what_a_script_makes_must_not_change(lines: str, answer: Callable[..., Any], message: str) -> None:
+def test_results_of_a_script_must_not_change(lines: str, answer: Callable[..., Any], message: str) -> None:
     text = f"import torch\n{lines}"
     exercise = asking(lambda x: answer(copy.deepcopy(x)), script("it", text))
     assert failing(check_exercise(exercise, answer))["it"] == message
     assert check_exercise(exercise, exercise.reference).passed
 
 
-def test_what_the_reference_changes_in_a_script_may_change() -> None:
+def test_a_script_may_change_what_its_reference_changes() -> None:
     exercise = asking(lambda x: x.append(1), script("it", "y = []\nf(y)\ny"))
     assert check_exercise(exercise, lambda x: x.extend([1])).passed
 

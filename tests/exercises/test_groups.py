@@ -115,7 +115,7 @@ def test_a_value_is_right_or_wrong() -> None:
     assert check_exercise(answering(), lambda: 41, hidden=True).points == 0
 
 
-def test_reckoning_says_how_many_groups_pass() -> None:
+def test_reckoning_counts_the_groups_that_pass() -> None:
     exercise = asking([1, 2, 3, 4], {"other": [5, 6], "bad input": [ValueError]})
     assert report(exercise, 4).reckoning == "5 of 6 groups of cases pass: 2.5 of 3 points."
     assert report(exercise, 0, 1, 2).reckoning == (

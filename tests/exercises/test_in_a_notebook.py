@@ -239,7 +239,7 @@ BROKEN = "def stable_softmax(logits):\n    shifted = logits - (\n    return shif
         ("stable_softmax(", ""),
     ],
 )
-def test_report_says_that_the_last_version_did_not_run(notebook: Notebook, newer: str, told: str) -> None:
+def test_report_notes_a_version_that_did_not_run(notebook: Notebook, newer: str, told: str) -> None:
     notebook.run(NAIVE)
     notebook.run(newer)
     html = notebook.run("check(stable_softmax)")["html"]
@@ -258,7 +258,7 @@ def test_report_says_that_the_last_version_did_not_run(notebook: Notebook, newer
         ("training_days = 144\n1 / 0", ""),
     ],
 )
-def test_report_on_a_value_says_that_the_last_version_did_not_run(notebook: Notebook, newer: str, told: str) -> None:
+def test_report_on_a_value_notes_a_version_that_did_not_run(notebook: Notebook, newer: str, told: str) -> None:
     notebook.run("training_days = 3")
     notebook.run(newer)
     html = notebook.run("check(training_days=training_days)")["html"]

@@ -30,7 +30,7 @@ def test_a_stub_is_not_right_on_invalid_input(wanted: type[Exception], raised: t
     assert check_exercise(doubling(reference=refuse), fail).points == 0
 
 
-def test_a_reference_without_a_plain_result_passes_nobody() -> None:
+def test_a_reference_without_a_plain_result_passes_no_answer() -> None:
     assert check_exercise(doubling(reference=lambda x: object()), lambda x: object()).points == 0
 
 
@@ -198,7 +198,7 @@ def test_only_public_cases_give_a_diagnosis() -> None:
     assert report.diagnosis == ""
 
 
-def test_a_grade_says_what_the_notebooks_check_says() -> None:
+def test_a_grade_and_a_check_report_the_same() -> None:
     def answer(x: Tensor) -> Tensor:
         print("half way")
         return 6 * x

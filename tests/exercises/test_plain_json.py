@@ -118,7 +118,7 @@ def test_nesting_has_a_limit() -> None:
         from_json_tree([value], {})
 
 
-def test_a_tree_is_what_json_holds() -> None:
+def test_a_tree_survives_json() -> None:
     tensors: dict[str, torch.Tensor] = {}
     tree = to_json_tree({(1, 2): torch.ones(2, 3).mT, "z": 1j}, tensors)
     assert tree == {

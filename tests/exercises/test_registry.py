@@ -33,7 +33,7 @@ def test_an_invalid_exercise_is_rejected(changes: dict[str, Any]) -> None:
         doubling(**changes)
 
 
-def test_a_prediction_says_whether_and_why() -> None:
+def test_a_prediction_is_answered_with_a_reason() -> None:
     question = predict("numbers_per_binade")
     wrong = next(button for button in question.buttons if button.description == "256")
     wrong.click()

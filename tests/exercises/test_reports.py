@@ -71,7 +71,7 @@ def test_nbgrader_reads_a_plain_number(answer: Any, hidden: bool) -> None:
     assert not repr(report).startswith("-")
 
 
-def test_text_says_what_is_wrong_then_what_failed_then_what_passes() -> None:
+def test_text_has_the_mistake_then_failures_then_passes() -> None:
     report = check_exercise(doubling(), without_sign)
     assert str(report).splitlines() == [
         "double   0 / 2 points",
@@ -93,7 +93,7 @@ def test_report_of_a_right_answer_is_short() -> None:
     assert str(check_exercise(answering(), lambda: 42)) == "answer   1 / 1 points · all passed"
 
 
-def test_notices_come_first_and_what_fails_besides_after_the_diagnosis() -> None:
+def test_notices_come_first_and_other_failures_last() -> None:
     result = CaseResult("one", False, "expected 1, yours 2", "f(1)")
     report = Report("f", 0.0, 1, False, (result,), "You square.", besides="Besides, “none” fails.", notices=("Old.",))
     assert str(report).splitlines()[1:5] == ["! Old.", "→ You square.", "→ Besides, “none” fails.", "✗ one"]

@@ -71,7 +71,7 @@ def test_softmax_is_seen_however_it_is_called(answer: Callable[..., Any]) -> Non
     assert uses(answer, *SOFTMAX)
 
 
-def test_a_report_names_what_is_used_and_the_line() -> None:
+def test_a_report_names_the_forbidden_call_and_its_line() -> None:
     text = "import torch\n\ndef double(x):\n    y = getattr(torch, 'ad' + 'd')(x, x)\n    return y\n"
     linecache.cache["<cell of add>"] = (len(text), None, text.splitlines(keepends=True), "<cell of add>")
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -150,7 +150,7 @@ def endless(x: Tensor) -> None:
 
 
 @pytest.mark.parametrize("answer", [stopped_while_torch_holds_a_mode_back, endless])
-def test_a_time_limit_leaves_no_mode_behind(answer: Callable[..., Any]) -> None:
+def test_a_time_limit_restores_torchs_modes(answer: Callable[..., Any]) -> None:
     outcome = run_case(answer, VECTOR, seconds=0.2, forbid=SOFTMAX)
     assert outcome.timed_out
     assert modes() == (0, 0)

@@ -114,7 +114,7 @@ def test_forbidden_calls_are_named_with_their_line() -> None:
         assert said in report.diagnosis
 
 
-def test_process_that_is_lost_costs_only_what_broke_it() -> None:
+def test_a_lost_process_costs_only_the_answer_that_broke_it() -> None:
     examination = graded(
         {
             "quarter": "def quarter(x):\n    import os, signal\n    os.kill(os.getpid(), signal.SIGKILL)",

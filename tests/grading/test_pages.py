@@ -253,7 +253,7 @@ def test_no_page_takes_minutes_or_is_huge(exporter: HTMLExporter, name: str) -> 
     assert len(drawn) < 5_000_000
 
 
-def test_what_is_too_large_is_shown_as_text(exporter: HTMLExporter) -> None:
+def test_large_results_are_shown_as_text(exporter: HTMLExporter) -> None:
     size = pages.MAX_PIECE_CHARS
     assert "**x** &lt;i&gt;" in page(exporter, {"cell_type": "markdown", "source": "**x** <i>" * size, "metadata": {}})
     drawn = page(exporter, code(output({"text/html": "<hr>" * size, "text/plain": "a table"})))

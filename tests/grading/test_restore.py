@@ -99,7 +99,7 @@ def test_notebook_without_any_course_cell_is_reported() -> None:
     assert [name for name, _ in shown(notebook)] == ["", "check_f"]
 
 
-def test_what_a_notebook_says_of_itself_is_dropped() -> None:
+def test_a_notebooks_own_metadata_is_dropped() -> None:
     notes = {METADATA_KEY: {"problem": "", "digest": "forged"}, "kernelspec": {"name": "evil", "display_name": "evil"}}
     cell = answer(metadata={"nbgrader": {"grade_id": "f"}, "lmcourse": {"grading": "skip"}, "tags": ["x"]})
     notebook = restored(new_notebook(cells=[cell, check()], metadata=notes), COURSE, "01-tiny")

@@ -186,7 +186,7 @@ def test_isolation_is_chosen_by_its_name() -> None:
         choose_isolation("docker")
 
 
-def test_without_bubblewrap_grading_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_bubblewrap_grading_prints_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from lmcourse.grading import sandbox
 
     monkeypatch.setattr(sandbox, "isolation_problem", sandbox.isolation_problem.__wrapped__)

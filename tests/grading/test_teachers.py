@@ -163,7 +163,7 @@ def test_own_exercises_and_plain_tests_are_graded_both_ways(teacher: Course) -> 
         assert teacher.marks(name) == ours[name]
 
 
-def test_release_carries_what_a_check_needs_and_no_more(teacher: Course) -> None:
+def test_release_has_only_what_a_check_needs(teacher: Course) -> None:
     folder = teacher.root / "notebooks" / "w1-warmup"
     assert {path.name for path in folder.iterdir()} == {"warmup.ipynb", "exercises.json"}
     text = "".join(path.read_text() for path in folder.iterdir())

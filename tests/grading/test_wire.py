@@ -159,7 +159,7 @@ def test_case_arrives_without_its_name(one: Case) -> None:
     assert same([list(got.args), dict(got.kwargs), got.script], [list(one.args), dict(one.kwargs), one.script])
 
 
-def test_channel_tells_silence_from_a_hang_up() -> None:
+def test_channel_distinguishes_silence_from_a_closed_end() -> None:
     here, there = socket.socketpair()
     ticks: list[int] = []
     channel, other = Channel(here, lambda: ticks.append(1)), Channel(there)

@@ -176,7 +176,7 @@ def test_memory_with_a_capacity_never_moves() -> None:
     assert len(places) == 1
 
 
-def test_growing_memory_is_at_most_twice_what_is_needed() -> None:
+def test_growing_memory_is_at_most_twice_the_need() -> None:
     model, cache = build(CONFIGS["mha"]), Cache(CONFIGS["mha"])
     model(random_tokens(1, 200), kv_cache=cache)
     assert formula(model.config, 1, 200, 4) <= cache.bytes <= 2 * formula(model.config, 1, 200, 4)

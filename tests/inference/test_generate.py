@@ -207,7 +207,7 @@ def test_a_session_continues_after_a_prompt() -> None:
     torch.testing.assert_close(torch.cat(parts), whole[[2, 3, 9]], atol=2e-5, rtol=0)
 
 
-def test_select_reorders_what_an_encoder_decoder_has_read() -> None:
+def test_select_reorders_an_encoder_decoders_source() -> None:
     model, sources, rows = encoder_decoder(), [[3, 1, 4], [1, 5, 9, 2, 6], [5]], [2, 0, 2, 1]
     session = DecodingSession(model, sources=sources)
     session.next_logits(torch.tensor([[1], [2], [3]]))

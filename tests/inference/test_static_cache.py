@@ -66,7 +66,7 @@ def test_no_shape_changes_from_step_to_step() -> None:
 
 
 @pytest.mark.parametrize(("capacity", "read", "message"), [(None, True, "capacity"), (8, False, "read a prompt")])
-def test_a_cache_that_cannot_become_static_says_so(capacity: int | None, read: bool, message: str) -> None:
+def test_a_cache_that_cannot_become_static_is_reported(capacity: int | None, read: bool, message: str) -> None:
     model = build(CONFIGS["mha"])
     cache = Cache(model.config, capacity)
     if read:

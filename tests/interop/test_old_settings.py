@@ -407,7 +407,7 @@ TINY = {
 
 
 @pytest.mark.parametrize("architecture", TINY)
-def test_folder_with_odd_keys_computes_what_transformers_does(architecture, tmp_path) -> None:
+def test_folder_with_odd_keys_matches_transformers(architecture, tmp_path) -> None:
     model_type, settings = TINY[architecture]
     torch.manual_seed(0)
     transformers = import_transformers()

@@ -89,7 +89,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_first_mistake_says_in_a_line_what_to_give(mistake: str, tmp_path: Path) -> None:
+def test_a_mistake_is_reported_in_one_line(mistake: str, tmp_path: Path) -> None:
     make, kind, line = MISTAKES[mistake]
     with pytest.raises(kind, match=line) as caught:
         make(tmp_path)

@@ -24,7 +24,7 @@ def std(weight: torch.Tensor) -> float:
 
 
 @pytest.mark.parametrize("depth", [2, 8])
-def test_gpt2s_rule_shrinks_with_depth_what_is_added_to_the_stream(depth: int) -> None:
+def test_gpt2s_rule_shrinks_branch_outputs_with_depth(depth: int) -> None:
     model = Transformer(gpt_like(depth, 96, 4, vocab_size=300, context=64))
     initialize(model)
     for name, module in model.named_modules():

@@ -131,7 +131,7 @@ def test_source_padding_is_invisible(attention: bool) -> None:
     torch.testing.assert_close(model(source, target, real)[1:], model(source[1:, :6], target[1:]))
 
 
-def test_translation_reads_back_what_it_said() -> None:
+def test_translation_reads_its_own_output() -> None:
     model, source = translator(), tokens(length=9)
     said = model.translate(source, start=3, length=6)
     inputs = torch.cat([torch.full((2, 1), 3), said[:, :-1]], dim=1)

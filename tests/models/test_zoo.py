@@ -51,7 +51,7 @@ def wrong_count(entry: Entry) -> bool:
     return agrees != (not entry.count_difference)
 
 
-def test_counts_are_the_published_ones_or_say_why_not() -> None:
+def test_counts_are_the_published_ones_or_the_entry_explains() -> None:
     assert [entry.name for entry in all_models() if wrong_count(entry)] == []
 
 

@@ -302,7 +302,7 @@ def test_qk_norms_stand_before_or_after_the_rotation(late: bool) -> None:
     torch.testing.assert_close(list(got), expected)
 
 
-def test_qk_norms_normalise_what_they_say() -> None:
+def test_qk_norms_normalise_their_own_axes() -> None:
     q = torch.randn(2, 6, LENGTH, 8)
     k = torch.randn(2, 2, LENGTH, 8)
 

@@ -47,7 +47,7 @@ def visible(pattern: AttentionPattern, prefix: int | None, q: int, k: int) -> bo
 
 
 @pytest.mark.parametrize("prefix", [None, 0, 5])
-def test_every_pair_is_seen_as_the_rule_says_in_words(prefix: int | None) -> None:
+def test_every_pair_follows_the_rule_in_words(prefix: int | None) -> None:
     places = list(range(-1, 18))
     told = None if prefix is None else torch.tensor([prefix])
     wrong = []

@@ -151,7 +151,7 @@ def test_a_cross_block_matches_torchs_decoder_layer(placement: Any) -> None:
 
 @pytest.mark.parametrize("silent", ["attention", "feed_forward"])
 @pytest.mark.parametrize("branches", ["serial", "parallel"])
-def test_dropout_is_on_what_a_branch_adds(branches: Any, silent: str) -> None:
+def test_dropout_applies_to_the_branch_output(branches: Any, silent: str) -> None:
     """In training each number that is added is 0 or doubled; the stream itself is never dropped."""
     block = randomised(build_block(LAYER, BlockConfig(NORM, branches=branches, dropout=0.5), D, 0))
     branch = getattr(block, silent)

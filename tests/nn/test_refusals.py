@@ -117,7 +117,7 @@ def test_invalid_settings_are_rejected_in_one_line(make: Callable[[], Any], told
     assert "\n" not in str(refusal.value)
 
 
-def test_what_can_work_is_not_refused() -> None:
+def test_settings_that_work_are_accepted() -> None:
     model(AttentionConfig(6, kv_heads=3, d_head=4), position_bias=RelativePositionBiasConfig(2, 2))
     model(AttentionConfig(2, pattern=AttentionPattern(causal=False)), position_bias=AlibiConfig())
     translator({}, {})

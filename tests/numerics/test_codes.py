@@ -64,7 +64,7 @@ def test_every_value_encodes_to_the_code_it_came_from(format: FloatFormat) -> No
 
 
 @by_name
-def test_kinds_are_what_torch_says(format: FloatFormat) -> None:
+def test_kinds_match_torchs(format: FloatFormat) -> None:
     smallest_normal = torch.finfo(format.torch_dtype).tiny
     for code, value in enumerate(torch_values(format)):
         kind = fields(code, format).kind

@@ -64,7 +64,7 @@ def test_ulp_is_right_at_powers_of_two_subnormals_and_the_maximum() -> None:
 
 
 @pytest.mark.parametrize("value", [math.inf, math.nan, 449.0])
-def test_ulp_of_what_the_format_cannot_hold_is_rejected(value: float) -> None:
+def test_ulp_of_an_unrepresentable_value_is_rejected(value: float) -> None:
     with pytest.raises(ValueError, match="not a finite value of e4m3"):
         ulp(value, E4M3)
 

@@ -29,7 +29,7 @@ def test_the_caption_is_below_the_axes_and_inside_the_figure() -> None:
     assert figure._supxlabel.get_text().count("\n") >= 2
 
 
-def test_alt_text_is_what_was_given() -> None:
+def test_alt_text_is_kept_as_given() -> None:
     assert plots.alt_text(labelled_figure()) == "a falling line"
     assert plots.alt_text(Figure()) == "Figure without a description"
 

@@ -123,7 +123,7 @@ def default_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.prove
-def test_what_is_trained_by_default_is_written_and_read_by_both(
+def test_a_default_model_is_written_and_read_by_both(
     default_run: Path, transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
@@ -231,7 +231,7 @@ def published(transformers: Any, folder: Path) -> Any:
 
 
 @pytest.mark.prove
-def test_a_model_of_others_writes_what_transformers_writes(
+def test_a_foreign_model_generates_the_text_of_transformers(
     transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, tokenizer = published(transformers, tmp_path)

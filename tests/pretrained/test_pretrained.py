@@ -52,7 +52,7 @@ def test_the_model_still_reaches_its_loss(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRETRAINED)
-def test_the_readme_says_what_the_run_was(name: str) -> None:
+def test_the_readme_describes_the_run(name: str) -> None:
     text = (pretrained_folder(name) / "README.md").read_text(encoding="utf-8")
     [command] = re.findall(r"^lmcourse train (.+)$", text, re.M)
     trained = load_pretrained(name)
@@ -90,7 +90,7 @@ def test_generate_takes_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == trained.tokenizer.decode(tokens) + "\n"
 
 
-def test_an_exported_run_is_loaded_and_lacks_only_what_training_needs(tmp_path: Path) -> None:
+def test_an_exported_run_loads_without_its_training_state(tmp_path: Path) -> None:
     export_run(pretrained_folder(), tmp_path / "copy")
     files = {path.relative_to(tmp_path / "copy").as_posix() for path in (tmp_path / "copy").rglob("*.*")}
     step = f"checkpoints/step-{load_pretrained().step:08}"

@@ -131,7 +131,7 @@ def test_every_line_of_the_lock_is_one_exact_version() -> None:
     assert len(LOCKED) == len(lines), "a package is listed twice"
 
 
-def test_the_lock_holds_what_the_package_asks_for() -> None:
+def test_the_lock_meets_the_packages_requirements() -> None:
     lines = {str(wanted): LOCKED.get(canonicalize_name(wanted.name)) for wanted in asked_for("test")}
     assert [wanted for wanted, line in lines.items() if line is None] == [], "in no lock"
     wrong = [
@@ -219,7 +219,7 @@ def test_a_learner_gets_no_tool_of_the_tests() -> None:
     assert heavy <= LOCKED.keys() - LEARNERS.keys()
 
 
-def test_what_the_lock_leaves_out_is_explained_in_it() -> None:
+def test_gaps_in_the_lock_are_explained_in_it() -> None:
     assert LEFT_OUT not in LOCKED
     assert "lark" not in LOCKED, "only rfc3987-syntax needs it"
     comments = [line for line in LOCK.splitlines() if line.startswith("#")]
@@ -237,7 +237,7 @@ def test_conda_installs_the_same_lock_and_this_package() -> None:
     assert "pip" in CONDA["dependencies"], "conda warns and may take another pip when it is not named"
 
 
-def test_the_pythons_told_are_the_pythons_allowed() -> None:
+def test_the_documented_pythons_are_the_allowed_ones() -> None:
     allowed = SpecifierSet(PROJECT["requires-python"])
     candidates = [f"3.{minor}" for minor in range(8, 20)]
     told = [c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]

@@ -123,7 +123,7 @@ def test_a_clone_keeps_its_own_notebooks(wheel: Path, empty: Path) -> None:
     assert not (empty / "notebooks").exists()
 
 
-def test_without_a_wheel_the_course_is_found_or_that_is_said(empty: Path) -> None:
+def test_without_a_wheel_the_course_is_found_or_reported(empty: Path) -> None:
     with pytest.raises(CourseError, match="The course is not here"):
         course_folder(carried=empty / "absent")
 
@@ -135,7 +135,7 @@ def test_a_folder_that_cannot_be_written_is_reported_in_one_line(wheel: Path, em
 
 
 @pytest.mark.parametrize("command", [["grade", "notebooks/01-floating-point"], ["collect"]])
-def test_what_only_a_clone_can_do_says_so_in_a_line(
+def test_commands_that_need_a_clone_report_it_in_a_line(
     wheel: Path, empty: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     course_folder(carried=wheel)

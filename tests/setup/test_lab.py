@@ -81,7 +81,7 @@ def test_options_are_passed_on_in_their_order_after_ours() -> None:
     assert arguments("--port", "9999", "--no-browser")[-3:] == ["--port", "9999", "--no-browser"]
 
 
-def test_no_course_anywhere_is_one_line_that_says_what_to_do(
+def test_a_missing_course_is_one_line_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def nowhere(named: Path | None) -> Path:
@@ -92,7 +92,7 @@ def test_no_course_anywhere_is_one_line_that_says_what_to_do(
     assert capsys.readouterr().err == "The course is not here. Go to its folder.\n"
 
 
-def test_no_notebooks_yet_is_one_line_that_says_what_to_do(
+def test_a_missing_notebook_is_one_line_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(lab, "course_folder", lambda named: tmp_path)

@@ -130,7 +130,7 @@ def test_from_nothing_to_the_locked_packages_and_torch_with_its_own(course: Cour
     }
 
 
-def test_what_is_installed_is_compiled(course: Course) -> None:
+def test_installed_packages_are_compiled(course: Course) -> None:
     """A sandbox may not write, and would compile it again each time."""
     (site,) = (course.folder / ".venv").glob("lib/python*/site-packages")
     compiled = {path.name.partition(".")[0] for path in (site / "__pycache__").iterdir()}

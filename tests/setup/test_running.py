@@ -100,7 +100,7 @@ def test_machines_without_a_gpu_install_the_cpu_build(found: str) -> None:
     assert set(re.findall(r"https://[\w./-]+/whl/\w+", found)) == {CPU_INDEX}
 
 
-def test_the_container_has_what_the_tests_use_and_a_python_that_fits() -> None:
+def test_the_container_has_the_tests_programs_and_python() -> None:
     wanted = set(re.findall(r"missing\+=\((?!python3-venv)([\w+-]+)\)", text(".ci", "run")))
     installed = re.search(r"apt-get install -y --no-install-recommends (.+?) \\", DOCKERFILE)
     assert installed is not None

@@ -44,7 +44,7 @@ def selected(plugin: ModuleType, items: list[Any], names: str) -> tuple[list[str
     return [one.nodeid for one in items], [one.nodeid for one in left_out]
 
 
-def test_of_some_notebooks_what_concerns_them_is_run(plugin: ModuleType, course: Path) -> None:
+def test_only_the_tests_of_chosen_notebooks_run(plugin: ModuleType, course: Path) -> None:
     items = [item(course, nodeid) for nodeid in NODES]
     run, left_out = selected(plugin, items, "9 14")
     assert {*run} == {nodeid for nodeid, number in NODES.items() if number}
@@ -67,7 +67,7 @@ def test_a_test_is_about_the_chapter_or_the_exercise_that_it_is_given(plugin: Mo
     assert run == [one.nodeid for one in mine]
 
 
-def test_without_names_everything_is_run_and_what_takes_long_first(plugin: ModuleType, course: Path) -> None:
+def test_without_names_all_tests_run_longest_first(plugin: ModuleType, course: Path) -> None:
     nodes = [*NODES, "tests/grading/test_grader.py::test_b", "tests/grading/test_grader.py::test_a"]
     run, left_out = selected(plugin, [item(course, nodeid) for nodeid in nodes], "")
     assert left_out == []

@@ -76,7 +76,7 @@ def test_an_element_is_chosen_in_every_view() -> None:
         ("work_grid, prompt=(1, 10), new=(1, 12), reuse=False", {"prompt": 10, "new": 12, "reuse": True}),
     ],
 )
-def test_controls_reach_together_what_the_text_asks_for(call: str, answer: dict[str, object]) -> None:
+def test_controls_together_reach_the_state_in_the_text(call: str, answer: dict[str, object]) -> None:
     found = find_figure(f"explore(figures.{call})", "from lmcourse.chapters.language_models import figures")
     assert found is not None
     controls, together = stops_of(found.draw.__name__, found.controls)
@@ -163,7 +163,7 @@ def test_links_to_the_notebook_follow_the_address_of_the_project(tmp_path: Path)
         assert ("https://colab.research.google.com/github/me/course/blob/main/notebooks/a/b.ipynb" in shown) == in_colab
 
 
-def test_without_sphinx_the_command_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sphinx_the_command_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmcourse.site.builder.find_spec", lambda name: None if name == "myst_nb" else object())
     with pytest.raises(CourseError) as caught:
         build_site(tmp_path, tmp_path / "out", [])

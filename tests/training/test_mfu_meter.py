@@ -33,7 +33,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, name: str, memory: int, power: floa
     monkeypatch.setattr(hardware, "power_limit", lambda index: power)
 
 
-def test_mfu_is_what_torch_counts_over_time_and_peak() -> None:
+def test_mfu_is_torchs_flops_over_time_and_peak() -> None:
     """Forward and backward, counted by torch; it counts no fused attention on a CPU."""
     model = runs.model(dropout=0.0)
     tokens = runs.text(2 * 16).reshape(2, 16)

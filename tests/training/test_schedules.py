@@ -110,7 +110,7 @@ def test_no_step_is_wasted(data: st.DataObject, steps: int, min_lr_ratio: float)
             assert schedule(steps + 3) == pytest.approx(min_lr_ratio, abs=1e-15)
 
 
-def test_a_schedule_is_what_torch_takes() -> None:
+def test_a_schedule_works_in_torchs_scheduler() -> None:
     schedule = WarmupStableDecay(20, 4, 8)
     assert factors(lambda o: LambdaLR(o, schedule), 20) == ours(schedule, 20)
 

@@ -61,7 +61,7 @@ def test_a_run_without_steps_leaves_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / "events").exists()
 
 
-def test_without_the_package_a_line_says_what_to_install(
+def test_without_the_package_a_line_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)

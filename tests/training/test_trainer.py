@@ -82,7 +82,7 @@ def test_recomputed_blocks_change_no_loss(whole: Path, tmp_path: Path) -> None:
     assert calls.count(3) == 2 * runs.BASE.grad_accum_steps
 
 
-def test_the_model_goes_forward_as_the_configuration_says(tmp_path: Path) -> None:
+def test_the_model_runs_in_the_configured_dtype(tmp_path: Path) -> None:
     run = runs.trainer(tmp_path, steps=1, warmup_steps=0, precision="bf16")
     seen: set[torch.dtype] = set()
     run.state.model.register_forward_hook(lambda module, inputs, output: seen.add(output.dtype))

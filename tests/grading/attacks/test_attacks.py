@@ -40,7 +40,7 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> Batch:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_attack_gains_nothing_and_says_why(batch: Batch, attack: Attack) -> None:
+def test_attack_earns_nothing_and_has_a_reason(batch: Batch, attack: Attack) -> None:
     result = batch.results[attack.name]
     points = {name: earned for name, earned in result["exercises"].items() if name != PLAIN}
     assert sum(points.values()) == 0, result
@@ -58,13 +58,13 @@ def test_honest_neighbours_have_exactly_their_marks(batch: Batch) -> None:
         assert batch.marks[student] == points | {PLAIN: plain}
 
 
-def test_gradebook_has_what_was_printed(batch: Batch) -> None:
+def test_gradebook_has_the_printed_marks(batch: Batch) -> None:
     assert set(batch.results) == {*HONEST, *(attack.name for attack in ATTACKS)}
     printed = {student: told["exercises"] for student, told in batch.results.items() if told["assignment"]}
     assert printed == batch.marks
 
 
-def test_no_secret_is_in_what_grading_makes(batch: Batch) -> None:
+def test_no_secret_is_in_the_files_of_grading(batch: Batch) -> None:
     for folder in ("autograded", "feedback", "report"):
         for path in (batch.school.course / folder).rglob("*"):
             if path.is_file():

@@ -30,6 +30,6 @@ def test_a_killed_run_leaves_a_checkpoint(tmp_path: Path) -> None:
     assert 10 <= newest <= len(steps)
 
 
-def test_a_run_that_fails_says_how_to_see_why(tmp_path: Path) -> None:
+def test_a_failed_run_prints_how_to_see_its_error(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="To see why, run: lmcourse train --no-such-setting 3 --recipe adamw --out"):
         train_and_kill({"no_such_setting": 3}, tmp_path / "run", after=1)

@@ -112,7 +112,7 @@ def test_help_explains_every_setting_and_its_default(monkeypatch: pytest.MonkeyP
     assert "(default: a twentieth of all steps)" in text
 
 
-def test_only_what_is_typed_is_given() -> None:
+def test_only_typed_settings_are_passed_on() -> None:
     assert parse(["--out", "x"], "train").given == {}
     typed = ["--no-compile", "--grad-clip", "none", "--max-tokens", "1e6", "--batch=1E1", "--corpus", "1e3"]
     assert parse(typed, "train").given == {

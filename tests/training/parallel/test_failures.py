@@ -129,7 +129,7 @@ def cannot_be_cut(folder: Path) -> None:
     trainer(folder, Parallelism(tensor_parallel=2), "Qwen 3", precision="fp16").run()
 
 
-def test_only_one_process_reports_what_cannot_be_divided(tmp_path: Path) -> None:
+def test_only_one_process_reports_an_indivisible_size(tmp_path: Path) -> None:
     first, second = together(Parallelism(tensor_parallel=2), tmp_path, cannot_be_cut, tmp_path / "run")
     assert str(first).startswith("ValueError: fp16 on many processes needs whole gradients on each")
     assert str(second) == "SystemExit: 2"
@@ -156,7 +156,7 @@ def test_a_wrong_number_of_processes_is_reported(parallel: Parallelism, started:
         assert "\n" not in str(result)
 
 
-def test_without_torchrun_it_says_how_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torchrun_the_start_command_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with pytest.raises(CourseError, match="torchrun --nproc-per-node 2"), process_group(TWO, CPU):
         pass
