@@ -940,7 +940,7 @@ shares = torch.tensor([0.5, 0.25, 0.15, 0.1], dtype=torch.float64)
 
 
 def excess_loss(optimizer: partial[Optimizer], seed: int, steps: int = 200) -> tuple[float, float]:
-    """How far the loss is above the language's entropy: after the 12 commonest words, and after the rarest tenth."""
+    """Return the loss above the language's entropy: after the 12 commonest words, and after the rarest tenth."""
     followers = torch.rand(words, words, generator=torch.Generator().manual_seed(seed)).argsort(dim=1)[:, :4]
     p = torch.zeros(words, words, dtype=torch.float64).scatter(1, followers, shares.expand(words, 4))
     scores = torch.zeros(words, words, dtype=torch.float64, requires_grad=True)

@@ -76,7 +76,7 @@ for name, numbers in (("fp64", scores.double().softmax(dim=0)), ("fp32", p), ("f
 
 # %% exercise="is_distribution"
 def is_distribution(v: Float[Tensor, "v"]) -> bool:
-    """Whether v is a probability distribution over its entries, up to rounding."""
+    """Return True if v is a probability distribution over its entries, up to rounding."""
     ### BEGIN SOLUTION
     tolerance = 1e-2 if v.dtype in (torch.float16, torch.bfloat16) else 1e-5
     wide = v.double()
@@ -459,7 +459,7 @@ ROLES = word_roles()
 
 
 def kind(piece: str) -> str:
-    """What a piece of a story decides."""
+    """Return the kind of choice that a piece of a story makes."""
     if "goes home" in piece:
         return "the hero comes back"
     if role := ROLES.get(piece.strip()):

@@ -559,7 +559,7 @@ print(f"100 states in {rounds} rounds, equal to the loop")
 
 # %% exercise="teacher_inputs"
 def teacher_inputs(target: Int[Tensor, "b s"], start: int) -> Int[Tensor, "b s"]:
-    """What the decoder reads while it has to say `target`."""
+    """The tokens that the decoder reads while it has to write `target`."""
     ### BEGIN SOLUTION
     first = torch.full_like(target[:, :1], start)
     return torch.cat([first, target[:, :-1]], dim=1)

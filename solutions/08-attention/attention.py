@@ -281,7 +281,7 @@ predict("which_mask")
 
 # %% exercise="causal_mask"
 def causal_mask(s: int, t: int) -> Bool[Tensor, "s t"]:
-    """Which keys each of the last s queries sees: itself and all before it."""
+    """A mask for the last s queries: each sees its own key and all before it."""
     ### BEGIN SOLUTION
     if s > t:
         raise ValueError(f"{s} queries cannot be the last of {t} tokens")
@@ -879,7 +879,7 @@ explore(
 
 # %% exercise="sliding_window_mask"
 def sliding_window_mask(s: int, t: int, window: int) -> Bool[Tensor, "s t"]:
-    """Which keys each of the last s of t tokens sees: itself and the window - 1 before it."""
+    """A mask for the last s of t tokens: each sees itself and the window - 1 before it."""
     ### BEGIN SOLUTION
     if window < 1:
         raise ValueError(f"a window holds at least the token itself, not {window}")
@@ -934,7 +934,7 @@ predict("window_reach")
 
 # %% exercise="receptive_field"
 def receptive_field(masks: list[Bool[Tensor, "t t"]]) -> Int[Tensor, "t"]:
-    """How many tokens of the input each token of the top layer depends on."""
+    """Count the input tokens that each token of the top layer depends on."""
     ### BEGIN SOLUTION
     heard = masks[0]
     for mask in masks[1:]:

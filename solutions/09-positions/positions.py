@@ -540,7 +540,7 @@ explore(figures.alibi_reach, context=Log(64, 8192), heads=[2, 4, 8])
 
 # %% exercise="position_factor"
 def position_factor(m: int, speed: float) -> complex:
-    """What a query or key at position m is multiplied by, as a complex number: 1 at position 0."""
+    """The complex factor of a query or key at position m: 1 at position 0."""
     ### BEGIN SOLUTION
     return cmath.exp(1j * m * speed)
     ### END SOLUTION

@@ -75,7 +75,7 @@ features, matrix = torch.randn(16, 64), torch.randn(64, 32) / 8
 
 
 def input_gradient(scale: float, normed: bool) -> tuple[Tensor, Tensor]:
-    """What comes into a layer, and the gradient of half its squared output with respect to it: (16, 64) each."""
+    """The input of a layer, and the gradient of half its squared output with respect to it: (16, 64) each."""
     x = (scale * features).requires_grad_()
     read = F.layer_norm(x, (64,), eps=1e-12) if normed else x
     (gradient,) = torch.autograd.grad((read @ matrix).square().sum() / 2, x)
@@ -506,7 +506,7 @@ print(f"their sum differs from the stream by up to {(torch.stack(list(parts.valu
 def contributions(
     parts: Float[Tensor, "n d"], scale: Float[Tensor, "d"], row: Float[Tensor, "d"], eps: float = 1e-6
 ) -> Float[Tensor, "n"]:
-    """What each part of the stream adds to the logit of the token whose row of the head is `row`."""
+    """The contribution of each part of the stream to the logit of the token whose row of the head is `row`."""
     ### BEGIN SOLUTION
     root = (parts.sum(dim=0).square().mean() + eps).sqrt()
     return parts @ (scale * row) / root
