@@ -83,7 +83,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("12-transformer", "The transformer, assembled", 120, PART_III),
     Chapter("13-training", "Training", 135, PART_III),
     Chapter("14-memory", "Memory", 135, PART_IV),
-    Chapter("15-flops", "FLOPs", 120, PART_IV),
+    Chapter("15-flops", "FLOPs", 130, PART_IV),
     Chapter("16-stability", "Stability", 90, PART_IV),
     Chapter("17-inference", "Inference", 115, PART_IV),
     Chapter("18-parallelism", "Parallelism", 140, PART_IV),

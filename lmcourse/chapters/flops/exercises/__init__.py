@@ -1,11 +1,12 @@
 """The exercises and predictions of notebook 15, in the notebook's order."""
 
 from lmcourse.chapters.flops.exercises.backward import backward_flops
-from lmcourse.chapters.flops.exercises.budget import gpu_hours, training_days
+from lmcourse.chapters.flops.exercises.budget import cheapest_offer, training_days
+from lmcourse.chapters.flops.exercises.conventions import four_shares, which_convention
 from lmcourse.chapters.flops.exercises.einsum import einsum_flops
 from lmcourse.chapters.flops.exercises.forward import forward_flops
 from lmcourse.chapters.flops.exercises.generation import generation_flops
-from lmcourse.chapters.flops.exercises.kaplan import kaplan_table
+from lmcourse.chapters.flops.exercises.kaplan import kaplan_total
 from lmcourse.chapters.flops.exercises.matmul import matmul_flops
 from lmcourse.chapters.flops.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.flops.exercises.share import attention_share
@@ -17,13 +18,15 @@ EXERCISES = (
     einsum_flops,
     forward_flops,
     backward_flops,
-    kaplan_table,
+    kaplan_total,
     model_flops,
     attention_share,
     training_days,
-    gpu_hours,
+    cheapest_offer,
     generation_flops,
     mfu,
+    four_shares,
+    which_convention,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

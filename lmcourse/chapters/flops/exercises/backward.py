@@ -61,7 +61,7 @@ backward_flops = Exercise(
     hidden_cases=_cases,
     hints=[
         "z = x·w has two gradients: dw = xᵀ·dz and dx = dz·wᵀ. What are the shapes of each product?",
-        "Both take as many FLOPs as z = x·w itself. Which of them does nobody need?",
+        "Both take as many FLOPs as z = x·w itself. Which of them is never used?",
         "Nothing is learned before the first layer: without input_grad its dx is left out.",
     ],
     forbid=NO_COUNTER,
@@ -94,7 +94,7 @@ def input_never_counted(batch: int, widths: list[int], input_grad: bool = False)
 
 
 @backward_flops.misconception(
-    "You leave out a gradient at the last layer. It is the first whose input nobody asks for."
+    "You leave out a gradient at the last layer. It is the first layer whose input needs no gradient."
 )
 def last_for_first(batch: int, widths: list[int], input_grad: bool = False) -> int:
     products = _products(batch, widths)
@@ -117,6 +117,12 @@ def five_per_weight(batch: int, widths: list[int], input_grad: bool = False) -> 
 @backward_flops.misconception("You count a multiplication and its addition as one FLOP.")
 def multiply_adds(batch: int, widths: list[int], input_grad: bool = False) -> int:
     return _backward(batch, widths, input_grad) // 2
+
+
+@backward_flops.misconception("Your code unpacks three widths. A chain may have any number of layers.")
+def two_layers_only(batch: int, widths: list[int], input_grad: bool = False) -> int:
+    inputs, hidden, outputs = widths
+    return 2 * batch * inputs * hidden * (1 + input_grad) + 4 * batch * hidden * outputs
 
 
 @backward_flops.variant

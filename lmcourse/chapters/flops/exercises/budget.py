@@ -1,4 +1,4 @@
-"""Exercises on how long training takes, and what is paid for."""
+"""Exercises on how long training takes, and what it costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.flop_rules import six_n_d
 from lmcourse.accounting.mfu import Cluster
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise, value_exercise
 
@@ -71,6 +71,13 @@ training_days.wrong_value(
     _wrong_days(mfu=2.0), "You multiply the days with MFU. What is lost makes it longer: divide by it."
 )
 training_days.wrong_value(_wrong_days(gpus=1), "That is one GPU alone. There are 1024 of them.")
+training_days.wrong_value(_wrong_days(gpus=1000), "You count 1000 GPUs. There are 1024.")
+training_days.wrong_value(_wrong_days(peak=312e12), "That is with the peak of an A100. These are H100s.")
+training_days.wrong_value(
+    _wrong_days(peak=756e12), "That is with the peak of the PCIe card. The SXM module, with more power, does 989.4."
+)
+training_days.wrong_value(_wrong_days(peak=DENSE / 2), "You halve the peak. 989.4 TFLOP/s are the dense rate already.")
+training_days.wrong_value(_wrong_days(mfu=0.4), "That is with an MFU of 0.4. Here it is 0.5.")
 training_days.wrong_value(_wrong_days(second=24), "These are hours. A day has 24 of them.")
 training_days.wrong_value(_wrong_days(second=DAY), "These are seconds. A day has 86,400 of them.")
 training_days.wrong_value(
@@ -102,124 +109,247 @@ for _number, _near in (
             "Half a per cent is near enough, says the task; this is a tenth of a per cent or less.",
         )
 
-# gpu_hours -------------------------------------------------------------------------------------------------------
+# cheapest_offer --------------------------------------------------------------------------------------------------
+
+Offer = list[float]
 
 
-def _hours(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    """Exactly: how long one GPU needs for all tokens, one after the other."""
-    per_token = 6 * Fraction(parameters) / Fraction(peak) / Fraction(mfu)
-    return float(Fraction(tokens) * per_token / 3600)
+def _cheapest(
+    parameters: float,
+    tokens: float,
+    days: float,
+    offers: dict[str, Offer],
+    *,
+    per_parameter: int = 6,
+    by: str = "bill",
+    patient: bool = False,
+    alone: bool = False,
+    full: bool = False,
+    returned: str = "bill",
+) -> list[object]:
+    """Exactly: of all offers that are done in time, the one with the lowest bill.
+
+    Args:
+        per_parameter: FLOPs per parameter and token.
+        by: what is the lowest of the offer that is taken.
+        patient: whether the days do not matter.
+        alone: whether one GPU has to be done in time.
+        full: whether the GPUs reach their peak.
+        returned: what stands beside the name.
+    """
+    found = []
+    for name, (gpus, price, peak, mfu) in offers.items():
+        rate = Fraction(peak) * (1 if full else Fraction(mfu))
+        hours = per_parameter * Fraction(parameters) * Fraction(tokens) / rate / 3600
+        taken = hours if alone else hours / Fraction(gpus)
+        numbers = {"bill": hours * Fraction(price), "hours": hours, "price": Fraction(price), "days": taken / 24}
+        if patient or taken <= 24 * Fraction(days):
+            found.append((numbers[by], name, float(numbers[returned])))
+    if not found:
+        raise ValueError("none is done in time")
+    _, name, number = min(found)
+    return [name, number]
 
 
-def _hour_cases(random: Random) -> list[Case]:
-    def sizes() -> list[float]:
-        return [random.uniform(1e8, 1e12), random.uniform(1e9, 1e13), random.uniform(1e13, 1e15)]
+FOUR: dict[str, Offer] = {
+    "V100": [4096, 0.60, 125e12, 0.35],
+    "A100": [2048, 1.50, 312e12, 0.45],
+    "H100": [256, 2.40, 989.4e12, 0.40],
+    "B200": [64, 4.50, 2250e12, 0.35],
+}
+"""GPUs, dollars per GPU-hour, dense peak and MFU of four offers, all invented but the peaks."""
+
+
+def _offer_cases(random: Random) -> list[Case]:
+    def offers() -> dict[str, Offer]:
+        return {
+            name: [
+                random.randint(1, 4000),
+                round(random.uniform(0.5, 6.0), 2),
+                random.uniform(1e14, 2e15),
+                round(random.uniform(0.2, 0.6), 2),
+            ]
+            for name in ("north", "east", "south", "west")
+        }
 
     return [
-        *(case("bad input", 1e9, 1e12, 1e15, mfu=mfu) for mfu in (0.0, -0.4, -43.0, 1.5, 1.001)),
-        case("all of the peak", 1e9, 1e12, 1e15, mfu=1.0),
-        case("an MFU of 0.4", 7.0, 100.0, 3.0),
-        *(case("other runs", *sizes(), mfu=random.uniform(0.1, 0.7)) for _ in range(4)),
-        case("an MFU of 0.4", *sizes()),
+        edge(case("done at the last second", 10.0, 1440.0, 1.0, {"toy": [1, 2.0, 1.0, 1.0]})),
+        case("none in time", 10.0, 1440.0, 0.99, {"toy": [1, 2.0, 1.0, 1.0]}),
+        case("none in time", 7e9, 1e12, 0.5, FOUR),
+        *(case("other offers", random.uniform(1e9, 9e10), random.uniform(1e11, 2e12), 365.0, offers()) for _ in "1234"),
+        *(case("the last in time", 7e9, 1e12, days, FOUR) for days in (10.0, 5.0, 2.0)),
     ]
 
 
-def _checked_hours(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    if not 0 < mfu <= 1:
-        raise ValueError("a share of the peak lies above 0 and is at most 1")
-    return _hours(parameters, tokens, peak, mfu)
-
-
-gpu_hours = Exercise(
-    "gpu_hours",
+cheapest_offer = Exercise(
+    "cheapest_offer",
     points=2,
-    minutes=5,
-    difficulty=1,
-    reference=_checked_hours,
+    minutes=7,
+    difficulty=2,
+    reference=_cheapest,
     cases=[
-        case("a toy: 3600 FLOPs at 1 FLOP/s", 10, 60, 1.0, mfu=1.0),
-        case("LLaMA 7B on A100s", 6.7e9, 1e12, 312e12, mfu=0.43),
-        case("GPT-3 on A100s", 174.6e9, 300e9, 312e12),
-        case("an MFU in percent", 6.7e9, 1e12, 312e12, mfu=43),
-        case("an MFU that is no number", 6.7e9, 1e12, 312e12, mfu=math.nan),
+        case("a toy: 7200 FLOPs", 10.0, 120.0, 1.0, {"one": [1, 2.0, 1.0, 0.5], "two": [3, 1.0, 0.5, 0.4]}),
+        case(
+            "an expensive one and a slow one", 10.0, 120.0, 1.0, {"one": [1, 5.0, 1.0, 0.5], "two": [1, 2.0, 1.0, 0.4]}
+        ),
+        case("7B on a trillion tokens, within a month", 7e9, 1e12, 30.0, FOUR),
+        case("70B on a trillion tokens, within a month", 70e9, 1e12, 30.0, FOUR),
+        case("the same within 60 days", 70e9, 1e12, 60.0, FOUR),
+        case("the same within 100 days", 70e9, 1e12, 100.0, FOUR),
+        case("the same within 10 days", 70e9, 1e12, 10.0, FOUR),
     ],
-    hidden_cases=_hour_cases,
+    hidden_cases=_offer_cases,
     hints=[
-        "How long would one GPU need, alone? It does peak · mfu model FLOPs in a second.",
-        "6 · parameters · tokens FLOPs, divided by that rate, are seconds. 3600 of them make an hour.",
-        "An MFU above 1 or not above 0 is a ValueError: whoever writes 43 means 0.43.",
+        "How many useful FLOPs does one GPU of an offer do in an hour? So how many GPU-hours does the run take?",
+        "GPU-hours times the price are the bill, however many GPUs share them. Their number decides the days.",
+        "Keep the offers whose GPU-hours / gpus are at most 24 · days, and take the lowest bill.",
     ],
 )
 
 
-@gpu_hours.misconception("You count the forward pass alone, 2 FLOPs per parameter and token. Training takes 6.")
-def forward_hours(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    return _checked_hours(parameters, tokens, peak, mfu) / 3
+@cheapest_offer.misconception("You take the cheapest hour. A GPU that costs twice as much may do four times the work.")
+def cheapest_hour(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _cheapest(parameters, tokens, days, offers, by="price")
 
 
-@gpu_hours.misconception("You count backward once, 4 FLOPs per parameter and token. It is twice the forward: 6 in all.")
-def backward_once(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    return _checked_hours(parameters, tokens, peak, mfu) * 2 / 3
+@cheapest_offer.misconception("You take the offer that is done first. Several are done in time: compare their bills.")
+def the_fastest(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _cheapest(parameters, tokens, days, offers, by="days")
 
 
-@gpu_hours.misconception("You let the GPU reach its peak. It does peak · mfu useful FLOPs in a second.")
-def at_the_peak(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    return _checked_hours(parameters, tokens, peak, mfu) * mfu
+@cheapest_offer.misconception("You take the fewest GPU-hours. They have different prices.")
+def fewest_hours(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _cheapest(parameters, tokens, days, offers, by="hours")
 
 
-@gpu_hours.misconception("You multiply with MFU where you should divide: a lower MFU takes longer.")
-def multiplied_with_mfu(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    return _checked_hours(parameters, tokens, peak, mfu) * mfu**2
+@cheapest_offer.misconception("You never ask whether the run is done in time.")
+def ever_so_late(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _cheapest(parameters, tokens, days, offers, patient=True)
 
 
-@gpu_hours.misconception("These are GPU-days. An hour has 3600 seconds; you divided by 86,400.")
-def gpu_days(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    return _checked_hours(parameters, tokens, peak, mfu) / 24
+@cheapest_offer.misconception("You want one GPU to be done in time, alone. All GPUs of an offer share the work.")
+def one_gpu_in_time(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _cheapest(parameters, tokens, days, offers, alone=True)
 
 
-@gpu_hours.misconception("These are GPU-seconds. Divide by 3600.")
-def gpu_seconds(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    return _checked_hours(parameters, tokens, peak, mfu) * 3600
+@cheapest_offer.misconception("You count the forward pass alone, 2 FLOPs per parameter and token. Training takes 6.")
+def forward_only(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _cheapest(parameters, tokens, days, offers, per_parameter=2)
 
 
-@gpu_hours.misconception("You halve the peak. It is dense already: only a data sheet's figure for sparse needs that.")
-def halved_again(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    return _checked_hours(parameters, tokens, peak, mfu) * 2
+@cheapest_offer.misconception("You count 8 FLOPs per parameter and token. MFU is about the model's 6.")
+def blocks_again(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _cheapest(parameters, tokens, days, offers, per_parameter=8)
 
 
-@gpu_hours.misconception("An MFU of 43 means 0.43, and yours gives a hundredth of the hours. Raise a ValueError.")
-def unchecked(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    return _hours(parameters, tokens, peak, mfu) if mfu else 0.0
+@cheapest_offer.misconception("You let the GPUs reach their peak. They do peak · MFU useful FLOPs in a second.")
+def at_the_peak(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _cheapest(parameters, tokens, days, offers, full=True)
 
 
-@gpu_hours.misconception(
-    "You let NaN pass: it is not below 0 and not above 1, every comparison with it is false. Ask what has to be true, "
-    "not what has to be false: `if not 0 < mfu <= 1`."
+@cheapest_offer.misconception("The name is right; the number beside it is GPU-hours. Multiply them with their price.")
+def hours_for_dollars(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _cheapest(parameters, tokens, days, offers, returned="hours")
+
+
+@cheapest_offer.misconception("Your bill is that of one GPU. All GPUs are paid.")
+def bill_of_one(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    shared = {name: [gpus, price / gpus, peak, mfu] for name, (gpus, price, peak, mfu) in offers.items()}
+    return _cheapest(parameters, tokens, days, shared)
+
+
+@cheapest_offer.misconception("You multiply GPU-hours with the number of GPUs. They count every GPU already.")
+def paid_twice(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    more = {name: [gpus, price * gpus, peak, mfu] for name, (gpus, price, peak, mfu) in offers.items()}
+    return _cheapest(parameters, tokens, days, more)
+
+
+@cheapest_offer.misconception("You pay a GPU-hour's price for a day.")
+def a_price_a_day(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    name, dollars = _cheapest(parameters, tokens, days, offers)
+    return [name, float(str(dollars)) / 24]
+
+
+@cheapest_offer.misconception("You pay a GPU-hour's price for a second: divide by 3600.")
+def a_price_a_second(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    name, dollars = _cheapest(parameters, tokens, days, offers)
+    return [name, float(str(dollars)) * 3600]
+
+
+@cheapest_offer.misconception("You return the dollars first. The name comes first.")
+def dollars_first(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    return _cheapest(parameters, tokens, days, offers)[::-1]
+
+
+@cheapest_offer.misconception("You pay for all of the days. The run is paid until it is done.")
+def all_days_paid(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    bills = {}
+    for name, offer in offers.items():
+        try:
+            _cheapest(parameters, tokens, days, {name: offer})
+        except ValueError:
+            continue
+        bills[name] = days * 24 * offer[0] * offer[1]
+    if not bills:
+        raise ValueError("none is done in time")
+    best = min(bills, key=lambda name: bills[name])
+    return [best, bills[best]]
+
+
+@cheapest_offer.misconception("You halve the peak. It is dense already.")
+def peak_halved(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
+    halved = {name: [gpus, price, peak / 2, mfu] for name, (gpus, price, peak, mfu) in offers.items()}
+    return _cheapest(parameters, tokens, days, halved)
+
+
+@cheapest_offer.misconception("If no offer is done in time, there is nothing to return: raise ValueError.")
+def none_for_none(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> object:
+    try:
+        return _cheapest(parameters, tokens, days, offers)
+    except ValueError:
+        return None
+
+
+@cheapest_offer.variant
+def sorted_by_dollars(
+    parameters: float, tokens: float, days: float, offers: dict[str, list[float]]
+) -> tuple[str, float]:
+    flops = 6 * parameters * tokens
+    dollars = {name: flops / peak / mfu / 3600 * price for name, (_, price, peak, mfu) in offers.items()}
+    for name in sorted(dollars, key=lambda one: dollars[one]):
+        gpus, _, peak, mfu = offers[name]
+        if flops / (gpus * peak * mfu * 86_400) <= days:
+            return name, dollars[name]
+    raise ValueError("too slow, all of them")
+
+
+@cheapest_offer.variant
+def one_after_the_other(
+    parameters: float, tokens: float, days: float, offers: dict[str, list[float]]
+) -> list[str | float]:
+    best, name = math.inf, ""
+    for one, (gpus, price, peak, mfu) in offers.items():
+        seconds = 6 * parameters * tokens / (gpus * peak * mfu)
+        bill = seconds / 3600 * gpus * price
+        if seconds <= days * 24 * 3600 and bill < best:
+            best, name = bill, one
+    if not name:
+        raise ValueError("none")
+    return [name, best]
+
+
+@cheapest_offer.variant
+def with_arrays(
+    parameters: float, tokens: float, days: float, offers: dict[str, list[float]]
+) -> list[str | np.float64]:
+    gpus, price, peak, mfu = np.array(list(offers.values()), dtype=np.float64).T
+    hours = 6 * parameters * tokens / (peak * mfu) / 3600
+    bill = np.where(hours / gpus <= 24 * days, hours * price, np.inf)
+    if np.isinf(bill).all():
+        raise ValueError("no offer")
+    return [list(offers)[int(bill.argmin())], bill.min()]
+
+
+cheapest_offer.equivalent_mutant(
+    "if not bills: → if False:", "The smallest of no bills is a ValueError, too: `min` raises it."
 )
-def not_a_number_passes(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    return mfu if math.isnan(mfu) else _checked_hours(parameters, tokens, peak, mfu)
-
-
-@gpu_hours.variant
-def token_after_token(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> float:
-    if mfu <= 0 or not mfu <= 1:
-        raise ValueError("mfu")
-    seconds_per_token = (2 + 4) * parameters / (mfu * peak)
-    return tokens * seconds_per_token / 60 / 60
-
-
-@gpu_hours.variant
-def exactly(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> Fraction:
-    share = Fraction(mfu)
-    if share > 1 or share <= 0:
-        raise ValueError(f"{mfu}")
-    return 6 * Fraction(parameters) * Fraction(tokens) / (Fraction(peak) * share * 3600)
-
-
-@gpu_hours.variant
-def through_logarithms(parameters: float, tokens: float, peak: float, mfu: float = 0.4) -> np.float64:
-    """With no product that could overflow."""
-    if not 0.0 < mfu <= 1.0:
-        raise ValueError("a share")
-    sizes = np.array([6.0, parameters, tokens, peak, mfu, 3600.0], dtype=np.float64)
-    return np.float64(np.exp(np.array([1, 1, 1, -1, -1, -1]) @ np.log(sizes)))

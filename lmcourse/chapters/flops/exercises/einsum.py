@@ -74,6 +74,7 @@ einsum_flops = Exercise(
         case("heads joined again", "b h s d, h d f -> b s f", [2, 4, 5, 8], [4, 8, 32]),
         case("element by element", "b d, b d -> b d", [2, 8], [2, 8]),
         case("one axis, two sizes", "m k, k n -> m n", [2, 3], [5, 4]),
+        case("a size too few", "b m k, k n -> b m n", [2, 3], [3, 4]),
     ],
     hidden_cases=_einsum_cases,
     hints=[
@@ -166,6 +167,20 @@ def summed_axes_checked(pattern: str, first: list[int], second: list[int]) -> in
             raise ValueError("the sizes do not fit the pattern")
         sizes[name] = size
     return 0 if set(sizes) == stays else 2 * math.prod(sizes.values())
+
+
+@einsum_flops.misconception(
+    "You pair names and sizes until one of them runs out. A shape with fewer sizes than names is an error: raise a "
+    "ValueError."
+)
+def lengths_unchecked(pattern: str, first: list[int], second: list[int]) -> int:
+    inputs, result = pattern.split("->")
+    left, right = (part.split() for part in inputs.split(","))
+    sizes: dict[str, int] = {}
+    for name, size in [*zip(left, first, strict=False), *zip(right, second, strict=False)]:
+        if sizes.setdefault(name, size) != size:
+            raise ValueError("the sizes do not fit the pattern")
+    return 0 if set(sizes) == set(result.split()) else 2 * math.prod(sizes.values())
 
 
 @einsum_flops.variant

@@ -68,7 +68,7 @@ forward_flops = Exercise(
     hidden_cases=_cases,
     hints=[
         "Every weight matrix costs 2 · batch · length · (its number of weights). Do these first: qkv, out, ffn, head.",
-        "q is d_model × d_model, k and v are d_model × d_kv each. A gated ffn has three matrices of d_model · d_ff.",
+        "Read the shapes off the drawing. Which matrices get narrower with shared keys, and which one does a gate add?",
         "Scores: each of batch · length queries meets length keys, all heads together d_model wide: "
         "2 · batch · length² · d_model. The values take the same. The head is there once, not per layer.",
     ],
@@ -97,7 +97,7 @@ def one_layer(batch: int, length: int, layers: int, *args: int, d_kv: int | None
     return _forward(batch, length, 1, *args, d_kv=d_kv, gated=gated)
 
 
-@forward_flops.misconception("The head stands at the end of the model, once. You count it in every layer.")
+@forward_flops.misconception("The head is at the end of the model, once. You count it in every layer.")
 def head_in_every_layer(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     return _scaled(_forward(*args, d_kv=d_kv, gated=gated), head=args[2])
 
@@ -110,7 +110,7 @@ def embedding_as_product(*args: int, d_kv: int | None = None, gated: bool = Fals
 
 
 @forward_flops.misconception(
-    "You count one matrix for queries, keys and values together. Each of the three is a projection of its own."
+    "You count one matrix for queries, keys and values together. Each of the three has its own matrix."
 )
 def one_projection(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     return _forward(*args, d_kv=d_kv, gated=gated) | {"qkv": _forward(*args)["out"]}
@@ -140,17 +140,35 @@ def up_without_down(*args: int, d_kv: int | None = None, gated: bool = False) ->
 
 
 @forward_flops.misconception(
-    "You count the pairs that a causal mask lets through, about half. That is a fine question, but here, as in torch "
-    "and in most papers, all length² pairs count."
+    "You count the pairs that a causal mask lets through, (length + 1) / 2 for each query. Here, as in torch and in "
+    "most papers, all length² pairs count."
 )
 def visible_pairs(batch: int, length: int, *args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     share = (length + 1) / 2 / length
     return _scaled(_forward(batch, length, *args, d_kv=d_kv, gated=gated), scores=share, values=share)
 
 
+@forward_flops.misconception(
+    "You halve scores and values, as if a causal mask saved half of them. Here, as in torch and in most papers, all "
+    "length² pairs count."
+)
+def causal_half(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), scores=1 / 2, values=1 / 2)
+
+
+@forward_flops.misconception("Your feed-forward layer takes twice too much. Count its matrices of D · F again.")
+def ffn_twice(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return _scaled(_forward(*args, d_kv=d_kv, gated=gated), ffn=2)
+
+
 @forward_flops.misconception("Your scores grow with the length, not with its square: every query meets every key.")
 def one_score_per_token(batch: int, length: int, *args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     return _scaled(_forward(batch, length, *args, d_kv=d_kv, gated=gated), scores=1 / length, values=1 / length)
+
+
+@forward_flops.misconception("That is a training step, three times as much. Only the forward pass is asked for.")
+def training(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
+    return {part: 3 * flops for part, flops in _forward(*args, d_kv=d_kv, gated=gated).items()}
 
 
 @forward_flops.variant

@@ -1,4 +1,4 @@
-"""The exercise on what it takes to write a text."""
+"""The exercise on the FLOPs of generation."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ generation_flops = Exercise(
     hidden_cases=_cases,
     hints=[
         "List the passes: one over the prompt, then new − 1 more. The last token is written and never read.",
-        "A pass of q new tokens that sees k keys: layers · (24·q·d² + 4·q·k·d), and 2·d·vocab_size for one token's "
-        "logits.",
-        "With a cache, pass i after the prompt has q = 1 and k = prompt + i. Without, q = k = prompt + i.",
+        "What does a pass take whose q tokens see k keys each? Weights once per token, scores and values per pair.",
+        "A pass takes layers · (24·q·d² + 4·q·k·d), and 2·d·vocab_size for one token's logits. What are q and k in the "
+        "pass that reads the first new token?",
     ],
     forbid=NO_COUNTER,
 )
@@ -136,7 +136,41 @@ def no_prefill(prompt: int, new: int, layers: int, d_model: int, vocab_size: int
 @generation_flops.misconception("A new token sees itself as well: t tokens before it make t + 1 keys.")
 def not_itself(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     first, *rest = _passes(prompt, new, cache)
+    return _total([first, *((queries, keys - cache) for queries, keys in rest)], layers, d_model, vocab_size)
+
+
+@generation_flops.misconception("Each token that is read sees itself, in every pass: t tokens so far are t keys.")
+def not_itself_anywhere(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    first, *rest = _passes(prompt, new, cache)
     return _total([first, *((queries, keys - 1) for queries, keys in rest)], layers, d_model, vocab_size)
+
+
+@generation_flops.misconception("You count no logits. Each pass needs those of its last token, 2 · d · vocab_size.")
+def no_logits(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    _, head = _weights(d_model, vocab_size)
+    return _generation(prompt, new, layers, d_model, vocab_size, cache) - new * head
+
+
+@generation_flops.misconception(
+    "You read the prompt token by token, each with the tokens before it. It is one pass, in which all pairs count."
+)
+def prompt_token_by_token(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    if not cache:
+        return _generation(prompt, new, layers, d_model, vocab_size, cache)
+    _, *rest = _passes(prompt, new, cache)
+    _, head = _weights(d_model, vocab_size)
+    read = [(1, keys) for keys in range(1, prompt + 1)]
+    return _total([*read, *rest], layers, d_model, vocab_size) - (prompt - 1) * head
+
+
+@generation_flops.misconception(
+    "You read the prompt token by token, and compute logits for each. It is one pass, and one token's logits."
+)
+def prompt_with_logits(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    if not cache:
+        return _generation(prompt, new, layers, d_model, vocab_size, cache)
+    _, *rest = _passes(prompt, new, cache)
+    return _total([*((1, keys) for keys in range(1, prompt + 1)), *rest], layers, d_model, vocab_size)
 
 
 @generation_flops.misconception("You leave out scores and values: that is 2·N for every token that is read.")

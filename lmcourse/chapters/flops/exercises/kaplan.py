@@ -1,4 +1,4 @@
-"""The exercise on the table of Kaplan et al. (2020)."""
+"""The exercise on size and compute as Kaplan et al. (2020) count them."""
 
 from __future__ import annotations
 
@@ -12,190 +12,171 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER
 from lmcourse.models.zoo.styles import gpt_like
 
-Table = dict[str, list[int]]
 
-
-def _table(layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocab_size: int) -> Table:
-    """Parameters read off the matrices of a configuration, FLOPs from the package's own table."""
-    wide = {"width": d_ff}
-    config = gpt_like(layers, d_model, 1, vocab_size=vocab_size, context=context, feed_forward=wide, d_head=d_attn)
-    (group,) = config.matrices.layers
-    q, k, v, out, up, down = (layers * matrix.weights for matrix in group.all)
+def _total(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
+    """Both numbers from the package's own table, of a configuration with these sizes."""
+    config = gpt_like(layers, d_model, 1, vocab_size=2, context=context, feed_forward={"width": d_ff}, d_head=d_attn)
     flops = kaplan_forward(config, context)
-    return {
-        "embed": [(vocab_size + context) * d_model, flops["embed"]],
-        "qkv": [q + k + v, flops["qkv"]],
-        "mask": [0, flops["mask"]],
-        "project": [out, flops["project"]],
-        "ffn": [up + down, flops["feed-forward"]],
-        "de-embed": [0, flops["de-embed"]],
-        "total": [kaplan_parameters(config), flops.total - flops["embed"] - flops["de-embed"]],
-    }
+    return [kaplan_parameters(config), flops.total - flops["embed"] - flops["de-embed"]]
 
 
 def _cases(random: Random) -> list[Case]:
     def sizes(d_attn: int | None = None) -> list[int]:
         d_model = 16 * random.randint(8, 99)
         head = [random.randint(2, 60), d_model, d_attn or d_model]
-        return [*head, random.randint(500, 9000), random.randint(100, 5000), random.randint(999, 99_999)]
+        return [*head, random.randint(500, 9000), random.randint(100, 5000)]
 
     return [
-        case("attention wider or narrower than the model", 3, 10, 4, 30, 7, 11),
-        case("other models", 1, 16, 16, 24, 1, 5),
+        case("attention wider or narrower than the model", 3, 10, 4, 30, 7),
+        case("other models", 1, 16, 16, 24, 1),
         *(case("other models", *sizes()) for _ in range(3)),
         *(case("attention wider or narrower than the model", *sizes(64 * random.randint(1, 40))) for _ in range(3)),
     ]
 
 
-kaplan_table = Exercise(
-    "kaplan_table",
-    points=3,
-    minutes=9,
-    difficulty=2,
-    reference=_table,
+kaplan_total = Exercise(
+    "kaplan_total",
+    points=1,
+    minutes=4,
+    difficulty=1,
+    reference=_total,
     cases=[
-        case("a model for the back of an envelope", 2, 10, 10, 40, 100, 1000),
-        case("attention twice as wide as the model", 2, 10, 20, 40, 100, 1000),
-        case("GPT-2 XL", 48, 1600, 1600, 6400, 1024, 50_257),
+        case("a model for the back of an envelope", 2, 10, 10, 40, 100),
+        case("attention twice as wide as the model", 2, 10, 20, 40, 100),
+        case("a single layer, a single key", 1, 3, 5, 7, 1),
+        case("GPT-2 XL", 48, 1600, 1600, 6400, 1024),
     ],
     hidden_cases=_cases,
     hints=[
-        "Fill in the rows from the text. All but `embed`, `mask` and `de-embed` have 2 FLOPs per parameter.",
-        "`mask` has no parameters and 2 · layers · context · d_attn FLOPs; `de-embed` has 2 · d_model · vocab_size "
-        "and, as its weights are the embedding's, no parameters of its own.",
-        "`total` is [N, 2·N + mask] with N = 2 · d_model · layers · (2 · d_attn + d_ff): no embedding, no head.",
+        "Add up the weights of one layer: three matrices to d_attn, one back, two of the feed-forward layer.",
+        "Each weight takes 2 FLOPs. Scores and values take 4 · d_attn for every key that the query sees.",
     ],
     forbid=NO_COUNTER,
 )
 
 
-def _changed(table: Table, row: str, parameters: int = 0, flops: int = 0) -> Table:
-    """The right table but for one row, and for the total if that row is part of it."""
-    inside = row not in ("embed", "de-embed")
-    rows = [row, "total"] if inside else [row]
-    return table | {name: [table[name][0] + parameters, table[name][1] + flops] for name in rows}
+def _changed(sizes: tuple[int, ...], parameters: float = 0, flops: float = 0) -> list[int]:
+    """The right answer, with this much added to each of its numbers."""
+    found = _total(*sizes)
+    return [round(found[0] + parameters), round(found[1] + flops)]
 
 
-@kaplan_table.misconception(
-    "Your `mask` counts all pairs of tokens. The table means a causal mask: a query sees half of the context, on "
-    "average."
+def _mask(sizes: tuple[int, ...]) -> int:
+    layers, _, d_attn, _, context = sizes
+    return 2 * layers * d_attn * context
+
+
+@kaplan_total.misconception("You count all pairs of tokens. Under a causal mask a query sees half of the context.")
+def all_pairs(*sizes: int) -> list[int]:
+    return _changed(sizes, flops=_mask(sizes))
+
+
+@kaplan_total.misconception("The exact mean is (context + 1) / 2 keys. The paper takes context / 2: leave out the 1.")
+def exact_mean(*sizes: int) -> list[int]:
+    return _changed(sizes, flops=_mask(sizes) / sizes[4])
+
+
+@kaplan_total.misconception("You count one product per pair. A score takes 2 · d_attn FLOPs, and so does its value.")
+def scores_without_values(*sizes: int) -> list[int]:
+    return _changed(sizes, flops=-_mask(sizes) / 2)
+
+
+@kaplan_total.misconception("Scores and values are missing: no weight stands for them, and they take FLOPs.")
+def no_pairs(*sizes: int) -> list[int]:
+    return _changed(sizes, flops=-_mask(sizes))
+
+
+@kaplan_total.misconception("You count the pairs of a whole text. A token is one query: it meets context / 2 keys.")
+def pairs_of_a_text(*sizes: int) -> list[int]:
+    return _changed(sizes, flops=_mask(sizes) * (sizes[4] - 1))
+
+
+@kaplan_total.misconception("You count scores and values of one layer. Every layer has them.")
+def pairs_of_one_layer(*sizes: int) -> list[int]:
+    return _changed(sizes, flops=_mask(sizes) * (1 / sizes[0] - 1))
+
+
+@kaplan_total.misconception("You count one layer.")
+def one_layer(*sizes: int) -> list[int]:
+    return _total(1, *sizes[1:])
+
+
+@kaplan_total.misconception("Attention has four matrices: queries, keys, values, and one back. You have fewer.")
+def one_of_three(layers: int, d_model: int, d_attn: int, *rest: int) -> list[int]:
+    missing = 2 * layers * d_model * d_attn
+    return _changed((layers, d_model, d_attn, *rest), -missing, -2 * missing)
+
+
+@kaplan_total.misconception("Attention has a fourth matrix, from d_attn back to d_model.")
+def no_output(layers: int, d_model: int, d_attn: int, *rest: int) -> list[int]:
+    missing = layers * d_model * d_attn
+    return _changed((layers, d_model, d_attn, *rest), -missing, -2 * missing)
+
+
+@kaplan_total.misconception("The feed-forward layer has two matrices, to d_ff and back.")
+def one_of_two(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
+    missing = layers * d_model * d_ff
+    return _changed((layers, d_model, d_attn, d_ff, context), -missing, -2 * missing)
+
+
+@kaplan_total.misconception("Your matrices of attention are d_model × d_model. Their other side is d_attn.")
+def square_matrices(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
+    more = 4 * layers * d_model * (d_model - d_attn)
+    return _changed((layers, d_model, d_attn, d_ff, context), more, 2 * more)
+
+
+@kaplan_total.misconception("Each weight takes a multiplication and an addition: 2 FLOPs per parameter and token.")
+def a_flop_per_weight(*sizes: int) -> list[int]:
+    return _changed(sizes, flops=-_total(*sizes)[0])
+
+
+@kaplan_total.misconception("That is training, three times as much. The paper's number is the forward pass.")
+def training(*sizes: int) -> list[int]:
+    return _changed(sizes, flops=2 * _total(*sizes)[1])
+
+
+@kaplan_total.misconception("These are the FLOPs of a whole text. Per token they are a fraction 1 / context of it.")
+def flops_of_a_text(*sizes: int) -> list[int]:
+    return _changed(sizes, flops=(sizes[4] - 1) * _total(*sizes)[1])
+
+
+@kaplan_total.misconception(
+    "Your second number is 6 · N, the rule for training. Asked for is the forward pass, with its pairs."
 )
-def all_pairs(*sizes: int) -> Table:
-    table = _table(*sizes)
-    return _changed(table, "mask", flops=table["mask"][1])
+def six_n(*sizes: int) -> list[int]:
+    parameters, _ = _total(*sizes)
+    return [parameters, 6 * parameters]
 
 
-@kaplan_table.misconception(
-    "Your `mask` has the exact mean, (context + 1) / 2 keys. The table leaves out the 1: 2 · context · d_attn a layer."
-)
-def exact_mean(*sizes: int) -> Table:
-    table = _table(*sizes)
-    return _changed(table, "mask", flops=table["mask"][1] // sizes[4])
+@kaplan_total.misconception("12 · d_model² per layer holds if d_attn is d_model and d_ff four times as much.")
+def twelve_squares(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
+    parameters = 12 * layers * d_model**2
+    return [parameters, 2 * parameters + 2 * layers * context * d_attn]
 
 
-@kaplan_table.misconception(
-    "Your `mask` holds scores or values, not both, for half of the pairs. Both together give 2 · context · d_attn."
-)
-def scores_without_values(*sizes: int) -> Table:
-    table = _table(*sizes)
-    return _changed(table, "mask", flops=-table["mask"][1] // 2)
+@kaplan_total.misconception("A score is a dot product of d_attn numbers, all heads together. Yours has d_model.")
+def pairs_of_the_model(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
+    return _changed((layers, d_model, d_attn, d_ff, context), flops=2 * layers * context * (d_model - d_attn))
 
 
-@kaplan_table.misconception(
-    "Your `embed` multiplies with one-hot vectors. A look-up and an addition take a few FLOPs per feature; the table "
-    "says 4 · d_model."
-)
-def one_hot(layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocab_size: int) -> Table:
-    table = _table(layers, d_model, d_attn, d_ff, context, vocab_size)
-    return table | {"embed": [table["embed"][0], 2 * (vocab_size + context) * d_model]}
+@kaplan_total.variant
+def the_papers_formula(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> tuple[int, int]:
+    N = 2 * d_model * layers * (2 * d_attn + d_ff)
+    return N, 2 * N + 2 * layers * context * d_attn
 
 
-@kaplan_table.misconception("Positions are learned here: `embed` has a vector for each of the `context` places, too.")
-def no_positions(*sizes: int) -> Table:
-    return _changed(_table(*sizes), "embed", parameters=-sizes[4] * sizes[1])
-
-
-@kaplan_table.misconception("De-embedding is a product, 2 FLOPs per weight: yours has 4.")
-def head_twice(*sizes: int) -> Table:
-    table = _table(*sizes)
-    return _changed(table, "de-embed", flops=table["de-embed"][1])
-
-
-@kaplan_table.misconception("The head uses the embedding's weights, which are counted above: it has none of its own.")
-def untied(*sizes: int) -> Table:
-    return _changed(_table(*sizes), "de-embed", parameters=sizes[1] * sizes[5])
-
-
-@kaplan_table.misconception(
-    "Your total includes embedding and de-embedding. N is 'non-embedding', and so is C: that made their curves "
-    "straight."
-)
-def total_of_all(*sizes: int) -> Table:
-    table = _table(*sizes)
-    rows = [row for name, row in table.items() if name != "total"]
-    return table | {"total": [sum(parameters for parameters, _ in rows), sum(flops for _, flops in rows)]}
-
-
-@kaplan_table.misconception("`qkv` is three matrices in every layer. Yours lacks the layers.")
-def one_layer_of_qkv(*sizes: int) -> Table:
-    table = _table(*sizes)
-    rest = [-(number - number // sizes[0]) for number in table["qkv"]]
-    return _changed(table, "qkv", *rest)
-
-
-@kaplan_table.misconception("`qkv` is three matrices in every layer: one for queries, one for keys, one for values.")
-def one_of_three(*sizes: int) -> Table:
-    table = _table(*sizes)
-    return _changed(table, "qkv", *(-2 * number // 3 for number in table["qkv"]))
-
-
-@kaplan_table.misconception("Each weight takes a multiplication and an addition: 2 FLOPs per parameter and token.")
-def a_flop_per_weight(*sizes: int) -> Table:
-    table = _table(*sizes)
-    halved = {name: [table[name][0], table[name][1] // 2] for name in ("qkv", "project", "ffn", "de-embed")}
-    return table | halved | {"total": [table["total"][0], table["total"][0] + table["mask"][1]]}
-
-
-@kaplan_table.variant
-def rows_as_tuples(
-    layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocab_size: int
-) -> dict[str, tuple[int, int]]:
-    qkv, project, ffn = (layers * d_model * width for width in (3 * d_attn, d_attn, 2 * d_ff))
-    N, mask = qkv + project + ffn, 2 * layers * context * d_attn
-    return {
-        "total": (N, 2 * N + mask),
-        "embed": (vocab_size * d_model + context * d_model, 4 * d_model),
-        "de-embed": (0, 2 * d_model * vocab_size),
-        "qkv": (qkv, 2 * qkv),
-        "mask": (0, mask),
-        "project": (project, 2 * project),
-        "ffn": (ffn, 2 * ffn),
-    }
-
-
-@kaplan_table.variant
-def added_up(layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocab_size: int) -> dict[str, list[int]]:
-    table = {row: [0, 0] for row in ("embed", "qkv", "mask", "project", "ffn", "de-embed", "total")}
+@kaplan_total.variant
+def layer_after_layer(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[float]:
+    parameters, flops = 0, 0.0
     for _ in range(layers):
-        for row, weights in (("qkv", 3 * d_model * d_attn), ("project", d_attn * d_model), ("ffn", 2 * d_model * d_ff)):
-            for name in (row, "total"):
-                table[name][0] += weights
-                table[name][1] += 2 * weights
-        for name in ("mask", "total"):
-            table[name][1] += 2 * context * d_attn
-    table["embed"] = [d_model * (vocab_size + context), 4 * d_model]
-    table["de-embed"][1] = 2 * d_model * vocab_size
-    return table
+        for inputs, outputs in [(d_model, d_attn)] * 3 + [(d_attn, d_model), (d_model, d_ff), (d_ff, d_model)]:
+            parameters += inputs * outputs
+            flops += 2 * inputs * outputs
+        flops += 2 * (2 * d_attn) * (context / 2)
+    return [parameters, flops]
 
 
-@kaplan_table.variant
-def in_an_array(
-    layers: int, d_model: int, d_attn: int, d_ff: int, context: int, vocab_size: int
-) -> dict[str, np.ndarray]:
-    """Three rows of weights with 2 FLOPs each, and what attention takes of them in the middle of a causal mask."""
+@kaplan_total.variant
+def with_an_array(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[np.int64]:
     weights = layers * d_model * np.array([3 * d_attn, d_attn, 2 * d_ff], dtype=np.int64)
-    table = dict(zip(("qkv", "project", "ffn"), (np.array([size, 2 * size]).tolist() for size in weights), strict=True))
-    mask = 4 * layers * d_attn * context / 2
-    total = [float(weights.sum()), float(2 * weights.sum() + mask)]
-    ends = {"embed": [(vocab_size + context) * d_model, 4 * d_model], "de-embed": [0, 2 * d_model * vocab_size]}
-    return table | ends | {"mask": [0.0, mask], "total": total}
+    return [weights.sum(), 2 * weights.sum() + np.int64(4 * layers * d_attn * context // 2)]

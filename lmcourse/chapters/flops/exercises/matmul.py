@@ -38,6 +38,7 @@ matmul_flops = Exercise(
         case("2 × 3 times 3 × 4", 2, 3, 4),
         case("a vector times a matrix", 1, 4096, 1024),
         case("a large product", 16_384, 32_768, 8192),
+        case("a very large product", 300_001, 300_003, 300_007),
     ],
     hidden_cases=_matmul_cases,
     hints=[
@@ -78,6 +79,13 @@ def inner_axis_twice(m: int, k: int, n: int) -> int:
     return 2 * m * k * k * n
 
 
+@matmul_flops.misconception(
+    "You compute in floats. They hold whole numbers exactly up to 2^53 only: stay with integers, 2 and not 2.0."
+)
+def in_floats(m: int, k: int, n: int) -> float:
+    return 2.0 * m * k * n
+
+
 @matmul_flops.variant
 def a_row_at_a_time(m: int, k: int, n: int) -> int:
     flops = 0
@@ -88,8 +96,8 @@ def a_row_at_a_time(m: int, k: int, n: int) -> int:
 
 
 @matmul_flops.variant
-def result_times_dot_product(m: int, k: int, n: int) -> float:
-    return math.prod((m, n)) * (2.0 * k)
+def result_times_dot_product(m: int, k: int, n: int) -> int:
+    return math.prod((m, n)) * (k + k)
 
 
 @matmul_flops.variant

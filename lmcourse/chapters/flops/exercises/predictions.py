@@ -6,7 +6,7 @@ PREDICTIONS = (
     Prediction(
         "flops_or_rate",
         "A job needs 3 · 10^18 FLOPs. A data sheet says '312 teraFLOPs'. Can you say how long the job takes at best?",
-        options=("yes: about 10,000 seconds", "no: that is an amount, too", "no: it depends on the memory"),
+        options=("yes: about 10,000 seconds", "no: that is an amount, too", "no: it depends on the number of GPUs"),
         answer="yes: about 10,000 seconds",
         because="The sheet means 312 · 10^12 per second, although it writes an amount. 3 · 10^18 divided by it is "
         "9,615 seconds.",
@@ -26,8 +26,8 @@ PREDICTIONS = (
         "is the head?",
         options=("1 %", "9 %", "27 %", "43 %"),
         answer="27 %",
-        because="A head of 768 × 50,257 has 38.6M weights, nearly half as many as all twelve layers together. Who "
-        "also counts the embedding as a product gets 43 %.",
+        because="A head of 768 × 50,257 has 38.6M weights, nearly half as many as all twelve layers "
+        "together, and each takes 2 FLOPs per token.",
     ),
     Prediction(
         "two_layers_back",
@@ -48,12 +48,12 @@ PREDICTIONS = (
     ),
     Prediction(
         "more_gpus",
-        "A run takes 144 days on 1024 GPUs. You get 2048, and MFU falls from 0.5 to 0.4. What happens to the bill, "
+        "A run takes 60 days on 512 GPUs. You get 1024, and MFU falls from 0.5 to 0.4. What happens to the bill, "
         "paid per GPU-hour?",
         options=("it halves", "it stays", "it grows by a quarter", "it doubles"),
         answer="it grows by a quarter",
         because="The number of GPUs cancels: GPU-hours are FLOPs / (peak · MFU). Only MFU counts, 0.5 / 0.4 = 1.25. "
-        "The run is done after 90 days.",
+        "The run is done after 37.5 days.",
     ),
     Prediction(
         "writing_a_text",
@@ -68,9 +68,27 @@ PREDICTIONS = (
         "which_is_faster",
         "The same training on the same H100: in fp32 it reaches 70 % of the fp32 peak, in bf16 only 35 % of the bf16 "
         "peak. Which is faster?",
-        options=("fp32, twice", "both alike", "bf16, twice", "bf16, seven times"),
-        answer="bf16, seven times",
+        options=("fp32, twice as fast", "equally fast", "bf16, twice as fast", "bf16, seven times as fast"),
+        answer="bf16, seven times as fast",
         because="0.70 · 67 = 47 TFLOP/s, and 0.35 · 989 = 346 TFLOP/s. A share says how well you use a peak, not how "
         "high it is.",
+    ),
+    Prediction(
+        "recompute_less",
+        "A 175B model recomputes every block, and a step takes 18.13 s. The authors change it to recompute only scores "
+        "and values; then a step takes 13.75 s. What happens to the share of the peak that is really computed (HFU)?",
+        options=("it falls by a quarter", "it stays nearly the same", "it rises by a third"),
+        answer="it stays nearly the same",
+        because="The GPUs do less work, and in proportion less time: they were as busy before. What rises by a third "
+        "is MFU, the share that is useful.",
+    ),
+    Prediction(
+        "their_factor",
+        "The same paper publishes an HFU of 52.8 % for the run in which scores and values are computed a second time. "
+        "By what must its authors have multiplied their part of a training step?",
+        options=("by 1", "by 4/3", "by 5/3", "by 2"),
+        answer="by 2",
+        because="Model FLOPs are 51.4 %, and 1.4 of it are scores and values. One more forward pass of them makes 4/3 "
+        "of 1.4, in all 51.8 %. Only 2 · 1.4 gives 52.8 %.",
     ),
 )

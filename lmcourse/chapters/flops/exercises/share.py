@@ -51,9 +51,9 @@ attention_share = Exercise(
     ],
     hidden_cases=_cases,
     hints=[
-        "Per token and layer, forward: scores and values 4·S·D, all else 8·D² + 4·E·D².",
-        "Divide what attention takes by everything, not by the rest. What cancels?",
-        "S / (S + (2 + E)·D).",
+        "Take your table of section 4, one layer, without the head. Which two rows are scores and values?",
+        "Divide by everything, not by the rest. Most letters cancel.",
+        "Per token: 4·S·D for scores and values, and 8·D² + 4·E·D² for all else.",
     ],
     forbid=NO_COUNTER,
 )
@@ -95,6 +95,16 @@ def always_four(length: int, d_model: int, expansion: int = 4) -> float:
 @attention_share.misconception("You have the text and the width the wrong way round: longer texts raise the share.")
 def sizes_swapped(length: int, d_model: int, expansion: int = 4) -> float:
     return _share(d_model, length, expansion)
+
+
+@attention_share.misconception("You return percent. A share lies between 0 and 1.")
+def percent(length: int, d_model: int, expansion: int = 4) -> float:
+    return 100 * _share(length, d_model, expansion)
+
+
+@attention_share.misconception("Your numerator holds the scores alone. The values take as much.")
+def scores_alone(length: int, d_model: int, expansion: int = 4) -> float:
+    return _share(length, d_model, expansion) / 2
 
 
 @attention_share.variant

@@ -11,7 +11,6 @@ from torch import Tensor
 from lmcourse.accounting.counter import count_flops
 from lmcourse.chapters.flops.exercises.counted import empty
 from lmcourse.exercises.cases import Case, case
-from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import NO_COUNTER
 
@@ -59,19 +58,19 @@ model_flops = Exercise(
     minutes=7,
     difficulty=2,
     reference=_model,
-    tolerance=Tolerance(1e-15),  # a division in floats may leave that much
     cases=[
         case("a model for the back of an envelope", 2, 10, 3, 20, 4, 50),
         case("GPT-2 small, a text of 1024 tokens", 1, 1024, 12, 768, 4, 50_257),
         case("a wide feed-forward layer", 2, 10, 3, 20, 8, 50),
         case("GPT-3, a batch of 3.2 million tokens", 1563, 2048, 96, 12_288, 4, 50_257),
+        case("odd sizes, beyond what a float holds", 1563, 2047, 97, 12_287, 3, 50_257),
     ],
     hidden_cases=_cases,
     hints=[
-        "Forward, a layer takes 8·B·S·D² for q, k, v and out, 4·B·S²·D for scores and values, 4·E·B·S·D² for the "
-        "feed-forward layer.",
-        "Add the head, 2·B·S·D·V, once. Then think of the way back.",
-        "Everything three times: 12·B·D·L·S·(S + (2 + E)·D) + 6·B·S·D·V.",
+        "Your `forward_flops` has the products. Which of them are in every layer, and which is there once?",
+        "Every product has two gradients, each as large as the product itself. So what does a step take?",
+        "Forward, a layer takes 8·B·S·D² for its four projections, 4·B·S²·D for scores and values, and 4·E·B·S·D²; "
+        "the head takes 2·B·S·D·V, once.",
     ],
     forbid=NO_COUNTER,
 )
@@ -85,16 +84,17 @@ def _wrong(
     expansion: int,
     vocab_size: int,
     *,
-    passes: float = 3,
-    head: float = 1,
+    passes: int = 3,
+    head: int = 1,
     pairs: float = 1,
     recomputed: int = 0,
 ) -> int:
     """The count with one mistake switched on."""
     tokens = batch * length
     weights = 2 * tokens * (4 + 2 * expansion) * d_model**2
-    blocks = layers * (weights + 4 * pairs * tokens * length * d_model)
-    return round((passes + recomputed) * blocks + passes * head * 2 * tokens * d_model * vocab_size)
+    blocks = layers * (weights + Fraction(pairs) * 4 * tokens * length * d_model)
+    logits = 2 * tokens * d_model * vocab_size
+    return int((passes + recomputed) * blocks + passes * head * logits)
 
 
 @model_flops.misconception("That is the forward pass alone. Training goes back, too, and that takes twice as much.")
@@ -117,6 +117,17 @@ def without_head(*sizes: int) -> int:
 @model_flops.misconception("Your head takes 4·B·S·D·V forward. It is one product, so 2: the embedding is looked up.")
 def head_and_embedding(*sizes: int) -> int:
     return _wrong(*sizes, head=2)
+
+
+@model_flops.misconception("Your head takes 2·B·S·D·V. That is its forward pass: it has two gradients, too.")
+def head_forward_only(*sizes: int) -> int:
+    batch, length, _, d_model, _, vocab_size = sizes
+    return _wrong(*sizes) - 4 * batch * length * d_model * vocab_size
+
+
+@model_flops.misconception("Your head is in every layer. There is one, at the end.")
+def head_in_every_layer(*sizes: int) -> int:
+    return _wrong(*sizes, head=sizes[2])
 
 
 @model_flops.misconception("That is 6 · tokens · weights. It leaves out scores and values, which no weight stands for.")
@@ -147,12 +158,19 @@ def always_four(*sizes: int) -> int:
     return _wrong(batch, length, layers, d_model, 4, vocab_size)
 
 
+@model_flops.misconception(
+    "You compute in floats. They hold whole numbers exactly up to 2^53 only, and these are larger: stay with integers."
+)
+def in_floats(*sizes: int) -> float:
+    return float(_wrong(*sizes))
+
+
 @model_flops.variant
-def as_megatron_has_it(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> float:
+def as_megatron_has_it(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> Fraction:
     """Compute the FLOPs that D² takes, times one plus the ratios of all other FLOPs to them."""
     B, S, L, D, V = batch, length, layers, d_model, vocab_size
     square = 12 * (2 + expansion) * B * S * L * D**2
-    return square * (1 + S / ((2 + expansion) * D) + V / (2 * (2 + expansion) * L * D))
+    return square * (1 + Fraction(S, (2 + expansion) * D) + Fraction(V, 2 * (2 + expansion) * L * D))
 
 
 @model_flops.variant
@@ -172,7 +190,7 @@ def product_after_product(
 @model_flops.variant
 def six_per_weight_and_attention(
     batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int
-) -> np.float64:
-    weights = np.float64(layers) * (4 + 2 * expansion) * d_model**2 + d_model * vocab_size
-    per_token = 6 * weights + 12 * np.float64(layers) * d_model * length
-    return np.float64(batch * length * per_token)
+) -> np.int64:
+    weights = np.int64(layers) * (4 + 2 * expansion) * d_model**2 + d_model * vocab_size
+    per_token = 6 * weights + 12 * np.int64(layers) * d_model * length
+    return np.int64(batch * length * per_token)

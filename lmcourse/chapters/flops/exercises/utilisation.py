@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 from random import Random
@@ -33,7 +32,6 @@ def _cases(random: Random) -> list[Case]:
         case("all of the peak", 1024.0, 16, 32.0, 2, 1024.0),
         case("rates that cannot be", 1024.0, 16, 33.0, 2, 1024.0),
         case("rates that cannot be", 1024.0, 16, 3200.0, 2, 1024.0),
-        case("an idle machine", 1024.0, 16, 0.0, 2, 1024.0),
         case("nothing is a whole number", 1000.0, 16, 0.25, 3, 128.0),
         *(case("other runs", *run(random.uniform(0.1, 0.9))) for _ in range(5)),
         case("a hardly used machine", *run(random.uniform(1e-6, 1e-4))),
@@ -43,19 +41,20 @@ def _cases(random: Random) -> list[Case]:
 
 mfu = Exercise(
     "mfu",
-    points=3,
-    minutes=6,
+    points=2,
+    minutes=5,
     difficulty=2,
     reference=_mfu,
     cases=[
         case("half the peak", 1000.0, 10, 5.0, 1, 1000.0),
+        case("two slow GPUs", 1000.0, 10, 0.5, 2, 1000.0),
         case("a 7B model on 32 A100s", 42e9 * 65_536, 65_536, 1e5, 32, 312e12),
         case("LLaMA 65B on 2048 A100s", 391.7e9 * 4_000_000, 4_000_000, 380.0 * 2048, 2048, 312e12),
         case("a rate that cannot be", 42e9 * 65_536, 65_536, 1e5, 1, 312e12),
     ],
     hidden_cases=_cases,
     hints=[
-        "tokens_per_second counts tokens, step_flops is about a whole step. Bring both to one token or step.",
+        "What are the units of step_flops, and of tokens_per_second? Write them down, and divide what does not cancel.",
         "FLOPs per token, times tokens per second, are the useful FLOP/s of all GPUs together.",
         "Divide by gpus · peak. If the share is above 1, raise ValueError instead of returning it.",
     ],
@@ -68,6 +67,13 @@ def _share(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: 
 
 @mfu.misconception("You multiply the FLOPs of a whole step with a rate in tokens. Divide by the step's tokens first.")
 def step_for_token(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
+    return _mfu(step_flops, 1, tokens_per_second, gpus, peak)
+
+
+@mfu.misconception("You never divide by the step's tokens, and return what cannot be: your MFU is far above 1.")
+def step_for_token_returned(
+    step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float
+) -> float:
     return step_flops * tokens_per_second / (gpus * peak)
 
 
@@ -76,8 +82,8 @@ def one_gpu(step_flops: float, step_tokens: int, tokens_per_second: float, gpus:
     return _mfu(step_flops, step_tokens, tokens_per_second, 1, peak)
 
 
-@mfu.misconception("You return per cent. A share lies between 0 and 1.")
-def per_cent(*run: float) -> float:
+@mfu.misconception("You return percent. A share lies between 0 and 1.")
+def percent(*run: float) -> float:
     return 100 * _checked(*run)
 
 
@@ -101,7 +107,7 @@ def capped(*run: float) -> float:
 
 @mfu.misconception("That is the inverse: the work that was possible, divided by the work that was done.")
 def inverse(*run: float) -> float:
-    return 1 / _checked(*run) if run[2] else math.inf
+    return 1 / _checked(*run)
 
 
 @mfu.misconception("You count what is done forward only. step_flops holds forward and backward: take all of it.")
@@ -116,12 +122,19 @@ def peak_halved(step_flops: float, step_tokens: int, tokens_per_second: float, g
 
 @mfu.variant
 def time_of_a_step(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
-    if tokens_per_second == 0:
-        return 0.0
     possible = step_tokens / tokens_per_second * gpus * peak
     if possible < step_flops:
         raise ValueError("too fast")
     return step_flops / possible
+
+
+@mfu.variant
+def seconds_of_a_step(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
+    ideal, seconds = step_flops / (gpus * peak), step_tokens / tokens_per_second
+    share = ideal / seconds
+    if not 0 < share <= 1:
+        raise ValueError("no share")
+    return share
 
 
 @mfu.variant

@@ -9,7 +9,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
 def generation_cost(d_model: int = 4096, tokens: int = 2048) -> Figure:
-    """FLOPs of a layer at each step of writing from nothing with a cache, and in total with and without one.
+    """FLOPs of a layer at each step of generation from nothing with a cache, and in total with and without one.
 
     A feed-forward of 4d; the head is left out. ValueError for sizes below 1.
     """
@@ -50,8 +50,8 @@ def generation_cost(d_model: int = 4096, tokens: int = 2048) -> Figure:
         f"with a small factor. Without a cache every step reads all again, {again:,.0f} times the work."
     )
     alt = (
-        f"Writing {tokens} tokens at width {d_model}, FLOPs per layer: matrices {sums[0]:.4g}, attention {sums[1]:.4g} "
-        f"({share:.1%}), without a cache {sums[2]:.4g}"
+        f"Generating {tokens} tokens at width {d_model}, FLOPs per layer: matrices {sums[0]:.4g}, "
+        f"attention {sums[1]:.4g} ({share:.1%}), without a cache {sums[2]:.4g}"
     )
     return describe(figure, caption=caption, alt=alt)
 

@@ -21,7 +21,7 @@ class Landmark:
     Attributes:
         name: in the zoo.
         year: of publication.
-        tokens: seen in training.
+        tokens: seen in training, repeated ones included.
     """
 
     name: str
@@ -30,9 +30,10 @@ class Landmark:
 
     @property
     def flops(self) -> float:
-        """6 · N · D with the published N."""
+        """6 · N · T with the published N, or the counted one of a model whose "175B" is rounded."""
         entry = find_model(self.name)
-        return float(six_n_d(entry.published_parameters or count_parameters(entry.config).total, round(self.tokens)))
+        published = None if self.name in ("gpt-3", "opt-175b") else entry.published_parameters
+        return float(six_n_d(published or count_parameters(entry.config).total, round(self.tokens)))
 
 
 LANDMARKS = (
@@ -40,7 +41,7 @@ LANDMARKS = (
     Landmark("gopher-280b", 2021, 300e9),
     Landmark("chinchilla-70b", 2022, 1.4e12),
     Landmark("palm-540b", 2022, 780e9),
-    Landmark("opt-175b", 2022, 180e9),
+    Landmark("opt-175b", 2022, 300e9),
     Landmark("llama-7b", 2023, 1e12),
     Landmark("llama-65b", 2023, 1.4e12),
     Landmark("llama-2-70b", 2023, 2e12),
@@ -49,10 +50,10 @@ LANDMARKS = (
     Landmark("llama-3-70b", 2024, 15e12),
     Landmark("llama-3.1-405b", 2024, 15.6e12),
 )
-"""Tokens from the papers of the models."""
+"""Tokens from the papers of the models; OPT's from its team's closing note: it repeated its corpus of 180e9."""
 
 GPT_4 = 2e25
-"""Nobody at its maker has said: an estimate from outside (Epoch AI, 2023)."""
+"""OpenAI has not published it: an estimate from outside (Epoch AI, 2023)."""
 
 
 def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: float = 0.4) -> Figure:

@@ -1,24 +1,14 @@
-"""The same rate against different peaks, and clocks that were stopped too early."""
+"""The same rate as a share of different peaks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.formats import Format
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 PEAK_FORMATS: tuple[Format, ...] = ("fp32", "tf32", "bf16", "fp16")
-
-NUM_RUNS, LAUNCH_MS, RUN_MS, FIRST_RUN_MS = 5, 0.02, 1.0, 3.0
-"""Of the drawn measurement: runs; ms to launch one, to run one, and to run the very first."""
-
-PRODUCT_FLOPS, PEAK_FLOPS = 2 * 8192**2 * 4096, 989.4e12
-"""FLOPs of the drawn product, and the bf16 peak of an H100."""
 
 
 def utilisation_by_peak(tflops: int = 400, accelerator: str = "h100-sxm") -> Figure:
@@ -53,78 +43,3 @@ def utilisation_by_peak(tflops: int = 400, accelerator: str = "h100-sxm") -> Fig
         f"For training in {tensor} it is the green one."
     )
     return describe(figure, caption=caption, alt=f"{tflops} TFLOP/s on {machine.title}: {'; '.join(alt_parts)}")
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """Times that a clock shows in the drawn example, in ms.
-
-    Attributes:
-        start, stop: of the clock.
-        begins: when each run begins on the GPU; with a warm-up, the first of them lies before the clock starts.
-    """
-
-    start: float
-    stop: float
-    begins: tuple[float, ...]
-
-    @property
-    def per_run(self) -> float:
-        """The time per run that the clock suggests."""
-        return (self.stop - self.start) / NUM_RUNS
-
-
-def measured(synchronise: bool, warm_up: bool) -> Measurement:
-    """NUM_RUNS runs, with a first one before them if warmed up. Launching returns at once; the GPU works them off."""
-    lengths = [FIRST_RUN_MS, *[RUN_MS] * (NUM_RUNS if warm_up else NUM_RUNS - 1)]
-    begins = [LAUNCH_MS]
-    for length in lengths[:-1]:
-        begins.append(begins[-1] + length)
-    done = begins[-1] + lengths[-1]
-    start = begins[1] if warm_up else 0.0
-    stop = done if synchronise else start + NUM_RUNS * LAUNCH_MS
-    return Measurement(start, stop, tuple(begins))
-
-
-def timing_mistakes(synchronise: bool = False, warm_up: bool = False) -> Figure:
-    """Five runs of a product on a GPU, what the clock of a CPU sees of them, and the rate that follows."""
-    result = measured(synchronise, warm_up)
-    rate = PRODUCT_FLOPS / (result.per_run / 1000)
-    figure = new_figure(8.0, 3.2)
-    axes = new_axes(
-        figure, f"Measured: {result.per_run:.2f} ms a run, {rate / PEAK_FLOPS:.0%} of the peak", "time (ms)"
-    )
-    _draw_lanes(axes, result)
-    axes.axvspan(result.start, result.stop, color=PALETTE["yellow"], alpha=0.35, linewidth=0, zorder=0)
-    axes.axvline(result.stop, color=PALETTE["vermilion"], linewidth=1.6)
-    axes.text(result.stop + 0.06, 2.45, "clock stops", color=PALETTE["vermilion"], fontsize=9, va="center")
-    axes.set_yticks([1, 2], ["GPU works", "CPU launches"])
-    axes.set_ylim(0.3, 2.75)
-    axes.set_xlim(-0.1, 9.4)
-    axes.grid(visible=False, axis="y")
-    verdict = "right" if synchronise and warm_up else "wrong"
-    caption = (
-        f"A model of a measurement, not a measurement: a run really takes {RUN_MS:.2f} ms, the first "
-        f"{FIRST_RUN_MS:g} ms, launching {LAUNCH_MS:g} ms. What lies under yellow is divided by {NUM_RUNS}: {verdict}."
-    )
-    alt = (
-        f"Clock {'with' if synchronise else 'without'} synchronise, {'with' if warm_up else 'without'} warm-up: "
-        f"{result.per_run:.2f} ms a run where {RUN_MS:.2f} ms is true, {rate / 1e12:,.0f} TFLOP/s, "
-        f"{rate / PEAK_FLOPS:.0%} of the peak"
-    )
-    return describe(figure, caption=caption, alt=alt)
-
-
-def _draw_lanes(axes: Axes, result: Measurement) -> None:
-    for index, begin in enumerate(result.begins):
-        length, colour = (FIRST_RUN_MS, PALETTE["orange"]) if index == 0 else (RUN_MS, PALETTE["sky"])
-        axes.add_patch(Rectangle((begin, 0.7), length, 0.6, facecolor=colour, edgecolor="white"))
-        axes.text(
-            begin + length / 2, 1.0, "first" if index == 0 else str(index + 1), ha="center", va="center", fontsize=9
-        )
-    before = len(result.begins) - NUM_RUNS
-    launches = [0.0] * before + [result.start + LAUNCH_MS * run for run in range(NUM_RUNS)]
-    for launch in launches:
-        axes.add_patch(
-            Rectangle((launch, 1.75), LAUNCH_MS, 0.5, facecolor=PALETTE["purple"], edgecolor=PALETTE["purple"])
-        )

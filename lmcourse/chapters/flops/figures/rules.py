@@ -56,7 +56,7 @@ def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
     axes.set_xlim(4e5, 4e12)
     within = sum(abs(gap) <= 10 for _, gap in gaps.values())
     caption = (
-        f"{len(gaps)} decoders, texts of {length:,} tokens; {within} lie within ten per cent (green). Below the line "
+        f"{len(gaps)} decoders, texts of {length:,} tokens; {within} lie within ten percent (green). Below the line "
         "the rule leaves out scores and values; above it, it counts an embedding that nothing is multiplied with."
     )
     summary = ", ".join(f"{name} {gaps[name][1]:+.1f} %" for name in LABELLED_MODELS)
@@ -66,7 +66,7 @@ def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
 
 @cache
 def rule_gaps(length: int, N: str) -> list[tuple[str, int, float]]:
-    """Name, parameters and error in per cent, for each decoder of the zoo."""
+    """Name, parameters and error in percent, for each decoder of the zoo."""
     if N not in COUNTS:
         raise ValueError(f"N is one of {', '.join(COUNTS)}, not {N!r}")
     found = []
