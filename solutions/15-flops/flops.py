@@ -839,7 +839,7 @@ for size, layers, d_model, texts, seconds, printed in (
     print(f"{size:5} MFU {found[0]:.1f}   HFU with 4/3 {found[1]:.1f}, with 2 {found[2]:.1f}   printed {printed}")
 
 # %% [markdown]
-# All four of the paper's models agree with a factor of 2 (the first to the two digits of its 1.10 s): for the HFU, scores and values are counted as if their recomputation were a whole training step. You have found an error in a paper, from its own table.
+# All four of the paper's models agree with a factor of 2 (the first within the rounding of its 1.10 s): for the HFU, scores and values are counted as if their recomputation were a whole training step. You have found what looks like a slip in a paper, from the paper's own table.
 #
 # **In real models.** Chowdhery et al. (2022, table 3) give 21.3 % for GPT-3, 32.5 % for Gopher and 30.2 % for Megatron-Turing NLG, all in PaLM's convention. Llama 3 405B reached 38 to 43 % on up to 16,384 H100s (Grattafiori et al., 2024, table 4). If your own number is far above these, look for a mistake. If it is far below, there is something to gain, and notebook 19 shows where. Whichever you report, write the formula beside it.
 

@@ -85,7 +85,9 @@ al. (2022, table 3); Touvron et al. (2023, section 2.4); llm.c, discussion 481 (
 
 def share_of_total(flops: float, tokens: float, run: Run) -> float:
     """Return the share of the peak that a published total of FLOPs for this many tokens is."""
-    return flops / (tokens / run["tokens_per_second"] * run["devices"] * run["peak"])
+    seconds: float = tokens / run["tokens_per_second"]
+    possible: float = seconds * run["devices"] * run["peak"]
+    return flops / possible
 
 
 PUBLISHED: dict[str, float] = {

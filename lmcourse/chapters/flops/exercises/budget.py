@@ -106,7 +106,7 @@ for _number, _near in (
     for _other in _near:
         training_days.equivalent_mutant(
             f"{_PRINTED} → {_PRINTED.replace(_number, _other)}",
-            "Half a per cent is near enough, says the task; this is a tenth of a per cent or less.",
+            "Half a percent is near enough, says the task; this is a tenth of a percent or less.",
         )
 
 # cheapest_offer --------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def _cheapest(
         patient: whether the days do not matter.
         alone: whether one GPU has to be done in time.
         full: whether the GPUs reach their peak.
-        returned: what stands beside the name.
+        returned: which number is returned beside the name.
     """
     found = []
     for name, (gpus, price, peak, mfu) in offers.items():

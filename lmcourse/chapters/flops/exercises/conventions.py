@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -46,10 +47,10 @@ def _shares(
     """
     once, head = 2 * Fraction(parameters), 2 * Fraction(vocab_size * d_model)
     attention = Fraction(4 * layers * d_attn * context)
-    again = {
+    again: Fraction = {
         "nothing": Fraction(0),
         "scores": Fraction(scores) * attention,
-        "blocks": blocks[0] * (once - head) + Fraction(blocks[1]) * attention + Fraction(blocks[2]) * head,
+        "blocks": Fraction(blocks[0]) * (once - head) + Fraction(blocks[1]) * attention + Fraction(blocks[2]) * head,
     }[recompute]
     matrices, products = Fraction(weights) * once, Fraction(pairs) * attention
     counts = {
@@ -134,140 +135,140 @@ four_shares = Exercise(
 
 
 @four_shares.misconception("Your scores and values are those of a forward pass. Training takes three times as much.")
-def pairs_forward_only(**run: int) -> Shares:
-    return _shares(**run, pairs=1)  # type: ignore[arg-type]
+def pairs_forward_only(**run: Any) -> Shares:
+    return _shares(**run, pairs=1)
 
 
 @four_shares.misconception("You count one product for each pair: a score. A weight times a value is another one.")
-def scores_without_values(**run: int) -> Shares:
-    return _shares(**run, pairs=1.5, scores=0.5, blocks=(1, 0.5, 0))  # type: ignore[arg-type]
+def scores_without_values(**run: Any) -> Shares:
+    return _shares(**run, pairs=1.5, scores=0.5, blocks=(1, 0.5, 0))
 
 
 @four_shares.misconception("What is repeated with “scores” are both products, scores and values: yours is one of them.")
-def half_of_the_scores_again(**run: int) -> Shares:
-    return _shares(**run, scores=0.5)  # type: ignore[arg-type]
+def half_of_the_scores_again(**run: Any) -> Shares:
+    return _shares(**run, scores=0.5)
 
 
 @four_shares.misconception(
     "You repeat scores and values three times, forward and backward. Only the forward pass is repeated."
 )
-def scores_three_times_again(**run: int) -> Shares:
-    return _shares(**run, scores=3)  # type: ignore[arg-type]
+def scores_three_times_again(**run: Any) -> Shares:
+    return _shares(**run, scores=3)
 
 
 @four_shares.misconception(
     "You repeat all blocks three times, forward and backward. Only their forward pass is repeated."
 )
-def blocks_three_times_again(**run: int) -> Shares:
-    return _shares(**run, blocks=(3, 3, 0))  # type: ignore[arg-type]
+def blocks_three_times_again(**run: Any) -> Shares:
+    return _shares(**run, blocks=(3, 3, 0))
 
 
 @four_shares.misconception("Your repeated blocks hold the head as well. It is no block: its product is made once.")
-def head_again(**run: int) -> Shares:
-    return _shares(**run, blocks=(1, 1, 1))  # type: ignore[arg-type]
+def head_again(**run: Any) -> Shares:
+    return _shares(**run, blocks=(1, 1, 1))
 
 
 @four_shares.misconception("Your repeated blocks have weights only. They compute scores and values again, too.")
-def blocks_without_pairs(**run: int) -> Shares:
-    return _shares(**run, blocks=(1, 0, 0))  # type: ignore[arg-type]
+def blocks_without_pairs(**run: Any) -> Shares:
+    return _shares(**run, blocks=(1, 0, 0))
 
 
 @four_shares.misconception("You take 8N for 6N. The head is not repeated, and scores and values are.")
-def eight_n(**run: int) -> Shares:
-    return _shares(**run, blocks=(1, 0, 1))  # type: ignore[arg-type]
+def eight_n(**run: Any) -> Shares:
+    return _shares(**run, blocks=(1, 0, 1))
 
 
 @four_shares.misconception("Your hardware FLOPs are the model FLOPs: what is computed again is missing.")
-def nothing_again(**run: int) -> Shares:
-    return _shares(**run, scores=0, blocks=(0, 0, 0))  # type: ignore[arg-type]
+def nothing_again(**run: Any) -> Shares:
+    return _shares(**run, scores=0, blocks=(0, 0, 0))
 
 
 @four_shares.misconception("Your causal share halves everything. The mask halves scores and values; 6N stays.")
-def all_of_it_halved(**run: int) -> Shares:
-    shares = _shares(**run)  # type: ignore[arg-type]
+def all_of_it_halved(**run: Any) -> Shares:
+    shares = _shares(**run)
     return shares | {"causal": shares["all pairs"] / 2}
 
 
 @four_shares.misconception("Your “all pairs” and your “causal” are swapped: a mask leaves fewer pairs.")
-def swapped(**run: int) -> Shares:
-    shares = _shares(**run)  # type: ignore[arg-type]
+def swapped(**run: Any) -> Shares:
+    shares = _shares(**run)
     return shares | {"causal": shares["all pairs"], "all pairs": shares["causal"]}
 
 
 @four_shares.misconception("Your causal share counts all pairs.")
-def causal_counts_all(**run: int) -> Shares:
-    return _shares(**run, causal=1)  # type: ignore[arg-type]
+def causal_counts_all(**run: Any) -> Shares:
+    return _shares(**run, causal=1)
 
 
 @four_shares.misconception("Your hardware share starts from the causal count. It is all pairs, and what is repeated.")
-def hardware_from_causal(**run: int) -> Shares:
-    shares = _shares(**run)  # type: ignore[arg-type]
+def hardware_from_causal(**run: Any) -> Shares:
+    shares = _shares(**run)
     return shares | {"hardware": shares["hardware"] - shares["all pairs"] + shares["causal"]}
 
 
 @four_shares.misconception("The width of attention is `d_attn`. Yours is `d_model`, which differs in PaLM.")
-def width_of_the_model(**run: int) -> Shares:
-    return _shares(**{**run, "d_attn": run["d_model"]})  # type: ignore[arg-type]
+def width_of_the_model(**run: Any) -> Shares:
+    return _shares(**{**run, "d_attn": run["d_model"]})
 
 
 @four_shares.misconception("The head has `vocab_size` · `d_model` weights, not `d_attn` rows of them.")
-def head_of_attention(**run: int) -> Shares:
+def head_of_attention(**run: Any) -> Shares:
     more = run["vocab_size"] * (run["d_attn"] - run["d_model"])
     again = more if run["recompute"] == "blocks" else 0
-    shares = _shares(**run)  # type: ignore[arg-type]
+    shares = _shares(**run)
     return shares | {
         "hardware": shares["hardware"] - 2 * again * run["tokens_per_second"] / run["devices"] / run["peak"]
     }
 
 
 @four_shares.misconception("You count scores and values of one layer. Every layer has them.")
-def pairs_of_one_layer(**run: int) -> Shares:
+def pairs_of_one_layer(**run: Any) -> Shares:
     layers = run["layers"]
-    return _shares(**run, pairs=3 / layers, scores=1 / layers, blocks=(1, 1 / layers, 0))  # type: ignore[arg-type]
+    return _shares(**run, pairs=3 / layers, scores=1 / layers, blocks=(1, 1 / layers, 0))
 
 
 @four_shares.misconception(
     "You count the pairs of a whole text, context². A token is one query: it meets `context` keys."
 )
-def pairs_of_a_text(**run: int) -> Shares:
+def pairs_of_a_text(**run: Any) -> Shares:
     context = run["context"]
-    return _shares(**run, pairs=3 * context, scores=context, blocks=(1, context, 0))  # type: ignore[arg-type]
+    return _shares(**run, pairs=3 * context, scores=context, blocks=(1, context, 0))
 
 
 @four_shares.misconception("That is the forward pass alone. Training takes three times as much.")
-def forward_alone(**run: int) -> Shares:
-    return _shares(**run, weights=1, pairs=1)  # type: ignore[arg-type]
+def forward_alone(**run: Any) -> Shares:
+    return _shares(**run, weights=1, pairs=1)
 
 
 @four_shares.misconception("`tokens_per_second` is of all devices together: divide by `devices` as well as `peak`.")
-def one_device(**run: int) -> Shares:
-    return _shares(**{**run, "devices": 1})  # type: ignore[arg-type]
+def one_device(**run: Any) -> Shares:
+    return _shares(**{**run, "devices": 1})
 
 
 @four_shares.misconception("You return percent. A share lies between 0 and 1.")
-def percent(**run: int) -> Shares:
-    return {name: 100 * share for name, share in _shares(**run).items()}  # type: ignore[arg-type]
+def percent(**run: Any) -> Shares:
+    return {name: 100 * share for name, share in _shares(**run).items()}
 
 
 @four_shares.misconception("A share above 1 cannot be: raise ValueError, do not return it.")
-def share_above_one(**run: int) -> Shares:
-    return _shares(**run, above_one=True)  # type: ignore[arg-type]
+def share_above_one(**run: Any) -> Shares:
+    return _shares(**run, above_one=True)
 
 
 @four_shares.misconception(
     "You look at the model FLOPs only. Hardware FLOPs are really computed, so their share cannot be above 1 either."
 )
-def hardware_above_one(**run: int) -> Shares:
-    shares = _shares(**run, above_one=True)  # type: ignore[arg-type]
+def hardware_above_one(**run: Any) -> Shares:
+    shares = _shares(**run, above_one=True)
     if shares["all pairs"] > 1:
         raise ValueError("above 1")
     return shares
 
 
 @four_shares.misconception("These are FLOPs per token. A share is what they make of the peak.")
-def flops_per_token(**run: int) -> Shares:
-    _shares(**run)  # type: ignore[arg-type]
-    return _shares(**{**run, "tokens_per_second": 1, "devices": 1, "peak": 1}, above_one=True)  # type: ignore[arg-type]
+def flops_per_token(**run: Any) -> Shares:
+    _shares(**run)
+    return _shares(**{**run, "tokens_per_second": 1, "devices": 1, "peak": 1}, above_one=True)
 
 
 @four_shares.variant
@@ -299,7 +300,7 @@ def by_the_formulas(
 
 
 @four_shares.variant
-def from_seconds_per_token(**run: int) -> dict[str, float]:
+def from_seconds_per_token(**run: Any) -> dict[str, float]:
     matrices = 2 * run["parameters"] / run["peak"] / run["devices"]
     pairs = 4 * run["layers"] * run["d_attn"] * run["context"] / run["peak"] / run["devices"]
     head = 2 * run["vocab_size"] * run["d_model"] / run["peak"] / run["devices"]
@@ -346,7 +347,8 @@ def _nearest() -> dict[str, str]:
     found = {}
     for name, share in published.items():
         shares = _shares(**RUNS[name.removesuffix(", later")])
-        found[name] = min(shares, key=lambda convention, shares=shares, share=share: abs(shares[convention] - share))  # type: ignore[misc]
+        distances = [(abs(other - share), place) for place, other in enumerate(shares.values())]
+        found[name] = list(shares)[min(distances)[1]]
     return found
 
 

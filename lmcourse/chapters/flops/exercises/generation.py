@@ -75,7 +75,7 @@ generation_flops = Exercise(
         case("a prompt of 3, one token to write", 3, 1, 1, 8, 100),
         case("a prompt of 3, 4 tokens to write", 3, 4, 2, 8, 100),
         case("the same without a cache", 3, 4, 2, 8, 100, cache=False),
-        case("GPT-2 small, 50 tokens behind 100", 100, 50, 12, 768, 50_257),
+        case("GPT-2 small, 50 tokens after 100", 100, 50, 12, 768, 50_257),
     ],
     hidden_cases=_cases,
     hints=[

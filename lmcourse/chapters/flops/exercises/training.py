@@ -28,7 +28,7 @@ def _block(batch: int, length: int, d_model: int, expansion: int) -> Tensor:
 
 
 def _model(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> int:
-    """Let autograd train one layer and the head, and torch count. Layers are alike."""
+    """Let autograd train one layer and the head, and torch count. All layers take the same."""
 
     def head() -> Tensor:
         return empty(batch, length, d_model, trained=True) @ empty(d_model, vocab_size, trained=True)

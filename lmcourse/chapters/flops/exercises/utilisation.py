@@ -92,14 +92,12 @@ def _checked(*run: float) -> float:
     return _mfu(step_flops, int(step_tokens), tokens_per_second, int(gpus), peak)
 
 
-@mfu.misconception(
-    "A share above 1 cannot be. Somebody counted or looked up wrongly: raise ValueError, do not return it."
-)
+@mfu.misconception("A share above 1 cannot be: something was counted wrongly. Raise ValueError, do not return it.")
 def above_one(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
     return _share(step_flops, step_tokens, tokens_per_second, gpus, peak)
 
 
-@mfu.misconception("You cap the share at 1. That hides the mistake behind it: raise ValueError.")
+@mfu.misconception("You cap the share at 1. That hides a mistake in the count: raise ValueError.")
 def capped(*run: float) -> float:
     step_flops, step_tokens, tokens_per_second, gpus, peak = run
     return min(1.0, _share(step_flops, int(step_tokens), tokens_per_second, int(gpus), peak))

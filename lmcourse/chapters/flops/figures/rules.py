@@ -31,7 +31,7 @@ LABELLED_MODELS = {
     "qwen3-0.6b": (6, -10),
     "micro": (6, 5),
 }
-"""Models with a label, and where it stands: points to the right and up."""
+"""Models with a label, and where it is: points to the right and up."""
 
 
 def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:
