@@ -57,7 +57,7 @@ PREDICTIONS = (
     ),
     Prediction(
         "writing_a_text",
-        "'Transformers have quadratic runtime.' A GPT-2-like model of width 4096 generates 2048 tokens with a KV cache. "
+        "'Transformers have quadratic runtime.' A model of width 4096 generates 2048 tokens with a KV cache. "
         "How much of its layers' work is the part that grows with the square?",
         options=("4 %", "33 %", "67 %", "96 %"),
         answer="4 %",
