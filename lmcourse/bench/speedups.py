@@ -1,19 +1,21 @@
 """Measure what each of a few known changes does to the speed of a training step on this machine.
 
-The changes are tried one after the other. Each is timed in turns with the fastest step so far, and kept only if it is
-faster: a greedy search, so the result depends on the order.
+The changes are tried one after the other. Each is timed alternately with the fastest step so far, and kept only if it
+is faster: a greedy search, so the result depends on the order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.profiler import record_function
 
-from lmcourse.accounting.timing import Stopwatch, time_interleaved
+from lmcourse.accounting.timing import Stopwatch, synchronise, time_interleaved
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
@@ -77,7 +79,7 @@ def optimizations(batch: int, device: torch.device | str) -> dict[str, Optimizat
     """
     steps: dict[str, Optimization] = {
         f"{batch} texts at once": lambda setup: replace(setup, batch=batch),
-        "fused optimiser": lambda setup: replace(setup, fused_optimizer=True),
+        "fused optimizer": lambda setup: replace(setup, fused_optimizer=True),
         "fused attention": lambda setup: replace(setup, fused_attention=True),
         "bf16": lambda setup: replace(setup, bf16=True),
     }
@@ -123,10 +125,18 @@ def measure_speedups(
 
 
 def make_training_step(
-    config: TransformerConfig, setup: StepSetup, seq_len: int, device: torch.device | str = "cpu"
+    config: TransformerConfig,
+    setup: StepSetup,
+    seq_len: int,
+    device: torch.device | str = "cpu",
+    *,
+    wait: bool = False,
 ) -> Callable[[], Tensor]:
     """Return a function that does one training step on random tokens (a fixed seed) and returns the loss before the
     update.
+
+    torch.profiler shows its phases as "forward", "backward" and "optimizer". With `wait`, each phase ends when the
+    device has done its work, so that the phase's time is the time of that work.
     """
     where = torch.device(device)
     with torch.random.fork_rng(devices=[]):
@@ -136,15 +146,25 @@ def make_training_step(
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False, fused=setup.fused_optimizer)
     forward = torch.compile(model) if setup.compiled else model
 
+    @contextmanager
+    def phase(name: str) -> Iterator[None]:
+        with record_function(name):
+            yield
+            if wait:
+                synchronise(where)
+
     def step() -> Tensor:
         optimizer.zero_grad(set_to_none=True)
         with (
+            phase("forward"),
             sdpa_kernel(FUSED if setup.fused_attention else PLAIN, set_priority=True),
             torch.autocast(where.type, torch.bfloat16, enabled=setup.bf16),
         ):
             loss = next_token_loss(forward(tokens[:, :-1]), tokens[:, 1:])
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        with phase("backward"):
+            loss.backward()  # type: ignore[no-untyped-call]
+        with phase("optimizer"):
+            optimizer.step()
         return loss.detach()
 
     return step

@@ -1,28 +1,32 @@
 # %% [markdown]
 # # 19 · GPU timing
 #
-# **90 min · 10 exercises · 27 points**
+# **105 min · 10 exercises · 29 points**
 #
-# Two people time the same product on the same GPU, and one finds it hundreds of times as fast as the other. Both have a clock that works. This notebook is
-# about the number you can trust, about what to compare it with, and about what to change when it is too large.
+# Two people time the same product on the same GPU, and get two very different times. Both have a clock that works. This notebook is about the number you can
+# trust, about what to compare it with, and about what to change when it is too large.
 #
 # **You will be able to**
 #
 # - time anything on a CPU or a GPU, and say how sure you are;
 # - measure what your machine can do at best, and place any operation under its roofline;
-# - say whether arithmetic, memory or neither limits it, and make a training step faster by one change at a time.
+# - say whether arithmetic, memory or neither limits it, and what would help;
+# - see with a profiler where the time of a training step goes, say what a change can bring at most, and then measure it.
 #
 # **You need** FLOPs and MFU (notebook 15). No GPU: everything runs on whatever device is there. On a GPU the same cells show the GPU.
 #
-# Each exercise has a cell for your answer and a check below it. The checks use a simulated device, so nobody's busy machine costs a point.
-# Stuck? `hint("name_of_the_exercise")` gives a nudge; run it again for the next one. An answer does without the package `lmcourse`, which has stopwatches and peaks of its own.
+# Each exercise has a cell for your answer and a check below it. The checks use a simulated device, so a busy machine costs no points.
+# Stuck? `hint("name_of_the_exercise")` gives a nudge; run it again for the next one. Write your answers without the package `lmcourse`: it has stopwatches and peaks of its own.
 
 # %%
 import math
+import os
 import statistics
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from lmcourse.accounting import machine, timing
 from lmcourse.accounting.accelerators import find_accelerator, present_gpu, recognise
@@ -31,6 +35,7 @@ from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES
 from lmcourse.accounting.latency import (
     compute_bound_tokens,
     decode_attention_intensity,
+    elementwise_intensity,
     forward_operations,
     matmul_intensity,
 )
@@ -38,6 +43,7 @@ from lmcourse.accounting.mfu import throughput_mfu
 from lmcourse.accounting.timing import SimulatedDevice
 from lmcourse.bench.speedups import StepSetup, make_training_step, measure_speedups
 from lmcourse.chapters.gpu_timing import figures
+from lmcourse.chapters.gpu_timing.events import GROUPS, PHASES, Event, by_group
 from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
 from lmcourse.device import best_device, cpu_name
 from lmcourse.models.zoo import find_model
@@ -58,7 +64,7 @@ predict("who_waits")
 # But a clock on the CPU sees only the ordering. To see the work, wait until the queue is empty: `torch.cuda.synchronize()`. On a CPU there
 # is nothing to wait for, because it does the work itself.
 #
-# To practise without a GPU, and without luck, here is a simulated one. It needs 4 s for a run, and 9 s for the first, in which a real one would load its kernels. Handing over takes 0.01 s.
+# To practise without a GPU, and without luck, here is a simulated one. It needs 4 s for a run, and 9 s for the first run, in which a real GPU would load its kernels. Handing a run over takes 0.01 s.
 
 # %%
 device_of_paper = SimulatedDevice([9.0, 4.0], launch=0.01)
@@ -70,7 +76,7 @@ for run in range(3):
     print(f"run {run}: ordered after {ordered - begin:.2f} s, done after {device_of_paper.clock() - begin:.2f} s")
 
 # %% [markdown]
-# > **Spot the slip.** A set of notes times like this, and calls the result the MFU "of our model":
+# > **Spot the slip.** A colleague's model computes `x @ w`. She times it like this, and calls the result the MFU of the model:
 # >
 # > ```python
 # > def run():
@@ -79,20 +85,21 @@ for run in range(3):
 # >         torch.cuda.synchronize()
 # >
 # > actual_time = timeit.timeit(run, number=5) / 5
-# > mfu = 2 * B * D * K / actual_time / 67e12
+# > mfu = 2 * B * D * K / actual_time / 67e12  # an H100 does 67 TFLOP/s in fp32
 # > ```
 # >
-# > It waits, which is the hard part. But `a` and `b` do not exist: the model has `x` and `w`. The first run counts like the others. And what comes out is how well *one product* uses the *fp32* peak of an H100, which is
-# > not what a model does. What do the five runs give on our device, where the truth is 4.01 s?
+# > It waits for the GPU, which is the hard part. Find four mistakes. And what do the five runs give on our device, where a run takes 4.01 s?
 
 # %%
 device_of_paper = SimulatedDevice([9.0, 4.0], launch=0.01)
 for _ in range(5):
     device_of_paper.run()
     device_of_paper.synchronise()
-print(f"as in the notes: {device_of_paper.clock() / 5:.2f} s, a quarter too much")
+print(f"her time: {device_of_paper.clock() / 5:.2f} s")
 
 # %% [markdown]
+# A quarter too much, because the first run counts like the others. Also, `a` and `b` are not what the model multiplies; one product is not a model; and the peak is that of fp32, which a model in bf16 does not use.
+#
 # So run a few times first, and throw these runs away. What is left scatters all the same, because a machine is never alone.
 
 # %%
@@ -102,14 +109,14 @@ predict("one_slow_run")
 explore(figures.timing_spread, runs=(5, 60), disturbed=(0.0, 0.6, 0.05), warm_up_counts=False)
 
 # %% [markdown]
-# Disturbances only ever *add*. So the mean is pulled up, and by how much depends on who else was there. The median forgets a disturbed run altogether, until half of them are. Tell it
-# together with the quartiles, between which the middle half of the runs lies: 11.2 ms (10.7 to 12.0) is a measurement, 11.2 ms is a rumour. The fastest run is an answer to another question:
+# Other programs only *add* to a time. (The clock frequency of the chip can do either; see below.) So the mean is pulled up, and by how much depends on what else was running. The median ignores disturbed runs, until half of all runs are disturbed. Report it
+# with the quartiles, between which the middle half of the runs lies: 11.2 ms (10.7 to 12.0) is a measurement, 11.2 ms is a rumour. The fastest run answers another question:
 # what *can* be done?
 #
 # ### Exercise 1 · A stopwatch  (4 points · 10 min · ●●●)
 #
 # Run `warmup` times, then `repeats` times with the clock. Return the median time of a run. `synchronise()` returns when the device has
-# nothing left to do; `clock()` tells the time in seconds. Time every run by itself: the device must have nothing to do when the clock starts, and be done when it stops.
+# nothing left to do; `clock()` returns the time in seconds. Time every run by itself: the device must have nothing to do when the clock starts, and be done when it stops.
 # Fewer than 1 run that counts, or fewer than 0 before, is a `ValueError`.
 
 
@@ -144,8 +151,8 @@ check(time_it, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# `lmcourse.accounting.timing` has a stopwatch like yours. It also holds the garbage collector off, and on a CUDA GPU reads the GPU's own clock between two events in its queue. (If the GPU gets to the first event before the
-# kernel is launched, it waits for the launch, and that wait is in the time: repeat a tiny kernel many times between the events.) Let us meet your device. On a CPU we use a single core from here on: threads that wait for each other on a busy machine would be all that we measure. (Cells like the next one show a clock or a name, so on your machine they say something else than here.)
+# `lmcourse.accounting.timing` has a stopwatch like yours. It also stops the garbage collector, and on a CUDA GPU reads the GPU's own clock between two events in its queue. (If the GPU gets to the first event before the
+# kernel is launched, it waits for the launch, and that wait is in the time: repeat a tiny kernel many times between the events.) Let us meet your device. On a CPU we use a single core from here on: with more, a busy machine would make us measure threads that wait for each other. (Cells like the next one print a time or a name, so their output on your machine differs from the one here.)
 
 # %% tags=["nbval-ignore-output", "because it shows the device and a measured time"]
 device = best_device()
@@ -163,13 +170,13 @@ print(f"{title}: products in {number}", *caveats, sep="\n")
 print(f"512 × 512 in fp32: {product.median * 1e6:,.0f} µs ({low * 1e6:,.0f} to {high * 1e6:,.0f})")
 
 # %% [markdown]
-# **In real models.** Three things that no stopwatch can mend. *Frequency*: a GPU that was idle runs faster for a moment than one that is warm; go on for some seconds. *Caches*: a small tensor that was just used is still in the
+# **In real models.** Three things that no stopwatch can fix. *Frequency*: a GPU that was idle runs faster for a moment than a warm one; keep it busy for some seconds first. *Caches*: a small tensor that was just used is still in the
 # cache; flush it if the model would find it cold. *Neighbours*: to compare two versions, take turns (A, B, B, A, …), so that a busy minute hits both. `timing.compare` does that.
 
 # %% [markdown]
 # ## 2 · What can this machine do?
 #
-# A time means little without the best that could be. For a GPU the maker cites a peak. For your CPU nobody does, so measure it.
+# A time means little without the best possible one. For a GPU the maker publishes a peak. For your CPU there is usually no such number, so measure it.
 #
 # Which operation comes nearest to the peak? A large product of square matrices: it uses every number thousands of times. How large? Too small, and starting costs more than computing; too large, and it does not fit into the caches. Try several, and take the
 # best. And since we ask what *can* be done, the shortest time counts here, not the median.
@@ -200,7 +207,7 @@ check(matmul_peak, hidden=True)
 # ### Exercise 3 · The bandwidth, measured  (3 points · 6 min · ●●)
 #
 # `seconds` maps the bytes of a tensor to the times of copying it; `cache` is how many bytes the cache holds. Return the best bytes/s over all tensors *larger* than the cache.
-# If there is none, raise `ValueError`.
+# If no such tensor has a time, raise `ValueError`.
 
 
 # %% exercise="copy_bandwidth"
@@ -218,7 +225,7 @@ check(copy_bandwidth, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Now yours, with the package's functions. On a GPU of the table the cited, dense peak stands beside what was measured. One that is *not* in the table gets no peak: H100s alone come as SXM, PCIe and NVL, and differ by a third.
+# Now yours, with the package's functions. If your GPU is in the course's table, its published dense peak is printed as well. One that is *not* in the table gets no peak: H100s alone come as SXM, PCIe and NVL, and differ by a third.
 
 # %% tags=["nbval-ignore-output", "because it shows measured rates"]
 widths, copied = ((2048, 4096, 8192), 2**30) if on_gpu else ((128, 256, 512, 1024), 2**27)
@@ -240,7 +247,7 @@ for name in ("NVIDIA H100 PCIe", "NVIDIA H100 80GB HBM3", "NVIDIA H100"):
 # %% [markdown]
 # ## 3 · The ridge
 #
-# Divide the peak by the bandwidth, and you have the machine's character in one number: how many FLOPs it can do in the time that it takes to fetch a byte.
+# Divide the peak by the bandwidth, and you have the machine's character in one number: how many FLOPs it can do in the time it takes to move a byte.
 #
 # $$\lambda = \frac{\text{peak}}{\text{bandwidth}} \quad \left[\frac{\text{FLOP/s}}{\text{byte/s}} = \text{FLOPs per byte}\right]$$
 
@@ -293,7 +300,7 @@ explore(figures.ridge_points, sparse=False, binary=False)
 explore(figures.transfer_time, parameters_in_billions=(1.0, 70.0, 1.0), bytes_each=[1, 2, 4])
 
 # %% [markdown]
-# Weights that lie in main memory (*offloading*) cost nearly half a second per pass over PCIe 4, for 4 ms of reading from an H100's own memory. (The main memory itself is not to blame: eight channels of DDR4-3200 read at 205 GB/s.) The last row is why *fusing* and *tiling* pay: what stays on the chip between two operations need not
+# Weights that lie in main memory (*offloading*) cost nearly half a second per pass over PCIe 4, for 4 ms of reading from an H100's own memory. (PCIe is to blame, not the main memory: eight channels of DDR4-3200 read at 205 GB/s.) The last row is why *fusing* and *tiling* pay: what stays on the chip between two operations need not
 # move at all. FlashAttention is that idea, applied to attention (Dao et al., 2022).
 
 # %% [markdown]
@@ -303,8 +310,7 @@ explore(figures.transfer_time, parameters_in_billions=(1.0, 70.0, 1.0), bytes_ea
 predict("kernel_time")
 
 # %% [markdown]
-# A kernel computes, and it moves bytes. A good one does both at once: while one tile is multiplied, the next is on its way. How
-# long does it take at best? By hand, with a peak of 100 FLOP/s and 10 bytes/s:
+# A kernel computes, and it moves bytes. How long does it take at best? By hand, with a peak of 100 FLOP/s and 10 bytes/s:
 #
 # | kernel | FLOPs | bytes | arithmetic alone | moving alone | at best |
 # | --- | --- | --- | --- | --- | --- |
@@ -344,11 +350,13 @@ check(roofline, hidden=True)
 # %% tags=["nbval-ignore-output", "because it shows a roofline measured on this machine"]
 dtype, size = DTYPES[number], BYTES_PER_NUMBER[number]
 flush = timing.cache_flusher(device)
+timed: dict[str, list[float]] = {}  # FLOPs, bytes and seconds of each kernel
 
 
 def dot(name: str, flops: float, moved: float, run: Callable[[], object], repeats: int = 5) -> MeasuredPoint:
     """Time a run, and place it."""
     taken = timing.time_it(run, warmup=2, repeats=repeats, device=device, before=flush).median
+    timed[name] = [flops, moved, taken]
     return MeasuredPoint(name, flops / moved, flops / taken)
 
 
@@ -369,8 +377,8 @@ dots.append(product_dot(16, 16, "16 × 16 · W"))
 figures.measured_roofline(peak, bandwidth, dots, title=f"{title}, {number}")
 
 # %% [markdown]
-# Follow the products from left to right: more vectors lift them along the slope until arithmetic takes over. Adding 1 hangs low whatever you do: it has nothing to compute. And the tiny product is far below *both* roofs. It waits for neither; its time goes into Python, into the
-# launch, into waking threads. (A dot a little above the slope is possible: a matrix that is only read moves faster than a copy, which also writes.)
+# Follow the products from left to right: more vectors lift them along the slope until arithmetic takes over. Adding 1 stays low whatever you do: there is almost nothing to compute. And the tiny product is far below *both* roofs. It waits for neither; its time goes into Python and into the
+# launch. (A dot a little above the slope is possible: a matrix that is only read moves faster than a copy, which also writes.)
 
 # %% [markdown]
 # ## 5 · How many tokens are enough?
@@ -383,14 +391,14 @@ predict("one_token_more")
 #
 # $$I = \frac{2nD^2}{p\,(D^2 + 2nD)} = \frac{2}{p} \cdot \frac{nD}{2n + D}$$
 #
-# > **Spot the slip.** Lecture notes print $\frac{1}{p} \cdot \frac{nD}{2n + D}$ and call products "essentially always compute-bound". A multiplication *and* an addition: the factor is 2. And always? Look at $D = 8192$ in bf16:
+# > **Spot the slip.** A colleague has $\frac{1}{p} \cdot \frac{nD}{2n + D}$, and writes that products are "essentially always compute-bound". What did she count once, and what about *always*? Here is $D = 8192$ in bf16:
 
 # %%
 for n in (1, 200, 2048, 4_000_000):
     print(f"{n:9,} tokens: {matmul_intensity(n, 8192, 8192):7.1f} FLOPs per byte")
 
 # %% [markdown]
-# One token: 1 FLOP per byte, on a machine that could do 150. That is decoding, and it is memory-bound through and through. When is a product compute-bound?
+# (Each step of a product multiplies *and* adds: the factor is 2.) One token: 1 FLOP per byte, on a machine that could do 150. That is decoding, and memory limits it. When is a product compute-bound?
 #
 # ### Exercise 6 · Enough tokens  (2 points · 5 min · ●●)
 #
@@ -414,8 +422,8 @@ explore(figures.product_intensity, tokens=[1, 16, 162, 512, 4096, 65536, 1048576
 # %% [markdown]
 # Make the matrix narrow. With a width of 512 the highest intensity, $D/p = 256$, stays below an H100's ridge: no number of tokens makes it compute-bound.
 #
-# > **Spot the slip.** "Training moves $O(N)$ bytes, so its intensity is $O(n)$, the tokens of a batch." That is the dashed line, and it holds while $n$ is small beside $D$. Training is on the other side: with four million tokens in a batch and $D = 12{,}288$ the dashed line promises
-# > four million FLOPs per byte, and there are 6135, about $D/2$. More tokens bring nothing more.
+# > **Spot the slip.** A colleague writes: "Training moves $O(N)$ bytes, so its intensity is $O(n)$, the tokens of a batch." That is the dashed line, and it holds while $n$ is small beside $D$. Training is on the other side: with four million tokens in a batch and $D = 12{,}288$ the dashed line promises
+# > four million FLOPs per byte, and there are 6135, about $D/2$. More tokens change nothing.
 #
 # Decoding is $O(B)$ for a batch of $B$ texts, but only for the weights. Each text reads its *own* keys and values: 1 FLOP per byte in bf16 if every head has its own, whatever the batch. Here are reading and writing, for all of Llama 3 8B, with texts of 2048 tokens:
 
@@ -435,65 +443,33 @@ print(f"a cached key that 4 heads share: {decode_attention_intensity(4):.0f} FLO
 # %% [markdown]
 # ## 6 · Many small things
 #
-# An element-wise operation reads a number, does $C$ operations on it, and writes it back. So ReLU in bf16 does 1 operation for 4 bytes, $1/4$. Even a GELU at 20 operations: 5. A residual sum reads *two* numbers and writes one, $1/6$. A LayerNorm or a softmax does some five operations per number, $5/4$ at best, if it reads its input only once. The ridge is 150 to 300. These all wait for memory, on every GPU there is. A faster chip does not help; moving
-# less does. **Fusing** means: one kernel that reads once, does everything, and writes once.
-#
-# ### Exercise 7 · One by one, or fused  (2 points · 5 min · ●●)
-#
-# `operations` holds how many operations each step of a chain does on every number, `size` the bytes of a number. Every kernel reads its input and writes its output; `fused` makes one kernel of all. Return FLOPs per byte. An empty list is a `ValueError`.
+# An element-wise operation reads a number, does $C$ operations on it, and writes it back.
 
+# %%
+predict("three_kernels_in_one")
 
-# %% exercise="chain_intensity"
-def chain_intensity(operations: list[int], size: int, fused: bool) -> float:
-    """FLOPs per byte of a chain of element-wise operations: 0.25 for [1] in bf16."""
-    ### BEGIN SOLUTION
-    if not operations:
-        raise ValueError("a chain needs at least one operation")
-    kernels = 1 if fused else len(operations)
-    return sum(operations) / (2 * size * kernels)
-    ### END SOLUTION
-
-
-# %% check="chain_intensity"
-check(chain_intensity)
-### BEGIN HIDDEN TESTS
-check(chain_intensity, hidden=True)
-### END HIDDEN TESTS
+# %%
+for name, operations in (("ReLU, or scale, or add a bias", 1), ("GELU", 20), ("scale, add, GELU in one kernel", 22)):
+    print(f"{name:32} {operations:2} operations per number: {elementwise_intensity(operations):5.2f} FLOPs per byte")
+print(f"the three one after the other:                         {(1 + 1 + 20) / (3 * 2 * 2):5.2f}")
 
 # %% [markdown]
-# For one kernel:
+# **Fusing** means: one kernel that reads once, does everything, and writes once. A colleague's formula for one kernel is $C/p$. She counts the reading and forgets the writing:
 #
 # $$I = \frac{C}{2p}$$
 #
-# (Not $C/p$: that would count the reading and forget the writing.) Back to whole models.
+# A residual sum reads *two* numbers and writes one: $1/6$ in bf16. A LayerNorm or a softmax does some five operations per number, $5/4$ at best, if it reads its input only once. The ridge is 150 to 300. So all of these wait for memory, on every GPU there is. A faster chip does not help; moving less does.
+#
+# What does that mean for a whole layer?
 
 # %%
 predict("free_flops")
-
-# %% [markdown]
-# The measurements are by Ivanov et al. (2021), *Data movement is all you need*.
-#
-# ### Exercise 8 · If normalisation were free  (2 points · 4 min · ●)
-#
-# Normalisation takes 0.17 % of the FLOPs and 25.5 % of the time. Somebody invents one that takes no time at all. How many times as fast does the layer become? (Two decimals are enough.)
-
-# %% exercise="free_norms"
-free_norms = None  # a number or formula in place of None
-### BEGIN SOLUTION
-free_norms = 1 / (1 - 0.255)
-### END SOLUTION
-
-# %% check="free_norms"
-check(free_norms=free_norms)
-### BEGIN HIDDEN TESTS
-check(free_norms=free_norms, hidden=True)
-### END HIDDEN TESTS
 
 # %%
 explore(figures.runtime_shares, free=["nothing", "normalisation", "element-wise", "both"])
 
 # %% [markdown]
-# That is **Amdahl's law** (1967): what you make faster can save its own share of the time, and no more. So measure shares of *time* before you optimise, and stop believing in shares of FLOPs.
+# The measurements are by Ivanov et al. (2021), *Data movement is all you need*. What you make faster can save its own share of the *time*, and no more; its share of the FLOPs says nothing. Section 9 measures such shares on your machine.
 #
 # ## 7 · When neither limits
 #
@@ -503,39 +479,58 @@ explore(figures.runtime_shares, free=["nothing", "normalisation", "element-wise"
 explore(figures.launch_queue, work=(1.0, 20.0, 0.5), launch=(2.0, 20.0, 1.0), fused=[1, 2, 4, 8])
 
 # %% [markdown]
-# A launch takes some microseconds of the CPU. If the kernels are shorter, the GPU waits for the next order, and no faster GPU changes that. Longer kernels (larger batches) or fewer of them (fused, compiled, recorded as a CUDA graph) do.
+# A launch takes some microseconds of the CPU. If the kernels are shorter, the GPU waits for the next order, and a faster GPU would wait as well. Longer kernels (larger batches) or fewer launches (fused, compiled, recorded as a CUDA graph) help.
 #
-# So three answers are possible, and a measurement decides. Compute what share of the peak was reached, and what share of the bandwidth:
+# So a measured time has two parts: what the roofline needs at best, and a rest that neither arithmetic nor memory explains. Three remedies are for sale: a chip with twice the peak, a chip with twice the bandwidth, and a recorded graph that makes the rest disappear. Which one is worth its price?
 #
-# $$\frac{F}{t \cdot \text{peak}} \qquad \frac{M}{t \cdot \text{bandwidth}}$$
+# By hand, with a peak of 100 FLOP/s and 10 bytes/s: 800 FLOPs and 20 bytes took 10 s. That is 8 s of arithmetic and 2 s of rest. Twice the peak: 6 s. Twice the bandwidth: still 10 s. No rest: 8 s.
 #
-# ### Exercise 9 · What limits it?  (3 points · 6 min · ●●)
+# ### Exercise 7 · What would help?  (3 points · 8 min · ●●)
 #
-# A kernel of `flops` FLOPs that moves `moved` bytes took `seconds`. Return `"arithmetic"` or `"memory"`, whichever share is the larger, if that is at least one half. If not, return `"neither"`. A share above 1 cannot be: `ValueError`.
+# `kernels` is a list of `[flops, bytes, seconds]`, with the measured seconds. The kernels run one after the other. Return how long all of them would take with each remedy: `{"peak": ..., "bandwidth": ..., "launches": ...}`, in seconds. The rest of a kernel stays on a faster chip as it is. A kernel that is faster than the roofline was measured wrongly: `ValueError`.
 
 
-# %% exercise="bound_by"
-def bound_by(flops: float, moved: float, seconds: float, peak: float, bandwidth: float) -> str:
-    """What a kernel that was timed waits for: "arithmetic", "memory" or "neither"."""
+# %% exercise="what_helps"
+def what_helps(kernels: list[list[float]], peak: float, bandwidth: float) -> dict[str, float]:
+    """Return the seconds of all kernels with twice the peak, with twice the bandwidth, and without the unexplained rest."""
     ### BEGIN SOLUTION
-    shares = {"arithmetic": flops / seconds / peak, "memory": moved / seconds / bandwidth}
-    limit = max(shares, key=shares.get)
-    if shares[limit] > 1:
-        raise ValueError(f"{shares[limit]:.0%} of what {limit} allows cannot be")
-    return limit if shares[limit] >= 0.5 else "neither"
+    times = {"peak": 0.0, "bandwidth": 0.0, "launches": 0.0}
+    for flops, moved, seconds in kernels:
+        computing, moving = flops / peak, moved / bandwidth
+        best = max(computing, moving)
+        if seconds < best:
+            raise ValueError(f"{seconds} s, where the roofline allows {best} s")
+        times["peak"] += max(computing / 2, moving) + seconds - best
+        times["bandwidth"] += max(computing, moving / 2) + seconds - best
+        times["launches"] += best
+    return times
     ### END SOLUTION
 
 
-# %% check="bound_by"
-check(bound_by)
+# %% check="what_helps"
+check(what_helps)
 ### BEGIN HIDDEN TESTS
-check(bound_by, hidden=True)
+check(what_helps, hidden=True)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# Your function, on the kernels of section 4. How many times as fast would each be?
+
+# %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
+with suppress(NotImplementedError):  # until Exercise 7 is solved
+    print(f"{'':20}  2 × peak  2 × bandwidth  no rest")
+    for name, (flops, moved, taken) in timed.items():
+        allowed = max(taken, 1.001 * flops / peak, 1.001 * moved / bandwidth)  # a dot above the roof: as if on it
+        helped = what_helps([[flops, moved, allowed]], peak, bandwidth)
+        print(f"{name:20} {allowed / helped['peak']:9.2f} {allowed / helped['bandwidth']:14.2f} {allowed / helped['launches']:8.2f}")
+
+# %% [markdown]
+# In a *whole* step you cannot tell the rest of each kernel from its FLOPs and bytes any more. There are two ways on: one number for everything (section 8), and a look at each kernel (section 9).
 
 # %% [markdown]
 # ## 8 · A whole training step
 #
-# Thousands of kernels, some on the slope, some under the roof, some waiting for a launch. MFU sums it up: model FLOPs of the step, divided by what the machine could have done in that time (notebook 15). Most of what goes wrong with it goes wrong in the *peak*. Which GPU exactly? Which format? Dense? One and the same rate, as a share of what an H100 promises:
+# Thousands of kernels, some on the slope, some under the roof, some waiting for a launch. MFU sums it up: model FLOPs of the step, divided by what the machine could have done in that time (notebook 15). Most mistakes are in the *peak*. Which GPU exactly? Which format? Dense? The same rate, as a share of three peaks of an H100:
 
 # %%
 h100 = find_accelerator("h100")
@@ -548,7 +543,7 @@ print(f"7B parameters, 100,000 tokens/s on 32 A100s: {share:.0%} of the bf16 pea
 # %% [markdown]
 # A rule of thumb calls 0.5 or more good, and expects less in bf16, whose promise is the more optimistic one. The last line has a rate in *tokens*, from a log; so it takes the FLOPs of a token, $6N$, and not those of a whole batch.
 #
-# ### Exercise 10 · MFU from a log  (3 points · 8 min · ●●)
+# ### Exercise 8 · MFU from a log  (3 points · 8 min · ●●)
 #
 # `flops` are the model FLOPs of a step, `seconds` the times of several steps; take their median. `device` is what the driver calls the GPU, `number` the format of the products. `peaks` is a table of dense peaks, `peaks["NVIDIA H100 PCIe"]["bf16"]`. Return MFU as a share. Raise `ValueError` if the GPU is not in the
 # table or has no such format (do not guess), and if the share comes out above 1.
@@ -576,7 +571,7 @@ check(mfu_of_step, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Here are small models of growing width, trained with batches of growing size on your device. On a GPU the peak is the cited one; on a CPU that of one core, from section 2, so 100 % would mean that a step is one perfect product. Where does MFU rise, and why?
+# Here are small models of growing width, trained with batches of growing size on your device. On a GPU the peak is the cited one; on a CPU it is that of one core, from section 2, so 100 % would mean that a step is one perfect product. Where does MFU rise, and why?
 
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
 widths, batches, length = ((256, 1024, 2048), (1, 8, 64), 512) if on_gpu else ((64, 128, 256), (1, 4, 16), 64)
@@ -599,9 +594,177 @@ for (width, batch), share in shares.items():
 # products ran on tensor cores, at 312. Keep $\text{MFU} > 1$ an error, and you will notice the worst of these mistakes.
 
 # %% [markdown]
-# ## 9 · One change, one measurement
+# ## 9 · Where does the time go?
 #
-# Now make a step faster. The rule is in the title: change one thing, measure it in turns with what you had, keep it only if it helped. Whoever changes five things and finds a factor of three does not know which of them to thank, or which of them hurt.
+# MFU says how much of the peak you reach, and not where the rest went. A **profiler** looks: it writes down when every operation begins and ends.
+
+# %%
+predict("products_on_a_core")
+
+# %% [markdown]
+# `torch.profiler` records the operations by itself. The step adds names for its three phases:
+#
+# ```python
+# with record_function("backward"):
+#     loss.backward()
+# ```
+#
+# On a GPU there are two rows. The CPU's row shows when work was *ordered*, the CUDA row when it was *done*; the cell takes the CUDA row if there is one. (There each phase also waits until its work is done, so that the length of a phase is the time of its work.)
+
+# %% tags=["nbval-ignore-output", "because it shows calls and times of this machine"]
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # or else the profiler reports its own start and stop
+activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
+
+
+def record(step: Callable[[], object]) -> tuple[list[Event], list[Event], profile]:
+    """Record one step. Return its calls as [name, begin, end] in µs, its three phases, and the profiler."""
+    with profile(activities=activities) as profiler:
+        step()
+    rows: dict[str, list[Event]] = {"CPU": [], "CUDA": []}
+    for call in profiler.events():
+        row = call.device_type.name
+        if row == "CPU" or not call.is_user_annotation:
+            rows[row].append([call.name, call.time_range.start, call.time_range.end])
+    return rows["CUDA"] or rows["CPU"], [event for event in rows["CPU"] if event[0] in PHASES], profiler
+
+
+config, length = (find_model("course-124m").decoder, 512) if on_gpu else (modern(2, 128, 4, 128), 64)
+step = make_training_step(config, StepSetup(batch=8), length, device, wait=True)
+for _ in range(3):
+    step()
+recorded = [record(step) for _ in range(3)]
+calls, phases, profiler = recorded[0]
+in_order = sorted(calls, key=lambda call: (call[1], -call[2]))
+first_layer = next((place for place, call in enumerate(in_order) if call[0] == "aten::linear"), 0)
+print(f"{len(calls):,} calls in one step. Some of them:")
+for name, begin, end in [*in_order[:2], *in_order[first_layer : first_layer + 9]]:
+    depth = sum(other[1] <= begin and end <= other[2] for other in calls) - 1
+    print(f"{begin - in_order[0][1]:9.1f} to {end - in_order[0][1]:9.1f} µs  {'    ' * depth}{name}")
+
+# %% [markdown]
+# Calls are inside calls. (On a GPU the CUDA row is flat: one kernel after the other.) `forward` holds `aten::linear`, which holds `aten::matmul`, which holds `aten::mm`, and only the last one multiplies. Add up all these times, and a product counts four times.
+#
+# ### Exercise 9 · Time in itself  (4 points · 15 min · ●●●)
+#
+# `events` are the calls of one thread, each a list `[name, begin, end]`, in any order. Two calls are one after the other or one inside the other; they never have the same begin *and* the same end. Return for each name the share of the time that its calls, all together, spend *in themselves*: the time of the calls inside them belongs to those. The whole is the time from the first begin to the last end, and `"idle"` is the share in which no call is open. No events give `{}`.
+
+
+# %% exercise="time_shares"
+def time_shares(events: list[list]) -> dict[str, float]:
+    """Return the share of time that the calls of each name spend in themselves, and "idle"."""
+    ### BEGIN SOLUTION
+    if not events:
+        return {}
+    span = max(end for _, _, end in events) - min(begin for _, begin, _ in events)
+    own = {name: 0.0 for name, _, _ in events} | {"idle": span}
+    open_calls: list[tuple[str, float]] = []  # names and ends, the innermost last
+    for name, begin, end in sorted(events, key=lambda event: (event[1], -event[2])):
+        while open_calls and open_calls[-1][1] <= begin:
+            open_calls.pop()
+        parent = open_calls[-1][0] if open_calls else "idle"
+        own[parent] -= end - begin
+        own[name] += end - begin
+        open_calls.append((name, end))
+    return {name: time / span for name, time in own.items()}
+    ### END SOLUTION
+
+
+# %% check="time_shares"
+check(time_shares)
+### BEGIN HIDDEN TESTS
+check(time_shares, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# Now the three steps that were recorded, by your function: first the names that take most, then the same calls in groups, then the phases. (Phases hold no other phase. Given to your function alone, their time in themselves *is* their total time.)
+
+# %% tags=["nbval-ignore-output", "because it shows shares measured on this machine"]
+by_name: list[dict[str, float]] = []
+with suppress(NotImplementedError):  # until Exercise 9 is solved
+    by_name = [time_shares(calls) for calls, _, _ in recorded]
+    for name in sorted(by_name[0], key=by_name[0].get, reverse=True)[:10]:
+        shares_of_steps = " ".join(f"{shares.get(name, 0):6.1%}" for shares in by_name)
+        print(f"{shares_of_steps}  {name[:60]}")
+    span = max(end for *_, end in calls) - min(begin for _, begin, _ in calls)
+    total = sum(end - begin for _, begin, end in calls) / span
+    print(f"sum of the shares: {sum(by_name[0].values()):.0%}; sum of all total times: {total:.0%} of the step")
+
+# %% tags=["nbval-ignore-output", "because it shows shares measured on this machine"]
+in_groups: list[dict[str, float]] = []
+in_phases: list[dict[str, float]] = []
+with suppress(NotImplementedError):  # until Exercise 9 is solved
+    in_groups = [time_shares(by_group(calls, phases)) for calls, phases, _ in recorded]
+    in_phases = [time_shares(phases) for _, phases, _ in recorded]
+    for name in (*PHASES, "idle"):
+        print(f"{name:10}", " ".join(f"{shares[name]:6.1%}" for shares in in_phases))
+figures.time_by_group(in_groups, title=f"{title}: a training step, profiled") if in_groups else None
+
+# %% [markdown]
+# (Is a name large in only one of the three steps? Then another program interrupted the step just there.) On a CPU core nearly half of the step is no product. So MFU cannot be much above a half here, however well the products run. On a GPU, look at *idle* in the CUDA row: these are the gaps of section 7, now seen. If they are large, launches limit your step.
+#
+# The profiler's own table shows the same: *Self CPU* is time in itself, *CPU total* includes what is inside. And what does looking cost?
+
+# %% tags=["nbval-ignore-output", "because it shows times measured on this machine"]
+order = "self_cuda_time_total" if device.type == "cuda" else "self_cpu_time_total"
+table = profiler.key_averages().table(sort_by=order, row_limit=6, max_name_column_width=30)
+print("\n".join(line[:112] for line in table.splitlines() if not line.startswith("-")))
+plain = timing.time_it(step, warmup=1, repeats=5, device=device).median
+watched = statistics.median(max(end for *_, end in calls) - min(begin for _, begin, _ in calls) for calls, _, _ in recorded)
+print(f"\na step: {plain * 1e3:.1f} ms; while it is recorded: {watched / 1e3:.1f} ms")
+
+# %% [markdown]
+# Recording adds some microseconds to every call. That makes small operations look a little larger than they are.
+#
+# Shares of time are good for one thing above all: they say what a change can bring *before* you write it. You are offered products that are twice as fast and half of the time are products: how long does a step of 1 s take? Now with several offers at once. (A colleague multiplies their speed-ups. Is that right?)
+#
+# ### Exercise 10 · At most  (2 points · 8 min · ●●)
+#
+# `shares` are the shares of a step's time by name. `offers` maps an offer to `[names, factor]`: it makes these operations `factor` times as fast (with `math.inf` they take no time). Return for each offer, how many times as fast the step becomes, and under `"all"`, what all offers do together. A name that is not in `shares` takes no time. No name is in two offers.
+
+
+# %% exercise="speedup_bounds"
+def speedup_bounds(shares: dict[str, float], offers: dict[str, list]) -> dict[str, float]:
+    """Return how many times as fast a step becomes by each offer, and by "all" of them."""
+    ### BEGIN SOLUTION
+    saved = {}
+    for offer, (names, factor) in offers.items():
+        share = sum(shares.get(name, 0.0) for name in names)
+        saved[offer] = share - share / factor
+    saved["all"] = sum(saved.values())
+    return {offer: 1 / (1 - time) for offer, time in saved.items()}
+    ### END SOLUTION
+
+
+# %% check="speedup_bounds"
+check(speedup_bounds)
+### BEGIN HIDDEN TESTS
+check(speedup_bounds, hidden=True)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# This is **Amdahl's law** (1967). A share $s$ that becomes $f$ times as fast leaves $1 - s + s/f$ of the time, so the whole becomes
+#
+# $$\frac{1}{1 - s + s/f}$$
+#
+# times as fast, and never more than $1/(1 - s)$. Speed-ups do not multiply: make both halves of a step twice as fast, and the step becomes twice as fast, not 1.33 · 1.33 = 1.78 times. What could be gained in your step?
+
+# %% tags=["nbval-ignore-output", "because it shows bounds of this machine"]
+with suppress(NotImplementedError):  # until Exercises 9 and 10 are solved
+    if in_groups:
+        mean = {group: statistics.mean(shares.get(group, 0.0) for shares in in_groups) for group in GROUPS}
+        offers = {
+            "products twice as fast": [["matrix products"], 2.0],
+            "all element-wise work fused, 4 trips become 1": [["element-wise, sums", "copies"], 4.0],
+            "an optimizer that takes no time": [["optimizer"], math.inf],
+            "no Python, no views, no gaps": [["Python, views, autograd", "idle"], math.inf],
+        }
+        for offer, gain in speedup_bounds(mean, offers).items():
+            print(f"{offer:48} at most {gain:.2f} times as fast")
+
+# %% [markdown]
+# ## 10 · One change, one measurement
+#
+# Now make the step faster. The rule is in the title: change one thing, time it alternately with what you had, keep it only if it helped. If you change five things and find a factor of three, you do not know which of them helped, and which of them hurt.
 
 # %%
 predict("bf16_on_a_cpu")
@@ -609,16 +772,23 @@ predict("bf16_on_a_cpu")
 # %% [markdown]
 # | change | what it does |
 # | --- | --- |
-# | more texts at once | longer kernels, the weights are fetched once for all of them |
-# | fused optimiser | AdamW in one kernel, not a dozen for each of a hundred tensors |
+# | more texts at once | longer kernels, the weights are fetched once for all texts |
+# | fused optimizer | AdamW in one kernel, not a dozen for each tensor of weights |
 # | fused attention | the matrix of scores never goes to memory (FlashAttention; Dao et al., 2022) |
-# | bf16 | half the bytes, and units that are 8 to 16 times as fast, where there are any |
+# | bf16 | half the bytes, and units that are 8 to 16 times as fast, where there are such units |
 # | compiled | `torch.compile` fuses element-wise operations, and cuts launches |
 
+# %% [markdown]
+# One of these changes has a phase of its own, and so a bound: the fused optimizer cannot save more than the optimizer's share. (Its profile was taken with 8 texts, as in the first change.) The others change products and element-wise work everywhere.
+
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
-config, length = (find_model("course-124m").decoder, 512) if on_gpu else (modern(2, 128, 4, 128), 64)
+bounds: dict[str, float] = {}
+with suppress(NotImplementedError):  # until Exercises 9 and 10 are solved
+    if in_phases:
+        optimizer_share = statistics.mean(shares["optimizer"] for shares in in_phases)
+        bounds = speedup_bounds({"optimizer": optimizer_share}, {"fused optimizer": [["optimizer"], math.inf]})
 speedups = measure_speedups(config, length, batch=8, device=device, warmup=1, repeats=5)
-figures.speed_ladder(speedups, title=f"{title}: a training step")
+figures.speed_ladder(speedups, title=f"{title}: a training step", bounds=bounds)
 
 # %% tags=["nbval-ignore-output", "because it shows steps measured on this machine"]
 for speedup in speedups:
@@ -626,12 +796,21 @@ for speedup in speedups:
     print(f"{speedup.name:20} {speedup.before:10,.0f} → {speedup.after:10,.0f} tokens/s  × {speedup.ratio:.2f}  {verdict}")
 
 # %% [markdown]
-# Read your ladder with section 1 in mind: on a busy machine a factor of 0.95 or 1.05 is noise. Run the cell again, and see which rungs stay.
+# Read your ladder with section 1 in mind: on a busy machine a factor of 0.95 or 1.05 is noise. Run the cell again, and see which factors stay. A bar beyond its black line *must* be noise or a wrong measurement.
 #
-# On a CPU the last rung is missing: compiling takes 40 seconds, more than all of this notebook. Set `compiled=True` in a `StepSetup` to try it yourself. Fused attention brings little at 64 tokens, because the matrix of scores is small; it grows with the square. And bf16 depends on your processor: recent ones have instructions for it, others
-# turn every number into fp32 and back. On a GPU with tensor cores it is the largest rung of all.
+# On a CPU the last change is missing, because compiling takes long: 67 s on a busy core of an AMD EPYC. Set `compiled=True` in a `StepSetup` to try it yourself. Fused attention brings little at 64 tokens, because the matrix of scores is small; it grows with the square. And bf16 depends on your processor: recent ones have instructions for it, others
+# convert every number to fp32 and back. What does yours have, and how fast does it multiply?
+
+# %% tags=["nbval-ignore-output", "because it shows rates measured on this machine"]
+print("vector instructions of the CPU:", torch.backends.cpu.get_cpu_capability())
+for format_name in ("fp32", "bf16"):
+    (rate,) = machine.matmul_rates(format_name, (512,), device=device, seconds=0.1).values()
+    print(f"products of 512 × 512 in {format_name}: {rate / 1e9:10,.1f} GFLOP/s")
+
+# %% [markdown]
+# On a GPU with tensor cores bf16 is the largest gain of all.
 #
-# **In real models.** The same few changes, in the same order of size, make up most of what separates a first script from a production trainer. What comes after them is parallelism (notebook 18).
+# **In real models.** These few changes are most of what separates a first script from a production trainer. After them comes parallelism (notebook 18).
 #
 # ## What to keep
 #
@@ -639,47 +818,40 @@ for speedup in speedups:
 # | --- | --- |
 # | how do I time a GPU? | warm up, synchronise before *and* after, each run by itself, median and quartiles |
 # | and a peak? | the shortest of many times, over several sizes |
-# | and two versions? | in turns |
+# | and two versions? | alternately: A, B, B, A |
 # | what is the ridge? | dense peak / bandwidth, in FLOPs per byte: 150 to 300 |
 # | how long does a kernel take at best? | $\max(F/\text{peak}, M/\text{bandwidth})$, and kernels add up |
 # | a product of $n$ tokens? | $(2/p) \cdot nD/(2n + D)$: about $n$ in bf16 for few, $D/2$ for many |
 # | an element-wise operation? | $C/(2p)$: always limited by memory, so fuse |
+# | where does a step's time go? | a profiler; time in itself, not total time; on a GPU the CUDA row |
 # | far below both roofs? | launches, Python, small batches |
-# | what can a change save at most? | its share of the *time* (Amdahl) |
+# | what can a change save at most? | its share of the *time*: $1/(1 - s)$ times as fast (Amdahl); speed-ups do not multiply |
 # | more than 100 %? | impossible: wrong GPU, wrong format, no synchronise |
-#
-# ### Slips
-#
-# Four more from lecture notes on this subject. Each looks right at a glance.
-#
-# | it says | but |
-# | --- | --- |
-# | bandwidths of 1.6, 2.0 and 1.1 *TiB/s*, and ridges of 195, 156 and 118 beside them | these are 312/1.6, 312/2.0 and 130/1.1, so they hold for *TB/s*; with TiB they would be 177, 142 and 107 |
-# | a V100 with 130 TFLOP/s in bf16 | that is a V100**S**, the PCIe card, and no V100 has bf16 |
-# | its link of 16 GB/s beside an A100's NVLink | 16 is PCIe; NVLink would be 300 |
-# | element-wise operations have the intensity $C/p$ | reading *and* writing: $C/(2p)$ |
 #
 # ## Check yourself
 #
 # 1. Your loop prints `loss.item()` after every step. Does its timing need a `synchronize`? And what does the line cost?
 # 2. A kernel reaches 5 % of the peak and 92 % of the bandwidth. Would a GPU with twice the peak help? One with twice the bandwidth?
 # 3. You decode with a batch of 8 on an A100 and double the batch. How much longer does a step take, as far as weights are concerned?
-# 4. A step takes 300 ms, 60 of them in the optimiser. Somebody makes the optimiser three times as fast. How many per cent faster is the step?
-# 5. The same code shows an MFU of 52 % on an H100 PCIe, and somebody computed it with the peak of the SXM version. What is the right one?
+# 4. A step takes 300 ms, 60 of them in the optimizer. You make the optimizer three times as fast. How many times as fast is the step?
+# 5. Code shows an MFU of 52 % on an H100 PCIe, computed with the peak of the SXM version. What is the right MFU?
+# 6. A profile shows `aten::linear` with 40 % of the time in total and 1 % in itself. Should you make `aten::linear` faster?
 #
 # <details><summary>Answers</summary>
 #
 # 1. `.item()` waits for the result, so it synchronises, and the clock is right at that point. The cost: the CPU cannot run ahead, so every step begins with an empty queue.
 # 2. Twice the peak: no. Twice the bandwidth: nearly twice as fast.
-# 3. Hardly: 8 and 16 tokens are both far below 160, so the time is that of fetching the weights. (The caches of the texts double.)
+# 3. It does not: 8 and 16 tokens are both far below 160, so the time is that of fetching the weights. (The caches of the texts double.)
 # 4. It saves 40 of 300 ms: 300/260 = 1.15 times as fast.
 # 5. 0.52 · 989.4/756 = 68 %.
+# 6. The time is in what it calls, a product. Look at `aten::mm`: how far is it from its roof?
 #
 # </details>
 #
 # ## Further reading
 #
 # - Williams, Waterman, Patterson, 2009, *Roofline: an insightful visual performance model for multicore architectures*.
+# - Amdahl, 1967, *Validity of the single processor approach to achieving large scale computing capabilities*: three pages.
 # - Ivanov et al., 2021, *Data movement is all you need: a case study on optimizing transformers*.
 # - Dao et al., 2022, *FlashAttention: fast and memory-efficient exact attention with IO-awareness*, §2.1 on memory.
 # - Pope et al., 2022, *Efficiently scaling transformer inference*: the same arithmetic for decoding.
@@ -690,12 +862,14 @@ for speedup in speedups:
 # The numbers in the text above are checked here, each time the notebook is built. (The cell is folded; open it if you like.)
 
 # %% tags=["hide-input"]
-v100, v100s = find_accelerator("v100"), find_accelerator("v100s")
+v100 = find_accelerator("v100")
 a100_40, a100_80, h100 = (find_accelerator(name) for name in ("a100-40gb", "a100-80gb", "h100"))
-assert [round(peak / speed) for peak, speed in ((312, 1.6), (312, 2.0), (130, 1.1))] == [195, 156, 118]
+assert round(312 / 2.0) == 156
 tib = 2**40 / 1e12
-assert [round(peak / speed / tib) for peak, speed in ((312, 1.6), (312, 2.0), (130, 1.1))] == [177, 142, 107]
-assert (v100s.peak("fp16"), v100s.link, a100_80.link) == (130e12, 32e9, 600e9) and "bf16" not in v100.peaks
+assert round(312 / 2.0 / tib) == 142
+assert (max(800 / 2 / 100, 20 / 10) + 2, max(800 / 100, 20 / 20) + 2) == (6, 10) and elementwise_intensity(1) * 2 / 3 == 1 / 6
+assert [elementwise_intensity(operations) for operations in (1, 20, 22, 5)] == [0.25, 5, 5.5, 1.25]
+assert f"{(1 / (1 - 0.5 + 0.5 / 2)) ** 2:.2f}" == "1.78"
 assert [round(v100.ridge("fp16")), round(h100.ridge("bf16"))] == [139, 295]
 assert round(h100.peak("bf16") / v100.peak("fp16")) == 8 and round(h100.bandwidth / v100.bandwidth, 1) == 3.7
 assert round(8 * 3200e6 * 8 / 1e9) == 205 and round(7e9 * 2 / 32e9, 1) == 0.4 and round(7e9 * 2 / h100.bandwidth * 1000) == 4
@@ -705,7 +879,7 @@ assert round(matmul_intensity(2**22, 12_288, 12_288)) == 6135
 assert math.isinf(compute_bound_tokens(512, h100)) and 512 / 2 == 256
 assert [round(compute_bound_tokens(8192, chip)) for chip in (a100_80, a100_40)] == [159, 211]
 assert round(100 / 74.5, 2) == 1.34 and round(0.52 * 989.4 / 756, 2) == 0.68 and round(300 / 260, 2) == 1.15
-assert [5 / 4, 20 / 4, round(1 / 6, 3)] == [1.25, 5.0, 0.167] and 312 / 78 == 4
+assert 312 / 78 == 4
 assert round(h100.peak("bf16") / find_accelerator("h100-pcie").peak("bf16"), 1) == 1.3
 assert [round(v100.peak("fp16") / v100.peak("fp32")), a100_80.peak("bf16") / a100_80.peak("fp32")] == [8, 16]
 times = alt_text(figures.timing_spread())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import statistics
 
 import numpy as np
@@ -12,31 +13,44 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse import plots
 from lmcourse.accounting import machine
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.latency import Operation
 from lmcourse.accounting.mfu import mfu
 from lmcourse.accounting.timing import SimulatedDevice
-from lmcourse.bench.speedups import Speedup, StepSetup
+from lmcourse.bench.speedups import Speedup, StepSetup, make_training_step
 from lmcourse.chapters.gpu_timing import figures
+from lmcourse.chapters.gpu_timing.events import (
+    ATTENTION,
+    COPIES,
+    ELEMENTWISE,
+    GROUPS,
+    OPTIMIZER,
+    PHASES,
+    PRODUCTS,
+    REST,
+    by_group,
+    group_of,
+)
 from lmcourse.chapters.gpu_timing.exercises import (
-    bound_by,
-    chain_intensity,
     copy_bandwidth,
     enough_tokens,
-    free_norms,
     matmul_peak,
     ridge_point,
     roofline,
+    speedup_bounds,
     time_it,
+    time_shares,
+    what_helps,
 )
 from lmcourse.chapters.gpu_timing.exercises.utilisation import PEAKS, mfu_of_step
 from lmcourse.chapters.gpu_timing.figures.clock import kernel_timeline
 from lmcourse.chapters.gpu_timing.figures.roofline import MeasuredPoint
 from lmcourse.course import find_chapter
+from lmcourse.models.zoo.course import modern
 from tests.course.chapters import source
 from tests.plots.figures import check_figure, said
 
@@ -57,7 +71,7 @@ def test_the_stopwatch_finds_the_median_of_launch_and_work(
     assert device.runs == warmup + repeats
 
 
-def test_ridges_of_the_notes_hold_for_terabytes_only() -> None:
+def test_ridges_hold_for_terabytes_only() -> None:
     for tflops, speed, in_tb, in_tib in ((312, 1.6, 195, 177), (312, 2, 156, 142), (130, 1.1, 118, 107)):
         assert round(ridge_point.reference(tflops, speed, "TB/s")) == in_tb
         assert round(ridge_point.reference(tflops, speed, "TiB/s")) == in_tib
@@ -84,18 +98,82 @@ def test_enough_tokens_pass_the_ridge_by_torchs_count() -> None:
     assert intensity(first - 1) < 156 < intensity(first)
 
 
-def test_a_chain_moves_the_bytes_of_its_tensors() -> None:
-    dtype = torch.bfloat16
-    x = torch.empty(100, dtype=dtype, device="meta")
-    kernels = [(x, x + 1), (x + 1, (x + 1) * 2)]
-    moved = sum(before.nbytes + after.nbytes for before, after in kernels)
-    assert chain_intensity.reference([1, 1], dtype.itemsize, False) == pytest.approx(200 / moved)
-    assert chain_intensity.reference([1, 1], dtype.itemsize, True) == pytest.approx(200 / (2 * x.nbytes))
+def test_time_in_itself_matches_the_profilers_own_self_time() -> None:
+    """torch's `self_cpu_time_total` is computed in another way: from the tree of calls."""
+    step = make_training_step(modern(1, 32, 2, 32), StepSetup(2), 16)
+    step()
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        step()
+    events = [[call.name, call.time_range.start, call.time_range.end] for call in profiler.events()]
+    found = time_shares.reference(events)
+    span = max(end for *_, end in events) - min(begin for _, begin, _ in events)
+    for average in profiler.key_averages():
+        assert found[average.key] == pytest.approx(average.self_cpu_time_total / span, abs=1e-3)
+    assert sum(found.values()) == pytest.approx(1)
 
 
-def test_the_gain_of_free_norms_matches_the_published_one() -> None:
-    """Ivanov et al., 2021, table 1: 25.5 % of the time."""
-    assert free_norms.reference() == pytest.approx(1 / (1 - 0.255))
+def test_a_profiled_step_has_three_phases_in_order() -> None:
+    step = make_training_step(modern(1, 32, 2, 32), StepSetup(2), 16, wait=True)
+    step()
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        step()
+    events = [[call.name, call.time_range.start, call.time_range.end] for call in profiler.events()]
+    phases = [event for event in events if event[0] in PHASES]
+    assert [name for name, *_ in sorted(phases, key=lambda event: event[1])] == [*PHASES]
+    grouped = by_group(events, phases)
+    assert {name for name, *_ in grouped} <= {*GROUPS}
+    (_, first, last), *_ = [event for event in phases if event[0] == OPTIMIZER]
+    inside = [name for name, begin, _ in grouped if first <= begin < last]
+    assert len(inside) > 10
+    assert {*inside} == {OPTIMIZER}
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("aten::mm", PRODUCTS),
+        ("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn", PRODUCTS),
+        ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTT", PRODUCTS),
+        ("aten::_scaled_dot_product_flash_attention_for_cpu", ATTENTION),
+        ("void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 64>>", ATTENTION),
+        ("aten::mul", ELEMENTWISE),
+        ("aten::silu_backward", ELEMENTWISE),
+        ("aten::_log_softmax_backward_data", ELEMENTWISE),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>", ELEMENTWISE),
+        ("Memcpy DtoD (Device -> Device)", COPIES),
+        ("aten::cat", COPIES),
+        ("aten::transpose", REST),
+        ("autograd::engine::evaluate_function: MmBackward0", REST),
+        ("Optimizer.zero_grad#AdamW.zero_grad", REST),
+        ("backward", REST),
+    ],
+)
+def test_names_are_put_into_groups(name: str, group: str) -> None:
+    assert group_of(name) == group
+
+
+def test_amdahls_bounds_match_the_published_gain_and_do_not_multiply() -> None:
+    """Ivanov et al., 2021, table 1: normalisation takes 25.5 % of the time."""
+    shares = {"products": 0.61, "norms": 0.255, "element-wise": 0.135}
+    found = speedup_bounds.reference(shares, {"norms": [["norms"], math.inf], "bf16": [["products"], 2.0]})
+    assert found["norms"] == pytest.approx(1 / 0.745)
+    assert found["all"] == pytest.approx(1 / (0.305 + 0.135))
+    assert found["all"] > found["norms"] * found["bf16"]
+
+
+@FEW
+@given(st.lists(st.tuples(st.integers(1, 10**9), st.integers(1, 10**9), st.floats(0.001, 10)), min_size=1, max_size=5))
+def test_a_remedy_helps_what_williams_roofline_says(kernels: list[tuple[int, int, float]]) -> None:
+    """A machine with twice the peak is another machine: `roofline` on it, and the rest as it was."""
+    peak, bandwidth = 1e9, 2e8
+    timed = [[float(f), float(m), roofline.reference([[f, m]], peak, bandwidth) * (1 + rest)] for f, m, rest in kernels]
+    work = [kernel[:2] for kernel in timed]
+    found = what_helps.reference(timed, peak, bandwidth)
+    at_best = roofline.reference(work, peak, bandwidth)
+    rest = sum(kernel[2] for kernel in timed) - at_best
+    assert found["launches"] == pytest.approx(at_best)
+    assert found["peak"] == pytest.approx(roofline.reference(work, 2 * peak, bandwidth) + rest)
+    assert found["bandwidth"] == pytest.approx(roofline.reference(work, peak, 2 * bandwidth) + rest)
 
 
 def test_no_compared_cell_depends_on_the_machine() -> None:
@@ -181,6 +259,20 @@ def test_the_ladder_multiplies_the_kept_bytes() -> None:
     assert ["taken back" in text for text in texts] == [False, False, True, False]
 
 
+def test_a_factor_above_its_bound_is_marked_as_noise() -> None:
+    texts = [text.get_text() for text in figures.speed_ladder(RUNGS, bounds={"more": 2.9, "last": 1.6}).axes[0].texts]
+    assert ["noise" in text for text in texts] == [False, True, False, False]
+    assert ["at most" in text for text in texts] == [False, True, False, True]
+
+
+def test_groups_are_drawn_with_their_mean_share() -> None:
+    steps = [{"matrix products": 0.5, "idle": 0.5}, {"matrix products": 0.7, "copies": 0.3}]
+    axes = check_figure(figures.time_by_group(steps)).axes[0]
+    bars = [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert bars == pytest.approx([60, 0, 0, 15, 0, 0, 25])
+    assert plots.alt_text(figures.time_by_group(steps)) == plots.alt_text(figures.time_by_group(steps[:1]))
+
+
 def test_more_than_the_peak_is_warned_of() -> None:
     figure = figures.utilisation_by_batch({**SHARES, (128, 16): 1.2})
     assert "1 of them above 100 %, which cannot be" in " ".join(figure._supxlabel.get_text().split())
@@ -198,8 +290,3 @@ def test_references_match_the_packages_measurements() -> None:
     assert copy_bandwidth.reference({1000: [4e-6, 2e-6, 3e-6], 500: [1e-9]}, 500) == pytest.approx(speed)
     share = mfu_of_step.reference(3e13, [0.2, 0.1, 0.9], "NVIDIA H100 PCIe", "bf16", PEAKS)
     assert share == pytest.approx(mfu(3e13, 0.2, find_accelerator("h100-pcie"), "bf16"))
-    chip = find_accelerator("a100")
-    for flops, moved in ((10**6, 10**2), (10, 10**3)):
-        work = Operation(flops, moved)
-        given = flops, moved, work.seconds(chip, "bf16") * 1.01, chip.peak("bf16"), chip.bandwidth
-        assert bound_by.reference(*given) == work.limit(chip, "bf16")

@@ -1,11 +1,11 @@
 """The exercises and predictions of notebook 19, in the notebook's order."""
 
-from lmcourse.chapters.gpu_timing.exercises.amdahl import free_norms
+from lmcourse.chapters.gpu_timing.exercises.bounds import speedup_bounds
 from lmcourse.chapters.gpu_timing.exercises.copies import copy_bandwidth
-from lmcourse.chapters.gpu_timing.exercises.elementwise import chain_intensity
-from lmcourse.chapters.gpu_timing.exercises.limits import bound_by
 from lmcourse.chapters.gpu_timing.exercises.peaks import matmul_peak
 from lmcourse.chapters.gpu_timing.exercises.predictions import PREDICTIONS
+from lmcourse.chapters.gpu_timing.exercises.profiled import time_shares
+from lmcourse.chapters.gpu_timing.exercises.remedies import what_helps
 from lmcourse.chapters.gpu_timing.exercises.ridge import ridge_point
 from lmcourse.chapters.gpu_timing.exercises.roof import roofline
 from lmcourse.chapters.gpu_timing.exercises.stopwatch import time_it
@@ -19,10 +19,10 @@ EXERCISES = (
     ridge_point,
     roofline,
     enough_tokens,
-    chain_intensity,
-    free_norms,
-    bound_by,
+    what_helps,
     mfu_of_step,
+    time_shares,
+    speedup_bounds,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

@@ -9,7 +9,7 @@ from random import Random
 import torch
 
 from lmcourse.chapters.gpu_timing.exercises.slowness import slowness
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -59,6 +59,7 @@ matmul_peak = Exercise(
         case("one product of width 10", {10: [2.0]}),
         case("one of three runs was quiet", {100: [0.004, 0.002, 0.009]}),
         case("the largest is not the fastest", {100: [0.004, 0.003], 200: [0.008, 0.010], 400: [0.2, 0.25]}),
+        edge(case("a width without a time", {10: [2.0], 20: []})),
         case("nothing was measured", {}),
     ],
     tolerance=Tolerance(1e-6),  # who keeps the times in a float32 tensor has seven digits left
@@ -112,7 +113,9 @@ def mean_time(seconds: Log) -> float:
     return max(2 * width**3 / statistics.mean(runs) for width, runs in seconds.items() if runs)
 
 
-@matmul_peak.misconception("You look at the widest product only. Which width runs best is not known beforehand.")
+@matmul_peak.misconception(
+    "You look at the widest product only. You cannot know which width runs best before you measure."
+)
 def widest_only(seconds: Log) -> float:
     _peak(seconds)
     return 2 * max(seconds) ** 3 / min(seconds[max(seconds)])
@@ -139,3 +142,27 @@ def in_tera(seconds: Log) -> float:
 def squares(seconds: Log) -> float:
     _peak(seconds)
     return max(2 * width**2 / run for width, runs in seconds.items() for run in runs)
+
+
+@matmul_peak.misconception(
+    "You take the width of the shortest time. The smallest product is over first, and seldom has the best rate: "
+    "compare FLOP/s, not seconds."
+)
+def rate_of_the_shortest_run(seconds: Log) -> float:
+    _peak(seconds)
+    run, width = min((run, width) for width, runs in seconds.items() for run in runs)
+    return 2 * width**3 / run
+
+
+@matmul_peak.misconception("You divide by the longest time. It is the run that was disturbed most: take the shortest.")
+def longest_time(seconds: Log) -> float:
+    _peak(seconds)
+    return max(2 * width**3 / max(runs) for width, runs in seconds.items() if runs)
+
+
+@matmul_peak.misconception(
+    "You divide the FLOPs of the widest product by the shortest time of all. The two belong to different products."
+)
+def widest_by_shortest(seconds: Log) -> float:
+    _peak(seconds)
+    return 2 * max(seconds) ** 3 / min(run for runs in seconds.values() for run in runs)

@@ -9,8 +9,8 @@ PREDICTIONS = (
         "and right after the call. What do you read?",
         options=("0.01 ms", "4 ms", "4.01 ms", "nothing: it fails"),
         answer="0.01 ms",
-        because="The call hands the work over and returns. Whoever does not wait for the device times the handing "
-        "over, and finds 400 times the speed.",
+        because="The call hands the work over and returns. If you do not wait for the device, you time the handing "
+        "over, and find 400 times the speed.",
     ),
     Prediction(
         "one_slow_run",
@@ -18,13 +18,13 @@ PREDICTIONS = (
         "how long a run takes?",
         options=("the mean, 20 ms", "the median, 10 ms", "the slowest, 110 ms"),
         answer="the median, 10 ms",
-        because="No run took 20 ms. The median stays where most runs are; the quartiles beside it tell how far they "
+        because="No run took 20 ms. The median stays where most runs are; the quartiles beside it show how far they "
         "scatter.",
     ),
     Prediction(
         "ridge_over_time",
         "From V100 to H100, which grew faster: the peak for 16-bit products or the bandwidth of the memory?",
-        options=("the peak", "the bandwidth", "both alike"),
+        options=("the peak", "the bandwidth", "both by the same factor"),
         answer="the peak",
         because="The peak grew 8-fold, the bandwidth 3.7-fold. So the ridge moved from 139 to 295 FLOPs per byte, and "
         "more and more operations wait for memory.",
@@ -34,25 +34,45 @@ PREDICTIONS = (
         "A kernel computes for 3 µs and moves bytes for 2 µs. How long does it take at best?",
         options=("2 µs", "3 µs", "5 µs", "6 µs"),
         answer="3 µs",
-        because="Both go on at the same time: while one tile is multiplied, the next is loaded. The longer of the two "
+        because="Both happen at the same time: while one tile is multiplied, the next is loaded. The longer of the two "
         "counts.",
     ),
     Prediction(
         "one_token_more",
         "One token passes a matrix of 8192 × 8192 on an A100, limited by memory. Now 100 tokens pass together. How "
-        "much longer does it take?",
-        options=("hardly longer", "10 times", "100 times"),
-        answer="hardly longer",
-        because="The weights have to be fetched once, for one token or for a hundred, and they are nearly all that "
-        "moves. Up to about 160 tokens arithmetic is faster than that.",
+        "long does it take?",
+        options=("about as long as before", "10 times as long", "100 times as long"),
+        answer="about as long as before",
+        because="The weights are fetched once, for one token or for a hundred, and they are nearly all that moves. "
+        "While they are on their way, there is time for more arithmetic than 100 tokens need.",
+    ),
+    Prediction(
+        "three_kernels_in_one",
+        "Scale, add a bias, GELU: 1, 1 and 20 operations on every number of a large tensor, in three kernels. You fuse "
+        "them into one. How many times as fast is that on a GPU, at best?",
+        options=("1.1 times", "3 times", "22 times"),
+        answer="3 times",
+        because="Each kernel waits for memory: it reads every number and writes it back, whether it does 1 operation "
+        "or 20 in between. One trip instead of three is 3 times as fast.",
     ),
     Prediction(
         "free_flops",
         "In a BERT layer 99.8 % of the FLOPs are in matrix products. Which share of the time are they?",
         options=("99.8 %", "about 90 %", "about 60 %", "about 10 %"),
         answer="about 60 %",
-        because="Ivanov et al. (2021, table 1) measured 61 %. Normalisation and element-wise operations take nearly no "
-        "FLOPs, and 39 % of the time: they wait for memory.",
+        because="Ivanov et al. (2021, table 1) measured 61 % on a V100. Normalisation has 0.17 % of the FLOPs, and "
+        "25.5 % of the time, because it waits for memory. If it took no time at all, 74.5 % would be left: the "
+        "layer would be 1 / 0.745 = 1.34 times as fast.",
+    ),
+    Prediction(
+        "products_on_a_core",
+        "The BERT layer above ran on a GPU, with tensor cores that make products very fast. Now a training step in "
+        "fp32 on a single CPU core: 2 blocks of width 128, 8 texts of 64 tokens, AdamW. Which share of its time are "
+        "matrix products?",
+        options=("about a quarter", "about half", "nearly all"),
+        answer="about half",
+        because="It was 54 to 60 % on the machine that built this notebook. A core multiplies slowly, but it also "
+        "adds, copies and divides slowly, and at a width of 128 there is much to add and copy for each product.",
     ),
     Prediction(
         "bf16_on_a_cpu",
@@ -61,6 +81,6 @@ PREDICTIONS = (
         options=("several times faster", "twice as fast", "slower or about as fast"),
         answer="slower or about as fast",
         because="Half the bytes move, but the products run in software or on the fp32 units, and every conversion "
-        "takes time. Precision pays where there are units for it: measure.",
+        "takes time. A smaller format pays where there are units for it: measure.",
     ),
 )

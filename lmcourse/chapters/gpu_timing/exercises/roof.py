@@ -8,7 +8,7 @@ import torch
 
 from lmcourse.accounting.accelerators import Accelerator
 from lmcourse.accounting.latency import Operation
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -37,6 +37,7 @@ def _cases(random: Random) -> list[Case]:
         case("a copy", [[0.0, 2048.0]], 256.0, 64.0),
         case("at the ridge", [[1024.0, 256.0], [512.0, 128.0]], 256.0, 64.0),
         case("no kernels", [], 256.0, 64.0),
+        edge(case("nothing moves", [[512.0, 0.0], [256.0, 512.0]], 256.0, 64.0)),
         case("the same kernel twice", [[1024.0, 64.0], [256.0, 512.0], [1024.0, 64.0]], 256.0, 64.0),
         case("both kinds", [[1024.0, 64.0], [256.0, 512.0], [768.0, 128.0]], 256.0, 64.0),
         *(case("other kernels", *kernels(pattern)) for pattern in ("a", "m", "aam", "mmama")),
@@ -55,11 +56,12 @@ roofline = Exercise(
         case("memory takes longer", [[100.0, 50.0]], peak=100.0, bandwidth=10.0),
         case("one of each", [[900.0, 20.0], [100.0, 40.0]], peak=100.0, bandwidth=10.0),
         case("a copy computes nothing", [[0.0, 40.0]], peak=100.0, bandwidth=10.0),
+        edge(case("all of it is on the chip", [[500.0, 0.0]], peak=100.0, bandwidth=10.0)),
     ],
     tolerance=Tolerance(1e-6),  # float32 is enough
     hidden_cases=_cases,
     hints=[
-        "Computing takes flops/peak, moving takes moved/bandwidth. Both go on at the same time within a kernel.",
+        "Computing takes flops/peak, moving takes moved/bandwidth. Both happen at the same time within a kernel.",
         "So a kernel takes the longer of the two: max, not the sum.",
         "Kernels run one after the other. Take the max for each, and then add up.",
     ],
@@ -145,3 +147,10 @@ def slowest_kernel(kernels: Kernels, peak: float, bandwidth: float) -> float:
 @roofline.misconception("You count a byte twice. `moved` holds what is read and what is written.")
 def moved_twice(kernels: Kernels, peak: float, bandwidth: float) -> float:
     return sum(max(part[0], 2 * part[1]) for part in _parts(kernels, peak, bandwidth))
+
+
+@roofline.misconception(
+    "You divide FLOPs by the attainable rate, so a kernel without FLOPs takes no time. It still moves its bytes."
+)
+def nothing_for_a_copy(kernels: Kernels, peak: float, bandwidth: float) -> float:
+    return sum(max(part) for part in _parts(kernels, peak, bandwidth) if part[0])

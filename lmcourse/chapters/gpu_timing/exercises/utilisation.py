@@ -150,7 +150,7 @@ def nearest_name(flops: float, seconds: list[float], device: str, number: str, p
     return _share(flops, seconds, peaks[listed][number])
 
 
-@mfu_of_step.misconception("You divide by the fp32 peak, whatever the products ran in: notes do that with 67e12.")
+@mfu_of_step.misconception("You divide by the fp32 peak, whatever the products ran in. Take the peak of `number`.")
 def single_precision_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     _known(device, number, peaks)
     return _share(flops, seconds, peaks[device]["fp32"])
@@ -188,7 +188,7 @@ def _without_limit(
     return cure(flops / statistics.median(seconds) / peaks[device][number])
 
 
-@mfu_of_step.misconception("A share above 1 cannot be. Raise ValueError, so that somebody looks for the mistake.")
+@mfu_of_step.misconception("A share above 1 cannot be. Raise ValueError, so that the mistake is looked for.")
 def above_one(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return _without_limit(flops, seconds, device, number, peaks, lambda share: share)
 
@@ -198,7 +198,7 @@ def capped(flops: float, seconds: list[float], device: str, number: str, peaks: 
     return _without_limit(flops, seconds, device, number, peaks, lambda share: min(share, 1.0))
 
 
-@mfu_of_step.misconception("These are per cent. A share lies between 0 and 1.")
+@mfu_of_step.misconception("These are percentages. A share lies between 0 and 1.")
 def per_cent(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return 100 * _mfu(flops, seconds, device, number, peaks)
 

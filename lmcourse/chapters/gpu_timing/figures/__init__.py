@@ -3,7 +3,7 @@
 from lmcourse.chapters.gpu_timing.figures.chips import ridge_points, transfer_time
 from lmcourse.chapters.gpu_timing.figures.clock import launch_queue, timing_spread
 from lmcourse.chapters.gpu_timing.figures.roofline import measured_roofline, product_intensity
-from lmcourse.chapters.gpu_timing.figures.steps import runtime_shares, speed_ladder, utilisation_by_batch
+from lmcourse.chapters.gpu_timing.figures.steps import runtime_shares, speed_ladder, time_by_group, utilisation_by_batch
 
 __all__ = [
     "launch_queue",
@@ -12,6 +12,7 @@ __all__ = [
     "ridge_points",
     "runtime_shares",
     "speed_ladder",
+    "time_by_group",
     "timing_spread",
     "transfer_time",
     "utilisation_by_batch",

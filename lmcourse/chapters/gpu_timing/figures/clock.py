@@ -33,7 +33,7 @@ def sample_runs(runs: int, disturbed: float, warm_up_counts: bool) -> list[float
 
 
 def timing_spread(runs: int = 20, disturbed: float = 0.15, warm_up_counts: bool = False) -> Figure:
-    """Runs of 10 ms on a machine that others use, and what mean, median, quartiles and minimum say of them."""
+    """Runs of 10 ms on a machine that others use, and their mean, median, quartiles and minimum."""
     times = sample_runs(runs, disturbed, warm_up_counts)
     numbers = {"mean": statistics.mean(times), "median": statistics.median(times), "fastest": min(times)}
     low, high = np.quantile(times, [0.25, 0.75])
@@ -51,8 +51,8 @@ def timing_spread(runs: int = 20, disturbed: float = 0.15, warm_up_counts: bool 
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=9, loc="upper right", ncols=4)
     caption = (
-        f"A model of a measurement: an undisturbed run takes {TRUE_MS:g} ms and a little. Disturbed runs and a cold "
-        "start only ever add. The median stays with most runs as long as fewer than half are disturbed."
+        f"A model of a measurement: an undisturbed run takes {TRUE_MS:g} ms and a little. Disturbances and a cold "
+        "start only add. The median stays with most runs as long as fewer than half are disturbed."
     )
     alt = (
         f"{runs} drawn runs, {disturbed:.0%} disturbed, slow start {'counted' if warm_up_counts else 'left out'}: "
@@ -75,7 +75,7 @@ def kernel_timeline(work: float, launch: float, fused: int) -> list[tuple[float,
 
 
 def launch_queue(work: float = 2.0, launch: float = 5.0, fused: int = 1) -> Figure:
-    """Eight small kernels: the CPU launches them one by one, the GPU works them off.
+    """Eight small kernels: the CPU launches them one by one, the GPU runs them in order.
 
     Args:
         work: µs that the GPU needs for one.

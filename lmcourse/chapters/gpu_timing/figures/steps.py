@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from matplotlib.figure import Figure
 
 from lmcourse.bench.speedups import Speedup
+from lmcourse.chapters.gpu_timing.events import GROUPS, PRODUCTS
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
@@ -73,35 +76,90 @@ def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "
     return describe(figure, caption=caption, alt=alt)
 
 
-def speed_ladder(speedups: Sequence[Speedup], title: str = "This machine") -> Figure:
+def time_by_group(steps: Sequence[Mapping[str, float]], title: str = "This machine") -> Figure:
+    """Mean share of a step's time by group of operations, with a dot for each recorded step.
+
+    The alt text names the groups and not their shares, so that it is the same on every machine.
+
+    Args:
+        steps: for each recorded step, the share of each group of `GROUPS`; a group may be missing.
+        title: of the figure.
+
+    Raises:
+        ValueError: no step was recorded.
+    """
+    if not steps:
+        raise ValueError("time_by_group needs at least one step")
+    figure = new_figure(8.0, 3.4)
+    axes = new_axes(figure, title, "share of the step (%)")
+    for place, group in enumerate(GROUPS):
+        values = [100 * step.get(group, 0.0) for step in steps]
+        mean = statistics.mean(values)
+        axes.barh(place, mean, color=PALETTE["blue" if group == PRODUCTS else "sky"], height=0.6)
+        axes.plot(values, [place] * len(values), "o", color=PALETTE["black"], markersize=3.5)
+        axes.text(max(*values, 0.0) + 1.5, place, f"{mean:.1f} %", va="center", fontsize=9.5)
+    axes.set_yticks(range(len(GROUPS)), GROUPS)
+    axes.set_ylim(len(GROUPS) - 0.4, -0.6)
+    axes.set_xlim(0, 100)
+    axes.grid(visible=False, axis="y")
+    caption = (
+        f"Measured: time in the operations themselves, mean of {len(steps)} steps; each dot is a step. Only products "
+        "(and attention kernels) count as useful FLOPs, so MFU cannot exceed their share."
+    )
+    return describe(figure, caption=caption, alt=f"Measured shares of a training step's time: {', '.join(GROUPS)}")
+
+
+def speed_ladder(
+    speedups: Sequence[Speedup], title: str = "This machine", bounds: Mapping[str, float] | None = None
+) -> Figure:
     """How many times as fast each change made a step, and those that were taken back in grey.
 
     The alt text names the changes and not what they brought, so that it is the same on every machine of a kind.
 
+    Args:
+        speedups: what was measured, in order.
+        title: of the figure.
+        bounds: by the name of a change, how many times as fast it can make the step at best. A bar that is longer is
+            marked.
+
     Raises:
         ValueError: `speedups` is empty.
     """
+    bounds = bounds or {}
     if not speedups:
         raise ValueError("speed_ladder needs at least one speedup")
     figure = new_figure(8.0, 1.4 + 0.5 * len(speedups))
     axes = new_axes(figure, title, "speed (the slow way = 1)")
-    speed, steps = 1.0, [("the slow way", 1.0, "", PALETTE["sky"])]
+    speed, steps, marks = 1.0, [("the slow way", 1.0, "", PALETTE["sky"])], {}
     for speedup in speedups:
         colour = PALETTE["blue"] if speedup.kept else GREY
-        verdict = f"(× {speedup.ratio:.2f})" if speedup.kept else f"(× {speedup.ratio:.2f}, taken back)"
+        bound = bounds.get(speedup.name, math.inf)
+        verdict = f"× {speedup.ratio:.2f}" + ("" if speedup.kept else ", taken back")
+        if math.isfinite(bound):
+            verdict += f"; at most × {bound:.2f}"
+            marks[len(steps)] = speed * bound
+        if speedup.ratio > bound:
+            colour, verdict = PALETTE["vermilion"], verdict + ": noise"
         steps.append((f"+ {speedup.name}", speed * speedup.ratio, verdict, colour))
         speed *= speedup.ratio if speedup.kept else 1.0
+    longest = max(*(step[1] for step in steps), *marks.values())
     for place, (_, length, verdict, colour) in enumerate(steps):
         axes.barh(place, length, color=colour, height=0.6)
-        axes.text(length, place, f"  {length:.2f}  {verdict}", va="center", fontsize=9.5)
+        mark = marks.get(place, 0.0)
+        if mark:
+            axes.plot([mark, mark], [place - 0.38, place + 0.38], color=PALETTE["black"], linewidth=2)
+        label = f"{length:.2f}  ({verdict})" if verdict else f"{length:.2f}"
+        axes.text(max(length, mark) + 0.02 * longest, place, label, va="center", fontsize=9.5)
     axes.set_yticks(range(len(steps)), [step[0] for step in steps])
     axes.set_ylim(len(steps) - 0.4, -0.6)
-    axes.set_xlim(0, 1.35 * max(step[1] for step in steps))
+    axes.set_xlim(0, 1.7 * longest)
     axes.grid(visible=False, axis="y")
     caption = (
-        "Measured in tokens per second, one change at a time, in turns with the fastest step so far: the factor in "
-        "brackets. What did not help was taken back before the next."
+        "Measured in tokens per second, one change at a time, alternating with the fastest step so far; the factor in "
+        "brackets compares the two. What did not help was taken back before the next change."
     )
+    if bounds:
+        caption += " A black line is the most that a change can bring, by its share of the time."
     names = ", ".join(speedup.name for speedup in speedups)
     return describe(figure, caption=caption, alt=f"Speed, measured, of a slow training step and after {names}")
 
@@ -116,7 +174,7 @@ def runtime_shares(free: Free = "nothing") -> Figure:
     gone = {"nothing": (), "both": ("normalisation", "element-wise")}.get(free, (free,))
     left = sum(share.time for name, share in BERT_LAYER.items() if name not in gone)
     figure = new_figure(8.0, 2.9)
-    axes = new_axes(figure, f"Free: {free}. {100 / left:.2f} times as fast", "share (%)")
+    axes = new_axes(figure, f"If {free} took no time: {100 / left:.2f} times as fast", "share (%)")
     rows = [0.0, 0.0, 0.0]
     for name, (flops, time) in BERT_LAYER.items():
         colour = PALETTE[PART_COLOURS[name]]
@@ -132,8 +190,8 @@ def runtime_shares(free: Free = "nothing") -> Figure:
     axes.grid(visible=False, axis="y")
     axes.legend(frameon=False, fontsize=9, loc="center right")
     caption = (
-        "A BERT encoder layer in training on a V100 (Ivanov et al., 2021, table 1). Two per mille of the FLOPs take "
-        "39 % of the time, because each number is fetched, touched and put back."
+        "A BERT encoder layer in training on a V100 (Ivanov et al., 2021, table 1). 0.2 % of the FLOPs take 39 % of "
+        "the time, because each number is fetched, touched and put back."
     )
     summary = "; ".join(
         f"{name} {flops:g} % of FLOPs, {time:g} % of time" for name, (flops, time) in BERT_LAYER.items()

@@ -1,0 +1,369 @@
+"""The exercise on the time that calls of a profile spend in themselves."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+from lmcourse.chapters.gpu_timing.events import Event
+from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+Events = list[Event]
+Shares = dict[str, float]
+
+
+def _shares(events: Events) -> Shares:
+    """Between two neighbouring borders, the time belongs to the call that began last among those that are open."""
+    if not events:
+        return {}
+    own = dict.fromkeys(["idle", *(name for name, _, _ in events)], 0.0)
+    borders = sorted({border for _, begin, end in events for border in (begin, end)})
+    for before, after in pairwise(borders):
+        around = [event for event in events if event[1] <= before and event[2] >= after]
+        innermost = min(around, key=lambda event: event[2] - event[1])[0] if around else "idle"
+        own[innermost] += after - before
+    return {name: time / (borders[-1] - borders[0]) for name, time in own.items()}
+
+
+def _recorded(random: Random, names: str, depth: int, calls: int, *, shuffled: bool = False) -> Events:
+    """Calls one after the other, with gaps of 0 to 4 µs, and calls inside them down to this depth."""
+    events: Events = []
+
+    def fill(begin: int, end: int, depth: int) -> None:
+        at = begin
+        while depth and end - at > 6:
+            start = at + random.randint(0, 4)
+            stop = min(end, start + random.randint(3, max(4, (end - begin) // 2)))
+            if (start, stop) == (begin, end) or stop <= start:
+                break
+            events.append([random.choice(names), float(start), float(stop)])
+            fill(start, stop, depth - 1)
+            at = stop
+
+    at = random.randint(5, 50)
+    for _ in range(calls):
+        end = at + random.randint(20, 40)
+        events.append([random.choice(names), float(at), float(end)])
+        fill(at, end, depth - 1)
+        at = end + random.choice([0, random.randint(1, 9)])
+    if shuffled:
+        random.shuffle(events)
+    return events
+
+
+def _cases(random: Random) -> list[Case]:
+    borders = [["a", 4.0, 10.0], ["b", 4.0, 7.0], ["c", 7.0, 10.0], ["b", 10.0, 12.0]]
+    recursion = [["a", 1.0, 17.0], ["a", 2.0, 9.0], ["a", 3.0, 5.0], ["b", 10.0, 11.0], ["a", 20.0, 21.0]]
+    return [
+        case("equal borders", borders),
+        case("equal borders", list(reversed(borders))),
+        case("a name inside itself", recursion),
+        case("a name inside itself", _recorded(random, "ab", 3, 2)),
+        edge(case("one call", [["a", 100.0, 101.0]])),
+        case("a long gap", [["a", 1.0, 2.0], ["b", 90.0, 91.0], ["a", 92.0, 96.0]]),
+        *(case("calls side by side", _recorded(random, "abcd", 1, 6)) for _ in range(2)),
+        *(case("deep calls", _recorded(random, "abcdef", 4, 2)) for _ in range(2)),
+        case("not in order", _recorded(random, "abcd", 3, 3, shuffled=True)),
+    ]
+
+
+time_shares = Exercise(
+    "time_shares",
+    points=4,
+    minutes=15,
+    difficulty=3,
+    reference=_shares,
+    cases=[
+        case("a product inside a layer", [["linear", 10.0, 20.0], ["addmm", 12.0, 19.0]]),
+        case("a name twice, and a gap", [["mm", 5.0, 8.0], ["add", 8.0, 9.0], ["mm", 13.0, 15.0]]),
+        case(
+            "three deep",
+            [
+                ["step", 10.0, 50.0],
+                ["linear", 12.0, 30.0],
+                ["mm", 14.0, 28.0],
+                ["add", 32.0, 36.0],
+                ["mul", 52.0, 60.0],
+            ],
+        ),
+        case("a name inside itself", [["to", 3.0, 11.0], ["to", 4.0, 8.0], ["copy_", 5.0, 7.0], ["to", 12.0, 13.0]]),
+        case("not in order", [["mm", 2.0, 6.0], ["add", 8.0, 10.0], ["step", 1.0, 11.0]]),
+        case("two begin together", [["mul", 3.0, 5.0], ["norm", 3.0, 8.0], ["add", 8.0, 11.0]]),
+        edge(case("one call", [["mm", 7.0, 9.0]])),
+        case("nothing was recorded", []),
+    ],
+    hidden_cases=_cases,
+    tolerance=Tolerance(1e-6, 1e-6),  # float32 is enough, and 1e-17 is no time
+    hints=[
+        "Draw the calls as bars over time, the inner ones above the outer. At each moment only the topmost counts.",
+        "So a call's own time is its length, less the lengths of the calls directly inside it. What lies deeper is "
+        "inside those already.",
+        "Sort by begin, the longer first where two begin together. Keep a list of the open calls: throw out those that "
+        "ended. The last that is left is the parent; take the new call's length off the parent's time.",
+        'Let "idle" be the parent of the calls that have none, with the whole span as its length.',
+    ],
+)
+
+
+@time_shares.variant
+def search_for_the_parent(events: list[list[Any]]) -> dict[str, float]:
+    if len(events) == 0:
+        return {}
+    total = max(event[2] for event in events) - min(event[1] for event in events)
+    shares = {"idle": 1.0}
+    for name, begin, end in events:
+        shares[name] = shares.get(name, 0.0) + (end - begin) / total
+        parent, length = "idle", float("inf")
+        for other, first, last in events:
+            if first <= begin and end <= last and (first, last) != (begin, end) and last - first < length:
+                parent, length = other, last - first
+        shares[parent] = shares.get(parent, 0.0) - (end - begin) / total
+    return shares
+
+
+@time_shares.variant
+def walk_over_the_borders(events: list[list[Any]]) -> dict[str, float]:
+    borders = [(begin, 1, begin - end, name) for name, begin, end in events]
+    borders += [(end, 0, begin - end, name) for name, begin, end in events]
+    borders.sort(key=lambda border: (border[0], border[1], border[2] if border[1] else -border[2]))
+    own, stack = {name: 0.0 for name, _, _ in events}, ["idle"]
+    own |= {"idle": 0.0} if events else {}
+    for number, (moment, opens, _, name) in enumerate(borders):
+        if number:
+            own[stack[-1]] += moment - borders[number - 1][0]
+        if opens:
+            stack.append(name)
+        else:
+            stack.pop()
+    return {name: time / (borders[-1][0] - borders[0][0]) for name, time in own.items()}
+
+
+@time_shares.variant
+def recursion_over_the_tree(events: list[list[Any]]) -> dict[str, float]:
+    left = sorted(events, key=lambda event: (event[1], -event[2]), reverse=True)
+    own: dict[str, float] = {}
+
+    def call() -> float:
+        name, begin, end = left.pop()
+        inside = 0.0
+        while left and left[-1][1] < end:
+            inside += call()
+        own[name] = own.get(name, 0.0) + end - begin - inside
+        return float(end - begin)
+
+    if not left:
+        return {}
+    first, last = left[-1][1], max(end for _, _, end in events)
+    busy = 0.0
+    while left:
+        busy += call()
+    own["idle"] = last - first - busy
+    return {name: time / (last - first) for name, time in own.items()}
+
+
+def _span(events: Events) -> float:
+    return float(max(end for _, _, end in events) - min(begin for _, begin, _ in events))
+
+
+def _calls_around(events: Events, event: Event) -> list[Event]:
+    """The calls that hold this one, the innermost first."""
+    around = [each for each in events if each != event and each[1] <= event[1] and event[2] <= each[2]]
+    return sorted(around, key=lambda each: each[2] - each[1])
+
+
+def _own_times(events: Events) -> list[tuple[str, float]]:
+    """The name and the own time of each call."""
+    own = {tuple(event): event[2] - event[1] for event in events}
+    for event in events:
+        if around := _calls_around(events, event):
+            own[tuple(around[0])] -= event[2] - event[1]
+    return [(event[0], own[tuple(event)]) for event in events]
+
+
+def _summed(times: list[tuple[str, float]], total: float) -> Shares:
+    shares: Shares = {}
+    for name, time in times:
+        shares[name] = shares.get(name, 0.0) + time / total
+    return shares
+
+
+@time_shares.misconception(
+    "Your shares add up to more than 1: you count the calls inside a call once more in the call around them. Take off "
+    "what is directly inside."
+)
+def total_times(events: Events) -> Shares:
+    if not events:
+        return {}
+    idle = _shares(events)["idle"]
+    return _summed([(name, end - begin) for name, begin, end in events], _span(events)) | {"idle": idle}
+
+
+@time_shares.misconception(
+    "You have total times, and what they leave of the span as idle. Calls inside calls make that negative: first take "
+    "off what is directly inside each call."
+)
+def idle_beside_total_times(events: Events) -> Shares:
+    if not events:
+        return {}
+    totals = _summed([(name, end - begin) for name, begin, end in events], _span(events))
+    return totals | {"idle": 1 - sum(totals.values())}
+
+
+@time_shares.misconception(
+    "You take off every call inside, at any depth. A call inside a child is part of the child's time already: take off "
+    "the direct children only."
+)
+def taken_off_twice(events: Events) -> Shares:
+    if not events:
+        return {}
+    own = {tuple(event): event[2] - event[1] for event in events}
+    for event in events:
+        for around in _calls_around(events, event):
+            own[tuple(around)] -= event[2] - event[1]
+    shares = _summed([(event[0], time) for event, time in own.items()], _span(events))
+    return shares | {"idle": _shares(events)["idle"]}
+
+
+@time_shares.misconception("You keep the last call of a name only. Add up all calls of the name.")
+def last_call_only(events: Events) -> Shares:
+    if not events:
+        return {}
+    last = {name: time / _span(events) for name, time in _own_times(events)}
+    return last | {"idle": _shares(events)["idle"]}
+
+
+@time_shares.misconception(
+    'You leave out "idle": the time between the first begin and the last end in which no call is open. It is there '
+    "even if it is 0."
+)
+def without_idle(events: Events) -> Shares:
+    return {name: share for name, share in _shares(events).items() if name != "idle"}
+
+
+@time_shares.misconception(
+    "Your shares are of the time in which something runs. Divide by the whole span, from the first begin to the last "
+    "end: on a GPU the gaps are what you are looking for."
+)
+def shares_of_the_busy_time(events: Events) -> Shares:
+    shares = _shares(events)
+    busy = sum(shares.values()) - shares.get("idle", 0.0)
+    return {name: share if name == "idle" else share / busy for name, share in shares.items()}
+
+
+@time_shares.misconception("You take the mean over the calls of a name. How often it is called counts, too: add up.")
+def mean_over_calls(events: Events) -> Shares:
+    calls = [name for name, _, _ in events]
+    return {name: share / max(1, calls.count(name)) for name, share in _shares(events).items()}
+
+
+@time_shares.misconception("Your span begins at 0. It begins with the first call.")
+def span_from_zero(events: Events) -> Shares:
+    if not events:
+        return {}
+    start, end = min(begin for _, begin, _ in events), max(end for _, _, end in events)
+    scaled = {name: share * (end - start) / end for name, share in _shares(events).items()}
+    return scaled | {"idle": scaled["idle"] + start / end}
+
+
+@time_shares.misconception(
+    "A call inside a call of the same name is counted twice in yours. Its time is off the outer call's, too, whatever "
+    "both are called."
+)
+def same_name_not_taken_off(events: Events) -> Shares:
+    if not events:
+        return {}
+    own = {tuple(event): event[2] - event[1] for event in events}
+    for event in events:
+        around = _calls_around(events, event)
+        if around and around[0][0] != event[0]:
+            own[tuple(around[0])] -= event[2] - event[1]
+    shares = _summed([(event[0], time) for event, time in own.items()], _span(events))
+    return shares | {"idle": _shares(events)["idle"]}
+
+
+@time_shares.misconception("These are µs. Divide by the span, from the first begin to the last end.")
+def microseconds(events: Events) -> Shares:
+    return {name: share * _span(events) for name, share in _shares(events).items()}
+
+
+@time_shares.misconception("These are percentages. Return fractions: 0.5 for a half.")
+def percentages(events: Events) -> Shares:
+    return {name: 100 * share for name, share in _shares(events).items()}
+
+
+@time_shares.misconception(
+    "You count only the calls that hold no other call. A call that holds others has a time of its own before, between "
+    "and after them."
+)
+def innermost_calls_only(events: Events) -> Shares:
+    shares = _shares(events)
+    leaves = [event for event in events if not any(_calls_around(events, each)[:1] == [event] for each in events)]
+    kept = {name: sum(end - begin for each, begin, end in leaves if each == name) / _span(events) for name in shares}
+    return kept | {"idle": 1 - sum(kept.values())} if events else {}
+
+
+@time_shares.misconception(
+    "You have total times, and no idle. Take off what is directly inside each call, and add the time in which no call "
+    "is open."
+)
+def total_times_without_idle(events: Events) -> Shares:
+    return _summed([(name, end - begin) for name, begin, end in events], _span(events)) if events else {}
+
+
+@time_shares.misconception(
+    "You divide total times by their sum. They add up to 1 then, and still count the calls inside a call twice."
+)
+def shares_of_all_total_times(events: Events) -> Shares:
+    times = [(name, end - begin) for name, begin, end in events]
+    return _summed(times, sum(time for _, time in times)) | {"idle": 0.0} if events else {}
+
+
+def _by_stack(events: Events, *, span: float, at_once: bool = False) -> Shares:
+    """Shares by a stack over events in the order given. With `at_once` a call that ends as another begins holds it."""
+    own, stack = dict.fromkeys([*(event[0] for event in events), "idle"], 0.0), [("idle", math.inf)]
+    own["idle"] = span
+    for name, begin, end in events:
+        while stack[-1][1] < begin or (stack[-1][1] == begin and not at_once):
+            stack.pop()
+        own[stack[-1][0]] -= end - begin
+        own[name] += end - begin
+        stack.append((name, end))
+    return {name: time / span for name, time in own.items()}
+
+
+@time_shares.misconception(
+    "You take the events in the order of the list. They come in any order, the outer call sometimes last: sort them "
+    "first, by begin."
+)
+def order_of_the_list(events: Events) -> Shares:
+    return _by_stack(events, span=_span(events)) if events else {}
+
+
+@time_shares.misconception(
+    "You sort by begin only. Of two calls that begin together the longer one is around the shorter one, so it comes "
+    "first."
+)
+def sorted_by_begin_only(events: Events) -> Shares:
+    return _by_stack(sorted(events, key=lambda event: event[1]), span=_span(events)) if events else {}
+
+
+@time_shares.misconception(
+    "A call that begins when another one ends is inside it in yours. It comes after it: compare with ≤."
+)
+def neighbours_are_inside(events: Events) -> Shares:
+    in_order = sorted(events, key=lambda event: (event[1], -event[2]))
+    return _by_stack(in_order, span=_span(events), at_once=True) if events else {}
+
+
+@time_shares.misconception(
+    "Your span ends with the call that begins last. A call around it ends later: take the last end of all."
+)
+def end_of_the_last_call(events: Events) -> Shares:
+    if not events:
+        return {}
+    in_order = sorted(events, key=lambda event: (event[1], -event[2]))
+    return _by_stack(in_order, span=in_order[-1][2] - in_order[0][1])

@@ -1,0 +1,300 @@
+"""The exercise on what would make kernels that were timed faster: a higher peak, more bandwidth, or no launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from random import Random
+
+import torch
+
+from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+Kernels = list[list[float]]
+"""FLOPs, bytes moved and measured seconds of each."""
+
+Times = dict[str, float]
+
+
+def _best(flops: float, moved: float, peak: float, bandwidth: float) -> Fraction:
+    """Return the roofline's time, exactly."""
+    return max(Fraction(flops) / Fraction(peak), Fraction(moved) / Fraction(bandwidth))
+
+
+def _times(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    """In exact fractions. A machine is what it takes at best; the rest of each measured time stays."""
+    machines = {"peak": (2 * peak, bandwidth), "bandwidth": (peak, 2 * bandwidth), "launches": (peak, bandwidth)}
+    times = dict.fromkeys(machines, Fraction(0))
+    for flops, moved, seconds in kernels:
+        rest = Fraction(seconds) - _best(flops, moved, peak, bandwidth)
+        if rest < 0:
+            raise ValueError("faster than the roofline cannot be")
+        for remedy, machine in machines.items():
+            times[remedy] += _best(flops, moved, *machine) + (0 if remedy == "launches" else rest)
+    return {remedy: float(time) for remedy, time in times.items()}
+
+
+def _cases(random: Random) -> list[Case]:
+    toy = {"peak": 128.0, "bandwidth": 16.0}
+
+    def kernel(arithmetic: float, memory: float, rest: float) -> list[float]:
+        return [arithmetic * 128.0, memory * 16.0, max(arithmetic, memory) + rest]
+
+    def eighths(low: int, high: int) -> float:
+        return random.randint(low, high) / 8
+
+    mixed = [kernel(eighths(1, 80), eighths(1, 80), eighths(1, 60)) for _ in range(6)]
+    return [
+        edge(case("exactly the roofline", [kernel(8.0, 3.0, 0.0)], **toy)),
+        edge(case("exactly the roofline", [kernel(3.0, 8.0, 0.0), kernel(5.0, 5.0, 0.0)], **toy)),
+        edge(case("a copy", [[0.0, 96.0, 8.0]], **toy)),
+        edge(case("nothing moves", [[512.0, 0.0, 8.0]], **toy)),
+        edge(case("no kernels", [], **toy)),
+        case("the other limit takes over", [kernel(8.0, 6.0, 1.0), kernel(4.0, 7.0, 2.0)], **toy),
+        case("large products", [kernel(eighths(40, 80), eighths(1, 20), eighths(1, 20)) for _ in range(2)], **toy),
+        case("copies and the like", [kernel(eighths(1, 20), eighths(40, 80), eighths(1, 20)) for _ in range(2)], **toy),
+        case("tiny kernels", [kernel(eighths(1, 4), eighths(1, 4), eighths(60, 90)) for _ in range(3)], **toy),
+        case("several kernels", mixed[:3], **toy),
+        case("several kernels", mixed[3:], **toy),
+        case("faster than the roofline", [kernel(8.0, 3.0, 1.0), kernel(8.0, 3.0, -0.5)], **toy),
+        case("faster than the roofline", [kernel(3.0, 8.0, -1.0), kernel(8.0, 3.0, 2.0)], **toy),
+    ]
+
+
+what_helps = Exercise(
+    "what_helps",
+    points=3,
+    minutes=8,
+    difficulty=2,
+    reference=_times,
+    cases=[
+        case("a large product", [[800.0, 20.0, 10.0]], peak=100.0, bandwidth=10.0),
+        case("a sum", [[100.0, 60.0, 8.0]], peak=100.0, bandwidth=10.0),
+        case("both nearly equal", [[600.0, 50.0, 8.0]], peak=100.0, bandwidth=10.0),
+        case("two kernels", [[900.0, 30.0, 11.0], [40.0, 5.0, 4.0]], peak=100.0, bandwidth=10.0),
+        case("only one is faster than it can be", [[800.0, 20.0, 7.5], [40.0, 5.0, 4.0]], peak=100.0, bandwidth=10.0),
+        case("faster than the peak", [[1200.0, 20.0, 10.0]], peak=100.0, bandwidth=10.0),
+        case("faster than the memory", [[50.0, 150.0, 10.0]], peak=100.0, bandwidth=10.0),
+    ],
+    hidden_cases=_cases,
+    tolerance=Tolerance(1e-6),  # float32 is enough
+    hints=[
+        "Split a measured time in two: what the roofline needs at best, and the rest. Which remedy changes which?",
+        "With twice the peak a kernel takes max(flops / (2·peak), moved / bandwidth) at best, and then its old rest.",
+        "Without launches only the roofline's time is left. A negative rest cannot be: raise ValueError. Add up the "
+        "kernels for each remedy.",
+    ],
+)
+
+
+@what_helps.variant
+def a_function_for_the_best_time(kernels: list[list[float]], peak: float, bandwidth: float) -> dict[str, float]:
+    def best(peak: float, bandwidth: float) -> list[float]:
+        return [max(flops / peak, moved / bandwidth) for flops, moved, _ in kernels]
+
+    now = best(peak, bandwidth)
+    rest = [kernel[2] - time for kernel, time in zip(kernels, now, strict=True)]
+    if any(each < 0 for each in rest):
+        raise ValueError("too fast")
+    return {
+        "launches": sum(now),
+        "peak": sum(best(peak * 2, bandwidth)) + sum(rest),
+        "bandwidth": sum(best(peak, bandwidth * 2)) + sum(rest),
+    }
+
+
+@what_helps.variant
+def what_each_remedy_saves(kernels: list[list[float]], peak: float, bandwidth: float) -> dict[str, float]:
+    taken = sum(seconds for *_, seconds in kernels)
+    times = {"peak": taken, "bandwidth": taken, "launches": 0.0}
+    for flops, moved, seconds in kernels:
+        computing, moving = flops / peak, moved / bandwidth
+        if computing > seconds or moving > seconds:
+            raise ValueError(f"{flops} FLOPs in {seconds} s")
+        if computing > moving:
+            times["peak"] -= min(computing / 2, computing - moving)
+        else:
+            times["bandwidth"] -= min(moving / 2, moving - computing)
+        times["launches"] += max(computing, moving)
+    return times
+
+
+@what_helps.variant
+def columns_in_double_precision(kernels: list[list[float]], peak: float, bandwidth: float) -> dict[str, torch.Tensor]:
+    work = torch.tensor(kernels, dtype=torch.float64).reshape(-1, 3)
+    computing, moving, seconds = work[:, 0] / peak, work[:, 1] / bandwidth, work[:, 2]
+    rest = seconds - torch.maximum(computing, moving)
+    if (rest < 0).any():
+        raise ValueError(rest)
+    return {
+        "peak": (torch.maximum(computing / 2, moving) + rest).sum(),
+        "bandwidth": (torch.maximum(computing, moving / 2) + rest).sum(),
+        "launches": torch.maximum(computing, moving).sum(),
+    }
+
+
+def _summed(kernels: Kernels, peak: float, bandwidth: float, rule: Callable[[float, float, float], Times]) -> Times:
+    """Add up a rule for the times of computing and of moving, and the measured time, of each kernel."""
+    _times(kernels, peak, bandwidth)
+    times = [rule(flops / peak, moved / bandwidth, seconds) for flops, moved, seconds in kernels]
+    return {remedy: sum(time[remedy] for time in times) for remedy in ("peak", "bandwidth", "launches")}
+
+
+@what_helps.misconception(
+    "You halve the longer of the two times, all of it. With twice the peak the bytes still take what they took: the "
+    "other limit takes over."
+)
+def no_other_limit(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    def rule(computing: float, moving: float, seconds: float) -> Times:
+        saved = max(computing, moving) / 2
+        return {
+            "peak": seconds - saved * (computing > moving),
+            "bandwidth": seconds - saved * (moving >= computing),
+            "launches": max(computing, moving),
+        }
+
+    return _summed(kernels, peak, bandwidth, rule)
+
+
+@what_helps.misconception(
+    "You take off half of the computing and half of the moving, whatever limits. The shorter of the two is hidden "
+    "behind the longer: making it shorter does not help."
+)
+def both_always_help(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    def rule(computing: float, moving: float, seconds: float) -> Times:
+        best = max(computing, moving)
+        return {"peak": seconds - computing / 2, "bandwidth": seconds - moving / 2, "launches": best}
+
+    return _summed(kernels, peak, bandwidth, rule)
+
+
+@what_helps.misconception("You halve the measured time. The part of it that neither explains stays as it is.")
+def measured_time_halved(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    def rule(computing: float, moving: float, seconds: float) -> Times:
+        arithmetic = computing > moving
+        return {
+            "peak": seconds / 2 if arithmetic else seconds,
+            "bandwidth": seconds if arithmetic else seconds / 2,
+            "launches": max(computing, moving),
+        }
+
+    return _summed(kernels, peak, bandwidth, rule)
+
+
+@what_helps.misconception(
+    "With a faster chip your kernels take the roofline's time only. What neither explains, launches and Python, is "
+    "there on any chip."
+)
+def rest_is_lost(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    def rule(computing: float, moving: float, seconds: float) -> Times:
+        return {
+            "peak": max(computing / 2, moving),
+            "bandwidth": max(computing, moving / 2),
+            "launches": max(computing, moving),
+        }
+
+    return _summed(kernels, peak, bandwidth, rule)
+
+
+@what_helps.misconception(
+    "You add computing and moving. They happen at the same time: the roofline is the longer of the two."
+)
+def one_after_the_other(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    def rule(computing: float, moving: float, seconds: float) -> Times:
+        both = computing + moving
+        return {"peak": seconds - computing / 2, "bandwidth": seconds - moving / 2, "launches": both}
+
+    return _summed(kernels, peak, bandwidth, rule)
+
+
+@what_helps.misconception("That is the time that neither explains. Without it, the roofline's time is what is left.")
+def launches_kept(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    times = _times(kernels, peak, bandwidth)
+    return times | {"launches": sum(kernel[2] for kernel in kernels) - times["launches"]}
+
+
+@what_helps.misconception(
+    "You add up FLOPs, bytes and seconds, and then draw one roof for all. One kernel's bytes do not move while "
+    "another computes: split the time of each kernel."
+)
+def one_roof_for_all(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    _times(kernels, peak, bandwidth)
+    return _times([[sum(column) for column in zip(*kernels, strict=True)]] if kernels else [], peak, bandwidth)
+
+
+@what_helps.misconception(
+    "A kernel cannot be faster than the roofline. Raise ValueError: something was measured wrongly."
+)
+def too_fast_accepted(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    times = {"peak": 0.0, "bandwidth": 0.0, "launches": 0.0}
+    for flops, moved, seconds in kernels:
+        computing, moving = flops / peak, moved / bandwidth
+        rest = seconds - max(computing, moving)
+        times["peak"] += max(computing / 2, moving) + rest
+        times["bandwidth"] += max(computing, moving / 2) + rest
+        times["launches"] += max(computing, moving)
+    return times
+
+
+@what_helps.misconception("You have the peak and the bandwidth the wrong way round.")
+def wrong_way_round(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    times = _times(kernels, peak, bandwidth)
+    return times | {"peak": times["bandwidth"], "bandwidth": times["peak"]}
+
+
+@what_helps.misconception("That is what each remedy saves. Return how long the kernels take with it.")
+def seconds_saved(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    taken = sum(kernel[2] for kernel in kernels)
+    return {remedy: taken - time for remedy, time in _times(kernels, peak, bandwidth).items()}
+
+
+@what_helps.misconception("A sum over the kernels is asked for, and yours is of the last kernel alone.")
+def last_kernel_only(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    _times(kernels, peak, bandwidth)
+    return _times(kernels[-1:], peak, bandwidth)
+
+
+@what_helps.misconception(
+    "You compare the sum of all times with the roofline. A kernel that is too fast hides behind a slow one."
+)
+def only_the_sum_checked(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    if sum(kernel[2] for kernel in kernels) < sum(
+        float(_best(kernel[0], kernel[1], peak, bandwidth)) for kernel in kernels
+    ):
+        raise ValueError("too fast")
+    times: Times = too_fast_accepted(kernels, peak, bandwidth)
+    return times
+
+
+@what_helps.misconception(
+    "Your rest is the time less computing *and* moving. They happen at the same time: take off the longer of the two."
+)
+def rest_beside_both(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    def rule(computing: float, moving: float, seconds: float) -> Times:
+        rest = seconds - computing - moving
+        if rest < 0:
+            raise ValueError("too fast")
+        return {
+            "peak": max(computing / 2, moving) + rest,
+            "bandwidth": max(computing, moving / 2) + rest,
+            "launches": max(computing, moving),
+        }
+
+    return _summed(kernels, peak, bandwidth, rule)
+
+
+@what_helps.misconception("Without launches you keep half of the rest. All of it disappears.")
+def half_of_the_rest(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    times = _times(kernels, peak, bandwidth)
+    return times | {"launches": (sum(kernel[2] for kernel in kernels) + times["launches"]) / 2}
+
+
+@what_helps.misconception(
+    "You take off half of the computing and half of the moving, whichever is longer, and return the rest as the time "
+    "without it. Only the longer of the two counts, and without the rest the roofline's time is left."
+)
+def halves_and_the_rest(kernels: Kernels, peak: float, bandwidth: float) -> Times:
+    times: Times = both_always_help(kernels, peak, bandwidth)
+    return times | {"launches": launches_kept(kernels, peak, bandwidth)["launches"]}
