@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from lmcourse import plots
 from lmcourse.chapters.training import exercises, figures
 from lmcourse.chapters.training.ablation import Recipe
 from lmcourse.chapters.training.figures.stored_runs import LADDER, REGULARIZED, RUNGS, SIDE_STEPS, TWO_TEXTS
-from lmcourse.chapters.training.small_run import SmallRun
+from lmcourse.chapters.training.small_run import (
+    NORMS,
+    VOCAB_SIZE,
+    PowerCutError,
+    Settings,
+    SmallRun,
+    small_loader,
+    small_model,
+)
 from lmcourse.data.batch import Batch
+from lmcourse.data.loader import Loader
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
-from lmcourse.training.command.settings import new_run
+from lmcourse.training.config import TrainingConfig
+from lmcourse.training.metrics import Record
 from lmcourse.training.param_groups import parameter_groups
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import training_step
+from lmcourse.training.trainer import Trainer
 from tests.plots.figures import check_figure, said
 
 
@@ -63,58 +74,52 @@ def _texts() -> list[tuple[Tensor, Tensor]]:
 
 def test_accumulated_gradients_match_one_large_batch() -> None:
     model, texts = Transformer(find_model("nano").decoder.with_(vocab_size=9, context=8)).double(), _texts()
-    found = exercises.accumulate.reference(model, texts)
+    mean, found = exercises.accumulate.reference(model, texts)
     padded = [F.pad(part, (0, 8 - part.shape[1]), value=-100) for text in texts for part in text]
     inputs, targets = torch.cat(padded[::2]).clamp(min=0), torch.cat(padded[1::2])
     loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+    assert mean == pytest.approx(loss.item())
     for gradient, whole in zip(found, torch.autograd.grad(loss, list(model.parameters())), strict=True):
         torch.testing.assert_close(gradient, whole)
 
 
-def test_scaled_histories_use_the_whole_format() -> None:
-    largest = torch.finfo(torch.float8_e4m3fn).max
-    scale = exercises.delayed_scale.reference([0.3, 0.7], 1.0, largest)
-    assert (torch.tensor(0.7, dtype=torch.float64) * scale).to(torch.float8_e4m3fn).item() == largest
-
-
-def test_the_default_run_reads_its_text_twelve_and_a_half_times() -> None:
-    run = new_run({}).training
-    found = exercises.epochs.reference(run.steps, run.batch, run.seq_len, run.grad_accum_steps, 194_606)
-    assert round(found, 1) == 12.6
-
-
-def test_dropout_keeps_the_mean_and_matches_torchs() -> None:
+def test_dropout_matches_torchs_and_its_variance() -> None:
     torch.manual_seed(0)
     x = torch.randn(1000) + 3
     dropped = F.dropout(x, 0.3)
-    torch.testing.assert_close(exercises.dropout.reference(x, dropped != 0, 0.3, True), dropped)
+    torch.testing.assert_close(exercises.dropout.reference(x, dropped != 0, 0.3)[0], dropped)
+    many = F.dropout(torch.full((200_000,), 2.0), 0.3)
+    variance = exercises.dropout.reference(torch.tensor(2.0), torch.tensor(True), 0.3)[1]
+    assert many.var().item() == pytest.approx(variance.item(), rel=0.01)
 
 
-@pytest.mark.parametrize(("layers", "every"), [(10, 3), (5, 1), (5, 5)])
-def test_checkpointed_layers_are_called_as_often(layers: int, every: int) -> None:
-    """All segments but the last are checkpoints of torch; the calls are counted."""
-    calls = []
-
-    def layer(x: Tensor) -> Tensor:
-        calls.append(1)
-        return x.tanh()
-
-    def segment(x: Tensor, length: int) -> Tensor:
-        for _ in range(length):
-            x = layer(x)
-        return x
-
-    x = start = torch.ones(3, requires_grad=True)
-    lengths = [min(every, layers - at) for at in range(0, layers, every)]
-    for length in lengths[:-1]:
-        x = checkpoint(segment, x, length, use_reentrant=False)
-    segment(x, lengths[-1]).sum().backward()  # type: ignore[no-untyped-call]
-    assert start.grad is not None
-    assert len(calls) == layers + exercises.recompute.reference(layers, every)[1]
+def test_a_run_matches_the_trainer(tmp_path: Path) -> None:
+    """Its groups, schedule, micro-batches and clipping; the trainer draws no snapshot of ours."""
+    tokens = torch.randint(VOCAB_SIZE, (400,), generator=torch.Generator().manual_seed(0))
+    config = TrainingConfig(
+        6,
+        batch=2,
+        seq_len=8,
+        seed=0,
+        grad_accum_steps=2,
+        learning_rate=0.05,
+        betas=(0.9, 0.999),
+        schedule="wsd",
+        warmup_steps=2,
+        decay_steps=3,
+        min_lr_ratio=0.0,
+        weight_decay=2.0,
+        grad_clip=0.2,
+    )
+    records: list[Record] = []
+    Trainer(small_model(), config, tokens, tmp_path, callbacks=[records.append]).run()
+    settings = Settings(6, 0.05, NORMS, 2, 3, micro_batches=2, weight_decay=2.0, limit=0.2)
+    found = exercises.fit.reference(small_model(), Loader(tokens, 2, 8, seed=0, prefetch=0), settings)
+    assert found == pytest.approx([record["loss"] for record in records], rel=1e-6)  # its loss is in fp32
 
 
 def test_a_gap_in_a_snapshot_shows_within_two_losses() -> None:
-    """As section 8 says: without moments or step the first loss is right, without the rest it is not."""
+    """As section 6 says: without moments or step the first loss is right, without the rest it is not."""
     first_right = {wrong.name: _first_two(wrong.answer) for wrong in exercises.Snapshot.misconceptions}
     right = _first_two(exercises.Snapshot.reference)
     assert [first_right[name][0] == right[0] for name in ("MomentsForgotten", "StepForgotten")] == [True, True]
@@ -145,9 +150,6 @@ def test_stored_runs_have_a_result_for_each_recipe() -> None:
 
 def test_figures_of_runs_show_the_measured_numbers() -> None:
     assert "a 5e+20; b 1e+00" in said(figures.spread_by_layer({"a": [1.0, 22.0, 5e20], "b": [1.0, 0.9, 1.1]}))
-    records = [{"step": n, "loss": 6 / n, **({"validation_loss": 6.5 / n} if n % 5 == 0 else {})} for n in range(1, 21)]
-    lines = figures.run_with_yardsticks(records, {"guessing": 6.24, "pairs": 0.3})
-    assert said(lines).endswith("below: guessing")
     resumed = {"all": [0.0, 0.0], "moments": [0.0, 0.1], "place": [0.2, 0.1]}
     told = "all: equal to the last bit; moments: wrong from step 2 on; place: wrong from step 1 on"
     assert told in said(figures.resumed_runs(resumed))
@@ -155,6 +157,17 @@ def test_figures_of_runs_show_the_measured_numbers() -> None:
     assert said(figures.race(race)).endswith("Muon ends lowest")
     assert "0.020 at step 0, 1.000 at step 100, 0.123 at step 199" in plots.alt_text(figures.schedule())
     check_figure(figures.two_texts())
+    assert "width 64: lowest 0.94 at 0.008" in said(figures.sweep(widest=64))
+    assert "width 128: lowest 0.67 at 0.016" in said(figures.sweep(scaled=True))
+    moved = {"one rate": {16: 1.4, 32: 2.0, 64: 3.1}, "factors": {16: 2.1, 32: 2.0, 64: 1.6}}
+    assert said(figures.moved_logits(moved)).endswith("one rate: from 1.4 to 3.1; factors: from 2.1 to 1.6")
+
+
+def test_a_loader_fails_when_its_power_is_cut() -> None:
+    loader, whole = small_loader(2, fails_after=1), small_loader(2)
+    assert torch.equal(next(loader).inputs, next(whole).inputs)
+    with pytest.raises(PowerCutError):
+        next(loader)
 
 
 def test_groups_match_the_trainer() -> None:

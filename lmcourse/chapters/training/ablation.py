@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +17,8 @@ from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.embedding import EmbeddingConfig
 from lmcourse.nn.qk_norm import QKNormConfig
+from lmcourse.training.command.settings import new_run
+from lmcourse.training.command.training_data import open_data
 from lmcourse.training.config import OptimizerName, ScheduleName, TrainingConfig
 from lmcourse.training.metrics import Record
 from lmcourse.training.trainer import Callback, Trainer
@@ -88,6 +91,17 @@ class Recipe:
         model = Transformer(config)
         initialize(model)
         return model
+
+
+@cache
+def documentation() -> tuple[int, Tokens, Tokens]:
+    """Return the vocabulary size, the training text and the validation text of Python's help texts, BPE of 512."""
+    run = new_run({})
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows keeps files that are open
+        data = open_data(run, Path(folder))
+        assert data.validation is not None
+        texts = [part[: len(part)].long() for part in (data.training, data.validation)]
+    return data.tokenizer.vocab_size, *texts
 
 
 def run_recipe(

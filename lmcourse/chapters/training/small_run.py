@@ -1,10 +1,16 @@
-"""The smallest run that has all the parts of a real one, for trying out what a checkpoint must hold."""
+"""The smallest run that has all the parts of a real one, and the parts to build one: settings, model, text."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from lmcourse.data.batch import Batch
 from lmcourse.data.loader import Loader
 from lmcourse.models.loss import next_token_loss
 from lmcourse.training.schedules import Cosine
@@ -49,6 +55,92 @@ class SmallRun:
         self.optimizer.step()
         self.step += 1
         return loss.item()
+
+
+@dataclass
+class Settings:
+    """Settings of a run.
+
+    Attributes:
+        steps: updates of the whole run.
+        rate: at the peak.
+        norms: names of the parameters that belong to norms.
+        warmup, decay: steps of the first and the last phase.
+        micro_batches: batches of the loader that make one update.
+        weight_decay: of the matrices.
+        limit: the largest norm of a gradient.
+        every: a snapshot is made when this many updates more are done.
+        snapshots: receives them.
+        report: called after every update with its number, from 1 on, and its loss.
+    """
+
+    steps: int
+    rate: float
+    norms: list[str]
+    warmup: int = 0
+    decay: int = 0
+    micro_batches: int = 1
+    weight_decay: float = 0.1
+    limit: float = 1.0
+    every: int = 100
+    snapshots: list[Any] = field(default_factory=list)
+    report: Callable[[int, float], None] = lambda step, loss: None
+
+
+NORMS = ["1.weight", "1.bias"]
+"""Of the model of `small_model`."""
+
+
+def small_model(seed: int = 0, dropout: float = 0.0) -> nn.Sequential:
+    """Return a model of 224 parameters in fp64 for the text of `small_loader`."""
+    torch.manual_seed(seed)
+    parts = nn.Embedding(VOCAB_SIZE, 12), nn.LayerNorm(12), nn.Dropout(dropout), nn.Linear(12, VOCAB_SIZE)
+    return nn.Sequential(*parts).double()
+
+
+class PowerCutError(Exception):
+    """The machine stops in the middle of a run."""
+
+
+class FailingLoader(Loader):
+    """A loader in a machine whose power fails after some batches: from then on, `next` raises PowerCutError."""
+
+    batches_left = 0
+
+    def __next__(self) -> Batch:
+        if self.batches_left < 1:
+            raise PowerCutError("the power failed")
+        self.batches_left -= 1
+        return super().__next__()
+
+
+def small_loader(batch: int = 2, fails_after: int | None = None) -> Loader:
+    """Return a loader of a text that can be learned: batches of this many windows of 8 tokens."""
+    if fails_after is None:
+        return Loader(_text(), batch, seq_len=8, seed=0, prefetch=0)
+    loader = FailingLoader(_text(), batch, seq_len=8, seed=0, prefetch=0)
+    loader.batches_left = fails_after
+    return loader
+
+
+def resumed_without(part: str) -> list[float]:
+    """Return how far 20 losses of a resumed run are from the right ones if a part is not restored.
+
+    Args:
+        part: "model", "optimizer", "loader", "step" or "chance"; or nothing, if all are restored.
+    """
+    run = SmallRun()
+    run.train(8)
+    names = [name for name in ("model", "optimizer", "loader") if name != part]
+    kept, step = deepcopy({name: getattr(run, name).state_dict() for name in names}), run.step
+    chance = torch.get_rng_state()
+    right, other = run.train(20), SmallRun()
+    for name in names:
+        getattr(other, name).load_state_dict(kept[name])
+    other.step = 0 if part == "step" else step
+    if part != "chance":
+        torch.set_rng_state(chance)
+    return [abs(a - b) for a, b in zip(other.train(20), right, strict=True)]
 
 
 def _text() -> Tensor:

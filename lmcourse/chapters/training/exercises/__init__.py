@@ -3,16 +3,15 @@
 from lmcourse.chapters.training.exercises.accumulate import accumulate
 from lmcourse.chapters.training.exercises.bounds import initial_bounds
 from lmcourse.chapters.training.exercises.drop import dropout
-from lmcourse.chapters.training.exercises.epochs import epochs
+from lmcourse.chapters.training.exercises.fit import fit
 from lmcourse.chapters.training.exercises.groups import decay_groups
 from lmcourse.chapters.training.exercises.half import train_in_half
 from lmcourse.chapters.training.exercises.predictions import PREDICTIONS
-from lmcourse.chapters.training.exercises.recompute import recompute
-from lmcourse.chapters.training.exercises.scaling import delayed_scale
 from lmcourse.chapters.training.exercises.schedule import wsd_factor
 from lmcourse.chapters.training.exercises.snapshot import Snapshot
 from lmcourse.chapters.training.exercises.step import train_step
 from lmcourse.chapters.training.exercises.sweep import sweep_steps
+from lmcourse.chapters.training.exercises.width import width_factors
 
 EXERCISES = (
     initial_bounds,
@@ -21,12 +20,11 @@ EXERCISES = (
     wsd_factor,
     sweep_steps,
     accumulate,
-    train_in_half,
-    delayed_scale,
     Snapshot,
-    epochs,
+    fit,
+    train_in_half,
     dropout,
-    recompute,
+    width_factors,
 )
 
 __all__ = [
@@ -35,13 +33,12 @@ __all__ = [
     "Snapshot",
     "accumulate",
     "decay_groups",
-    "delayed_scale",
     "dropout",
-    "epochs",
+    "fit",
     "initial_bounds",
-    "recompute",
     "sweep_steps",
     "train_in_half",
     "train_step",
+    "width_factors",
     "wsd_factor",
 ]

@@ -1,4 +1,4 @@
-"""The exercise on gradients of more than fits into memory."""
+"""The exercise on the loss and the gradient of more text than fits into memory."""
 
 from __future__ import annotations
 
@@ -55,6 +55,9 @@ SHORT = {"x2": _text([2, 0, 1], [1, 1, 0]), "y2": _text([1, -100, -100], [-100, 
 SILENT = {"x2": _text([2, 0]), "y2": _text([-100, -100])}
 TWO = "accumulate(model, [(x1, y1), (x2, y2)])"
 
+Batches = list[tuple[Tensor, Tensor]]
+Result = tuple[float, list[Tensor]]
+
 
 def _ask(name: str, lines: str, **inputs: Tensor) -> Case:
     return script(name, MODEL + lines, **{**GIVEN, **inputs})
@@ -90,47 +93,45 @@ def _hidden(random: Random) -> list[Case]:
 class Accumulated:
     """A right answer, a part a method: wrong ones differ in one part."""
 
-    def __call__(self, model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+    def __call__(self, model: Any, batches: Batches) -> Result:
         parameters = list(model.parameters())
-        self.begin(model)
-        total = [torch.zeros_like(p) for p in parameters]
+        total, losses = [torch.zeros_like(p) for p in parameters], []
         for inputs, targets in batches:
             loss = self.loss(model(inputs).flatten(0, 1), targets.flatten(), batches)
+            losses.append(loss.item())
             for number, gradient in enumerate(torch.autograd.grad(loss, parameters, allow_unused=True)):
                 if gradient is not None:
                     total[number] = self.add(total[number], gradient)
-        return total
+        return sum(losses), total
 
-    def begin(self, model: Any) -> None:
-        """Before the first batch."""
-
-    def count(self, batches: list[tuple[Tensor, Tensor]]) -> int:
+    def count(self, batches: Batches) -> int:
         """Return the divisor of the sum of all losses."""
         return max(1, sum(int((targets >= 0).sum()) for _, targets in batches))
 
-    def loss(self, logits: Tensor, targets: Tensor, batches: list[tuple[Tensor, Tensor]]) -> Tensor:
-        """The share of a batch."""
+    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
+        """Return the share of a batch in the mean."""
         return F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum") / self.count(batches)
 
     def add(self, total: Tensor, gradient: Tensor) -> Tensor:
-        """A gradient to those before it."""
+        """Add a gradient to those before it."""
         return total + gradient
 
 
-def _reference(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
-    """By the softmax: each target's log-probability by itself, and one derivative a target."""
+def _reference(model: Any, batches: Batches) -> Result:
+    """By the softmax: each target's log-probability separately, and one derivative for each batch."""
     parameters = list(model.parameters())
-    found = [torch.zeros_like(p) for p in parameters]
+    found, whole = [torch.zeros_like(p) for p in parameters], 0.0
     count = sum(int((targets != -100).sum()) for _, targets in batches)
     for inputs, targets in batches:
         log_p = model(inputs).log_softmax(-1)
         surprise = [-log_p[r, c, t] for r, row in enumerate(targets.tolist()) for c, t in enumerate(row) if t != -100]
         if surprise:
+            whole += torch.stack(surprise).sum().item() / count
             gradients = torch.autograd.grad(torch.stack(surprise).sum(), parameters, allow_unused=True)
             for total, gradient in zip(found, gradients, strict=True):
                 if gradient is not None:
                     total += gradient / count
-    return found
+    return whole, found
 
 
 accumulate = Exercise(
@@ -145,6 +146,7 @@ accumulate = Exercise(
         _ask("a batch without targets", TWO, **A, **SILENT),
         _ask("a single batch", "accumulate(model, [(x1, y1)])", **A),
         _ask("gradients from before", OLD + TWO, **A, **B),
+        _ask("one target and four", TWO, x1=SHORT["x2"], y1=SHORT["y2"], x2=A["x1"], y2=A["y1"]),
         _ask("one batch in memory at a time", WATCHED + TWO + COUNTS, **A, **B),
         _ask("a parameter that is not used", UNUSED + TWO, **A, **B),
     ],
@@ -152,10 +154,11 @@ accumulate = Exercise(
     tolerance=Tolerance(1e-6, 1e-9),  # a weight such as `counts.sum() / total` is a tensor in single precision
     seconds=30.0,  # torch.func, which an answer may use, takes seconds to import
     hints=[
-        "The mean over all targets: what is its denominator? You know it before the first forward pass.",
-        "F.cross_entropy(..., ignore_index=-100, reduction='sum') / count is the share of one batch. Its gradient now; "
-        "then the next batch.",
-        "torch.autograd.grad(loss, parameters, allow_unused=True) leaves .grad alone; None for what is unused.",
+        "What is the denominator of the mean over all targets? You know it before the first forward pass.",
+        "F.cross_entropy has arguments for both halves of the problem: ignore_index and reduction. Take the gradient "
+        "of one batch's share of the mean before you run the next batch.",
+        "torch.autograd.grad(loss, parameters, allow_unused=True) does not touch .grad; it gives None for a parameter "
+        "that nothing uses.",
     ],
 )
 
@@ -174,7 +177,7 @@ def _wrong(sentence: str) -> Callable[[type[Accumulated]], type[Accumulated]]:
     """Register a class whose instances answer wrongly."""
 
     def register(kind: type[Accumulated]) -> type[Accumulated]:
-        def answer(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        def answer(model: Any, batches: Batches) -> Result:
             return kind()(model, batches)
 
         answer.__name__ = kind.__name__
@@ -185,68 +188,117 @@ def _wrong(sentence: str) -> Callable[[type[Accumulated]], type[Accumulated]]:
 
 
 @_wrong(
-    "You average the means of batches: a token of a short text counts for many. Weight each by its number of targets."
+    "You average the means of the batches: a token of a short text counts for many. Weight each mean by its number of "
+    "targets."
 )
 class MeanOfMeans(Accumulated):
-    def loss(self, logits: Tensor, targets: Tensor, batches: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
         own = (targets >= 0).sum().clamp(min=1)
         return F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum") / own / len(batches)
 
 
-@_wrong("You add the means up: the gradient grows with the number of batches.")
+@_wrong("You average the means of the batches, and the mean of a batch without targets is 0/0. Add up sums instead.")
+class NanMeans(Accumulated):
+    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
+        return F.cross_entropy(logits, targets) / len(batches)
+
+
+@_wrong("You add up the means of the batches: loss and gradient grow with the number of batches.")
 class SumOfMeans(Accumulated):
-    def loss(self, logits: Tensor, targets: Tensor, batches: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
         own = (targets >= 0).sum().clamp(min=1)
         return F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum") / own
 
 
-@_wrong("Only the last batch is left: you clear the gradients between them, or overwrite the sum.")
+@_wrong("You add up the losses of all targets and never divide. The task asks for the mean.")
+class NeverDivided(Accumulated):
+    def count(self, batches: Batches) -> int:
+        return 1
+
+
+@_wrong("Only the gradient of the last batch is left: you clear the gradients between batches, or overwrite the sum.")
 class LastOnly(Accumulated):
     def add(self, total: Tensor, gradient: Tensor) -> Tensor:
         return gradient
 
 
-@_wrong("You divide by the number of batches as well. The number of targets is all there is to it.")
+@_wrong("You divide by the number of batches as well. Divide by the number of targets only.")
 class TwiceDivided(Accumulated):
-    def count(self, batches: list[tuple[Tensor, Tensor]]) -> int:
+    def count(self, batches: Batches) -> int:
         return super().count(batches) * max(1, len(batches))
 
 
-@_wrong("Targets of −100 are in your denominator. They do not count.")
+@_wrong("Your denominator includes targets of −100. They do not count.")
 class IgnoredCounted(Accumulated):
-    def count(self, batches: list[tuple[Tensor, Tensor]]) -> int:
+    def count(self, batches: Batches) -> int:
         return max(1, sum(targets.numel() for _, targets in batches))
 
 
-@accumulate.misconception("What lay in `.grad` before is in your result.")
-def old_gradients(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
-    new = Accumulated()(model, batches)
-    return [n if p.grad is None else n + p.grad for n, p in zip(new, model.parameters(), strict=True)]
+@_wrong("You turn a target of −100 into token 0 and count it. It does not count at all.")
+class IgnoredIsZero(Accumulated):
+    def count(self, batches: Batches) -> int:
+        return max(1, sum(targets.numel() for _, targets in batches))
+
+    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
+        return super().loss(logits, targets.clamp(min=0), batches)
+
+
+@_wrong("You leave out the target 0. It is a token like any other; only −100 does not count.")
+class ZeroIgnored(Accumulated):
+    def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
+        count = max(1, sum(int((t > 0).sum()) for _, t in batches))
+        return F.cross_entropy(logits, targets.masked_fill(targets == 0, -100), reduction="sum") / count
+
+
+@accumulate.misconception("The gradients are right. The loss is that of the last batch alone.")
+def loss_of_the_last(model: Any, batches: Batches) -> Result:
+    return Accumulated()(model, batches[-1:])[0], Accumulated()(model, batches)[1]
+
+
+@accumulate.misconception("The gradients are right. The loss is the mean of the means of the batches.")
+def loss_is_mean_of_means(model: Any, batches: Batches) -> Result:
+    return MeanOfMeans()(model, batches)[0], Accumulated()(model, batches)[1]
+
+
+@accumulate.misconception("The gradients are right. The loss is the sum over all targets, not their mean.")
+def loss_is_the_sum(model: Any, batches: Batches) -> Result:
+    return NeverDivided()(model, batches)[0], Accumulated()(model, batches)[1]
+
+
+@accumulate.misconception("Your result includes the gradients that were in `.grad` before.")
+def old_gradients(model: Any, batches: Batches) -> Result:
+    loss, new = Accumulated()(model, batches)
+    return loss, [n if p.grad is None else n + p.grad for n, p in zip(new, model.parameters(), strict=True)]
 
 
 @accumulate.misconception(
-    "Right numbers, but graphs of several batches are alive at once: that is the memory that was to be saved. Take the "
+    "The numbers are right, but several graphs are alive at once. That is the memory you were meant to save. Take the "
     "gradient of a batch before you run the next one."
 )
-def one_backward(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+def one_backward(model: Any, batches: Batches) -> Result:
     right = Accumulated()
     losses = [right.loss(model(inputs).flatten(0, 1), targets.flatten(), batches) for inputs, targets in batches]
     parameters = list(model.parameters())
     if not losses:
-        return [torch.zeros_like(p) for p in parameters]
-    found = torch.autograd.grad(torch.stack(losses).sum(), parameters, allow_unused=True)
-    return [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
+        return 0.0, [torch.zeros_like(p) for p in parameters]
+    whole = torch.stack(losses).sum()
+    found = torch.autograd.grad(whole, parameters, allow_unused=True)
+    return whole.item(), [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
+
+
+def _without_unused(model: Any, batches: Batches) -> tuple[float, list[Tensor | None]]:
+    """Return the right result, with None for the parameter that is called "unused"."""
+    loss, found = Accumulated()(model, batches)
+    names = [name for name, _ in model.named_parameters()]
+    return loss, [None if name == "unused" else gradient for name, gradient in zip(names, found, strict=True)]
 
 
 @accumulate.misconception("A parameter that nothing uses has a gradient of zeros here, not None.")
-def none_for_unused(model: Any, batches: list[tuple[Tensor, Tensor]]) -> list[Any]:
-    found = Accumulated()(model, batches)
-    names = [name for name, _ in model.named_parameters()]
-    return [None if name == "unused" else gradient for name, gradient in zip(names, found, strict=True)]
+def none_for_unused(model: Any, batches: Batches) -> tuple[float, list[Tensor | None]]:
+    return _without_unused(model, batches)
 
 
-@_wrong("You leave the target 0 out. It is a token like others; only −100 does not count.")
-class ZeroIgnored(Accumulated):
-    def loss(self, logits: Tensor, targets: Tensor, batches: list[tuple[Tensor, Tensor]]) -> Tensor:
-        count = max(1, sum(int((t > 0).sum()) for _, t in batches))
-        return F.cross_entropy(logits, targets.masked_fill(targets == 0, -100), reduction="sum") / count
+@accumulate.misconception("You leave out parameters that nothing uses. Return zeros for them: one tensor a parameter.")
+def unused_left_out(model: Any, batches: Batches) -> tuple[float, list[Tensor | None]]:
+    loss, found = _without_unused(model, batches)
+    return loss, [gradient for gradient in found if gradient is not None]

@@ -1,4 +1,4 @@
-"""The exercise on dropout."""
+"""The exercise on dropout, and what it does to the variance."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
+Result = tuple[Tensor, Tensor]
 
-def _reference(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    if not 0 <= p <= 1:
-        raise ValueError(f"no probability: {p}")
-    if not training:
-        return x.clone()
-    if p == 1:
-        return torch.zeros_like(x)
-    return (x.double() / (1 - p)).masked_fill(~keep, 0.0).to(x.dtype)
+
+def _reference(x: Tensor, keep: Tensor, p: float) -> Result:
+    """By the definition: the mean and the variance of a variable that has two values."""
+    if not 0 <= p < 1:
+        raise ValueError(f"not a probability below 1: {p}")
+    wide = x.double()
+    if_kept = wide / (1 - p)
+    mean = (1 - p) * if_kept
+    variance = (1 - p) * (if_kept - mean).square() + p * mean.square()
+    return if_kept.masked_fill(~keep, 0.0).to(x.dtype), variance.to(x.dtype)
 
 
 def _mask(random: Random, *shape: int) -> Tensor:
@@ -33,136 +36,154 @@ def _hidden(random: Random) -> list[Case]:
     fixed, x = Random(7), torch.tensor([[-2.0, 3.0], [0.5, -1.0]])
     mask = torch.tensor([[True, False], [True, True]])
     return [
-        case("nothing is dropped", x, torch.ones(2, 2, dtype=torch.bool), 0.0, True),
-        case("everything is dropped", x, torch.zeros(2, 2, dtype=torch.bool), 1.0, True),
-        case("in use", x, mask, 1.0, False),
-        case("in use", x, mask, 0.3, False),
-        case("other dtypes", x.double(), mask, 0.3, True),
-        case("other dtypes", x.bfloat16(), mask, 0.5, True),
-        case("other dtypes", x.half(), mask, 1.0, True),
-        case("infinite features", torch.tensor([torch.inf, 1.0]), torch.tensor([False, True]), 0.5, True),
-        case("infinite features", torch.tensor([torch.inf, 1.0]), torch.tensor([False, False]), 1.0, True),
-        case("no number", torch.tensor([torch.nan, 4.0, torch.nan]), torch.tensor([False, True, True]), 0.75, True),
-        case("nothing at all", torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.bool), 0.5, True),
-        case("a batch of heads", normal(fixed, 2, 3, 4), _mask(fixed, 2, 3, 4), 0.1, True),
-        case("one number", torch.tensor(-3.0), torch.tensor(True), 0.9, True),
-        case("no probability", x, mask, -0.1, True),
-        case("no probability", x, mask, 1.5, False),
-        case("other features", normal(random, 3, 5), _mask(random, 3, 5), random.uniform(0.1, 0.6), True),
-        case("other features", normal(random, 4), _mask(random, 4), random.uniform(0.2, 0.9), True),
+        case("nothing is dropped", x, torch.ones(2, 2, dtype=torch.bool), 0.0),
+        case("everything is dropped", x, torch.zeros(2, 2, dtype=torch.bool), 0.6),
+        edge(case("p is 0, and the mask drops something", x, mask, 0.0)),
+        case("fp64", x.double(), mask, 0.3),
+        edge(case("zeros", torch.zeros(3), torch.tensor([True, False, True]), 0.4)),
+        case("nothing at all", torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.bool), 0.5),
+        case("a batch of heads", normal(fixed, 2, 3, 4), _mask(fixed, 2, 3, 4), 0.1),
+        case("one number", torch.tensor(-3.0), torch.tensor(True), 0.9),
+        case("bad input", x, mask, -0.1),
+        case("bad input", x, mask, 1.5),
+        case("bad input", x, mask, 1.0),
+        case("other features", normal(random, 3, 5), _mask(random, 3, 5), random.uniform(0.1, 0.6)),
+        case("other features", normal(random, 4), _mask(random, 4), random.uniform(0.2, 0.9)),
     ]
 
 
 dropout = Exercise(
     "dropout",
     points=2,
-    minutes=6,
-    difficulty=1,
+    minutes=8,
+    difficulty=2,
     reference=_reference,
     cases=[
-        case("one of four", torch.ones(4), torch.tensor([True, True, True, False]), 0.25, True),
-        case("half", torch.tensor([1.0, -2.0, 3.0]), torch.tensor([False, True, True]), 0.5, True),
-        case("a large p", torch.tensor([1.0, -2.0]), torch.tensor([True, False]), 0.75, True),
-        case("in use", torch.tensor([1.0, -2.0]), torch.tensor([True, False]), 0.25, False),
-        case("everything", torch.tensor([1.0, -2.0]), torch.tensor([False, False]), 1.0, True),
-        case("what is dropped may be infinite", torch.tensor([torch.inf, 2.0]), torch.tensor([False, True]), 0.5, True),
-        case("no probability", torch.ones(2), torch.tensor([True, True]), 1.25, True),
+        case("one of four", torch.tensor([1.0, 1.0, 2.0, 3.0]), torch.tensor([True, True, True, False]), 0.25),
+        case("half", torch.tensor([1.0, -2.0, 3.0]), torch.tensor([False, True, True]), 0.5),
+        case("a large p", torch.tensor([1.0, -2.0]), torch.tensor([True, False]), 0.75),
+        case("more stays than expected", torch.tensor([3.0, -1.0, 4.0]), torch.tensor([True, True, True]), 0.6),
+        case("no chance to stay", torch.ones(2), torch.tensor([False, False]), 1.0),
+        case("no probability", torch.ones(2), torch.tensor([True, True]), -0.25),
     ],
     hidden_cases=_hidden,
     hints=[
-        "Three cases: in use, p = 1, and training. Refuse what is no probability before all of them.",
-        "What is kept must stand for what is gone: on average a share of 1 - p is kept.",
-        "torch.where(keep, x, 0.0) / (1 - p); with p = 1 that is 0/0, so take torch.zeros_like(x).",
+        "An entry of the result has two values: 0 with probability p, and something with probability 1 - p. What must "
+        "the something be, so that the mean is x?",
+        "The variance of a variable is the mean of its square minus the square of its mean. Both means have one term.",
+        "Reject every p for which the mean cannot be x.",
     ],
     forbid=[".dropout", "torch.nn.Dropout", ".alpha_dropout", ".feature_dropout"],
 )
 
 
-@dropout.misconception("You divide by the fraction that was kept. Divide by 1 − p, what is kept on average.")
-def divided_by_the_kept(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    right = _reference(x, keep, p, training)
-    return right * (1 - p) / keep.double().mean() if training and 0 < p < 1 and keep.any() else right
+def _with(x: Tensor, keep: Tensor, p: float, scale: float, variance: Tensor | None = None) -> Result:
+    """Return a result whose kept entries are `scale` times the right ones."""
+    right, spread = _reference(x, keep, p)
+    return right * scale, spread if variance is None else variance
 
 
-@dropout.misconception("On average the layer is 1 − p too small: divide what is kept by 1 − p.")
-def not_rescaled(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    return _reference(x, keep, p, training) * (1 - p if training else 1)
+@dropout.misconception("You divide by the fraction that was kept. Divide by 1 − p, the fraction kept on average.")
+def divided_by_the_kept(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, (1 - p) / keep.double().mean().item() if keep.any() else 1.0)
 
 
-@dropout.misconception("p is the probability to *go*. What is kept is divided by 1 − p.")
-def divided_by_p(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    right = _reference(x, keep, p, training)
-    return right * (1 - p) / p if training and p else right
+@dropout.misconception("On average the result is 1 − p times too small: divide what is kept by 1 − p.")
+def not_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, 1 - p)
 
 
-@dropout.misconception("You multiply by 1 − p, which makes it smaller still.")
-def multiplied(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    return _reference(x, keep, p, training) * ((1 - p) ** 2 if training else 1)
+@dropout.misconception("On average the result is too small, and so is your variance: rescale what is kept.")
+def neither_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, 1 - p, p * (1 - p) * x.square())
 
 
-@dropout.misconception("When the model is used nothing is dropped, and nothing rescaled.")
-def in_use_too(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    return _reference(x, keep, p, True)
+@dropout.misconception("p is the probability to be *dropped*. What is kept is divided by 1 − p.")
+def divided_by_p(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, (1 - p) / p if p else 1.0)
 
 
-@dropout.misconception("In use you multiply by 1 − p. That is the other convention, for those who do not rescale.")
-def shrinks_in_use(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    right = _reference(x, keep, p, training)
-    return right if training else right * (1 - p)
+@dropout.misconception("You multiply by 1 − p, which makes the result even smaller.")
+def multiplied(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, (1 - p) ** 2)
 
 
-@dropout.misconception("`keep` says what stays. You drop just that.")
-def inverted(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    return _reference(x, ~keep, p, training)
+@dropout.misconception("`keep` is True where an entry stays. You drop those entries.")
+def inverted(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _reference(x, ~keep, p)
 
 
-@dropout.misconception("With p = 1 everything is dropped: zeros, not 0/0.")
-def nan_at_one(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    right = _reference(x, keep, p, training)
-    return right / 0 if training and p == 1 else right
+@dropout.misconception("The result is right. The variance is that of a result that was not rescaled: p(1 − p)x².")
+def variance_not_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, 1.0, p * (1 - p) * x.square())
 
 
-@dropout.misconception("You multiply by the mask: 0 · ∞ is NaN. Choose instead: torch.where.")
-def times_the_mask(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    right = _reference(x, keep, p, training)
-    return (right + 0 * x) if training and p < 1 else right
+@dropout.misconception("The result is right. You return the mean of its square: subtract the square of the mean.")
+def second_moment(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, 1.0, x.square() / (1 - p))
 
 
-@dropout.misconception("A p below 0 or above 1 is no probability: raise ValueError, in use as well.")
-def never_refuses(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    if 0 <= p <= 1:
-        return _reference(x, keep, p, training)
-    return torch.where(keep, x, 0.0) / (1 - p) if training else x.clone()
+@dropout.misconception("The result is right. You return the standard deviation: the variance is its square.")
+def deviation(x: Tensor, keep: Tensor, p: float) -> Result:
+    right, variance = _reference(x, keep, p)
+    return right, variance.sqrt()
+
+
+@dropout.misconception(
+    "The result is right. You return the variance of the entries of this result. The task asks for the variance of "
+    "each entry over all masks."
+)
+def variance_of_the_entries(x: Tensor, keep: Tensor, p: float) -> Result:
+    right = _reference(x, keep, p)[0]
+    return right, right.var(unbiased=False)
+
+
+@dropout.misconception("The result is right. The variance of an entry does not depend on the mask that was drawn.")
+def variance_of_the_kept(x: Tensor, keep: Tensor, p: float) -> Result:
+    right, variance = _reference(x, keep, p)
+    return right, variance.masked_fill(~keep, 0.0)
+
+
+@dropout.misconception("The result is right. In your variance, p and 1 − p are swapped.")
+def variance_swapped(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, 1.0, x.square() * (1 - p) / p if p else x.square())
+
+
+@dropout.misconception("The result is right. You return the variance of the mask: it does not depend on x.")
+def variance_of_the_mask(x: Tensor, keep: Tensor, p: float) -> Result:
+    return _with(x, keep, p, 1.0, torch.full_like(x, p * (1 - p)))
+
+
+@dropout.misconception("A p below 0 is no probability, and with p = 1 the mean cannot be x: raise ValueError.")
+def never_refuses(x: Tensor, keep: Tensor, p: float) -> Result:
+    if 0 <= p < 1:
+        return _reference(x, keep, p)
+    return torch.zeros_like(x), x.square() * p
 
 
 @dropout.variant
-def with_masked_fill(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    if p < 0 or p > 1:
-        raise ValueError("p must be between 0 and 1")
-    if not training or p == 0:
-        return x
-    scale = 1 / (1 - p) if p < 1 else 0.0
-    return x.masked_fill(keep.logical_not(), 0) * scale if scale else torch.zeros_like(x)
+def with_masked_fill(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    if p < 0 or p >= 1:
+        raise ValueError("p must be at least 0 and below 1")
+    return x.masked_fill(keep.logical_not(), 0) / (1 - p), x.square() * p / (1 - p)
 
 
 @dropout.variant
-def by_indices(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    if not (p >= 0 and p <= 1):
+def from_both_values(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    if not 0 <= p < 1:
         raise ValueError(p)
-    if not training:
-        return x
+    scale = 1 / (1 - p)
     result = torch.zeros_like(x)
-    if p != 1:
-        result[keep] = x[keep] / (1 - p)
-    return result
+    result[keep] = x[keep] * scale
+    mean_of_square = (1 - p) * (x * scale) ** 2
+    return result, mean_of_square - x**2
 
 
 @dropout.variant
-def number_by_number(x: Tensor, keep: Tensor, p: float, training: bool) -> Tensor:
-    if p > 1 or p < 0:
+def number_by_number(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    if p >= 1 or p < 0:
         raise ValueError("not a probability")
-    if training:
-        numbers = zip(x.flatten().tolist(), keep.flatten().tolist(), strict=True)
-        kept = [number / (1 - p) if stays and p < 1 else 0.0 for number, stays in numbers]
-        return torch.tensor(kept, dtype=x.dtype).reshape(x.shape)
-    return x
+    numbers = list(zip(x.flatten().tolist(), keep.flatten().tolist(), strict=True))
+    kept = [number / (1 - p) if stays else 0.0 for number, stays in numbers]
+    variances = [number * number * p / (1 - p) for number, _ in numbers]
+    return tuple(torch.tensor(part, dtype=x.dtype).reshape(x.shape) for part in (kept, variances))  # type: ignore[return-value]

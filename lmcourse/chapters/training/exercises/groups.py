@@ -64,6 +64,7 @@ decay_groups = Exercise(
         case("biases", BIASED, ["norm.weight", "norm.bias"]),
         case("a scale for each head", PER_HEAD, ["q_norm.weight", "k_norm.weight"]),
         case("a single number", {"temperature": [], "head.weight": [8, 4]}, []),
+        case("biases with other names", {"w": [8, 8], "shift": [8], "a": [3, 8], "gain": [8]}, []),
         case("a convolution", {"stem.weight": [64, 3, 16], "stem.bias": [64]}, []),
     ],
     hidden_cases=_hidden,
@@ -79,44 +80,53 @@ def _by(decays: list[str], shapes: Shapes) -> Groups:
     return sorted(decays), sorted(set(shapes) - set(decays))
 
 
-@decay_groups.misconception(
-    "Biases and scales do not decay: there is nothing to gain, since the next matrix would undo it."
-)
+@decay_groups.misconception("Biases and scales do not decay: nothing is gained, since the next matrix would undo it.")
 def everything(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([*shapes], shapes)
 
 
-@decay_groups.misconception("Biases decay in yours. They have one axis, like scales.")
+@decay_groups.misconception("Biases decay in your answer. They have one axis, like scales: second list.")
 def all_but_norms(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name in shapes if name not in norms], shapes)
 
 
-@decay_groups.misconception("Here embeddings decay, too: they are matrices like others. OLMo 2 leaves them out.")
+@decay_groups.misconception("Embeddings decay here: they are matrices like any other. (OLMo 2 leaves them out.)")
 def embeddings_out(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([n for n in _reference(shapes, norms)[0] if not n.startswith("embedding")], shapes)
 
 
-@decay_groups.misconception("A norm's scale stays a scale if there is one for each head, and it has two axes then.")
+@decay_groups.misconception("A norm with a scale for each head has two axes, and does not decay either: see `norms`.")
 def head_norms_decay(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name, shape in shapes.items() if len(shape) >= 2], shapes)
 
 
-@decay_groups.misconception("You go by the name. Norms have a `.weight`, too, and not every matrix is called so.")
+@decay_groups.misconception("You go by the name `weight`. Norms have one too, and not every matrix has that name.")
 def by_name(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name in shapes if name.endswith("weight")], shapes)
 
 
-@decay_groups.misconception("The two lists are the wrong way round: the first one decays.")
+@decay_groups.misconception("You find biases by their name. A bias is anything with one axis, whatever its name.")
+def biases_by_name(shapes: Shapes, norms: list[str]) -> Groups:
+    return _by([name for name in shapes if name not in norms and "bias" not in name], shapes)
+
+
+@decay_groups.misconception("The two lists are swapped: the first one decays.")
 def swapped(shapes: Shapes, norms: list[str]) -> Groups:
     return _reference(shapes, norms)[::-1]
 
 
 @decay_groups.misconception(
-    "Some parameters are in neither list: no optimizer would ever update them. Norms belong to the second."
+    "Some parameters are in neither list, so no optimizer would ever update them. Norms belong to the second list."
 )
 def norms_lost(shapes: Shapes, norms: list[str]) -> Groups:
     first, second = _reference(shapes, norms)
     return first, [name for name in second if name not in norms]
+
+
+@decay_groups.misconception("Norms are in your second list twice: once for their name, and once for their shape.")
+def norms_twice(shapes: Shapes, norms: list[str]) -> Groups:
+    first, second = _reference(shapes, norms)
+    return first, sorted([*second, *(name for name in norms if len(shapes[name]) < 2)])
 
 
 @decay_groups.misconception("Both lists should be sorted by name. Yours are in the order of the model.")
@@ -125,7 +135,13 @@ def unsorted(shapes: Shapes, norms: list[str]) -> Groups:
     return first, [name for name in shapes if name not in first]
 
 
-@decay_groups.misconception("What has three axes or more, a convolution's weight for instance, is a matrix here, too.")
+@decay_groups.misconception("Your first list is sorted, your second one is not.")
+def second_unsorted(shapes: Shapes, norms: list[str]) -> Groups:
+    first = _reference(shapes, norms)[0]
+    return first, [name for name in shapes if name not in first]
+
+
+@decay_groups.misconception("A weight with three axes or more, of a convolution for instance, is a matrix here too.")
 def only_two_axes(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name, shape in shapes.items() if len(shape) == 2 and name not in norms], shapes)
 

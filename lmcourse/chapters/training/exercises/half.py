@@ -5,21 +5,26 @@ from __future__ import annotations
 import struct
 from random import Random
 
+import numpy as np
 import torch
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.numerics.codes import round_to
 from lmcourse.numerics.float_formats import BF16, FP16
 
 
+def _single(value: float) -> float:
+    """Round to fp32."""
+    return float(struct.unpack("<f", struct.pack("<f", value))[0])
+
+
 def _reference(weight: float, updates: list[float], master: bool) -> float:
-    if master:
-        return round_to(sum(updates, weight), BF16)
     for update in updates:
-        weight = round_to(weight + update, BF16)
-    return weight
+        total = _single(weight + _single(update))
+        weight = total if master else round_to(total, BF16)
+    return round_to(weight, BF16)
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -42,6 +47,8 @@ def _hidden(random: Random) -> list[Case]:
         case("tiny updates", 1.0, [1e-6] * 100, True),
         case("tiny updates", 0.0, [1e-6] * 100, True),
         case("tiny updates", 0.0, [1e-6] * 10, False),
+        edge(case("lost in the master copy, too", 1.0, [2.0**-8, *[2.0**-25] * 8], True)),
+        edge(case("lost in the master copy, too", 256.0, [1.0, *[2.0**-17] * 4], True)),
         case("just above a tie", 1.0, [0.00390625 + 2.0**-18], False),
         case("just below a tie", 1.0078125, [0.00390625 - 2.0**-18], False),
     ]
@@ -69,12 +76,13 @@ train_in_half = Exercise(
         case("whole numbers", 256.0, [1.0] * 8, False),
         case("downwards", 2.0, [-0.003, -0.003, -0.003], False),
         case("ends between two numbers", 1.0, [0.0029296875, 0.0029296875], True),
+        case("ends on a tie", 1.0, [0.00390625, *[2.0**-25] * 8], True),
     ],
     hidden_cases=_hidden,
     hints=[
         "Where is something rounded? Without a master copy: what is stored after each update. With one: what is used.",
         "torch.tensor(x).bfloat16().item() rounds a number to bf16.",
-        "Without: weight = round(weight + update), each time. With: add up in 32 bits, and round once at the end.",
+        "Which dtype does the sum have that you keep? torch.float32 with a master copy, torch.bfloat16 without.",
     ],
     tolerance=Tolerance(1e-9),  # for a tensor in bf16, too: a neighbour is another number
 )
@@ -85,24 +93,31 @@ def never_rounded(weight: float, updates: list[float], master: bool) -> float:
     return _reference(weight, updates, True)
 
 
+@train_in_half.misconception(
+    "You add the updates up in fp64. A master copy has 32 bits: it loses updates too, if they are small enough."
+)
+def master_in_fp64(weight: float, updates: list[float], master: bool) -> float:
+    return round_to(sum(updates, weight), BF16) if master else _reference(weight, updates, False)
+
+
 @train_in_half.misconception("You round the updates. They survive rounding; it is the *sum* that loses them.")
 def updates_rounded(weight: float, updates: list[float], master: bool) -> float:
     return sum((round_to(u, BF16) for u in updates), weight)
 
 
-@train_in_half.misconception("A master copy that is rounded to bf16 after each update is no master.")
+@train_in_half.misconception("You round the master copy to bf16 after each update. It stays in fp32 until the end.")
 def master_in_bf16(weight: float, updates: list[float], master: bool) -> float:
     return _reference(weight, updates, False)
 
 
 @train_in_half.misconception(
-    "The result is the weight in bf16, with a master copy, too: what the next forward pass uses is rounded."
+    "The result is the weight in bf16 with a master copy as well: the next forward pass uses the rounded weight."
 )
 def master_returned(weight: float, updates: list[float], master: bool) -> float:
     return sum(updates, weight) if master else _reference(weight, updates, False)
 
 
-@train_in_half.misconception("bf16 has 8 bits of significand. That is fp16, which has 11.")
+@train_in_half.misconception("You round to fp16, whose significand has 11 bits. That of bf16 has 8.")
 def in_fp16(weight: float, updates: list[float], master: bool) -> float:
     for update in updates:
         weight = weight + update if master else round_to(weight + update, FP16)
@@ -114,14 +129,15 @@ def _towards_zero(value: float) -> float:
     return float(struct.unpack("<f", struct.pack("<I", bits))[0])
 
 
-@train_in_half.misconception("You cut bits off. Rounding goes to the nearest.")
+@train_in_half.misconception("You cut bits off. Round to the nearest bf16 number.")
 def towards_zero(weight: float, updates: list[float], master: bool) -> float:
     for update in updates:
-        weight = weight + update if master else _towards_zero(weight + update)
+        weight = _single(weight + _single(update))
+        weight = weight if master else _towards_zero(weight)
     return _towards_zero(weight)
 
 
-@train_in_half.misconception("The cases are the wrong way round: a master copy is what is *not* rounded on the way.")
+@train_in_half.misconception("`master` is the other way round: a master copy is *not* rounded on the way.")
 def other_way_round(weight: float, updates: list[float], master: bool) -> float:
     return _reference(weight, updates, not master)
 
@@ -136,21 +152,24 @@ def with_torch(weight: float, updates: list[float], master: bool) -> float:
 
 @train_in_half.variant
 def by_bits(weight: float, updates: list[float], master: bool) -> float:
+    def single(value: float) -> float:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+
     def nearest(value: float) -> float:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
         bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
         return float(struct.unpack("<f", struct.pack("<I", bits))[0])
 
     for update in updates:
-        weight = weight + update if master else nearest(weight + update)
+        weight = single(weight + single(update)) if master else nearest(weight + update)
     return nearest(weight)
 
 
 @train_in_half.variant
-def in_one_sum(weight: float, updates: list[float], master: bool) -> torch.Tensor:
-    if master:
-        return torch.tensor([weight, *updates], dtype=torch.float64).sum().bfloat16()
-    kept = torch.tensor(weight).bfloat16()
-    for update in torch.tensor(updates, dtype=torch.float64):
-        kept = (kept.double() + update).bfloat16()
-    return kept
+def with_numpy(weight: float, updates: list[float], master: bool) -> torch.Tensor:
+    copy = np.float32(weight)
+    for update in np.array(updates, dtype=np.float32):
+        copy = copy + update
+        if not master:
+            copy = np.float32(torch.tensor(copy).bfloat16().float().item())
+    return torch.tensor(copy).bfloat16()

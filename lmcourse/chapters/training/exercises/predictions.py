@@ -7,48 +7,58 @@ from lmcourse.exercises.prediction import Prediction
 PREDICTIONS = (
     Prediction(
         "sixteen_layers",
-        "Sixteen layers of width 512, weights drawn from a standard normal distribution, no norm. A vector of normal "
-        "numbers goes in. About how large are the numbers that come out?",
-        options=("about 1", "about 400", "about 10⁸", "about 10²¹"),
+        "Sixteen layers of width 512, weights drawn from a standard normal distribution, no norm. A vector of standard "
+        "normal numbers goes in. How large are the numbers that come out?",
+        options=("about 400", "about 10⁸", "about 10²¹", "about 1"),
         answer="about 10²¹",
         because="Each layer multiplies by √512 = 22.6, and 22.6 to the 16th is 5 · 10²¹.",
     ),
     Prediction(
+        "sixteen_bit_parts",
+        "A block trains under `torch.autocast` with bfloat16. Which of these are bfloat16: the stream between layers, "
+        "the logits, the gradients of the weights?",
+        options=("only the stream", "the stream and the logits", "only the logits", "all three"),
+        answer="only the logits",
+        because="Autocast converts the inputs of matrix products. The stream is a sum that starts in fp32, and each "
+        "gradient has the dtype of its weight.",
+    ),
+    Prediction(
         "warm_up_of_half",
         "A run of 200 steps spends 100 of them warming up. Does it end better or worse than with a warm-up of 10?",
-        options=("better", "no difference", "worse: half the steps are wasted"),
+        options=("worse: half the steps are wasted", "no difference", "better"),
         answer="better",
-        because="By 0.6 nats a token and more: early steps of full size do damage that later ones must repair.",
+        because="By 0.6 nats a token or more: early steps of full size do damage that later ones must repair.",
     ),
     Prediction(
         "two_texts_one_short",
         "Two micro-batches, one with 64 targets and one with 4. You average their mean losses. How much more does a "
         "target of the short one count?",
-        options=("the same", "twice as much", "4 times as much", "16 times as much"),
+        options=("4 times as much", "16 times as much", "as much as the others", "twice as much"),
         answer="16 times as much",
         because="Each mean has the weight ½, which is shared by 64 targets in one and by 4 in the other.",
     ),
     Prediction(
-        "which_format",
-        "A recipe for 8-bit training says `Format.E4M3`. Which tensors are stored in E4M3?",
-        options=("those of the forward pass", "weights only", "all, gradients too"),
-        answer="all, gradients too",
-        because="E4M3 forward and E5M2 for gradients is another recipe, Format.HYBRID.",
-    ),
-    Prediction(
-        "beats_the_pairs",
-        "A table of pairs (which token follows which, counted) loses 3.56 nats a token on new text. Our small model "
-        "gets 300 steps. Will it beat the table?",
-        options=("from the first step on", "yes, but not at once", "never: it is too small"),
-        answer="yes, but not at once",
-        because="It first has to learn the table itself, and passes it after a third of the run or so.",
-    ),
-    Prediction(
         "forgotten_moments",
         "A run is resumed with its weights, but without the optimizer's moments. The first loss after that is …",
-        options=("much too high", "a little too high", "exactly right"),
+        options=("exactly right", "a little too high", "much too high"),
         answer="exactly right",
         because="A loss is computed from weights and text, before the optimizer does anything. The second is wrong.",
+    ),
+    Prediction(
+        "sixty_updates",
+        "After 60 of 300 updates the loss is about 1.4 nats a byte; guessing among the bytes would cost 4.9. What does "
+        "the model write then?",
+        options=("random bytes", "pieces of words", "sentences with wrong words"),
+        answer="pieces of words",
+        because="1.4 nats are a choice among about four bytes each time. Frequent endings are right; few long "
+        "words survive that many choices.",
+    ),
+    Prediction(
+        "best_at_128",
+        "At widths 16, 32 and 64 the best rate is where the rings are. Where is it at width 128?",
+        options=("0.016", "0.002", "0.004", "0.008"),
+        answer="0.004",
+        because="From 32 on, each doubling of the width halved the best rate; it does so once more.",
     ),
     Prediction(
         "epochs_of_the_run",
@@ -62,14 +72,14 @@ PREDICTIONS = (
         "what_decay_does",
         "A model reads the same 20,000 tokens fifteen times. Weight decay of 1, or dropout of 0.3: which lowers "
         "the loss on new text?",
-        options=("neither", "decay alone", "dropout alone", "both"),
+        options=("decay alone", "both", "dropout alone", "neither"),
         answer="both",
         because="Where text comes back it can be learned by heart, and both make that harder.",
     ),
     Prediction(
         "largest_gain",
         "Four changes are made to a recipe, one after the other. Which of them gains most?",
-        options=("a head of its own", "a warm-up of 50 steps", "QK-norm", "twice the rate"),
+        options=("a warm-up of 50 steps", "twice the rate", "a head of its own", "QK-norm"),
         answer="a head of its own",
         because="0.85 of 1.11 nats. Tied, the same 64 numbers a token have to do for reading and for writing.",
     ),

@@ -1,4 +1,4 @@
-"""Right answers to the exercise on gradients of more than fits into memory, in other styles than the printed one."""
+"""Right answers to the exercise on more text than fits into memory, in other styles than the printed one."""
 
 from __future__ import annotations
 
@@ -7,44 +7,48 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-def with_backward(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+def with_backward(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> tuple[float, list[Tensor]]:
     count = sum((targets != -100).sum().item() for _, targets in batches)
     model.zero_grad()
+    whole = 0.0
     for inputs, targets in batches:
         logits = model(inputs)
         loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1), reduction="sum")
         (loss / max(count, 1)).backward()  # type: ignore[no-untyped-call]
-    return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in model.parameters()]
+        whole += loss.item() / max(count, 1)
+    return whole, [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in model.parameters()]
 
 
-def weighted_means(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+def weighted_means(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, list[Tensor]]:
     parameters = list(model.parameters())
     counts = [int((targets != -100).sum()) for _, targets in batches]
-    result = [torch.zeros_like(p) for p in parameters]
+    whole, result = torch.zeros((), dtype=torch.float64), [torch.zeros_like(p) for p in parameters]
     for (inputs, targets), count in zip(batches, counts, strict=True):
         if count == 0:
             continue
         loss = F.cross_entropy(model(inputs).transpose(1, 2), targets, ignore_index=-100) * count / sum(counts)
+        whole += loss.detach()
         for at, gradient in enumerate(torch.autograd.grad(loss, parameters, allow_unused=True)):
             if gradient is not None:
                 result[at] = result[at] + gradient
-    return result
+    return whole, result
 
 
-def divided_last(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
-    kept, seen = {p: torch.zeros_like(p) for p in model.parameters()}, 0
+def divided_last(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> tuple[float, list[Tensor]]:
+    kept, seen, surprise = {p: torch.zeros_like(p) for p in model.parameters()}, 0, 0.0
     for inputs, targets in batches:
         counts = targets >= 0
         log_p = torch.log_softmax(model(inputs), -1)
         loss = -log_p.gather(-1, targets.clamp(min=0)[..., None])[..., 0]
         for p in kept:
             p.grad = None
-        loss.masked_fill(~counts, 0).sum().backward()  # type: ignore[no-untyped-call]
-        seen += int(counts.sum())
+        of_batch = loss.masked_fill(~counts, 0).sum()
+        of_batch.backward()  # type: ignore[no-untyped-call]
+        seen, surprise = seen + int(counts.sum()), surprise + of_batch.item()
         for p, total in kept.items():
             if p.grad is not None:
                 total += p.grad
-    return [total / seen if seen else total for total in kept.values()]
+    return surprise / max(seen, 1), [total / max(seen, 1) for total in kept.values()]
 
 
 RIGHT_SUMS = (with_backward, weighted_means, divided_last)

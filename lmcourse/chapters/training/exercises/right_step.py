@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -9,25 +10,29 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-def zeroes_last(model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float) -> float:
+def by_log_softmax(
+    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
+) -> float:
     model.zero_grad()
-    loss = -torch.log_softmax(model(inputs), dim=-1).gather(2, targets.unsqueeze(2)).mean()
+    with nullcontext() if dtype is None else torch.autocast("cpu", dtype=dtype):
+        logits = model(inputs).float()
+    loss = -torch.log_softmax(logits, dim=-1).gather(2, targets.unsqueeze(2)).mean()
     scaler.scale(loss).backward()
     scaler.unscale_(optimizer)
     nn.utils.clip_grad_norm_(list(model.parameters()), limit)
     scaler.step(optimizer)
     scaler.update()
-    model.zero_grad()
     return float(loss.detach())
 
 
 def clips_by_hand(
-    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float
+    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
 ) -> float:
     for p in model.parameters():
         p.grad = None
-    logits = model(inputs)
-    loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+    with torch.amp.autocast(inputs.device.type, enabled=bool(dtype), dtype=dtype or torch.bfloat16):
+        logits = model(inputs)
+        loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
     scaler.scale(loss).backward()
     scaler.unscale_(optimizer)
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
@@ -41,9 +46,13 @@ def clips_by_hand(
 
 
 def parameters_of_groups(
-    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float
+    model: nn.Module, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
 ) -> float:
-    loss = F.cross_entropy(model(inputs).transpose(1, 2), targets)
+    if dtype is not None:
+        with torch.autocast(device_type="cpu", dtype=dtype):
+            loss = F.cross_entropy(model(inputs).transpose(1, 2), targets)
+    else:
+        loss = F.cross_entropy(model(inputs).transpose(1, 2), targets)
     optimizer.zero_grad(set_to_none=False)
     scaler.scale(loss).backward()
     scaler.unscale_(optimizer)
@@ -53,4 +62,4 @@ def parameters_of_groups(
     return loss.detach().item()
 
 
-RIGHT_STEPS = (zeroes_last, clips_by_hand, parameters_of_groups)
+RIGHT_STEPS = (by_log_softmax, clips_by_hand, parameters_of_groups)

@@ -56,6 +56,7 @@ wsd_factor = Exercise(
         case("in the long middle", 60, 100, 10, 20),
         case("the first of the decay", 80, 100, 10, 20),
         case("half-way down to a floor of 0.1", 90, 100, 10, 20, floor=0.1),
+        case("a quarter of the way down to 0.2", 85, 100, 10, 20, floor=0.2),
         case("the last step", 99, 100, 10, 20),
         case("after the end", 150, 100, 10, 20, floor=0.1),
         case("phases that do not fit", 5, 100, 60, 50),
@@ -63,8 +64,8 @@ wsd_factor = Exercise(
     hidden_cases=_hidden,
     hints=[
         "Three stretches, and a start for each: 0, warmup, steps - decay.",
-        "Decay: which share of its steps is still to come at `step`? (steps - step) / decay, and 0 after the end.",
-        "floor + (1 - floor) * share goes from 1 to the floor in a straight line.",
+        "In the decay: which fraction of its steps is still to come at `step`? It is 1 at the first of them.",
+        "A straight line from 1 to the floor: what is the factor if the fraction is 1, 0 and a half?",
     ],
     forbid=["torch.optim.lr_scheduler"],
 )
@@ -77,13 +78,13 @@ def _wrong(step: int, steps: int, warmup: int, decay: int, floor: float, *, last
     return floor + (1 - floor) * left
 
 
-@wsd_factor.misconception("Your first update has a rate of 0 and is wasted: begin with 1/warmup.")
+@wsd_factor.misconception("Your first update has a rate of 0, so it changes nothing: begin with 1/warmup.")
 def first_step_wasted(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     right = _factor(step, steps, warmup, decay, floor)
     return step / warmup if step < warmup else right
 
 
-@wsd_factor.misconception("“Stable” comes before “decay”: your rate falls from the end of the warm-up on.")
+@wsd_factor.misconception("Your rate falls from the end of the warm-up on. It stays at 1 until the last `decay` steps.")
 def decays_from_warm_up(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     return _factor(step, steps, warmup, steps - warmup if warmup + decay <= steps else decay, floor)
 
@@ -100,14 +101,20 @@ def reaches_the_floor(step: int, steps: int, warmup: int, decay: int, floor: flo
     return _wrong(step, steps, warmup, decay, floor, last=1, span=-1)
 
 
-@wsd_factor.misconception("After the end your rate goes on falling, below the floor. There it stays at the floor.")
+@wsd_factor.misconception("After the end your rate keeps falling, below the floor. It stays at the floor.")
 def below_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     if warmup + decay > steps or step < steps or not decay:
         return _factor(step, steps, warmup, decay, floor)
     return floor + (1 - floor) * (steps - step) / decay
 
 
-@wsd_factor.misconception("You cut the line off at the floor. It should go from 1 to the floor in all its steps.")
+@wsd_factor.misconception("After the end your rate is 0. It stays at the floor.")
+def zero_after_the_end(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    right = _factor(step, steps, warmup, decay, floor)
+    return 0.0 if step >= steps else right
+
+
+@wsd_factor.misconception("You cut the line off at the floor. It goes from 1 to the floor over all steps of the decay.")
 def cut_off(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     right = _factor(step, steps, warmup, decay, floor)
     return max(floor, _factor(step, steps, warmup, decay)) if step >= steps - decay else right
@@ -119,7 +126,15 @@ def floor_on_top(step: int, steps: int, warmup: int, decay: int, floor: float = 
     return floor + _factor(step, steps, warmup, decay) if step >= steps - decay else right
 
 
-@wsd_factor.misconception("Phases longer than the run do not fit: raise ValueError, whatever the step.")
+@wsd_factor.misconception("Your decay is exponential: floor to the power of the share done. Make it a straight line.")
+def exponential(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
+    right = _factor(step, steps, warmup, decay, floor)
+    if step < steps - decay or step >= steps:
+        return right
+    return float(floor ** ((step - (steps - decay)) / decay))
+
+
+@wsd_factor.misconception("If the two phases are longer than the run, raise ValueError at any step.")
 def never_refuses(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     if step < steps - decay:
         return min(1.0, (step + 1) / warmup) if warmup else 1.0

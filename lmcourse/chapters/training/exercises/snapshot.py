@@ -1,4 +1,4 @@
-"""The exercise on a snapshot from which a run goes on to the last bit."""
+"""The exercise on a snapshot from which a run resumes to the last bit."""
 
 from __future__ import annotations
 
@@ -131,10 +131,10 @@ Snapshot = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "What does the next step depend on? Go through SmallRun._update line by line, and ask of each name whether it "
-        "was different a step ago. One thing is nowhere in the run: where do dropout's numbers come from?",
-        "Three state_dict()s, run.step and torch.get_rng_state(). But a state_dict holds the tensors *themselves*.",
-        "copy.deepcopy when you take them, and when you restore: optimizer.load_state_dict keeps what it is given.",
+        "What does the next update depend on? Go through SmallRun._update line by line. Which names had another value "
+        "an update ago? One thing is not in the run: where do dropout's numbers come from?",
+        "Three objects have a state_dict(). But a state_dict holds the tensors *themselves*, and the run goes on.",
+        "Two restored runs must not share anything either: what does optimizer.load_state_dict keep?",
     ],
     may_use_package=True,  # its scripts train with it
     tolerance=EXACT,
@@ -143,47 +143,56 @@ Snapshot = Exercise(
 
 
 @Snapshot.misconception(
-    "The first loss is right, the second is not: the optimizer's moments started from nothing, or stayed another run's."
+    "The first loss is right, the second is not: the optimizer's moments start from nothing, or are another run's."
 )
 class MomentsForgotten(Kept):
     parts = ("model", "loader", "step", "chance")
 
 
-@Snapshot.misconception("The new run reads the text from another place: the loader has a state, too.")
+@Snapshot.misconception("The new run reads the text from another place: the loader has a state too.")
 class PlaceForgotten(Kept):
     parts = ("model", "optimizer", "step", "chance")
 
 
-@Snapshot.misconception("Dropout draws other numbers than it would have: torch's generator has a state, too.")
+@Snapshot.misconception("Dropout draws other numbers than it would have: torch's generator has a state too.")
 class ChanceForgotten(Kept):
     parts = ("model", "optimizer", "loader", "step")
 
 
-@Snapshot.misconception("The step is not restored: the schedule is at another learning rate.")
+@Snapshot.misconception("You seed the generator again. Keep its state: it has drawn numbers since it was seeded.")
+class Reseeded(Kept):
+    def restore(self, run: Any) -> None:
+        super().restore(run)
+        torch.manual_seed(0)
+
+
+@Snapshot.misconception("The step is not restored, so the schedule is at another learning rate.")
 class StepForgotten(Kept):
     parts = ("model", "optimizer", "loader", "chance")
 
 
-@Snapshot.misconception("The weights are not restored. Everything else about the run is.")
+@Snapshot.misconception("The weights are not restored. Everything else is.")
 class WeightsForgotten(Kept):
     parts = ("optimizer", "loader", "step", "chance")
 
 
-@Snapshot.misconception("Weights alone are no run: the optimizer, the text, the step and chance go on from elsewhere.")
+@Snapshot.misconception("You restore the weights only. The optimizer, the text, the step and the generator differ.")
 class WeightsOnly(Kept):
     parts = ("model",)
 
 
-@Snapshot.misconception(
-    "A snapshot holds the tensors *themselves*, and they went on training with the run: copy them when you take it."
-)
-class NotCopied(Kept):
+class Held:
+    """Restores what it holds; the optimizer and the model may be held without a copy."""
+
+    copied: tuple[str, ...] = ()
+
     def __init__(self, run: Any) -> None:
         self.state = {name: getattr(run, name).state_dict() for name in ("model", "optimizer", "loader")}
+        self.state |= {name: deepcopy(self.state[name]) for name in self.copied}
         self.step, self.chance = run.step, torch.get_rng_state()
 
     def restore(self, run: Any) -> None:
-        """As the reference, of what is held."""
+        """Bring a run to what is held."""
         for name, state in self.state.items():
             getattr(run, name).load_state_dict(state)
         run.step = self.step
@@ -191,13 +200,56 @@ class NotCopied(Kept):
 
 
 @Snapshot.misconception(
+    "You keep the tensors *themselves*, and the run goes on training them: copy both state_dict()s when you take them."
+)
+class NotCopied(Held):
+    pass
+
+
+@Snapshot.misconception(
+    "What you kept of the model goes on changing: `state_dict()` hands out the tensors themselves. Copy them."
+)
+class ModelNotCopied(Held):
+    copied = ("optimizer",)
+
+    def restore(self, run: Any) -> None:
+        given, self.state["optimizer"] = self.state["optimizer"], deepcopy(self.state["optimizer"])
+        super().restore(run)
+        self.state["optimizer"] = given
+
+
+@Snapshot.misconception(
+    "What you kept of the optimizer goes on changing: its `state_dict()` hands out the moments themselves. Copy them."
+)
+class OptimizerNotCopied(Held):
+    copied = ("model",)
+
+
+@Snapshot.misconception(
     "Two restored runs share one optimizer state: load_state_dict keeps the tensors it is given. Copy when you "
     "restore, too."
 )
-class SharedWhenRestored(NotCopied):
+class SharedWhenRestored(Held):
+    copied = ("model", "optimizer")
+
+
+@Snapshot.misconception("You restore the run that you kept, not the run that `restore` receives.")
+class RestoresItsOwn(Kept):
     def __init__(self, run: Any) -> None:
         super().__init__(run)
-        self.state = deepcopy(self.state)
+        self.run = run
+
+    def restore(self, run: Any) -> None:
+        super().restore(self.run)
+
+
+@Snapshot.misconception(
+    "You replace the run's model. Its optimizer still updates the old one: load the state into what is there."
+)
+class ModelReplaced(Kept):
+    def restore(self, run: Any) -> None:
+        run.model = deepcopy(run.model)
+        super().restore(run)
 
 
 for right_answer in RIGHT_SNAPSHOTS:

@@ -1,4 +1,4 @@
-"""The exercise on one step of training, with a loss scaler and clipping."""
+"""The exercise on one step of training, with autocast, a loss scaler and clipping."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ SCALED = "scaler = torch.amp.GradScaler('cpu', init_scale=1024.0, growth_interva
 PLAIN = "scaler = torch.amp.GradScaler('cpu', enabled=False)\n"
 HUGE = "scaler = torch.amp.GradScaler('cpu', init_scale=2.0**126)\n"
 CALL = "train_step(model, x, y, optimizer, scaler, {limit})\n"
+HALF = """\
+seen = []
+model.register_forward_hook(lambda module, given, output: seen.append(str(output.dtype)))
+train_step(model, x, y, optimizer, scaler, {limit}, torch.DTYPE)
+[*seen, str(last.weight.grad.dtype)]
+"""
+"""A step in 16 bits: the loss, and the dtypes of the logits and of a gradient."""
+BF16, FP16 = HALF.replace("DTYPE", "bfloat16"), HALF.replace("DTYPE", "float16")
 LOOK = "first.weight\nlast.weight"
 
 
@@ -66,6 +74,9 @@ def _hidden(random: Random) -> list[Case]:
         _ask("an overflow, then a good step", OVERFLOW + 3 * CALL, limit=0.4, **STEEP),
         _ask("the scale after a good step", SGD + SCALED + CALL + "scaler.get_scale()\n"),
         _ask("the mode of the model", SGD + SCALED + CALL + "model.training\n"),
+        _ask("bf16", ADAM + PLAIN + BF16 + BF16, limit=0.3, **two),
+        _ask("fp16 with a scaler", SGD + SCALED + FP16, limit=0.2, **two),
+        _ask("fp16 with a scaler", SGD + SCALED + FP16 + CALL, **one),
         _ask("an infinite limit", SGD + SCALED + CALL, limit=1e30, **STEEP),
         *(
             _ask(
@@ -84,9 +95,11 @@ def _hidden(random: Random) -> list[Case]:
 class Step:
     """The right step, a part a method, so that wrong ones can differ in one part."""
 
-    def __call__(self, model: Any, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float) -> Any:
+    def __call__(
+        self, model: Any, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
+    ) -> Any:
         self.zero(optimizer)
-        loss = self.loss(model(inputs), targets)
+        loss = self.loss(self.forward(model, inputs, dtype), targets)
         self.backward(loss, scaler, optimizer)
         self.bound(model, optimizer, scaler, limit)
         self.finish(optimizer, scaler)
@@ -96,9 +109,14 @@ class Step:
         """Before the forward pass."""
         optimizer.zero_grad()
 
+    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
+        """Return the logits, in the dtype that autocast gives them."""
+        with torch.autocast(inputs.device.type, dtype, enabled=dtype is not None):
+            return model(inputs)  # type: ignore[no-any-return]
+
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Mean over all targets."""
-        return -logits.log_softmax(-1).gather(-1, targets[..., None]).mean()
+        """Return the mean over all targets, in fp32."""
+        return -logits.float().log_softmax(-1).gather(-1, targets[..., None]).mean()
 
     def backward(self, loss: Tensor, scaler: Any, optimizer: Any) -> None:
         """Backpropagate the scaled loss."""
@@ -119,14 +137,16 @@ class Step:
         return loss.item()
 
 
-def _reference(model: Any, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float) -> float:
-    return Step()(model, inputs, targets, optimizer, scaler, limit)  # type: ignore[no-any-return]
+def _reference(
+    model: Any, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
+) -> float:
+    return Step()(model, inputs, targets, optimizer, scaler, limit, dtype)  # type: ignore[no-any-return]
 
 
 train_step = Exercise(
     "train_step",
     points=3,
-    minutes=8,
+    minutes=10,
     difficulty=2,
     reference=_reference,
     cases=[
@@ -136,13 +156,16 @@ train_step = Exercise(
         _ask("two steps", SGD + SCALED + CALL + CALL, limit=0.5),
         _ask("a gradient from before", SGD + PLAIN + STALE + CALL),
         _ask("an overflow", OVERFLOW, **STEEP),
+        _ask("in bf16", SGD + PLAIN + BF16),
+        _ask("in fp16, with a scaler", SGD + SCALED + FP16, limit=0.2),
         _ask("the loss keeps no graph", SGD + PLAIN + "getattr(" + CALL.strip() + ", 'requires_grad', False)\n"),
     ],
     hidden_cases=_hidden,
     hints=[
-        "Seven things happen, each in a line. Which of them need a gradient, and which gradient: the scaled one?",
-        "The limit is meant for the gradient itself: scaler.unscale_(optimizer) comes before clip_grad_norm_.",
-        "zero_grad; loss; scaler.scale(loss).backward(); unscale_; clip_grad_norm_; scaler.step(optimizer); update.",
+        "Seven things happen, each in a line. Which of them need a gradient? Which of those need the unscaled one?",
+        "torch.autocast(inputs.device.type, dtype, enabled=dtype is not None) is for the forward pass and the loss. "
+        "F.cross_entropy converts 16-bit logits to fp32 in it.",
+        "The limit is meant for the true gradient: scaler.unscale_(optimizer) comes before clip_grad_norm_.",
     ],
     tolerance=Tolerance(1e-5, 1e-6),  # torch adds 1e-6 to the norm that it divides by
     seconds=30.0,  # the first optimizer of a process makes torch import its compiler
@@ -156,8 +179,16 @@ def _wrong(sentence: str) -> Callable[[type[Step]], type[Step]]:
     """Register a class whose instances answer wrongly."""
 
     def register(kind: type[Step]) -> type[Step]:
-        def answer(model: Any, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float) -> Any:
-            return kind()(model, inputs, targets, optimizer, scaler, limit)
+        def answer(
+            model: Any,
+            inputs: Tensor,
+            targets: Tensor,
+            optimizer: Any,
+            scaler: Any,
+            limit: float,
+            dtype: Any = None,
+        ) -> Any:
+            return kind()(model, inputs, targets, optimizer, scaler, limit, dtype)
 
         answer.__name__ = kind.__name__
         train_step.misconception(sentence)(answer)
@@ -173,35 +204,62 @@ class ClipsScaled(Step):
         scaler.unscale_(optimizer)
 
 
-@_wrong("Gradients are added to what is there: clear them, or every step has all earlier ones in it.")
+@_wrong("You never clear the gradients. `backward` adds to them, so every step includes all earlier ones.")
 class NeverZeroes(Step):
     def zero(self, optimizer: Any) -> None:
         pass
 
 
-@_wrong("You clear the gradients after the backward pass: nothing is left to step along.")
+@_wrong("You set the gradients to zero between the backward pass and the step, so the step moves nothing.")
 class ZeroesTooLate(Step):
     def backward(self, loss: Tensor, scaler: Any, optimizer: Any) -> None:
         scaler.scale(loss).backward()
         optimizer.zero_grad(set_to_none=False)
 
 
-@_wrong(
-    "The limit has no effect in yours. Before the step, a gradient whose norm is above it is scaled down to that norm."
-)
+@_wrong("You remove the gradients between the backward pass and the step, so the optimizer and the scaler see none.")
+class RemovesTooEarly(Step):
+    def backward(self, loss: Tensor, scaler: Any, optimizer: Any) -> None:
+        scaler.scale(loss).backward()
+        optimizer.zero_grad()
+
+
+@_wrong("The limit has no effect. Before the step, scale a gradient whose norm is above the limit down to the limit.")
 class NeverClips(Step):
     def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
         scaler.unscale_(optimizer)
 
 
-@_wrong("You clip each entry by itself, which turns the gradient. Scale it down as a whole: clip_grad_norm_.")
+@_wrong("You clip each entry separately, which turns the gradient. Scale it down as a whole: clip_grad_norm_.")
 class ClipsEntries(Step):
     def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
         scaler.unscale_(optimizer)
         nn.utils.clip_grad_value_(model.parameters(), limit)
 
 
-@_wrong("You step along the scaled gradient, past the scaler, which would have divided it.")
+@_wrong("You clip each parameter separately. The limit is for the norm of all gradients together.")
+class ClipsParameters(Step):
+    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
+        scaler.unscale_(optimizer)
+        for p in model.parameters():
+            nn.utils.clip_grad_norm_([p], limit)
+
+
+@_wrong("You limit the largest entry. The limit is for the norm: the root of the sum of squares.")
+class ClipsLargest(Step):
+    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), limit, norm_type=float("inf"))
+
+
+@_wrong("You clip at 1.0 whatever `limit` says.")
+class ClipsAtOne(Step):
+    def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+
+@_wrong("You step along the scaled gradient. `scaler.unscale_` or `scaler.step` divides it by the scale.")
 class StepsScaled(Step):
     def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
         nn.utils.clip_grad_norm_(model.parameters(), limit * scaler.get_scale())
@@ -210,31 +268,27 @@ class StepsScaled(Step):
         optimizer.step()
 
 
-@_wrong(
-    "After an overflow you step all the same: `optimizer.step()` does not know of it, `scaler.step(optimizer)` does."
-)
+@_wrong("After an overflow you step all the same. `scaler.step(optimizer)` would leave that step out.")
 class StepsAfterOverflow(Step):
     def finish(self, optimizer: Any, scaler: Any) -> None:
         optimizer.step()
         scaler.update()
 
 
-@_wrong(
-    "The scaler is updated before the step: it forgets that it has divided already, and `scaler.step` does it again."
-)
+@_wrong("You update the scaler before the step: it forgets that it has divided, so `scaler.step` divides again.")
 class UpdatesFirst(Step):
     def finish(self, optimizer: Any, scaler: Any) -> None:
         scaler.update()
         scaler.step(optimizer)
 
 
-@_wrong("The scaler is never updated: after an overflow the scale stays too large, for ever.")
+@_wrong("You never update the scaler: after an overflow the scale stays too large forever.")
 class NeverUpdates(Step):
     def finish(self, optimizer: Any, scaler: Any) -> None:
         scaler.step(optimizer)
 
 
-@_wrong("You return the scaled loss. Nobody wants to plot that.")
+@_wrong("You return the scaled loss. A plot needs the loss itself.")
 class ReturnsScaled(Step):
     def result(self, loss: Tensor, scaler: Any) -> Any:
         return scaler.scale(loss).item()
@@ -248,7 +302,52 @@ class ReturnsGraph(Step):
         return loss
 
 
-@_wrong("You sum over the targets: the rate would have to change with the batch. Take the mean.")
+@_wrong("You sum over the targets: the rate would have to change with the batch size. Take the mean.")
 class SumsTargets(Step):
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+        return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="sum")
+
+
+@_wrong("You use the last position of each text only. Every position has a target.")
+class LastPosition(Step):
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return F.cross_entropy(logits[:, -1].float(), targets[:, -1])
+
+
+@_wrong("You shift the targets. `targets` already holds the next token of each position.")
+class ShiftsAgain(Step):
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        if targets.shape[1] < 2:
+            return super().loss(logits, targets)
+        return super().loss(logits[:, :-1], targets[:, 1:])
+
+
+@_wrong("You ignore `dtype`: with bf16 or fp16, run the forward pass under `torch.autocast`.")
+class IgnoresDtype(Step):
+    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
+        return model(inputs)  # type: ignore[no-any-return]
+
+
+@_wrong("You convert the logits when they are done. Run the forward pass itself under `torch.autocast`.")
+class ConvertsLogits(Step):
+    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
+        logits: Tensor = model(inputs)
+        return logits if dtype is None else logits.to(dtype)
+
+
+@_wrong("You use the same 16-bit format for every `dtype`.")
+class AlwaysBf16(Step):
+    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
+        return super().forward(model, inputs, dtype and torch.bfloat16)
+
+
+@_wrong("You convert the weights to 16 bits. Autocast leaves them in fp32, so that small updates are not lost.")
+class ConvertsWeights(Step):
+    def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
+        return (model if dtype is None else model.to(dtype))(inputs)  # type: ignore[no-any-return]
+
+
+@_wrong("You compute the loss in 16 bits. Compute it in fp32: under autocast, or from `logits.float()`.")
+class LossInHalf(Step):
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())

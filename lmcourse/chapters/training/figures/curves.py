@@ -1,4 +1,4 @@
-"""Figures of first weights and of what a cell has measured: a run beside its yardsticks, a race, resumed runs."""
+"""Figures of first weights and of what a cell has measured: a race, resumed runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
-from lmcourse.training.metrics import Record, running_mean
+from lmcourse.training.metrics import running_mean
 
 _COLOURS = [PALETTE[name] for name in ("vermilion", "blue", "green", "orange")]
 _STYLES = ("o-", "s-", "^-", "D-")
@@ -21,14 +21,23 @@ SMALLEST = 1e-8
 
 
 def spread_by_layer(spreads: Mapping[str, Sequence[float]]) -> Figure:
-    """The root mean square of the features behind each layer, one curve a rule, on a log axis."""
+    """The root mean square of the features after each layer, one curve a rule, on a log axis."""
     figure = new_figure(8.0, 3.6)
-    axes = new_axes(figure, "How wide the features spread", "layer", "root mean square")
-    told = []
-    for (name, values), colour, style in zip(spreads.items(), _COLOURS, _STYLES, strict=False):
-        axes.semilogy(range(len(values)), values, style, color=colour, label=name, linewidth=1.6, markersize=4)
+    axes = new_axes(figure, "Spread of the features by layer", "layer", "root mean square")
+    told, last = [], 0
+    for (name, values), colour, style in zip(spreads.items(), _COLOURS, ("o-", "s-", "^-", "D--"), strict=False):
+        axes.semilogy(range(len(values)), values, style, color=colour, linewidth=1.6, markersize=4)
         told.append(f"{name} {values[-1]:.0e}")
-    axes.legend(frameon=False, fontsize=10)
+        last = len(values) - 1
+    ends = sorted((values[-1], name) for name, values in spreads.items())
+    for place, (value, name) in enumerate(ends):
+        near = place > 0 and value < 30 * ends[place - 1][0]
+        axes.annotate(
+            name, (last, value), xytext=(8, 9 if near else -3), textcoords="offset points", fontsize=9,
+            color=_COLOURS[list(spreads).index(name)],
+        )  # fmt: skip
+    axes.set_xlim(-0.5, last * 1.3)
+    axes.set_xticks(range(0, last + 1, 4))
     caption = "A straight line on this axis is a factor at every layer. Layer 0 is what goes in."
     return describe(figure, caption=caption, alt=f"Spread after the last layer: {'; '.join(told)}")
 
@@ -52,35 +61,11 @@ def truncated_normal(limit: float = 2.0) -> Figure:
     axes.set_ylim(0)
     axes.legend(frameon=False, fontsize=9)
     caption = (
-        "Numbers that are cut off are drawn again, so the middle grows. The red bar is one spread to each side: you "
-        "asked for 1 and get less."
+        "Numbers that are cut off are drawn again, so the middle grows. The bar below is one spread to each side: "
+        "you asked for 1 and get less."
     )
     alt = f"Normal density cut at ±{limit:.3g}: its spread is {spread:.3f} instead of 1"
     return describe(figure, caption=caption, alt=alt)
-
-
-def run_with_yardsticks(records: Sequence[Record], yardsticks: Mapping[str, float], window: int = 10) -> Figure:
-    """The losses of a run by step, with lines at what simpler models reach.
-
-    Args:
-        records: of its steps, as the trainer tells them.
-        yardsticks: validation losses of other models, nats per token.
-        window: over how many steps the training loss is averaged.
-    """
-    figure = new_figure(8.0, 4.2)
-    axes = new_axes(figure, "Our run beside models that only count", "step", "loss (nats/token)")
-    steps = [record["step"] for record in records]
-    smooth = running_mean([record["loss"] for record in records], window)
-    axes.plot(steps, smooth, color=PALETTE["blue"], linewidth=1.6, label="training")
-    measured = {r["step"]: r["validation_loss"] for r in records if "validation_loss" in r}
-    axes.plot(*zip(*measured.items(), strict=True), "o--", color=PALETTE["vermilion"], label="validation")
-    for name, loss in yardsticks.items():
-        axes.axhline(loss, color=GREY, linewidth=1, linestyle=":")
-        axes.annotate(f"{name}: {loss:.2f}", (steps[-1], loss), ha="right", va="bottom", fontsize=9, color=GREY)
-    axes.legend(frameon=False, fontsize=10, loc="center right")
-    below = [name for name, loss in yardsticks.items() if list(measured.values())[-1] < loss]
-    caption = f"Dotted: what other models reach on the same new text. Training is a mean of {window} steps."
-    return describe(figure, caption=caption, alt=f"Loss of a run. At its end it is below: {', '.join(below) or 'none'}")
 
 
 def race(runs: Mapping[str, Sequence[tuple[float, float]]], window: int = 20) -> Figure:
@@ -99,7 +84,7 @@ def race(runs: Mapping[str, Sequence[tuple[float, float]]], window: int = 20) ->
         axes.plot(seconds, smooth, color=colour, label=name, linewidth=1.6)
         ends[name] = float(smooth[-1])
     axes.legend(frameon=False, fontsize=10)
-    caption = f"Mean of {window} steps. All runs have as many steps: who needs longer for one ends further right."
+    caption = f"Mean of {window} steps. All runs have as many steps: with slower steps a curve ends further right."
     return describe(
         figure, caption=caption, alt=f"Two runs by the clock. {min(ends, key=lambda x: ends[x])} ends lowest"
     )

@@ -51,19 +51,22 @@ def two_texts() -> Figure:
     grid = figure.add_gridspec(1, 2)
     told = []
     for column, (text, title) in enumerate((("once", "Stories, read once"), ("fifteen times", "Read fifteen times"))):
-        axes = new_axes(figure, title, "", "" if column else "loss (nats/token)")
+        axes = new_axes(figure, title, "", "loss (nats/token)" if column else "loss (nats/byte)")
         axes.set_subplotspec(grid[column])
         for place, name in enumerate(REGULARIZED):
             training, validation = (fmean(values) for values in zip(*TWO_TEXTS[text, name], strict=True))
             for left, value, colour in ((-0.2, training, "sky"), (0.2, validation, "vermilion")):
-                axes.bar(place + left, value, 0.36, color=PALETTE[colour])
+                label = None if place or column else {"sky": "training", "vermilion": "new text"}[colour]
+                axes.bar(place + left, value, 0.36, color=PALETTE[colour], label=label)
                 axes.text(place + left, value, f"{value:.2f}", ha="center", va="bottom", fontsize=9)
             told.append(f"{text}, {name}: training {training:.2f}, validation {validation:.2f}")
         axes.set_xticks(range(len(REGULARIZED)), list(REGULARIZED))
         axes.margins(y=0.14)
+        if not column:
+            axes.legend(frameon=False, fontsize=9, loc="upper left")
         axes.grid(visible=False, axis="x")
     caption = (
-        "Light: the last steps of training. Red: new text. Dropout is on while training is measured and off on new "
-        "text, which is why its light bars are so high."
+        "Training: the mean of the last steps. Dropout is on while training is measured and off on new text, which is "
+        "why its bars for training are so high. The two scales differ."
     )
     return describe(figure, caption=caption, alt=f"Mean losses of two seeds. {'; '.join(told)}")

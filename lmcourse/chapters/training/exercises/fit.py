@@ -1,0 +1,410 @@
+"""The exercise on a whole run, assembled from the answers before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lmcourse.chapters.training.exercises.right_fit import RIGHT_RUNS
+from lmcourse.chapters.training.exercises.snapshot import Kept
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.training.schedules import WarmupStableDecay
+
+BEGIN = """\
+from dataclasses import replace
+from lmcourse.chapters.training.small_run import *
+settings = Settings({settings}, norms=["1.weight", "1.bias"])
+model = small_model({seed}, {dropout})
+"""
+RUN = BEGIN + "fit(model, small_loader({batch}), settings)\n"
+LOOK = "model[1].weight.detach()\nmodel[3].weight.detach()\n"
+KEPT = "len(settings.snapshots)\n"
+RESUMED = """\
+whole = fit(model, small_loader({batch}), settings)
+other = small_model({seed} + 1, {dropout})
+rest = fit(other, small_loader({batch}), replace(settings, snapshots=[]), settings.snapshots[{which}])
+rest
+[a == b for a, b in zip(rest, whole[len(whole) - len(rest):])]
+"""
+POWER_CUT = """\
+try:
+    fit(model, small_loader({batch}, fails_after={fails}), settings)
+except PowerCutError:
+    pass
+len(settings.snapshots)
+other = small_model({seed} + 1, {dropout})
+fit(other, small_loader({batch}), settings, settings.snapshots[-1])
+"""
+HEARD = (
+    BEGIN
+    + """\
+heard = []
+losses = fit(model, small_loader({batch}), replace(settings, report=lambda step, loss: heard.append([step, loss])))
+heard
+"""
+)
+
+
+def _ask(name: str, lines: str = RUN, seed: int = 0, batch: int = 2, dropout: float = 0.0, **rest: Any) -> Case:
+    numbers = {key: rest.pop(key) for key in ("which", "fails") if key in rest}
+    settings = ", ".join(f"{key}={value}" for key, value in {"steps": 4, "rate": 0.05, **rest}.items())
+    return script(name, lines.format(settings=settings, seed=seed, batch=batch, dropout=dropout, **numbers))
+
+
+def _hidden(random: Random) -> list[Case]:
+    seeds = random.sample(range(100, 1000), 3)
+    return [
+        _ask("warm-up and decay", steps=7, warmup=3, decay=3, rate=0.1, seed=1),
+        _ask("warm-up and decay", RUN + LOOK, steps=3, warmup=3, weight_decay=1.0, seed=2),
+        _ask("micro-batches", steps=3, micro_batches=3, batch=1, seed=3),
+        _ask("micro-batches", RUN + LOOK, steps=2, micro_batches=2, batch=3, limit=0.2, seed=4),
+        _ask("weight decay", RUN + LOOK, weight_decay=3.0, seed=5),
+        _ask("no weight decay", RUN + LOOK, weight_decay=0.0, seed=6),
+        _ask("a limit that binds", steps=5, limit=0.05, seed=7),
+        _ask("snapshots", RUN + KEPT, steps=7, every=2, seed=8),
+        _ask("snapshots", BEGIN + RESUMED, steps=7, every=2, which=1, decay=4, dropout=0.25, seed=9),
+        _ask("a run that was over", BEGIN + RESUMED, steps=4, every=2, which=1, seed=10),
+        _ask("the power fails twice as often", BEGIN + POWER_CUT, steps=5, every=1, micro_batches=2, fails=5, seed=11),
+        _ask("other runs", steps=4, warmup=1, decay=2, limit=0.3, seed=seeds[0]),
+        _ask("other runs", RUN + LOOK, steps=3, micro_batches=2, weight_decay=2.0, seed=seeds[1]),
+        _ask("other runs", BEGIN + RESUMED, steps=5, every=3, which=0, warmup=4, seed=seeds[2]),
+    ]
+
+
+class Fitted:
+    """A right answer, a part a method: wrong ones differ in one part. All micro-batches of an update are one batch."""
+
+    def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
+        optimizer = torch.optim.AdamW(self.groups(model, settings), lr=settings.rate)
+        run = SimpleNamespace(model=model, optimizer=optimizer, loader=loader, step=0)
+        if start is not None:
+            self.resume(start, run)
+        losses: list[float] = []
+        for _ in range(self.updates(run, settings)):
+            for group in optimizer.param_groups:
+                group["lr"] = self.rate(run, settings, group["lr"], len(losses))
+            loss = self.gradient(run, self.batches(loader, settings))
+            self.clip(model, settings)
+            optimizer.step()
+            self.finish(run, settings)
+            losses.append(loss)
+            settings.report(run.step, loss)
+        self.end(run, settings)
+        return losses
+
+    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
+        """Return the parameters that decay, and the others."""
+        named = dict(model.named_parameters())
+        decay = [p for name, p in named.items() if p.ndim > 1 and name not in settings.norms]
+        rest = [p for p in named.values() if all(p is not other for other in decay)]
+        return [{"params": decay, "weight_decay": settings.weight_decay}, {"params": rest, "weight_decay": 0.0}]
+
+    def resume(self, start: Any, run: Any) -> None:
+        """Bring a new run to where the snapshot was made."""
+        start.restore(run)
+
+    def updates(self, run: Any, settings: Any) -> int:
+        """Return how many updates are left."""
+        return int(settings.steps - run.step)
+
+    def rate(self, run: Any, settings: Any, before: float, done: int) -> float:
+        """Return the rate of this update."""
+        return self.factor(run.step, settings) * settings.rate  # type: ignore[no-any-return]
+
+    def factor(self, step: int, settings: Any) -> float:
+        """Return the factor of the peak rate at a step."""
+        return WarmupStableDecay(settings.steps, settings.warmup, settings.decay, min_lr_ratio=0.0)(step)
+
+    def batches(self, loader: Any, settings: Any) -> list[Any]:
+        """Return the micro-batches of an update."""
+        return [next(loader) for _ in range(settings.micro_batches)]
+
+    def gradient(self, run: Any, batches: list[Any]) -> float:
+        """Put the gradient into `.grad`; return the loss."""
+        run.optimizer.zero_grad()
+        loss = _loss(run.model, batches)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    def clip(self, model: Any, settings: Any) -> None:
+        """Limit the norm of the gradient."""
+        nn.utils.clip_grad_norm_(model.parameters(), settings.limit)
+
+    def finish(self, run: Any, settings: Any) -> None:
+        """Count the update, and make a snapshot if it is time."""
+        run.step += 1
+        if run.step % settings.every == 0:
+            settings.snapshots.append(Kept(run))
+
+    def end(self, run: Any, settings: Any) -> None:
+        """After the last update."""
+
+
+def _loss(model: Any, batches: list[Any]) -> Tensor:
+    """Return the mean loss of batches of equal size, computed as one."""
+    inputs, targets = (torch.cat([getattr(each, part) for each in batches]) for part in ("inputs", "targets"))
+    return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+
+
+def _reference(model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
+    return Fitted()(model, loader, settings, start)
+
+
+fit = Exercise(
+    "fit",
+    points=5,
+    minutes=20,
+    difficulty=3,
+    reference=_reference,
+    cases=[
+        _ask("four updates", RUN + LOOK),
+        _ask("two micro-batches of two", micro_batches=2),
+        _ask("one batch of four instead", batch=4),
+        _ask("warm-up and decay", steps=6, warmup=2, decay=2),
+        _ask("a strong weight decay", RUN + LOOK, weight_decay=5.0),
+        _ask("a limit that binds", limit=0.1),
+        _ask("a snapshot every two updates", RUN + KEPT, steps=5, every=2),
+        _ask("stopped and resumed, with dropout", BEGIN + RESUMED, steps=5, every=2, which=0, decay=3, dropout=0.25),
+        _ask("the power fails", BEGIN + POWER_CUT, steps=5, every=2, fails=3, micro_batches=1),
+        _ask("what is reported", HEARD, steps=3),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Before the loop: shapes, `decay_groups`, the optimizer with its two groups, `run`, and a start if there is "
+        "one. In the loop, while run.step < settings.steps: rate, batches, gradients, update.",
+        "dict(model.named_parameters()) turns names into parameters. The names of each group come from "
+        "decay_groups({name: list(p.shape) ...}, settings.norms).",
+        "accumulate wants pairs: (batch.inputs, batch.targets). It returns the gradients; put each into p.grad before "
+        "you clip.",
+        "Restore after the optimizer is made: a snapshot fills an optimizer, it does not make one. Take a snapshot "
+        "after run.step has grown.",
+    ],
+    may_use_package=True,  # its scripts train with it
+    uses=["decay_groups", "wsd_factor", "accumulate", "Snapshot"],
+    tolerance=Tolerance(1e-9, 1e-9),
+    seconds=30.0,  # the first optimizer of a process makes torch import its compiler
+)
+
+for right_answer in RIGHT_RUNS:
+    fit.variant(right_answer)
+
+
+def _wrong(sentence: str) -> Callable[[type[Fitted]], type[Fitted]]:
+    """Register a class whose instances answer wrongly."""
+
+    def register(kind: type[Fitted]) -> type[Fitted]:
+        def answer(model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
+            return kind()(model, loader, settings, start)
+
+        answer.__name__ = kind.__name__
+        fit.misconception(sentence)(answer)
+        return kind
+
+    return register
+
+
+@_wrong("Everything decays in your run, norms and biases too. Give the second group a weight decay of 0.")
+class OneGroup(Fitted):
+    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
+        return [{**group, "weight_decay": settings.weight_decay} for group in super().groups(model, settings)]
+
+
+@_wrong("AdamW decays with its default of 0.01. The matrices have settings.weight_decay, the others 0.")
+class DefaultDecay(Fitted):
+    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
+        return [{**group, "weight_decay": 0.01} for group in super().groups(model, settings)]
+
+
+@_wrong("Nothing decays in your run. The matrices have a weight decay of settings.weight_decay.")
+class NothingDecays(Fitted):
+    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
+        return [{**group, "weight_decay": 0.0} for group in super().groups(model, settings)]
+
+
+@_wrong("Your two groups are swapped: the norms and biases decay, and the matrices do not.")
+class Swapped(Fitted):
+    def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
+        matrices, rest = super().groups(model, settings)
+        return [{**matrices, "weight_decay": 0.0}, {**rest, "weight_decay": settings.weight_decay}]
+
+
+@_wrong("The rate never changes. Set group['lr'] before every update, from wsd_factor.")
+class ConstantRate(Fitted):
+    def factor(self, step: int, settings: Any) -> float:
+        return 1.0
+
+
+@_wrong("The rate is one update ahead: the first update has the factor of step 0.")
+class RateAhead(Fitted):
+    def factor(self, step: int, settings: Any) -> float:
+        return super().factor(step + 1, settings)
+
+
+@_wrong("You multiply the last rate by the factor. Multiply the peak rate, settings.rate, by it.")
+class RateOfRate(Fitted):
+    def rate(self, run: Any, settings: Any, before: float, done: int) -> float:
+        return self.factor(run.step, settings) * before
+
+
+@_wrong("A resumed run starts its schedule again. The factor depends on run.step, which the snapshot restores.")
+class ScheduleRestarts(Fitted):
+    def rate(self, run: Any, settings: Any, before: float, done: int) -> float:
+        return self.factor(done, settings) * settings.rate  # type: ignore[no-any-return]
+
+
+@_wrong("You read one batch for an update. An update reads settings.micro_batches of them.")
+class OneBatch(Fitted):
+    def batches(self, loader: Any, settings: Any) -> list[Any]:
+        return [next(loader)]
+
+
+@_wrong("You use the last micro-batch of an update only.")
+class LastBatch(Fitted):
+    def batches(self, loader: Any, settings: Any) -> list[Any]:
+        return super().batches(loader, settings)[-1:]
+
+
+@_wrong("The loss of an update is that of its last micro-batch in yours. It is the mean over all of them.")
+class LossOfLast(Fitted):
+    def gradient(self, run: Any, batches: list[Any]) -> float:
+        last = _loss(run.model, batches[-1:]).item() if len(batches) > 1 else None
+        loss = super().gradient(run, batches)
+        return loss if last is None else last
+
+
+@_wrong("Gradients of earlier updates are still in `.grad`: you add to them. Replace them.")
+class GradientsStay(Fitted):
+    def gradient(self, run: Any, batches: list[Any]) -> float:
+        loss = _loss(run.model, batches)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+
+@_wrong("You never clip. Before the step, the norm of all gradients together is at most settings.limit.")
+class NeverClips(Fitted):
+    def clip(self, model: Any, settings: Any) -> None:
+        pass
+
+
+@_wrong("You ignore `start`: a run that is resumed begins where the snapshot was made.")
+class StartIgnored(Fitted):
+    def resume(self, start: Any, run: Any) -> None:
+        pass
+
+
+@_wrong("The step is not restored in your run, so a resumed run does all updates again: count with run.step.")
+class AllStepsAgain(Fitted):
+    def resume(self, start: Any, run: Any) -> None:
+        start.restore(run)
+        run.step = 0
+
+
+@_wrong("The optimizer's moments are lost: you make the optimizer after the snapshot is restored. Make it before.")
+class OptimizerAfterwards(Fitted):
+    def resume(self, start: Any, run: Any) -> None:
+        start.restore(run)
+        run.optimizer.state.clear()
+
+
+@_wrong("A resumed run does settings.steps updates more. settings.steps counts the updates of the whole run.")
+class StepsMore(Fitted):
+    def updates(self, run: Any, settings: Any) -> int:
+        return int(settings.steps)
+
+    def factor(self, step: int, settings: Any) -> float:
+        return super().factor(min(step, settings.steps - 1), settings)
+
+
+@_wrong("You take the snapshot before run.step has grown: the resumed run does one update twice.")
+class SnapshotTooEarly(Fitted):
+    def finish(self, run: Any, settings: Any) -> None:
+        if (run.step + 1) % settings.every == 0:
+            settings.snapshots.append(Kept(run))
+        run.step += 1
+
+
+@_wrong("You take the snapshots at the wrong updates: take one when the number of finished updates divides by `every`.")
+class SnapshotFirst(Fitted):
+    def finish(self, run: Any, settings: Any) -> None:
+        run.step += 1
+        if (run.step - 1) % settings.every == 0:
+            settings.snapshots.append(Kept(run))
+
+
+@_wrong("You take one snapshot, at the end. A run that fails before its end then leaves nothing.")
+class SnapshotAtEnd(Fitted):
+    def finish(self, run: Any, settings: Any) -> None:
+        run.step += 1
+
+    def end(self, run: Any, settings: Any) -> None:
+        settings.snapshots.append(Kept(run))
+
+
+@_wrong("You take no snapshots. Append one to settings.snapshots after every `every` updates.")
+class NoSnapshots(Fitted):
+    def finish(self, run: Any, settings: Any) -> None:
+        run.step += 1
+
+
+@_wrong("You return the loss after the update. The loss of an update is computed before the weights change.")
+class LossAfterwards(Fitted):
+    def gradient(self, run: Any, batches: list[Any]) -> float:
+        self.batches_read = batches
+        return super().gradient(run, batches)
+
+    def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
+        losses: list[float] = []
+
+        def after(step: int, loss: float) -> None:
+            with torch.no_grad():
+                losses.append(_loss(model, self.batches_read).item())
+            settings.report(step, losses[-1])
+
+        super().__call__(model, loader, replace(settings, report=after), start)
+        return losses
+
+
+@_wrong("You update the weights after every micro-batch. One update uses all of them.")
+class StepsPerBatch(Fitted):
+    def gradient(self, run: Any, batches: list[Any]) -> float:
+        losses = []
+        for batch in batches[:-1]:
+            losses.append(super().gradient(run, [batch]))
+            run.optimizer.step()
+        losses.append(super().gradient(run, batches[-1:]))
+        return sum(losses) / len(losses)
+
+
+@_wrong("You report the first update as step 0. It is step 1.")
+class ReportsFromZero(Fitted):
+    def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
+        earlier = replace(settings, report=lambda step, loss: settings.report(step - 1, loss))
+        return super().__call__(model, loader, earlier, start)
+
+
+@_wrong("You set the rate of the first group only. Every group of the optimizer has its own `lr`.")
+class OneGroupsRate(Fitted):
+    def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
+        self.calls = 0
+        return super().__call__(model, loader, settings, start)
+
+    def rate(self, run: Any, settings: Any, before: float, done: int) -> float:
+        self.calls += 1
+        return super().rate(run, settings, before, done) if self.calls % 2 else before
+
+
+@_wrong("You take a snapshot before the first update as well. The first one comes after `every` updates.")
+class SnapshotAtStart(Fitted):
+    def updates(self, run: Any, settings: Any) -> int:
+        if run.step == 0:
+            settings.snapshots.append(Kept(run))
+        return super().updates(run, settings)

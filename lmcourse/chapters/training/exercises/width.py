@@ -1,0 +1,185 @@
+"""The exercise on learning rates for a model of another width."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+
+Shapes = dict[str, list[int]]
+Factors = dict[str, float]
+
+SMALL: Shapes = {"embedding": [128, 32], "qkv": [96, 32], "out": [32, 32], "norm": [32], "head": [128, 32]}
+WIDE: Shapes = {"embedding": [128, 256], "qkv": [768, 256], "out": [256, 256], "norm": [256], "head": [128, 256]}
+MLP: Shapes = {"tokens": [50, 16], "places": [64, 16], "up": [48, 16], "up.bias": [48], "down": [16, 48]}
+MLP_WIDE: Shapes = {"tokens": [50, 64], "places": [64, 64], "up": [256, 64], "up.bias": [256], "down": [64, 256]}
+
+
+def _inputs(name: str, shape: list[int], embeddings: list[str]) -> int:
+    """Return how many terms an output of this parameter adds up."""
+    return 1 if name in embeddings or len(shape) < 2 else shape[1]
+
+
+def _reference(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {
+        name: _inputs(name, base[name], embeddings) / _inputs(name, shape, embeddings) for name, shape in shapes.items()
+    }
+
+
+def _hidden(random: Random) -> list[Case]:
+    narrow = {"e": [9, 8], "w": [8, 8], "b": [8], "h": [9, 8]}
+    fixed = [
+        case("the base itself", SMALL, SMALL, ["embedding"]),
+        case("a narrower model", SMALL, WIDE, ["embedding"]),
+        case("a narrower model", narrow, {"e": [9, 24], "w": [24, 24], "b": [24], "h": [9, 24]}, ["e"]),
+        case("only the inner width grows", {"up": [96, 8], "down": [8, 96]}, {"up": [32, 8], "down": [8, 32]}, []),
+        case("no embedding", {"w": [4, 12], "v": [2, 4]}, {"w": [4, 6], "v": [2, 4]}, []),
+        case("a larger vocabulary", {"e": [99, 8], "h": [99, 8]}, {"e": [9, 8], "h": [9, 8]}, ["e"]),
+        case("a single number", {"t": [], "w": [3, 6]}, {"t": [], "w": [3, 3]}, []),
+        case("no parameters", {}, {}, []),
+        case("an output of one", {"w": [1, 40]}, {"w": [1, 8]}, []),
+    ]
+    drawn = []
+    for _ in range(2):
+        d, m, f, g = (random.randrange(3, 40) for _ in range(4))
+        wide = {"e": [7, d], "up": [f, d], "down": [d, f], "s": [d], "head": [7, d]}
+        base = {"e": [7, m], "up": [g, m], "down": [m, g], "s": [m], "head": [7, m]}
+        drawn.append(case("other widths", wide, base, ["e"]))
+    return [*fixed, *drawn]
+
+
+width_factors = Exercise(
+    "width_factors",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    reference=_reference,
+    cases=[
+        case("eight times as wide", WIDE, SMALL, ["embedding"]),
+        case("an inner width that grows faster", MLP_WIDE, MLP, ["tokens", "places"]),
+        case("half as wide", {"e": [9, 8], "w": [8, 8], "b": [8]}, {"e": [9, 16], "w": [16, 16], "b": [16]}, ["e"]),
+        case("more outputs, not more inputs", {"w": [64, 8], "v": [8, 64]}, {"w": [16, 8], "v": [8, 16]}, []),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "One output of a linear layer is a sum. How many terms does it have, and by how much does each change if every "
+        "weight moves by the rate?",
+        "A weight has shape (outputs, inputs). Compare its inputs with those in the base model.",
+        "A row of an embedding is looked up, and a norm's scale multiplies one feature: how many terms is that?",
+    ],
+)
+
+
+@width_factors.misconception("Wider models need a smaller rate. Your factor is upside down.")
+def inverted(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {name: 1 / factor for name, factor in _reference(shapes, base, embeddings).items()}
+
+
+@width_factors.misconception(
+    "You take the root. That is right for random signs; but the changes of one update all point in one direction, so "
+    "they add up fully."
+)
+def root(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {name: math.sqrt(factor) for name, factor in _reference(shapes, base, embeddings).items()}
+
+
+@width_factors.misconception("You scale the embedding's rate. Its row is looked up: nothing is summed.")
+def embedding_scaled(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return _reference(shapes, base, [])
+
+
+@width_factors.misconception("You leave out the head's rate: it sums over the features like any other matrix.")
+def head_left_out(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return _reference(shapes, base, [*embeddings, "head", "h"])
+
+
+@width_factors.misconception("You compare the outputs. What is summed are the inputs, the second axis.")
+def by_outputs(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {
+        name: 1.0 if len(shape) < 2 or name in embeddings else base[name][0] / shape[0]
+        for name, shape in shapes.items()
+    }
+
+
+@width_factors.misconception("You scale norms and biases as well. Each of their entries acts on one feature only.")
+def vectors_too(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {
+        name: 1.0 if name in embeddings or not shape else base[name][-1] / shape[-1] for name, shape in shapes.items()
+    }
+
+
+@width_factors.misconception("You scale everything, embeddings and norms included. Only sums over more inputs grow.")
+def everything(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {name: base[name][-1] / shape[-1] if shape else 1.0 for name, shape in shapes.items()}
+
+
+@width_factors.misconception("You compare the numbers of entries. Only the number of inputs matters.")
+def by_size(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {
+        name: 1.0 if len(shape) < 2 or name in embeddings else math.prod(base[name]) / math.prod(shape)
+        for name, shape in shapes.items()
+    }
+
+
+@width_factors.misconception("You divide by the inputs alone. The factor is relative to the base model's inputs.")
+def not_relative(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {name: 1 / _inputs(name, shape, embeddings) for name, shape in shapes.items()}
+
+
+@width_factors.misconception("Your factors are all 1: the matrices' rates must fall as the model gets wider.")
+def all_one(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return dict.fromkeys(shapes, 1.0)
+
+
+@width_factors.misconception("Only the matrices are in your result. Every parameter needs a factor; some have 1.")
+def matrices_only(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {
+        name: factor
+        for name, factor in _reference(shapes, base, embeddings).items()
+        if len(shapes[name]) > 1 and name not in embeddings
+    }
+
+
+@width_factors.misconception("You find embeddings by their name. `embeddings` lists them, whatever they are called.")
+def embeddings_by_name(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return _reference(shapes, base, [name for name in shapes if "emb" in name])
+
+
+@width_factors.misconception("You take the root of the numbers of entries. Only the number of inputs matters.")
+def root_of_size(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
+    return {name: math.sqrt(factor) for name, factor in by_size(shapes, base, embeddings).items()}
+
+
+@width_factors.variant
+def with_fan_in(shapes: dict[str, list[int]], base: dict[str, list[int]], embeddings: list[str]) -> dict[str, float]:
+    result = dict.fromkeys(shapes, 1.0)
+    for name in shapes.keys() - set(embeddings):
+        if len(shapes[name]) == 2:
+            fan_in, fan_in_base = shapes[name][-1], base[name][-1]
+            result[name] = fan_in_base / fan_in
+    return result
+
+
+@width_factors.variant
+def in_a_loop(shapes: dict[str, list[int]], base: dict[str, list[int]], embeddings: list[str]) -> dict[str, float]:
+    factors: dict[str, float] = {}
+    for name, shape in shapes.items():
+        if name in embeddings or len(shape) < 2:
+            factors[name] = 1
+        else:
+            growth = shape[1] / base[name][1]
+            factors[name] = 1 / growth
+    return factors
+
+
+@width_factors.variant
+def by_exceptions(shapes: dict[str, list[int]], base: dict[str, list[int]], embeddings: list[str]) -> dict[str, float]:
+    def inputs(name: str, of: dict[str, list[int]]) -> int:
+        try:
+            return of[name][1] if name not in embeddings else 1
+        except IndexError:
+            return 1
+
+    return {name: inputs(name, base) / inputs(name, shapes) for name in shapes}

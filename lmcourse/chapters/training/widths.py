@@ -1,0 +1,92 @@
+"""Short runs of one block at several widths: does a learning rate that suits a narrow model suit a wide one?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from lmcourse.data.corpus_sources import stories
+from lmcourse.data.loader import Loader
+from lmcourse.models.initialize import initialize
+from lmcourse.models.loss import next_token_loss
+from lmcourse.models.transformer import Transformer
+from lmcourse.models.zoo.styles import llama_like
+from lmcourse.training.schedules import WarmupStableDecay
+
+WIDTHS, RATES, BASE = (16, 32, 64, 128), (0.002, 0.004, 0.008, 0.016, 0.032, 0.064), 32
+"""Of the sweep; the rates by width are given relative to those of the model of width `BASE`."""
+
+STEPS, WARMUP, DECAY, BATCH, WINDOW = 100, 10, 30, 8, 64
+"""A run: its updates, phases of its schedule, windows of an update, bytes of a window."""
+
+Factors = Callable[[Mapping[str, list[int]], Mapping[str, list[int]], list[str]], Mapping[str, float]]
+"""Takes shapes by name, those of the model of width `BASE`, and the names of the embeddings."""
+
+
+@cache
+def story_bytes(count: int = 400, seed: int = 0) -> Int[Tensor, " n"]:
+    """Return the bytes of stories of the grammar of notebook 05."""
+    return torch.tensor([*"".join(stories(count, seed)).encode()])
+
+
+def make_model(width: int, seed: int = 0) -> Transformer:
+    """Return a model of one block with heads of 16 and weights of variance one over the inputs."""
+    torch.manual_seed(seed)
+    model = Transformer(llama_like(1, width, width // 16, 3 * width, vocab_size=128, context=WINDOW))
+    initialize(model, "fan_in")
+    return model
+
+
+def shapes_of(model: torch.nn.Module) -> dict[str, list[int]]:
+    """Return every parameter's shape by its name."""
+    return {name: list(p.shape) for name, p in model.named_parameters()}
+
+
+def groups_of(model: Transformer, rate: float, factors: Factors | None) -> list[dict[str, object]]:
+    """Return a group for each parameter with its rate. With `factors`, the head is made √(width / BASE) smaller."""
+    shapes = shapes_of(model)
+    if factors is None:
+        found: Mapping[str, float] = dict.fromkeys(shapes, 1.0)
+    else:
+        found = factors(shapes, shapes_of(make_model(BASE)), ["embedding.tokens.weight"])
+        with torch.no_grad():
+            head = model.head.linear.weight
+            head.mul_((BASE / head.shape[1]) ** 0.5)
+    return [{"params": [p], "lr": rate * found[name]} for name, p in model.named_parameters()]
+
+
+def end_of_run(width: int, rate: float, factors: Factors | None = None, seed: int = 0) -> float:
+    """Return the mean loss of the last ten of `STEPS` updates, nats per byte: AdamW without decay, WSD."""
+    model = make_model(width, seed)
+    optimizer = torch.optim.AdamW(groups_of(model, rate, factors), weight_decay=0.0)  # type: ignore[arg-type]
+    loader = Loader(story_bytes(), BATCH, WINDOW, seed=seed, prefetch=0)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, WarmupStableDecay(STEPS, WARMUP, DECAY))
+    losses = []
+    for _ in range(STEPS):
+        batch = next(loader)
+        optimizer.zero_grad()
+        loss = next_token_loss(model(batch.inputs), batch.targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+    return sum(losses[-10:]) / 10
+
+
+def change_of_logits(width: int, factors: Factors | None = None, rate: float = 0.016, updates: int = 1) -> float:
+    """Return the root mean square of how far a few updates of a new model move its logits, all on one batch."""
+    model = make_model(width)
+    optimizer = torch.optim.AdamW(groups_of(model, rate, factors), weight_decay=0.0)  # type: ignore[arg-type]
+    batch = next(Loader(story_bytes(), BATCH, WINDOW, seed=0, prefetch=0))
+    before = model(batch.inputs).detach()
+    for _ in range(updates):
+        optimizer.zero_grad()
+        next_token_loss(model(batch.inputs), batch.targets).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    with torch.no_grad():
+        return (model(batch.inputs) - before).square().mean().sqrt().item()
