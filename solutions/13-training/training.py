@@ -774,7 +774,7 @@ with suppress(NotImplementedError):
     print(f"width 64, rate 0.016, your factors: {mine:.2f}; the stored run of this seed: {SCALED[64][3][0]:.2f}")
 
 # %% [markdown]
-# **In real models.** GPT-3 still had a smaller rate for each larger model, found by hand: from 6e-4 at 125 million parameters to 0.6e-4 at 175 billion. Cerebras-GPT (2023) and MiniCPM (2024) found theirs with µP on small models.
+# **In real models.** GPT-3 had a smaller rate for each larger model: from 6e-4 at 125 million parameters to 0.6e-4 at 175 billion. MiniCPM (2024), and some models of the Cerebras-GPT family (2023), took theirs from small models by µP.
 
 # %% [markdown]
 # ## 10 · Forget a little

@@ -23,8 +23,8 @@ EXERCISES = (
     Snapshot,
     fit,
     train_in_half,
-    dropout,
     width_factors,
+    dropout,
 )
 
 __all__ = [

@@ -90,7 +90,7 @@ def all_but_norms(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name in shapes if name not in norms], shapes)
 
 
-@decay_groups.misconception("Embeddings decay here: they are matrices like any other. (OLMo 2 leaves them out.)")
+@decay_groups.misconception("Embeddings decay here: they are matrices like any other. OLMo 2 leaves them out.")
 def embeddings_out(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([n for n in _reference(shapes, norms)[0] if not n.startswith("embedding")], shapes)
 
