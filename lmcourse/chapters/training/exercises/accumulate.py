@@ -169,6 +169,12 @@ for _strict in ("", ", strict=False"):
         f"{LOOP.format(', strict=True')} → {LOOP.format(_strict)}", "Autograd gives one gradient for each parameter."
     )
 
+accumulate.equivalent_mutant(
+    "count = max(1, sum(((targets != -100).sum() for _, targets in batches))) → "
+    "count = max(sum(((targets != -100).sum() for _, targets in batches)), 1)",
+    "The larger of two numbers does not depend on their order.",
+)
+
 for right_answer in RIGHT_SUMS:
     accumulate.variant(right_answer)
 

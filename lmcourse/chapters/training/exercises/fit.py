@@ -194,6 +194,12 @@ fit = Exercise(
     seconds=30.0,  # the first optimizer of a process makes torch import its compiler
 )
 
+LOOP = "for p, gradient in zip(named.values(), gradients{}):"
+for _strict in ("", ", strict=False"):
+    fit.equivalent_mutant(
+        f"{LOOP.format(', strict=True')} → {LOOP.format(_strict)}", "There is a gradient for each parameter."
+    )
+
 for right_answer in RIGHT_RUNS:
     fit.variant(right_answer)
 
