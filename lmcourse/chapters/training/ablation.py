@@ -100,8 +100,8 @@ def documentation() -> tuple[int, Tokens, Tokens]:
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows keeps files that are open
         data = open_data(run, Path(folder))
         assert data.validation is not None
-        texts = [part[: len(part)].long() for part in (data.training, data.validation)]
-    return data.tokenizer.vocab_size, *texts
+        learned, held_out = (part[: len(part)].long() for part in (data.training, data.validation))
+    return data.tokenizer.vocab_size, learned, held_out
 
 
 def run_recipe(

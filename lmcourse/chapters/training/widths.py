@@ -62,7 +62,7 @@ def groups_of(model: Transformer, rate: float, factors: Factors | None) -> list[
 def end_of_run(width: int, rate: float, factors: Factors | None = None, seed: int = 0) -> float:
     """Return the mean loss of the last ten of `STEPS` updates, nats per byte: AdamW without decay, WSD."""
     model = make_model(width, seed)
-    optimizer = torch.optim.AdamW(groups_of(model, rate, factors), weight_decay=0.0)  # type: ignore[arg-type]
+    optimizer = torch.optim.AdamW(groups_of(model, rate, factors), weight_decay=0.0)
     loader = Loader(story_bytes(), BATCH, WINDOW, seed=seed, prefetch=0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, WarmupStableDecay(STEPS, WARMUP, DECAY))
     losses = []
@@ -81,7 +81,7 @@ def end_of_run(width: int, rate: float, factors: Factors | None = None, seed: in
 def change_of_logits(width: int, factors: Factors | None = None, rate: float = 0.016, updates: int = 1) -> float:
     """Return the root mean square of how far a few updates of a new model move its logits, all on one batch."""
     model = make_model(width)
-    optimizer = torch.optim.AdamW(groups_of(model, rate, factors), weight_decay=0.0)  # type: ignore[arg-type]
+    optimizer = torch.optim.AdamW(groups_of(model, rate, factors), weight_decay=0.0)
     batch = next(Loader(story_bytes(), BATCH, WINDOW, seed=0, prefetch=0))
     before = model(batch.inputs).detach()
     for _ in range(updates):
@@ -89,4 +89,5 @@ def change_of_logits(width: int, factors: Factors | None = None, rate: float = 0
         next_token_loss(model(batch.inputs), batch.targets).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     with torch.no_grad():
-        return (model(batch.inputs) - before).square().mean().sqrt().item()
+        moved: Tensor = model(batch.inputs) - before
+        return moved.square().mean().sqrt().item()

@@ -153,7 +153,7 @@ def with_torch(weight: float, updates: list[float], master: bool) -> float:
 @train_in_half.variant
 def by_bits(weight: float, updates: list[float], master: bool) -> float:
     def single(value: float) -> float:
-        return struct.unpack("<f", struct.pack("<f", value))[0]
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
     def nearest(value: float) -> float:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]

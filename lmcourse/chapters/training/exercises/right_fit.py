@@ -64,7 +64,7 @@ def with_backward(model: Any, loader: Any, settings: Any, start: Any = None) -> 
             batch = next(loader)
             logits = model(batch.inputs)
             loss = F.cross_entropy(logits.transpose(1, 2), batch.targets) / settings.micro_batches
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             mean += loss.item()
         torch.nn.utils.clip_grad_norm_([*matrices, *small], settings.limit)
         optimizer.param_groups[0]["lr"] = optimizer.param_groups[1]["lr"] = factor * settings.rate
