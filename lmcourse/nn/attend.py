@@ -88,3 +88,27 @@ def attend_fused(
         scale=scale,
         enable_gqa=q.shape[1] != k.shape[1],
     )
+
+
+def block_update(
+    top: Float[Tensor, "s 1"],
+    total: Float[Tensor, "s 1"],
+    numerator: Float[Tensor, "s dv"],
+    scores: Float[Tensor, "s t"],
+    v: Float[Tensor, "t dv"],
+) -> tuple[Float[Tensor, "s 1"], Float[Tensor, "s 1"], Float[Tensor, "s dv"]]:
+    """Add a block of keys to a softmax that never sees all scores at once (Milakov and Gimelshein, 2018).
+
+    Args:
+        top: the largest score of each query so far; -inf before the first block.
+        total, numerator: the sums of exp(score - top) and of exp(score - top) · value so far.
+        scores: of the queries for this block's keys, already scaled, -inf for hidden ones.
+        v: the block's values.
+
+    Returns:
+        The three with this block. After the last block the average of the values is numerator / total.
+    """
+    new_top = top.maximum(scores.amax(dim=1, keepdim=True))
+    base = new_top.masked_fill(new_top == -torch.inf, 0.0)
+    raised, shrink = (scores - base).exp(), (top - base).exp()
+    return new_top, total * shrink + raised.sum(dim=1, keepdim=True), numerator * shrink + raised @ v

@@ -45,9 +45,6 @@ TEXTS: dict[tuple[str, str], tuple[str, ...]] = {
 }
 """Texts that a reader may choose where the notebook has a field to type in: by function and parameter."""
 
-STARTS: dict[tuple[str, str], Any] = {("layout_budget", "data"): 8}
-"""Start values where one control moves at a time, and from the figure's own start another one would change nothing."""
-
 STOPS: dict[tuple[str, str], tuple[Any, ...]] = {
     ("cross_entropy_bars", "books"): (0.2, 0.4, 0.6, 0.8),
     ("cross_entropy_bars", "laptops"): (0.1, 0.2, 0.3, 0.5),
@@ -92,7 +89,7 @@ def stops_of(function: str, controls: dict[str, ipywidgets.Widget]) -> tuple[lis
     found = []
     for name, widget in controls.items():
         values = choices[name] if name in choices else STOPS.get((function, name)) or _slider_values(widget, each)
-        found.append(Stops(name, widget, values, values.index(STARTS.get((function, name), read(widget)))))
+        found.append(Stops(name, widget, values, values.index(read(widget))))
     return found, together
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 from typing import Any
 
@@ -11,16 +10,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmcourse.accounting.parallel import Layout, all_reduce_bytes, max_alive, pipeline_orders, state_memory
-from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.recipes import find_recipe
+from lmcourse.accounting import step_time as step_time_module
+from lmcourse.accounting.parallel import all_reduce_bytes, max_alive, pipeline_orders
+from lmcourse.accounting.step_time import candidates, step_time
 from lmcourse.chapters.parallelism import exercises, figures
-from lmcourse.chapters.parallelism.exercises.layouts import LLAMA
 from lmcourse.chapters.parallelism.figures.collectives import after
+from lmcourse.chapters.parallelism.figures.overlap import bucket_times
 from lmcourse.chapters.parallelism.simulated import Run, simulate
+from lmcourse.exercises.cases import Case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.forbidden_names import matches
-from lmcourse.models.zoo import find_model
 from lmcourse.plots import alt_text
 from tests.plots.figures import check_figure, said
 
@@ -31,14 +30,6 @@ def _run(exercise: Exercise, *columns: Any) -> Run:
 
 def _normal(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64)
-
-
-@pytest.mark.parametrize("workers", [1, 2, 5, 8, 17])
-def test_a_broadcast_takes_as_many_rounds_as_doubling_does(workers: int) -> None:
-    run = simulate(exercises.broadcast.reference, [torch.ones(3)] + [None] * (workers - 1))
-    assert [result.tolist() for result in run.results] == [[1.0] * 3] * workers
-    assert run.rounds == math.ceil(math.log2(workers))
-    assert sum(run.sent) == 12 * (workers - 1)
 
 
 @pytest.mark.parametrize("workers", [1, 3, 4])
@@ -119,6 +110,14 @@ def test_cut_tokens_give_the_whole_layer_for_an_all_reduces_bytes() -> None:
     assert run.sent == [all_reduce_bytes(x.numel() * 8, 2)] * 2
 
 
+def test_ring_attention_is_torchs_attention_for_the_bytes_of_the_keys() -> None:
+    q, k, v = (_normal(12, 4) for _ in range(3))
+    whole = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+    run = simulate(exercises.ring_attention.reference, list(q.chunk(3)), list(k.chunk(3)), list(v.chunk(3)))
+    torch.testing.assert_close(torch.cat(run.results), whole, rtol=0, atol=1e-12)
+    assert run.sent == [2 * 2 * 4 * 4 * 8] * 3
+
+
 def test_no_rule_rejects_the_imports_of_torchs_compiler() -> None:
     called = "torch.distributed.distributed_c10d.Backend.register_backend"
     assert [exercise.name for exercise in exercises.EXERCISES if matches(called, exercise.rules)] == []
@@ -151,10 +150,13 @@ def test_the_pictures_match_the_text() -> None:
     assert "21 units of time, stages wait 42.9%" in alt_text(figures.pipeline_schedule(4, 4, "gpipe"))
     assert "21 units of time, stages wait 42.9%" in alt_text(figures.pipeline_schedule(4, 4, "1f1b"))
     assert alt_text(figures.pipeline_schedule(4, 32, "1f1b")).endswith("4, 3, 2, 1")
-    assert "state 128.5 GB each, does not fit" in alt_text(figures.layout_budget())
-    assert "state 16.1 GB each, fits" in alt_text(figures.layout_budget(data=8, zero=3))
-    assert "405b, 128 devices" in alt_text(figures.layout_budget(tensor=8, pipeline=16, model="llama-3.1-405b"))
-    assert "state 50.7 GB each, fits" in alt_text(figures.layout_budget(tensor=8, pipeline=16, model="llama-3.1-405b"))
+    explorer = alt_text(figures.layout_explorer())
+    assert "4 × 4 × 4, ZeRO 1: 12.25 s a step, MFU 57%" in explorer
+    assert explorer.endswith("76.5 GB, fits")
+    published = figures.layout_explorer("llama-3.1-405b", "16,384 devices, 2,048 texts", 8, 16, interleave=2)
+    assert "MFU 41%" in alt_text(published)
+    assert "does not fit" in alt_text(published)
+    assert alt_text(figures.layout_explorer(tensor=8, pipeline=16)) == "llama-3-70b: needs 128 devices"
     assert "g is an all-reduce, f is nothing" in alt_text(figures.tensor_parallel_block("forward"))
     assert "f is an all-reduce, g is nothing" in alt_text(figures.tensor_parallel_block("backward"))
     assert "8 devices 13.0 against 4.2" in said(figures.kept_per_device())
@@ -174,9 +176,24 @@ def test_orders_match_the_package(schedule: str) -> None:
         assert max(map(max_alive, orders)) == (micro if schedule == "gpipe" else min(stages, micro))
 
 
-def test_llama_3_8b_has_thirteen_layouts_on_two_machines() -> None:
-    found = exercises.layouts.reference(16, 8, *LLAMA)
-    assert (len(found), found[0], found[-1]) == (13, [1, 1, 16], [8, 2, 1])
-    parameters, recipe = count_parameters(find_model("llama-3-8b").decoder).total, find_recipe("mixed")
-    for layout in found:
-        assert state_memory(parameters, recipe, Layout(*layout)).total <= LLAMA[3] * 1e9
+def test_buckets_stick_out_only_where_the_text_says() -> None:
+    def sticks_out(tokens: float, bucket: float) -> float:
+        backward, spans = bucket_times(tokens, bucket)
+        return spans[-1][1] - backward
+
+    assert sticks_out(65536, 25) < 0.01  # only the last bucket
+    assert sticks_out(4096, 25) > 0.5
+    assert sticks_out(65536, 1) > 0.5
+    assert sticks_out(65536, 16_060) == pytest.approx(2 * 16.06e9 / 50e9 + 200e-6)
+
+
+@pytest.mark.parametrize("case", [case for case in exercises.best_layout.cases if not case.edge])
+def test_the_best_layout_is_a_clear_winner(case: Case) -> None:
+    """No other layout is nearly as fast for another reason: rounding cannot decide, and nothing nearly fits."""
+    step, machines = eval(case.call("").split("; ")[-1].removeprefix("best_layout"), vars(step_time_module))
+    priced = [step_time(step, machines, *layout) for layout in candidates(step, machines)]
+    assert all(abs(time.memory / machines.memory - 1) > 1e-3 for time in priced)
+    fitting = [time for time in priced if time.memory <= machines.memory]
+    best = min(time.seconds for time in fitting)
+    ties = [time for time in fitting if time.seconds < best * (1 + 1e-6)]
+    assert len({time.parts.gradients for time in ties}) == 1

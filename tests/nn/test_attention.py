@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from lmcourse.nn.attend import attend_fused, attention_weights, weighted_values
+from lmcourse.nn.attend import attend_fused, attention_weights, block_update, weighted_values
 from lmcourse.nn.attention import Attention, AttentionConfig, AttentionTemperatureConfig
 from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 from lmcourse.nn.context import ForwardContext
@@ -369,3 +369,12 @@ def test_on_a_gpu_shared_heads_have_a_fused_kernel(dtype: torch.dtype, masked: b
         found = attend_fused(q, k, v, visible if masked else None, causal=not masked, scale=0.2)
     expected = weighted_values(attention_weights(q.double(), k.double(), visible, scale=0.2), v.double())
     torch.testing.assert_close(found.double(), expected, atol=0.02, rtol=0.02)
+
+
+def test_a_softmax_of_blocks_is_torchs_even_after_blocks_of_hidden_keys() -> None:
+    scores, v = 300 * torch.randn(3, 8, dtype=torch.float64), torch.randn(8, 2, dtype=torch.float64)
+    scores[0, :4] = -torch.inf
+    state = scores.new_full((3, 1), -torch.inf), scores.new_zeros(3, 1), scores.new_zeros(3, 2)
+    for block, values in zip(scores.split(4, 1), v.split(4), strict=True):
+        state = block_update(*state, block, values)
+    torch.testing.assert_close(state[2] / state[1], scores.softmax(1) @ v)

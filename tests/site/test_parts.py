@@ -99,16 +99,6 @@ def test_of_many_controls_one_moves_at_a_time() -> None:
     assert len(settings) == sum(map(len, values.values())) - 2
 
 
-def test_a_figure_may_start_where_every_control_matters() -> None:
-    call = find_figure(
-        "explore(figures.layout_budget, data=[1, 2, 4, 8, 16], tensor=[1, 2, 4, 8], pipeline=[1, 2, 4, 8])",
-        "from lmcourse.chapters.parallelism import figures",
-    )
-    assert call is not None
-    controls, _ = stops_of("layout_budget", call.controls)
-    assert [control.values[control.start] for control in controls] == [8, 1, 1]
-
-
 def test_only_a_function_of_the_package_has_frames() -> None:
     def own() -> Figure:
         return Figure()

@@ -58,7 +58,7 @@ class WorkerState:
     printed: str = ""
 
 
-class Cluster:
+class SimulatedCluster:
     """The workers of one run, and the messages that are on their way."""
 
     def __init__(self, size: int, patient: bool) -> None:
@@ -99,7 +99,7 @@ class _Waits(BaseException):
 class SimulatedWorker:
     """A worker of a simulation, as `lmcourse.chapters.parallelism.worker.Worker` describes it."""
 
-    def __init__(self, rank: int, cluster: Cluster) -> None:
+    def __init__(self, rank: int, cluster: SimulatedCluster) -> None:
         self.rank = rank
         self.size = cluster.size
         self._cluster = cluster
@@ -141,7 +141,7 @@ class SimulatedWorker:
 class SimulatedCollectiveWorker(SimulatedWorker, CollectiveWorker):
     """A worker of a simulation that has collectives too."""
 
-    def __init__(self, rank: int, cluster: Cluster) -> None:
+    def __init__(self, rank: int, cluster: SimulatedCluster) -> None:
         super().__init__(rank, cluster)
         self._collectives = 0
 
@@ -182,7 +182,7 @@ def simulate(program: Program, *columns: Sequence[Any], collectives: bool = Fals
     sizes = {len(column) for column in columns}
     if len(sizes) != 1 or not min(sizes):
         raise ValueError("each input is a list with an entry for every worker, so all are of one length, and not empty")
-    cluster = Cluster(sizes.pop(), patient)
+    cluster = SimulatedCluster(sizes.pop(), patient)
     kind = SimulatedCollectiveWorker if collectives else SimulatedWorker
     inputs: list[tuple[Any, ...]] = [()] * cluster.size
     while waiting := [rank for rank, state in enumerate(cluster.states) if not state.ended]:

@@ -6,21 +6,19 @@ calls functions of `torch.distributed`, which a grade would refuse.
 """
 
 from lmcourse.chapters.parallelism.exercises.attention import tensor_parallel_attention
-from lmcourse.chapters.parallelism.exercises.broadcast import broadcast
+from lmcourse.chapters.parallelism.exercises.best_layout import best_layout
 from lmcourse.chapters.parallelism.exercises.feed_forward import tensor_parallel_ffn
 from lmcourse.chapters.parallelism.exercises.gather import gather_and_scatter
 from lmcourse.chapters.parallelism.exercises.gradients import average_gradients
-from lmcourse.chapters.parallelism.exercises.layouts import layouts
 from lmcourse.chapters.parallelism.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.parallelism.exercises.ring import ring_all_reduce
+from lmcourse.chapters.parallelism.exercises.ring_attention import ring_attention
 from lmcourse.chapters.parallelism.exercises.schedule import stage_order
 from lmcourse.chapters.parallelism.exercises.sequence import sequence_parallel_ffn
 from lmcourse.chapters.parallelism.exercises.sharded import sharded_step
-from lmcourse.chapters.parallelism.exercises.share import tensor_share
 from lmcourse.chapters.parallelism.exercises.vocabulary import vocabulary_parallel_loss
 
 EXERCISES = (
-    broadcast,
     ring_all_reduce,
     gather_and_scatter,
     average_gradients,
@@ -30,23 +28,22 @@ EXERCISES = (
     vocabulary_parallel_loss,
     sequence_parallel_ffn,
     stage_order,
-    tensor_share,
-    layouts,
+    best_layout,
+    ring_attention,
 )
 
 __all__ = [
     "EXERCISES",
     "PREDICTIONS",
     "average_gradients",
-    "broadcast",
+    "best_layout",
     "gather_and_scatter",
-    "layouts",
     "ring_all_reduce",
+    "ring_attention",
     "sequence_parallel_ffn",
     "sharded_step",
     "stage_order",
     "tensor_parallel_attention",
     "tensor_parallel_ffn",
-    "tensor_share",
     "vocabulary_parallel_loss",
 ]

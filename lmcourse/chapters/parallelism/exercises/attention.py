@@ -132,20 +132,20 @@ def with_einsum(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, h
 
 
 @tensor_parallel_attention.misconception(
-    'The results stand side by side: "concatenating … via AllReduce", say some notes. All-reduce *sums*, and the sum '
-    "is right, because `out` was cut along its inputs."
+    "You put the workers' results side by side. Add them: `out` was cut along its inputs, so each result has the full "
+    "width."
 )
 def concatenated(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
     return worker.all_gather(_part(x, qkv, out, heads), 1)
 
 
-@tensor_parallel_attention.misconception("Only this worker's own heads are in your result.")
+@tensor_parallel_attention.misconception("Your result has only this worker's own heads.")
 def not_reduced(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
     return _part(x, qkv, out, heads)
 
 
 @tensor_parallel_attention.misconception(
-    "Your scale is the width of the stream. A head's own width decides, however many workers there are."
+    "You scale by the width of the residual stream. Scale by the width of a head, however many workers there are."
 )
 def width_of_the_stream(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
     return worker.all_reduce(_part(x, qkv, out, heads, scale=x.shape[1] ** -0.5))
@@ -175,13 +175,13 @@ def qkv_interleaved(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tenso
     return worker.all_reduce(_attended(q, k, v, q.shape[-1] ** -0.5) @ out.T)
 
 
-@tensor_parallel_attention.misconception("You divide the sum by the number of workers. The parts are added.")
+@tensor_parallel_attention.misconception("You divide the sum by the number of workers. Only add the parts.")
 def averaged(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
     return _layer(worker, x, qkv, out, heads) / worker.size
 
 
 @tensor_parallel_attention.misconception(
-    "Right, but every worker computes all heads: whole matrices travel, and nothing was shared out."
+    "The result is right, but you gather whole matrices, and every worker computes all heads."
 )
 def gathered(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
     kinds = [worker.all_gather(part) for part in qkv.chunk(3)]
@@ -195,3 +195,22 @@ def heads_and_tokens_mixed(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out
     q, k, v = _heads(x, qkv, heads)
     mixed = einops.rearrange(_attended(q, k, v, q.shape[-1] ** -0.5), "t (h e) -> h t e", h=heads)
     return worker.all_reduce(mixed.reshape(len(x), -1) @ out.T)
+
+
+@tensor_parallel_attention.misconception(
+    "You took keys for values and values for keys. The rows are queries, keys, values."
+)
+def keys_and_values_swapped(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    q, k, v = _heads(x, qkv, heads)
+    return worker.all_reduce(_attended(q, v, k, q.shape[-1] ** -0.5) @ out.T)
+
+
+@tensor_parallel_attention.misconception(
+    "Your mask hides a token from itself. It sees itself and the tokens before it."
+)
+def hidden_from_itself(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
+    q, k, v = _heads(x, qkv, heads)
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    scores = scores.masked_fill(torch.ones(len(x), len(x)).triu().bool(), -torch.inf)
+    mixed = scores.softmax(-1).nan_to_num(0.0) @ v
+    return worker.all_reduce(einops.rearrange(mixed, "h t e -> t (h e)") @ out.T)

@@ -136,21 +136,20 @@ def token_by_token(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor
 
 
 @tensor_parallel_ffn.misconception(
-    "Results of different workers stand side by side in yours. Each is of full width already: they are *added*."
+    "You put the workers' results side by side. Each has the full width already: *add* them."
 )
 def concatenated(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     y, dx = _parts(x, up, down, dy)
     return worker.all_gather(y, 1), worker.all_reduce(dx)
 
 
-@tensor_parallel_ffn.misconception("You return this worker's own parts. Those of the others are missing.")
+@tensor_parallel_ffn.misconception("You return this worker's own parts. The parts of the other workers are missing.")
 def not_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     return _parts(x, up, down, dy)
 
 
 @tensor_parallel_ffn.misconception(
-    "You add before GELU. A worker has its hidden features entirely, there is nothing to add; and GELU of a sum is no "
-    "sum of GELUs."
+    "You add before GELU. Each worker has other hidden features, and has them complete: there is nothing to add."
 )
 def reduced_before(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     h = worker.all_reduce(x @ up.T)
@@ -158,8 +157,7 @@ def reduced_before(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor
 
 
 @tensor_parallel_ffn.misconception(
-    'dL/dx has a part from each worker. "No all-reduce is needed for the backward pass" is true of the second matrix '
-    "only."
+    "Your dL/dx has this worker's part only. All workers read x, so each has a part of its gradient: add the parts."
 )
 def no_backward_reduce(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     y, dx = _parts(x, up, down, dy)
@@ -173,22 +171,21 @@ def reduced_twice(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor,
 
 
 @tensor_parallel_ffn.misconception(
-    "Right, but the whole matrices and hidden features travel. Let each worker compute with its share, and add the "
-    "results: they have d numbers a token."
+    "The result is right, but you gather whole matrices. Let each worker compute with its part, and add the results: d "
+    "numbers a token."
 )
 def gathered(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     return _parts(x, worker.all_gather(up), worker.all_gather(down, 1), dy)
 
 
-@tensor_parallel_ffn.misconception("You average the parts over the workers. They are to be added.")
+@tensor_parallel_ffn.misconception("You average the parts over the workers. Add them.")
 def averaged(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     y, dx = _layer(worker, x, up, down, dy)
     return y / worker.size, dx / worker.size
 
 
 @tensor_parallel_ffn.misconception(
-    "The gradient dy is added up over the workers. Everybody has the whole of it already: the gradient of a sum with "
-    "respect to each part is dy."
+    "You add up dy over the workers. Each has all of it already: the gradient of a sum with respect to a part is dy."
 )
 def dy_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     y, dx = _layer(worker, x, up, down, dy)
@@ -206,11 +203,33 @@ def relu(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tens
     return worker.all_reduce(h.relu() @ down.T), worker.all_reduce(((dy @ down) * (h > 0)) @ up)
 
 
-@tensor_parallel_ffn.misconception("The gradient passes your GELU unchanged. Its derivative belongs into dL/dx.")
+@tensor_parallel_ffn.misconception("The gradient passes your GELU unchanged. Multiply it by the derivative of GELU.")
 def slope_forgotten(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     return worker.all_reduce(_parts(x, up, down, dy)[0]), worker.all_reduce(dy @ down @ up)
 
 
-@tensor_parallel_ffn.misconception("y is right. What you return beside it is the gradient of sum(y), not for dy.")
+@tensor_parallel_ffn.misconception(
+    "Your second result is the gradient of sum(y). The loss has the gradient dy at y: pass it to autograd."
+)
 def ones_for_dy(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     return _layer(worker, x, up, down, torch.ones_like(dy))
+
+
+@tensor_parallel_ffn.misconception("dL/dx is right. y has this worker's part only: it needs an all-reduce, too.")
+def y_not_summed(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _parts(x, up, down, dy)
+    return y, worker.all_reduce(dx)
+
+
+@tensor_parallel_ffn.misconception(
+    "Your GELU comes after the second matrix and the sum. It belongs between the matrices, on each worker's features."
+)
+def gelu_last(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    h = worker.all_reduce(x @ up.T @ down.T)
+    return _gelu(h), worker.all_reduce((dy * _slope(h)) @ down @ up)
+
+
+@tensor_parallel_ffn.misconception("You return the two results in the wrong order: y first, then dL/dx.")
+def swapped(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
+    y, dx = _layer(worker, x, up, down, dy)
+    return dx, y

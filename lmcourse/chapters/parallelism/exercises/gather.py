@@ -78,8 +78,8 @@ gather_and_scatter = Exercise(
         "Cut off at its middle, your ring all-reduce falls into these two. But look who has which chunk there.",
         "All-gather: parts = {rank: x}. In each of N − 1 rounds pass on the part that came last, and note whose it is.",
         "Reduce-scatter: let round 0 send chunk rank − 1, so that the chunk that is complete on worker r is chunk r.",
-        "Or without a ring: send each of the others exactly the rows it needs, then receive theirs. The bytes are the "
-        "same.",
+        "Or without a ring: send each other worker exactly the rows that it needs, then receive theirs. The bytes are "
+        "the same.",
     ],
     may_use_package=True,
 )
@@ -153,7 +153,8 @@ def _all_parts(worker: Worker, x: Tensor) -> list[Tensor]:
 
 
 @gather_and_scatter.misconception(
-    "Parts stand in the order in which they came, which is another one on each worker. Asked is the order of ranks."
+    "Your parts are in the order in which they came, which differs from worker to worker. Put them in the order of "
+    "ranks."
 )
 def order_of_arrival(worker: Worker, x: Tensor, kind: str) -> Tensor:
     if kind != "all-gather":
@@ -177,7 +178,7 @@ def snowball(worker: Worker, x: Tensor, kind: str) -> Tensor:
     return torch.cat([parts[(rank - worker.rank - 1) % n] for rank in range(n)])
 
 
-@gather_and_scatter.misconception("Your reduce-scatter cuts your own tensor. The *sum* of all tensors is to be cut.")
+@gather_and_scatter.misconception("Your reduce-scatter cuts your own tensor. Cut the *sum* of all tensors.")
 def no_sum(worker: Worker, x: Tensor, kind: str) -> Tensor:
     return x.chunk(worker.size)[worker.rank] if kind == "reduce-scatter" else _direct(worker, x, kind)
 
@@ -194,7 +195,7 @@ def no_cut(worker: Worker, x: Tensor, kind: str) -> Tensor:
 
 
 @gather_and_scatter.misconception(
-    "The rows of the sum are right, but whole tensors travelled: send each worker only the rows that it needs."
+    "The rows of the sum are right, but you send whole tensors: send each worker only the rows that it needs."
 )
 def summed_whole(worker: Worker, x: Tensor, kind: str) -> Tensor:
     if kind != "reduce-scatter":
@@ -205,6 +206,26 @@ def summed_whole(worker: Worker, x: Tensor, kind: str) -> Tensor:
 @gather_and_scatter.misconception("You work along the columns. Gather and scatter rows.")
 def columns(worker: Worker, x: Tensor, kind: str) -> Tensor:
     return _direct(worker, x.T, kind).T
+
+
+@gather_and_scatter.misconception(
+    "Your reduce-scatter gives worker r every N-th row of the sum. Its part is one piece: rows r·n/N to (r + 1)·n/N "
+    "− 1."
+)
+def strided(worker: Worker, x: Tensor, kind: str) -> Tensor:
+    if kind != "reduce-scatter":
+        return _direct(worker, x, kind)
+    return _direct(worker, torch.cat([x[rank :: worker.size] for rank in range(worker.size)]), kind)
+
+
+@gather_and_scatter.misconception(
+    "You change x in place: the other workers' copies are gone. `chunk` gives views, and `+=` on one writes into x."
+)
+def in_place(worker: Worker, x: Tensor, kind: str) -> Tensor:
+    y = _direct(worker, x, kind)
+    if kind == "reduce-scatter":
+        x.chunk(worker.size)[worker.rank].copy_(y)
+    return y
 
 
 @gather_and_scatter.misconception("Your own part is missing.")
@@ -219,7 +240,8 @@ def own_forgotten(worker: Worker, x: Tensor, kind: str) -> Tensor:
 
 
 @gather_and_scatter.misconception(
-    "Worker r ends with the rows of its neighbour, as in the middle of your ring all-reduce. It is to have its own."
+    "Worker r ends with the rows of its neighbour, as in the middle of your ring all-reduce. It must have rows of "
+    "part r."
 )
 def share_of_the_neighbour(worker: Worker, x: Tensor, kind: str) -> Tensor:
     if kind != "reduce-scatter":
@@ -227,6 +249,6 @@ def share_of_the_neighbour(worker: Worker, x: Tensor, kind: str) -> Tensor:
     return _direct(worker, torch.roll(x, -(len(x) // worker.size), 0), kind)
 
 
-@gather_and_scatter.misconception("A word that is neither of the two is taken for one of them: raise a ValueError.")
+@gather_and_scatter.misconception("You take any other word for one of the two: raise a ValueError.")
 def any_word(worker: Worker, x: Tensor, kind: str) -> Tensor:
     return _direct(worker, x, "all-gather" if "gather" in kind else "reduce-scatter")

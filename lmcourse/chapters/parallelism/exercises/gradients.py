@@ -70,6 +70,9 @@ def _t(*numbers: float) -> Tensor:
     return torch.tensor(numbers)
 
 
+BF16 = [[_t(1.0, 3.0, 0.5).bfloat16()], [_t(-2.0, 1.0, 0.25).bfloat16()]]
+FP16 = [[_t(100.0, -50.0).half()], [_t(40.0, 8.0).half()]]
+
 average_gradients = Exercise(
     "average_gradients",
     points=2,
@@ -81,12 +84,14 @@ average_gradients = Exercise(
         _ask("three targets and one", [[_t(2.0, 4.0)], [_t(6.0, 0.0)]], [3, 1]),
         _ask("a worker without targets", [[_t(2.0, 4.0)], [_t(NAN, NAN)]], [3, 0]),
         _ask("three tensors", _some(Random(5), 3, (2, 2), (2,), (1, 3)), [1, 2, 5]),
+        _ask("257 targets in bf16", BF16, [257, 1000]),
+        _ask("large gradients in fp16", FP16, [3000, 500]),
     ],
     hidden_cases=_hidden,
     hints=[
         "The mean over all targets is Σ (targets of worker w × its mean) / Σ targets. The gradient goes the same way.",
-        "Put all gradients into one flat tensor, times the number of targets, and the number itself at its end: one "
-        "all_reduce. Then divide, cut and reshape (`view_as`).",
+        "Put all gradients into one flat tensor in fp32 or fp64, times the number of targets, and the number itself at "
+        "its end: one all_reduce. Then divide, go back to the dtype, cut and reshape.",
         "NaN times 0 is NaN: a worker without targets has to send zeros. And if nobody has any, do not divide by 0.",
     ],
     may_use_package=True,
@@ -107,21 +112,21 @@ def two_collectives(worker: CollectiveWorker, gradients: list[Tensor], targets: 
     if total == 0:
         worker.all_reduce(torch.zeros(1))
         return [torch.zeros_like(gradient) for gradient in gradients]
-    flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    flat = torch.cat([gradient.reshape(-1) for gradient in gradients]).double()
     summed = worker.all_reduce(flat * (targets / total) if targets else torch.zeros_like(flat))
     pieces = summed.split([gradient.numel() for gradient in gradients])  # type: ignore[no-untyped-call]
-    return [piece.view_as(gradient) for piece, gradient in zip(pieces, gradients, strict=True)]
+    return [piece.view(old.shape).to(old.dtype) for piece, old in zip(pieces, gradients, strict=True)]
 
 
 @average_gradients.variant
 def gathered(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    flat = torch.cat([gradient.flatten() for gradient in gradients]).float()
     rows = worker.all_gather(torch.cat([flat.nan_to_num(0.0), flat.new_tensor([targets])])[None])
     weights = rows[:, -1] / rows[:, -1].sum().clamp(min=1)
     mean = (rows[:, :-1] * weights[:, None]).sum(0)
     result = []
     for gradient in gradients:
-        result.append(mean[: gradient.numel()].reshape(gradient.shape))
+        result.append(mean[: gradient.numel()].reshape(gradient.shape).type_as(gradient))
         mean = mean[gradient.numel() :]
     return result
 
@@ -149,7 +154,8 @@ def summed(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> l
 
 
 @average_gradients.misconception(
-    "Right, but with a collective for every tensor. Each of them waits for the slowest worker: put all into one."
+    "The result is right, but you call a collective for every tensor. Each waits for the slowest worker: put all "
+    "into one."
 )
 def one_each(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
     return [_weighted(worker, [gradient], targets)[0] for gradient in gradients]
@@ -179,10 +185,37 @@ def not_divided(worker: CollectiveWorker, gradients: list[Tensor], targets: int)
     return _weighted(worker, gradients, targets, 1)
 
 
-@average_gradients.misconception("You return one flat tensor. Cut it again, and give each gradient its shape back.")
+@average_gradients.misconception("You return flat tensors. Cut the result, and give each gradient its shape back.")
 def flat_returned(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
-    averaged = [gradient.flatten() for gradient in _weighted(worker, gradients, targets)]
-    return averaged if len(averaged) == 1 else [torch.cat(averaged)]
+    return [gradient.flatten() for gradient in _weighted(worker, gradients, targets)]
+
+
+@average_gradients.misconception("Only rank 0 has the mean in yours: the other workers return their own gradients.")
+def only_on_rank_0(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    averaged = _weighted(worker, gradients, targets)
+    return averaged if worker.rank == 0 else gradients
+
+
+@average_gradients.misconception(
+    "You compute in 16 bits: there 257 targets become 256, and sums lose digits or overflow. Add up in fp32 or fp64."
+)
+def in_16_bits(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    flat = flat * targets if targets else torch.zeros_like(flat)
+    summed = worker.all_reduce(torch.cat([flat, flat.new_tensor([targets])]))
+    mean = summed[:-1] / summed[-1].clamp(min=1)
+    parts = mean.split([gradient.numel() for gradient in gradients])  # type: ignore[no-untyped-call]
+    return [part.view(gradient.shape) for part, gradient in zip(parts, gradients, strict=True)]
+
+
+@average_gradients.misconception(
+    "You change the gradients in place: the tensors that the worker was given are gone. Compute new ones."
+)
+def in_place(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    averaged = _weighted(worker, gradients, targets)
+    for gradient, mean in zip(gradients, averaged, strict=True):
+        gradient.copy_(mean)
+    return averaged
 
 
 @average_gradients.misconception("You return this worker's own gradients: nothing has been averaged.")

@@ -8,8 +8,7 @@ PREDICTIONS = (
         "Three workers in a ring. Each first receives from its left neighbour, then sends to the right. What happens?",
         options=("the messages go round once", "worker 0 begins, the others follow", "nothing, for ever"),
         answer="nothing, for ever",
-        because="Each line alone looks right. But everybody waits for a message, and nobody gets as far as sending "
-        "one.",
+        because="Each line alone looks right. But all three wait for a message, and none gets as far as sending one.",
     ),
     Prediction(
         "ring_of_a_thousand",
@@ -21,24 +20,21 @@ PREDICTIONS = (
     ),
     Prediction(
         "bigger_model_slower_sync",
-        "Data parallelism: a run with the same tokens per device moves on to a model of twice as many parameters. "
-        "Which share of its time does it spend on adding up gradients?",
-        options=("half of what it was", "the same", "twice as much"),
-        answer="the same",
-        because="Twice as many gradients travel, and computing them takes twice as long. The number of parameters "
+        "Data parallelism: you train a model with twice as many parameters, with the same tokens per device. How does "
+        "the fraction of time that adding up gradients takes change?",
+        options=("it halves", "it stays", "it doubles"),
+        answer="it stays",
+        because="Twice as many gradients are sent, and computing them takes twice as long. The number of parameters "
         "cancels; the tokens per device do not.",
     ),
     Prediction(
         "zero_one",
-        "Llama 3 8B in mixed precision on 8 devices. ZeRO stage 1 shares the optimiser out. Memory and bytes sent?",
-        options=(
-            "a third of the memory, more bytes",
-            "a third of the memory, no byte more",
-            "an eighth of the memory, no byte more",
-        ),
-        answer="a third of the memory, no byte more",
-        because="An all-reduce *is* a reduce-scatter and an all-gather. Between the two, each worker does its share of "
-        "the step; then weights are gathered instead of gradients.",
+        "Each of 8 devices keeps an eighth of the optimizer (ZeRO 1) and takes the step for these weights. How many "
+        "bytes does it send in a step, compared with plain data parallelism?",
+        options=("as many", "half as many again", "twice as many"),
+        answer="as many",
+        because="An all-reduce is a reduce-scatter and an all-gather. Between the two each worker takes the step for "
+        "its part; then weights are gathered instead of gradients.",
     ),
     Prediction(
         "rows_first",
@@ -46,7 +42,7 @@ PREDICTIONS = (
         "their half of the second matrix, and the results are added. Is the layer still right?",
         options=("yes: sums can be taken in any order", "no", "only up to rounding"),
         answer="no",
-        because="Half of the inputs gives a part of every hidden number. GELU of two parts, added, is not GELU of "
+        because="Half of the inputs gives a part of every hidden feature. GELU of two parts, added, is not GELU of "
         "their sum: the sum would have to come before.",
     ),
     Prediction(
@@ -55,15 +51,31 @@ PREDICTIONS = (
         "all-reduce. How many bytes more are sent in the forward pass?",
         options=("none", "half as many again", "twice as many"),
         answer="none",
-        because="A ring all-reduce is these two, one after the other. They have only moved apart: one stands before "
-        "the matrices, the other behind.",
+        because="A ring all-reduce is these two, one after the other. They have only moved apart: one is before the "
+        "matrices, the other after them.",
     ),
     Prediction(
         "bubble_of_1f1b",
         "Four stages and four micro-batches. GPipe's stages idle 42.9 % of the time. And 1F1B's?",
         options=("about 10 %", "about 21 %", "42.9 %"),
         answer="42.9 %",
-        because="The first micro-batch has to go all the way down and back in either. 1F1B frees memory earlier, and "
-        "no time.",
+        because="In both schedules the first micro-batch passes all stages forward, and the last one all stages "
+        "backward. 1F1B frees memory earlier; it takes as long.",
+    ),
+    Prediction(
+        "what_ddp_averages",
+        "The mean over all four targets has the gradient (3 · 1 + 1 · 10)/4 = 3.25. Which gradient does DDP leave in "
+        ".grad?",
+        options=("3.25", "5.5", "11"),
+        answer="5.5",
+        because="DDP knows gradients, not targets. It sums them and divides by the number of workers.",
+    ),
+    Prediction(
+        "idle_in_the_ring",
+        "Ring attention with a causal mask, tokens in order. Which worker computes the fewest scores?",
+        options=("worker 0", "the last worker", "all compute as many"),
+        answer="worker 0",
+        because="Its tokens are the first of the text. They see only themselves, and every block that arrives is "
+        "hidden from them.",
     ),
 )

@@ -79,6 +79,7 @@ ring_all_reduce = Exercise(
         _ask("three workers", SIMPLE[:3]),
         _ask("four workers", SIMPLE),
         _ask("five numbers on three workers", [x[:5] for x in SIMPLE[:3]], even=False),
+        _ask("two numbers on three workers", [x[:2] for x in SIMPLE[:3]], even=False),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -139,8 +140,8 @@ def from_the_next_chunk(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "The sum is right, but whole tensors go round: each worker sends (N − 1)·M bytes. Cut x into N chunks, and the "
-    "bytes hardly grow with N."
+    "The sum is right, but whole tensors go round: each worker sends (N − 1)·M bytes. With N chunks it sends less than "
+    "2M, for any N."
 )
 def whole_tensors(worker: Worker, x: Tensor) -> Tensor:
     total = passed = x
@@ -152,7 +153,7 @@ def whole_tensors(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "Rank 0 adds for everybody and sends the sum back: everything goes through its wire, while the others wait."
+    "Rank 0 adds for all workers and sends the sum back: all bytes cross its link, while the other links are idle."
 )
 def through_a_chief(worker: Worker, x: Tensor) -> Tensor:
     if worker.rank:
@@ -165,7 +166,7 @@ def through_a_chief(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "That is the first phase: each of the workers has the sum of one chunk only. Now pass the sums round."
+    "Your result is that of the first phase: each worker has the sum of one chunk only. Now pass the sums round."
 )
 def half_way(worker: Worker, x: Tensor) -> Tensor:
     n, rank = worker.size, worker.rank
@@ -185,7 +186,7 @@ def wrong_chunk(worker: Worker, x: Tensor) -> Tensor:
     return _ring(worker, x, add_to=0)
 
 
-@ring_all_reduce.misconception("You divide by the number of workers. Asked is the sum, not the mean.")
+@ring_all_reduce.misconception("You divide by the number of workers. The task asks for the sum, not the mean.")
 def average(worker: Worker, x: Tensor) -> Tensor:
     return _in_two_loops(worker, x) / worker.size
 
@@ -198,7 +199,7 @@ def adds_again(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "Everybody waits for the left neighbour first, and nobody has sent anything yet: send, then receive."
+    "All workers wait for their left neighbour first, and none has sent anything yet: send, then receive."
 )
 def receives_first(worker: Worker, x: Tensor) -> Tensor:
     if worker.size > 1:
@@ -208,13 +209,50 @@ def receives_first(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "Your worker changes the tensor that it was given. `tensor_split` gives views: `+=` on one writes into x."
+    "You change x in place: the other workers' copies are gone. `tensor_split` gives views, and `+=` on one writes "
+    "into x."
 )
 def in_place(worker: Worker, x: Tensor) -> Tensor:
     x.copy_(_in_two_loops(worker, x))
     return x
 
 
-@ring_all_reduce.misconception("The sums are right, but yours go to the left: send to rank + 1.")
+@ring_all_reduce.misconception("You send to the left neighbour. Send to rank + 1, and receive from rank − 1.")
 def to_the_left(worker: Worker, x: Tensor) -> Tensor:
     return _ring(worker, x, to=-1)
+
+
+@ring_all_reduce.misconception(
+    "Your last worker sends to a rank that does not exist. In a ring its right neighbour is rank 0: take ranks "
+    "modulo N."
+)
+def no_wrap(worker: Worker, x: Tensor) -> Tensor:
+    if worker.size > 1:
+        worker.send(worker.rank + 1, x)
+    return _in_two_loops(worker, x)
+
+
+@ring_all_reduce.misconception(
+    "One worker alone sends to itself in yours. It has the sum already: N − 1 rounds are none."
+)
+def sends_to_itself(worker: Worker, x: Tensor) -> Tensor:
+    if worker.size == 1:
+        worker.send(0, x)
+    return _in_two_loops(worker, x)
+
+
+@ring_all_reduce.misconception(
+    "You send no message for an empty chunk. A ring sends one in every round, also an empty one, as the task says."
+)
+def skips_empty(worker: Worker, x: Tensor) -> Tensor:
+    n, rank = worker.size, worker.rank
+    parts = list(x.tensor_split(n))
+    for step in range(2 * (n - 1)):
+        at = (rank - step) % n
+        before = (at - 1) % n
+        if parts[at].numel():
+            worker.send((rank + 1) % n, parts[at])
+        if parts[before].numel():
+            arrived = worker.receive((rank - 1) % n)
+            parts[before] = parts[before] + arrived if step < n - 1 else arrived
+    return torch.cat(parts)

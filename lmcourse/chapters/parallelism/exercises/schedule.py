@@ -53,6 +53,7 @@ stage_order = Exercise(
         case("1F1B, the stage before", 1, 3, 4, "1f1b"),
         case("1F1B, the first stage", 0, 3, 4, "1f1b"),
         case("1F1B, the second of four", 1, 4, 6, "1f1b"),
+        case("1F1B with many micro-batches", 2, 4, 8, "1f1b"),
         case("1F1B with fewer micro-batches than stages", 0, 4, 2, "1f1b"),
         case("another word", 0, 3, 4, "zigzag"),
     ],
@@ -61,8 +62,8 @@ stage_order = Exercise(
         "The last stage can go backward with a micro-batch as soon as it went forward. How many more does the stage "
         "before it have to start before the first gradient comes back?",
         "Stage r of p starts p − r micro-batches before its first backward: one for each stage from here to the end.",
-        "After that a backward, a forward, in turns, until there is nothing left to start; then the backwards that "
-        "remain.",
+        "After that a backward and a forward alternately, until there is nothing left to start; then the backwards "
+        "that remain.",
     ],
 )
 
@@ -155,7 +156,7 @@ def from_the_wrong_end(rank: int, stages: int, micro: int, schedule: str) -> lis
 
 
 @stage_order.misconception(
-    "Your stages wait for a gradient one micro-batch too early: with so few under way, the stages after them idle."
+    "Your stages start one micro-batch too few before their first backward, so later stages wait."
 )
 def one_too_few(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return _with(stages - rank - 1, rank, stages, micro, schedule)
@@ -166,13 +167,28 @@ def one_too_many(rank: int, stages: int, micro: int, schedule: str) -> list[str]
     return _with(stages - rank + 1, rank, stages, micro, schedule)
 
 
-@stage_order.misconception("Forward and backward in turns from the beginning: only the last stage can do that.")
+@stage_order.misconception("You alternate forward and backward from the beginning. Only the last stage can do that.")
 def in_turns(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return _with(1, rank, stages, micro, schedule)
 
 
 @stage_order.misconception(
-    "With fewer micro-batches than stages yours starts some that do not exist: there are never more than `micro`."
+    "Your stages wait for the gradient without a pause: that takes 2(p − r) − 1 micro-batches. 1F1B starts p − r."
+)
+def there_and_back(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    return _with(2 * (stages - rank) - 1, rank, stages, micro, schedule)
+
+
+@stage_order.misconception(
+    "You count a backward pass as two forwards and start 3(p − r) − 2 micro-batches. 1F1B starts p − r, whatever "
+    "they take."
+)
+def there_and_back_in_time(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
+    return _with(3 * (stages - rank) - 2, rank, stages, micro, schedule)
+
+
+@stage_order.misconception(
+    "With fewer micro-batches than stages you start some that do not exist: there are only `micro`."
 )
 def more_than_there_are(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     order = _by_counting(rank, stages, micro, schedule)
@@ -180,7 +196,7 @@ def more_than_there_are(rank: int, stages: int, micro: int, schedule: str) -> li
     return order[:micro] + [f"F{micro + i}" for i in range(extra)] + order[micro:] if extra else order
 
 
-@stage_order.misconception("The backwards of the end are missing: every micro-batch has to come back.")
+@stage_order.misconception("The backward passes at the end are missing: each micro-batch needs one.")
 def no_end(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     order = _by_counting(rank, stages, micro, schedule)
     last = max(index for index, step in enumerate(order) if step[0] == "F")
@@ -203,6 +219,6 @@ def from_one(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return [f"{step[0]}{int(step[1:]) + 1}" for step in _by_counting(rank, stages, micro, schedule)]
 
 
-@stage_order.misconception("A schedule that nobody knows is taken for GPipe: raise a ValueError.")
+@stage_order.misconception("You take an unknown schedule for GPipe: raise a ValueError.")
 def any_schedule(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return _by_counting(rank, stages, micro, "1f1b" if schedule == "1f1b" else "gpipe")

@@ -100,7 +100,7 @@ def the_stream_goes_along(worker: CollectiveWorker, x: Tensor, up: Tensor, down:
 
 
 @sequence_parallel_ffn.misconception(
-    "Right, but with more bytes than needed: an all-reduce gives everybody all tokens, and you keep your own."
+    "The result is right, but an all-reduce sends all tokens to each worker, and you keep your own. Send only those."
 )
 def all_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     whole = worker.all_reduce(_part(worker, _norm(x), up, down))
@@ -108,37 +108,38 @@ def all_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -
 
 
 @sequence_parallel_ffn.misconception(
-    "Your tokens meet this worker's features only, and are added to other workers' tokens: gather them first."
+    "Your tokens meet this worker's features only, and you add them to other workers' tokens. Gather them first."
 )
 def not_gathered(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return x + worker.all_reduce(F.gelu(_norm(x) @ up.T) @ down.T)
 
 
 @sequence_parallel_ffn.misconception(
-    "Only this worker's features are in the result. Those of the others are to be added."
+    "Your result has only this worker's features. Add the results of the other workers."
 )
 def not_summed(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return x + _part(worker, _norm(x), up, down).chunk(worker.size)[worker.rank]
 
 
 @sequence_parallel_ffn.misconception(
-    "You add the stream before the sum over the workers: it is in the result as many times as there are workers."
+    "You add all of x before the sum over the workers, so it is in the result once for each worker. Add it after the "
+    "sum."
 )
 def stream_summed(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return _block(worker, x, up, down) + (worker.size - 1) * x
 
 
-@sequence_parallel_ffn.misconception("The stream is missing: this half block *adds* to x.")
+@sequence_parallel_ffn.misconception("x is missing: this half block returns x *plus* the layer.")
 def no_stream(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return _block(worker, x, up, down) - x
 
 
-@sequence_parallel_ffn.misconception("The matrices read x as it is. They read it through the norm.")
+@sequence_parallel_ffn.misconception("Your matrices read x itself. They read the normalized x.")
 def no_norm(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return x + worker.reduce_scatter(_part(worker, x, up, down))
 
 
-@sequence_parallel_ffn.misconception("You add to the *normalised* x. The stream itself is never normalised here.")
+@sequence_parallel_ffn.misconception("You add to the *normalized* x. Only the matrices read it; add to x itself.")
 def normed_stream(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return _norm(x) + worker.reduce_scatter(_part(worker, _norm(x), up, down))
 
@@ -152,3 +153,23 @@ def all_tokens(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) ->
 def no_eps(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
     read = x / x.square().mean(-1, keepdim=True).sqrt()
     return x + worker.reduce_scatter(_part(worker, read, up, down))
+
+
+@sequence_parallel_ffn.misconception("Your ε is outside the root. It is added to the mean of the squares.")
+def eps_outside(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    read = x / (x.square().mean(-1, keepdim=True).sqrt() + EPS)
+    return x + worker.reduce_scatter(_part(worker, read, up, down))
+
+
+@sequence_parallel_ffn.misconception("Your norm is taken over the tokens. Each token has its own, over its features.")
+def norm_over_tokens(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    read = x / (x.square().mean(0, keepdim=True) + EPS).sqrt()
+    return x + worker.reduce_scatter(_part(worker, read, up, down))
+
+
+@sequence_parallel_ffn.misconception(
+    "You change x in place: the tensor that the worker was given is gone. Write x + …, not x += …."
+)
+def in_place(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    y = _block(worker, x, up, down)
+    return x.copy_(y)

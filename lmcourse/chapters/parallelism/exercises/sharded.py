@@ -115,7 +115,7 @@ def gathers_the_change(
 
 
 @sharded_step.misconception(
-    "Every worker steps along its own gradient: the copies drift apart. First sum the gradients of all."
+    "Each worker steps along its own gradient, and the copies drift apart. First sum the gradients of all workers."
 )
 def own_gradient(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
@@ -125,8 +125,8 @@ def own_gradient(
 
 
 @sharded_step.misconception(
-    "Right, but you send more than one reduce-scatter and one all-gather do. An all-reduce, for instance, gives "
-    "everybody the whole sum, of which only a share is used."
+    "The result is right, but you send more than a reduce-scatter and an all-gather do. An all-reduce gives each "
+    "worker the whole sum, and you use a part of it."
 )
 def all_reduce_first(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
@@ -135,7 +135,7 @@ def all_reduce_first(
     return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * velocity), velocity
 
 
-@sharded_step.misconception("You return the whole momentum. The point is that each worker keeps a *share* of it.")
+@sharded_step.misconception("You return the whole momentum. Each worker keeps only its *part*: that saves the memory.")
 def all_momentum(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
 ) -> Step:
@@ -143,7 +143,9 @@ def all_momentum(
     return weights, worker.all_gather(velocity)
 
 
-@sharded_step.misconception("Each worker has new weights in its share, and old ones elsewhere. Gather them.")
+@sharded_step.misconception(
+    "Each worker of yours has new weights in its own part, and old ones elsewhere. Gather the parts."
+)
 def not_gathered(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
 ) -> Step:
@@ -153,14 +155,14 @@ def not_gathered(
     return torch.cat(shares), velocity
 
 
-@sharded_step.misconception("You average the gradients. Here their sum is asked for.")
+@sharded_step.misconception("You average the gradients. The task asks for their sum.")
 def averaged(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
 ) -> Step:
     return _step(worker, weights, gradient / worker.size, momentum, rate, beta)
 
 
-@sharded_step.misconception("Every worker updates the first share of the weights. Share r belongs to rank r.")
+@sharded_step.misconception("Each worker updates the first part of the weights. Part r belongs to rank r.")
 def first_share(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
 ) -> Step:
@@ -169,8 +171,8 @@ def first_share(
 
 
 @sharded_step.misconception(
-    "The weights may be right, but the rate went into the momentum: momentum is beta · momentum + gradient, and the "
-    "rate comes when it is used."
+    "The rate is in your momentum. The momentum is beta · momentum + gradient; multiply by the rate in the step of the "
+    "weights."
 )
 def rate_in_momentum(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
@@ -191,3 +193,32 @@ def uphill(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
 ) -> Step:
     return _step(worker, weights, gradient, momentum, -rate, beta)
+
+
+@sharded_step.misconception("You step along the old momentum. First update it, then take the step along the new one.")
+def old_momentum(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    velocity = beta * momentum + worker.reduce_scatter(gradient)
+    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * momentum), velocity
+
+
+@sharded_step.misconception(
+    "You step along gradient + beta · momentum, as Nesterov does. The task steps along momentum."
+)
+def nesterov(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    summed = worker.reduce_scatter(gradient)
+    velocity = beta * momentum + summed
+    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * (summed + beta * velocity)), velocity
+
+
+@sharded_step.misconception(
+    "You change an input in place (`mul_`, `sub_` or `+=`). torch's optimizers do that; here compute a new tensor."
+)
+def in_place(
+    worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
+) -> Step:
+    momentum.mul_(beta).add_(worker.reduce_scatter(gradient))
+    return worker.all_gather(weights.chunk(worker.size)[worker.rank] - rate * momentum), momentum

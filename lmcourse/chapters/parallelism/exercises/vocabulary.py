@@ -127,7 +127,7 @@ def _own_maxima(worker: CollectiveWorker, logits: Tensor, targets: Tensor, resca
 
 
 @vocabulary_parallel_loss.misconception(
-    "Each worker's softmax knows its own part of the vocabulary only. Σ exp has to run over all workers."
+    "Your softmax divides by one worker's part of the vocabulary only. Add up Σ exp over all workers."
 )
 def own_loss(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.double()
@@ -137,7 +137,7 @@ def own_loss(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float
 
 
 @vocabulary_parallel_loss.misconception(
-    "You add exponentials that were shifted by different maxima. All workers have to subtract the same one."
+    "You add exponentials that were shifted by different maxima. Subtract the same maximum on all workers."
 )
 def local_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     return _own_maxima(worker, logits, targets, rescaled=False)
@@ -170,7 +170,7 @@ def no_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> flo
 
 
 @vocabulary_parallel_loss.misconception(
-    "Right, but all logits travel: as many numbers per token as the vocabulary has, where three would do."
+    "The loss is right, but you send all logits: as many numbers per token as the vocabulary has. Three are enough."
 )
 def gathers_logits(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     return F.cross_entropy(worker.all_gather(logits.double(), 1), targets).item()
@@ -188,7 +188,7 @@ def global_ids(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> flo
 
 
 @vocabulary_parallel_loss.misconception(
-    "The target's logit is divided by the number of workers. Only one of them has it, the others add 0: the sum is it."
+    "You divide the target's logit by the number of workers. One worker has it and the others add 0, so take the sum."
 )
 def gold_averaged(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.double()
@@ -197,7 +197,7 @@ def gold_averaged(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> 
 
 
 @vocabulary_parallel_loss.misconception(
-    "Every worker takes the mean over the targets it has, and these means are averaged. Mean over all tokens."
+    "Each worker of yours takes the mean over the targets it has, and you average these means. Average over all tokens."
 )
 def mean_of_losses(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.double()
@@ -207,12 +207,12 @@ def mean_of_losses(worker: CollectiveWorker, logits: Tensor, targets: Tensor) ->
     return (worker.all_reduce(mine) / worker.size).item()
 
 
-@vocabulary_parallel_loss.misconception("You return the sum over the tokens. Asked is their mean.")
+@vocabulary_parallel_loss.misconception("You return the sum over the tokens. The task asks for their mean.")
 def sum_of_tokens(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     return _whole(worker, logits, targets) * len(targets)
 
 
-@vocabulary_parallel_loss.misconception("Whoever has not the target adds the logit of another token. It has to add 0.")
+@vocabulary_parallel_loss.misconception("A worker without the target adds the logit of another token. It must add 0.")
 def clamped_and_added(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.double()
     rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
@@ -221,9 +221,30 @@ def clamped_and_added(worker: CollectiveWorker, logits: Tensor, targets: Tensor)
 
 
 @vocabulary_parallel_loss.misconception(
-    "Only the workers that have a target know its logit. All of them have to return the loss."
+    "Only the worker that has a target uses its logit. Send it, so that all workers return the loss."
 )
 def gold_stays_at_home(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.double()
     rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
     return (rows - _gold(worker, z, targets)[0]).mean().item()
+
+
+@vocabulary_parallel_loss.misconception("You return the loss of each token. The task asks for their mean, one number.")
+def loss_of_each(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> Tensor:
+    z = logits.double()
+    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
+    return rows - worker.all_reduce(_gold(worker, z, targets)[0])
+
+
+@vocabulary_parallel_loss.misconception("The sign is wrong: the loss is log Σ exp minus the logit of the target.")
+def negative(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    return -_whole(worker, logits, targets)
+
+
+@vocabulary_parallel_loss.misconception(
+    "You change the logits in place: the tensor that the worker was given is gone. Compute a new one."
+)
+def in_place(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    loss = _whole(worker, logits, targets)
+    logits.sub_(1)
+    return loss

@@ -1,20 +1,23 @@
 """Figures of notebook 18: what travels, what is cut, and who waits."""
 
 from lmcourse.chapters.parallelism.figures.block import DIRECTIONS, tensor_parallel_block
-from lmcourse.chapters.parallelism.figures.budget import LINKS, MODELS, layout_budget
 from lmcourse.chapters.parallelism.figures.collectives import COLLECTIVES, collective, ring_bytes
 from lmcourse.chapters.parallelism.figures.cuts import kept_per_device, link_speeds, shard_map
+from lmcourse.chapters.parallelism.figures.explorer import CLUSTERS, MODELS, layout_explorer
+from lmcourse.chapters.parallelism.figures.overlap import BUCKETS, bucket_timeline
 from lmcourse.chapters.parallelism.figures.pipelines import bubble, pipeline_schedule, pipeline_times
 
 __all__ = [
+    "BUCKETS",
+    "CLUSTERS",
     "COLLECTIVES",
     "DIRECTIONS",
-    "LINKS",
     "MODELS",
     "bubble",
+    "bucket_timeline",
     "collective",
     "kept_per_device",
-    "layout_budget",
+    "layout_explorer",
     "link_speeds",
     "pipeline_schedule",
     "pipeline_times",

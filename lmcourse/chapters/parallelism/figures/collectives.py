@@ -85,8 +85,7 @@ def collective(kind: str = "ring all-reduce", workers: int = 4, step: int = 2) -
             axes.add_patch(Rectangle((c + 0.03, r + 0.06), 0.94, 0.88, facecolor=colour, edgecolor=GREY, linewidth=0.8))
             fits = 4 if workers < 7 else 3
             label = "+".join(map(str, sorted(owners))) if len(owners) <= fits else f"{len(owners)} of {workers}"
-            ink = "white" if share > 0.6 else "black"
-            axes.text(c + 0.5, r + 0.5, label, ha="center", va="center", fontsize=9, color=ink)
+            axes.text(c + 0.5, r + 0.5, label, ha="center", va="center", fontsize=9)
         axes.text(workers + 0.2, r + 0.5, f"sent {float(sent[r]):.2f} M", va="center", fontsize=10)
     axes.set_xlim(-1.6 * workers / 6, workers * 1.35)
     axes.set_ylim(workers, 0)

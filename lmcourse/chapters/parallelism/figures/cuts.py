@@ -44,8 +44,8 @@ def shard_map(devices: int = 2) -> Figure:
     axes.set_ylim(1.3, -0.35)
     axes.set_aspect("equal")
     caption = (
-        "A colour for each device; weights are (out, in), so rows are outputs. Outputs first, then inputs: q, k, v and "
-        "up by rows, out and down by columns. Whatever has a vocabulary is cut along it."
+        "A colour for each device; weights are (out, in), so rows are outputs. q, k, v and up are cut by rows, out "
+        "and down by columns; embedding and head are cut along the vocabulary."
     )
     return describe(figure, caption=caption, alt=f"Cuts on {devices} devices: {'; '.join(told)}")
 

@@ -52,6 +52,7 @@ def pipeline_times(orders: Sequence[Sequence[str]], *, backward: float = 2.0, na
     axes.set_ylim(stages - 0.4, -0.6)
     axes.set_yticks(range(stages), [f"stage {stage}" for stage in range(stages)])
     axes.set_xlim(0, total)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(visible=False)
     below = new_axes(figure, "", "time (a forward pass takes 1)", "alive")
     below.set_subplotspec(grid[1])
@@ -59,6 +60,7 @@ def pipeline_times(orders: Sequence[Sequence[str]], *, backward: float = 2.0, na
         times, counts = _alive(tasks, stage)
         below.step(times, counts, where="post", color=colour, linewidth=1.7, label=f"stage {stage}")
     below.set_xlim(0, total)
+    below.xaxis.set_major_locator(MaxNLocator(integer=True))
     below.set_ylim(0, 1.7 * max(map(max_alive, orders)))  # room for the legend
     below.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
     below.legend(frameon=False, fontsize=8, loc="upper right", ncols=2)

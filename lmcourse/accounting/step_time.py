@@ -1,0 +1,238 @@
+"""A model of one training step on a cluster: seconds and memory of a layout, with two kinds of links.
+
+A machine holds a few devices, which exchange data over fast links; machines exchange data over slow ones. Tensor
+parallelism stays inside a machine, then come the stages of a pipeline, then the copies of the model. The model counts
+what the ultra-scale playbooks count: arithmetic, traffic, the bubble of the pipeline, overlap, memory. It leaves out
+latency, the attention scores, embedding and head as layers of their own, and memory that no formula knows.
+
+Sources: Narayanan et al. (2021) for bubble and interleaving, Korthikanti et al. (2022) for activations (with sequence
+parallelism, without the attention scores), Rajbhandari et al. (2020) for ZeRO. Seconds, bytes, FLOP/s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from lmcourse.accounting.parallel import FIRST_ZERO_STAGE, Layout, ZeroStage, all_gather_bytes, all_reduce_bytes
+from lmcourse.accounting.parameters import count_parameters
+from lmcourse.models.config import TransformerConfig
+
+BACKWARD_SHARE = 2 / 3
+"""The part of a step's arithmetic that is done in the backward pass, while gradients are sent."""
+
+KEPT, KEPT_WITH_RECOMPUTATION = 34, 2
+"""Bytes that a block keeps per token and feature, and what is left if only its input is kept."""
+
+STATE = {"weights": 2, "gradients": 2, "master weights": 4, "optimiser moments": 8}
+"""Bytes per parameter in mixed precision with AdamW."""
+
+LayoutTuple = tuple[int, int, int, ZeroStage, int]
+"""Data, tensor, pipeline, the stage of ZeRO, and texts per micro-batch."""
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """The work of one step: a model and a batch.
+
+    Attributes:
+        parameters, layers, d_model, kv_heads: of the model.
+        texts: texts in a step, over all copies of the model.
+        seq_len: tokens of a text.
+    """
+
+    parameters: int
+    layers: int
+    d_model: int
+    kv_heads: int
+    texts: int
+    seq_len: int = 8192
+
+    @classmethod
+    def of(cls, config: TransformerConfig, texts: int, seq_len: int = 8192) -> TrainingStep:
+        """Return a step of this many texts for a model whose layers are all alike."""
+        key_heads = config.layers[0].attention.key_heads
+        return cls(count_parameters(config).total, len(config.layers), config.d_model, key_heads, texts, seq_len)
+
+    @property
+    def flops(self) -> float:
+        """Model FLOPs: 6 per parameter and token."""
+        return 6.0 * self.parameters * self.texts * self.seq_len
+
+
+@dataclass(frozen=True)
+class Machines:
+    """A cluster of equal machines; the default is machines of eight H100s.
+
+    Attributes:
+        devices: how many in all.
+        per_machine: devices of a machine.
+        peak: FLOP/s of a device.
+        efficiency: the part of the peak that large matrix products reach.
+        inside, outside: bytes per second that a device sends to one in its machine, and to one in another.
+        memory: bytes of a device.
+    """
+
+    devices: int
+    per_machine: int = 8
+    peak: float = 989.4e12
+    efficiency: float = 0.7
+    inside: float = 450e9
+    outside: float = 50e9
+    memory: float = 80e9
+
+
+@dataclass(frozen=True)
+class StepParts:
+    """The ingredients of a step on the busiest device, before they are put together.
+
+    Attributes:
+        micro_batches: how many a copy of the model works off in a step.
+        arithmetic, tensor, border: seconds of computing, of tensor parallelism's traffic and of the traffic between
+            stages, for all micro-batches.
+        gradients: seconds on the wire for gradients (and, with ZeRO, weights).
+        state: bytes of weights, gradients and optimiser.
+        activations: bytes that one micro-batch keeps.
+    """
+
+    micro_batches: int
+    arithmetic: float
+    tensor: float
+    border: float
+    gradients: float
+    state: float
+    activations: float
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Seconds and bytes of a step on the busiest device.
+
+    Attributes:
+        parts: what it is made of.
+        bubble: seconds in which a stage of the pipeline waits.
+        hidden: seconds of gradients on the wire that arithmetic hides.
+        memory: bytes at the fullest moment.
+    """
+
+    parts: StepParts
+    bubble: float
+    hidden: float
+    memory: float
+
+    @property
+    def seconds(self) -> float:
+        """The whole step."""
+        parts = self.parts
+        return parts.arithmetic + parts.tensor + parts.border + self.bubble + (parts.gradients - self.hidden)
+
+    def mfu(self, step: TrainingStep, machines: Machines) -> float:
+        """Return model FLOPs over what the devices could compute at their peak."""
+        return step.flops / (self.seconds * machines.devices * machines.peak)
+
+
+def step_parts(
+    step: TrainingStep,
+    machines: Machines,
+    data: int,
+    tensor: int,
+    pipeline: int,
+    zero: ZeroStage,
+    micro: int,
+    *,
+    recompute: bool = False,
+    interleave: int = 1,
+) -> StepParts:
+    """Return the ingredients of a step for a layout; the stage with the most layers sets the pace.
+
+    Args:
+        step, machines: the work, and where it is done.
+        data, tensor, pipeline: devices per dimension.
+        zero: the stage of ZeRO.
+        micro: texts of a micro-batch.
+        recompute: keep only the input of each block, and compute forward again before backward.
+        interleave: how many pieces of the model each stage holds; the border is crossed as many times.
+
+    Raises:
+        ValueError: the layout does not use all devices, or the texts cannot be divided like that.
+    """
+    if Layout(data, tensor, pipeline, zero).devices != machines.devices:
+        raise ValueError(f"{data} x {tensor} x {pipeline} is not the number of devices, {machines.devices}")
+    if micro < 1 or step.texts % (data * micro):
+        raise ValueError(f"{step.texts} texts are no whole number of micro-batches of {micro} on {data} copies")
+    count = step.texts // (data * micro)
+    layers = ceil(step.layers / pipeline)
+    parameters = step.parameters * layers / step.layers / tensor
+    tokens = micro * step.seq_len
+    stream = 2.0 * tokens * step.d_model
+    passes = 4 if recompute else 3
+    reduced = 2 * passes - 2  # an all-reduce for each half of a block, forward and backward, and forward again
+    outer = machines.inside if machines.devices <= machines.per_machine else machines.outside
+    border = count * 2 * interleave * stream / tensor / outer if pipeline > 1 else 0.0
+    kept = KEPT * layers if not recompute else KEPT_WITH_RECOMPUTATION * layers + KEPT
+    return StepParts(
+        micro_batches=count,
+        arithmetic=count * 2 * passes * parameters * tokens / (machines.peak * machines.efficiency),
+        tensor=count * layers * reduced * all_reduce_bytes(1, tensor) * stream / machines.inside,
+        border=border,
+        gradients=_gradient_bytes(parameters, data, zero, count) / outer,
+        state=sum(size * parameters / (data if zero >= FIRST_ZERO_STAGE[part] else 1) for part, size in STATE.items()),
+        activations=kept * stream / 2 / tensor,
+    )
+
+
+def _gradient_bytes(parameters: float, data: int, zero: ZeroStage, micro_batches: int) -> float:
+    """Bytes that a device sends to the other copies: what is divided must be summed or gathered each micro-batch."""
+    share = 2 * parameters * all_gather_bytes(1, data)
+    sums = micro_batches if zero >= 2 else 1
+    gathers = 2 * micro_batches if zero == 3 else 1
+    return share * (sums + gathers)
+
+
+def step_time(
+    step: TrainingStep,
+    machines: Machines,
+    data: int,
+    tensor: int,
+    pipeline: int,
+    zero: ZeroStage,
+    micro: int,
+    *,
+    recompute: bool = False,
+    interleave: int = 1,
+) -> StepTime:
+    """Return seconds and memory of a step with 1F1B; arguments and errors as in `step_parts`."""
+    parts = step_parts(step, machines, data, tensor, pipeline, zero, micro, recompute=recompute, interleave=interleave)
+    busy = parts.arithmetic + parts.tensor + parts.border
+    alive = min(pipeline, parts.micro_batches)
+    more = 1 + (pipeline - 1) / (pipeline * interleave) if interleave > 1 else 1.0
+    backward = BACKWARD_SHARE if not recompute else 3 / 4
+    return StepTime(
+        parts,
+        bubble=busy * (pipeline - 1) / parts.micro_batches / interleave,
+        hidden=min(parts.gradients, backward * parts.arithmetic),
+        memory=parts.state + parts.activations * alive * more,
+    )
+
+
+def _divisors(number: int) -> list[int]:
+    return [n for n in range(1, number + 1) if number % n == 0]
+
+
+def candidates(step: TrainingStep, machines: Machines) -> Iterator[LayoutTuple]:
+    """Yield the layouts (data, tensor, pipeline, zero, micro) that a cluster allows, by pipeline, zero, tensor, micro.
+
+    Tensor parallelism stays in a machine and divides the key heads, each stage has a layer, and the micro-batches
+    divide a copy's texts. Memory is not looked at. Copies of a model that is not copied need no ZeRO.
+    """
+    tensors = [n for n in _divisors(machines.per_machine) if step.kv_heads % n == 0]
+    stages: tuple[ZeroStage, ...] = (0, 1, 2, 3)
+    for pipeline in _divisors(machines.devices):
+        for zero in stages:
+            for tensor in tensors:
+                data, rest = divmod(machines.devices, pipeline * tensor)
+                if rest or pipeline > step.layers or step.texts % data or (data == 1 and zero):
+                    continue
+                for micro in _divisors(step.texts // data):
+                    yield data, tensor, pipeline, zero, micro

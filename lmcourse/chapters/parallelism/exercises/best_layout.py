@@ -1,0 +1,325 @@
+"""The exercise on the fastest layout of a training step that fits into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from lmcourse.accounting.step_time import (
+    Machines,
+    StepParts,
+    TrainingStep,
+    candidates,
+    step_parts,
+    step_time,
+)
+from lmcourse.exercises.cases import Case, edge, script
+from lmcourse.exercises.exercise import Exercise
+
+Best = tuple[list[int], float]
+
+
+def _by_sorting(step: TrainingStep, machines: Machines) -> Best:
+    """Every layout with its seconds, sorted; the package puts the parts together."""
+    priced = [(step_time(step, machines, *layout), layout) for layout in candidates(step, machines)]
+    fitting = [(time.seconds, index) for index, (time, _) in enumerate(priced) if time.memory <= machines.memory]
+    if not fitting:
+        raise ValueError("no layout fits")
+    seconds, index = min(fitting)
+    return list(priced[index][1]), seconds
+
+
+IMPORT = "from lmcourse.accounting.step_time import Machines, TrainingStep\n"
+
+
+def ask(name: str, step: tuple[int, ...], devices: int, **machines: float) -> Case:
+    """A case from numbers: parameters, layers, d_model, kv_heads, texts, seq_len; and the devices."""
+    options = "".join(f", {key}={value!r}" for key, value in machines.items())
+    call = f"best_layout(TrainingStep({', '.join(map(str, step))}), Machines({devices}{options}))"
+    return script(name, IMPORT + call)
+
+
+LLAMA_8B = (8_030_261_248, 32, 4096, 8)
+LLAMA_70B = (70_553_706_496, 80, 8192, 8)
+MIDDLE = (13_000_000_000, 40, 5120, 8)
+"""Parameters, layers, width and key heads. The last one is made up."""
+
+
+def _hidden(random: Random) -> list[Case]:
+    return [
+        edge(ask("just enough memory", (1_200_000_000, 16, 2048, 8, 1, 2048), 1, memory=21_481_701_376.0)),
+        ask("one device", (1_200_000_000, 16, 2048, 8, 8, 2048), 1),
+        ask("one machine with slow links", (*LLAMA_8B, 16, 4096), 8, inside=20e9),
+        ask("few texts", (*LLAMA_8B, 4, 8192), 16),
+        ask("few texts", (*MIDDLE, 8, 2048), 32),
+        ask("machines of four devices", (*MIDDLE, 64, 4096), 32, per_machine=4),
+        ask("a slow network", (*LLAMA_8B, 64, 8192), 64, outside=5e9),
+        ask("a slow network", (*MIDDLE, 64, 4096), 32, outside=2e9),
+        ask("small memory", (*LLAMA_8B, 64, 2048), 64, memory=16e9),
+        ask("small memory", (*MIDDLE, 32, 2048), 32, memory=24e9),
+        edge(ask("nothing fits", (*LLAMA_70B, 16, 8192), 8)),
+        ask("other numbers of texts", (*MIDDLE, random.choice([128, 256]), 2048), 16),
+    ]
+
+
+best_layout = Exercise(
+    "best_layout",
+    points=4,
+    minutes=18,
+    difficulty=3,
+    reference=_by_sorting,
+    cases=[
+        ask("an 8B model on 64 devices", (*LLAMA_8B, 512, 4096), 64),
+        ask("70B on a slow network", (*LLAMA_70B, 16, 4096), 32, outside=10e9),
+        ask("13B on two machines", (*MIDDLE, 128, 4096), 16, outside=25e9),
+        ask("8B with few texts", (*LLAMA_8B, 32, 8192), 64),
+        ask("13B on one machine with less memory", (*MIDDLE, 32, 8192), 8, memory=40e9),
+        ask("70B with two texts", (*LLAMA_70B, 2, 4096), 32),
+        edge(ask("nothing fits", (*LLAMA_70B, 64, 8192), 16)),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Three sums for each layout: the seconds in which a device is busy, the seconds of gradients that stick out, "
+        "and the bytes. Keep the best layout that fits so far.",
+        "Bubble: a micro-batch keeps a stage busy for (busy seconds) / m, and the pipeline waits for P − 1 of them. "
+        "Check it with section 10: (P − 1)/(m + P − 1) is its fraction of *busy and waiting* together.",
+        "Only the backward pass hides gradients: 4 of 6 FLOPs. And with 1F1B the first stage keeps P micro-batches, "
+        "but never more than there are.",
+        "seconds = busy · (1 + (P − 1)/m) + max(0, gradients − 2/3 · arithmetic); "
+        "bytes = state + activations · min(P, m). Start with best = None.",
+    ],
+    forbid=["lmcourse.accounting.step_time.step_time", "lmcourse.accounting.step_time.StepTime"],
+    may_use_package=True,
+)
+
+
+EITHER_ORDER = "The smaller, or larger, of two numbers is the same in either order."
+best_layout.equivalent_mutant(
+    "alive = min(pipeline, parts.micro_batches) → alive = min(parts.micro_batches, pipeline)", EITHER_ORDER
+)
+best_layout.equivalent_mutant(
+    "seconds = busy + bubble + max(0.0, parts.gradients - 2 / 3 * parts.arithmetic) → "
+    "seconds = busy + bubble + max(parts.gradients - 2 / 3 * parts.arithmetic, 0.0)",
+    EITHER_ORDER,
+)
+
+
+@best_layout.variant
+def with_a_sorted_list(step: TrainingStep, machines: Machines) -> tuple[list[int], float]:
+    found = []
+    for place, (data, tensor, pipeline, zero, micro) in enumerate(candidates(step, machines)):
+        parts = step_parts(step, machines, data, tensor, pipeline, zero, micro)
+        alive = pipeline if pipeline < parts.micro_batches else parts.micro_batches
+        if parts.state + alive * parts.activations > machines.memory:
+            continue
+        busy = parts.arithmetic + parts.tensor + parts.border
+        waiting = busy / parts.micro_batches * (pipeline - 1)
+        sticks_out = max(parts.gradients - parts.arithmetic * 4 / 6, 0.0)
+        found.append((busy + waiting + sticks_out, place, [data, tensor, pipeline, zero, micro]))
+    if not found:
+        raise ValueError("no layout fits into memory")
+    seconds, _, layout = sorted(found)[0]
+    return layout, seconds
+
+
+@best_layout.variant
+def with_min(step: TrainingStep, machines: Machines) -> tuple[list[int], float]:
+    def seconds(layout: tuple[int, ...]) -> float:
+        parts = step_parts(step, machines, *layout)  # type: ignore[arg-type]
+        fraction = (layout[2] - 1) / (parts.micro_batches + layout[2] - 1)
+        busy = parts.arithmetic + parts.tensor + parts.border
+        hidden = min(parts.gradients, 2 * parts.arithmetic / 3)
+        return busy / (1 - fraction) + (parts.gradients - hidden)
+
+    def fits(layout: tuple[int, ...]) -> bool:
+        parts = step_parts(step, machines, *layout)  # type: ignore[arg-type]
+        return parts.state + parts.activations * min(layout[2], parts.micro_batches) <= machines.memory
+
+    best = min(filter(fits, candidates(step, machines)), key=seconds)  # ValueError for an empty sequence
+    return list(best), seconds(best)
+
+
+@best_layout.variant
+def layout_by_layout(step: TrainingStep, machines: Machines) -> tuple[tuple[int, ...], float]:
+    fastest, record = None, float("inf")
+    for layout in candidates(step, machines):
+        p = step_parts(step, machines, *layout)
+        if p.state + p.activations * min(p.micro_batches, layout[2]) > machines.memory:
+            continue
+        time = (p.arithmetic + p.tensor + p.border) * (p.micro_batches + layout[2] - 1) / p.micro_batches
+        if p.gradients > 2 / 3 * p.arithmetic:
+            time += p.gradients - 2 / 3 * p.arithmetic
+        if time < record:
+            fastest, record = layout, time
+    if fastest is None:
+        raise ValueError
+    return fastest, record
+
+
+def _busy(parts: StepParts) -> float:
+    return parts.arithmetic + parts.tensor + parts.border
+
+
+def _bubble(parts: StepParts, pipeline: int) -> float:
+    return _busy(parts) * (pipeline - 1) / parts.micro_batches
+
+
+def _exposed(parts: StepParts, pipeline: int) -> float:
+    return max(0.0, parts.gradients - parts.arithmetic * 2 / 3)
+
+
+def _alive(parts: StepParts, pipeline: int) -> float:
+    return min(pipeline, parts.micro_batches)
+
+
+def _search(
+    step: TrainingStep,
+    machines: Machines,
+    *,
+    bubble: Callable[[StepParts, int], float] = _bubble,
+    exposed: Callable[[StepParts, int], float] = _exposed,
+    alive: Callable[[StepParts, int], float] = _alive,
+    state: float = 1.0,
+    last: bool = False,
+    worst: bool = False,
+) -> Best:
+    """The search with a slip in one of its parts."""
+    best: Best | None = None
+    for layout in candidates(step, machines):
+        parts, pipeline = step_parts(step, machines, *layout), layout[2]
+        if state * parts.state + parts.activations * alive(parts, pipeline) > machines.memory:
+            continue
+        seconds = _busy(parts) + bubble(parts, pipeline) + exposed(parts, pipeline)
+        better = best is None or (seconds > best[1] if worst else seconds < best[1] or (last and seconds == best[1]))
+        if better:
+            best = list(layout), seconds
+    if best is None:
+        raise ValueError("no layout fits")
+    return best
+
+
+@best_layout.misconception(
+    "Your step has no bubble: each stage of a pipeline waits while the others fill and empty it."
+)
+def no_bubble(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, bubble=lambda parts, pipeline: 0.0)
+
+
+@best_layout.misconception(
+    "(P − 1)/(m + P − 1) is the bubble's fraction of the *whole* time. You multiply it by the busy time alone."
+)
+def fraction_of_the_busy_time(step: TrainingStep, machines: Machines) -> Best:
+    return _search(
+        step,
+        machines,
+        bubble=lambda parts, pipeline: _busy(parts) * (pipeline - 1) / (parts.micro_batches + pipeline - 1),
+    )
+
+
+@best_layout.misconception(
+    "Your bubble is made of arithmetic alone. While a stage works off a micro-batch, the traffic of tensor parallelism "
+    "and of the border takes time as well."
+)
+def bubble_of_arithmetic(step: TrainingStep, machines: Machines) -> Best:
+    return _search(
+        step,
+        machines,
+        bubble=lambda parts, pipeline: parts.arithmetic * (pipeline - 1) / parts.micro_batches,
+    )
+
+
+@best_layout.misconception(
+    "Your bubble has P micro-batches. When the first stage starts, the last one waits for P − 1 others."
+)
+def one_stage_too_many(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, bubble=lambda parts, pipeline: _busy(parts) * pipeline / parts.micro_batches)
+
+
+@best_layout.misconception(
+    "You add all the seconds of the gradients. They are sent while the backward pass computes: only the rest costs."
+)
+def nothing_hidden(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, exposed=lambda parts, pipeline: parts.gradients)
+
+
+@best_layout.misconception(
+    "Your gradients cost nothing. Arithmetic can hide only as many seconds of them as the backward pass has."
+)
+def gradients_for_free(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, exposed=lambda parts, pipeline: 0.0)
+
+
+@best_layout.misconception(
+    "You let the whole arithmetic hide gradients. There are none in the forward pass, which is a third of it."
+)
+def hidden_by_forward_too(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - parts.arithmetic))
+
+
+@best_layout.misconception("Only a third of the arithmetic hides gradients in yours. Backward is the other two thirds.")
+def hidden_by_a_third(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - parts.arithmetic / 3))
+
+
+@best_layout.misconception(
+    "You let the traffic of tensor parallelism and of the border hide gradients as well. Arithmetic does."
+)
+def hidden_by_traffic(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - _busy(parts) * 2 / 3))
+
+
+@best_layout.misconception("Your layout has memory for the state, but not for activations.")
+def no_activations(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, alive=lambda parts, pipeline: 0)
+
+
+@best_layout.misconception(
+    "You keep the activations of one micro-batch. The first stage of a pipeline has started several before the first "
+    "one comes back."
+)
+def one_alive(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, alive=lambda parts, pipeline: 1)
+
+
+@best_layout.misconception(
+    "You keep the activations of all micro-batches, as GPipe does. 1F1B frees one before it starts another."
+)
+def all_alive(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, alive=lambda parts, pipeline: parts.micro_batches)
+
+
+@best_layout.misconception(
+    "You count activations for P micro-batches even where a step has fewer than P: they do not exist."
+)
+def more_alive_than_there_are(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, alive=lambda parts, pipeline: pipeline)
+
+
+@best_layout.misconception("The fastest of all does not fit: leave out the layouts that need more than the memory.")
+def memory_ignored(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, replace(machines, memory=float("inf")))
+
+
+@best_layout.misconception("Weights, gradients and optimiser take memory, too: yours counts activations only.")
+def no_state(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, state=0.0)
+
+
+@best_layout.misconception("You return the slowest layout that fits.")
+def slowest(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, worst=True)
+
+
+@best_layout.misconception("You return the last of several equally fast layouts. Asked is the first.")
+def last_of_equals(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, last=True)
+
+
+@best_layout.misconception("You return the first layout that fits, not the fastest one.")
+def first_that_fits(step: TrainingStep, machines: Machines) -> Best:
+    for layout in candidates(step, machines):
+        parts, pipeline = step_parts(step, machines, *layout), layout[2]
+        if parts.state + parts.activations * _alive(parts, pipeline) <= machines.memory:
+            return list(layout), _busy(parts) + _bubble(parts, pipeline) + _exposed(parts, pipeline)
+    raise ValueError("no layout fits")

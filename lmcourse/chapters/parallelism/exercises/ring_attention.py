@@ -1,0 +1,297 @@
+"""The optional exercise on attention whose tokens are cut among the workers: ring attention."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmcourse.chapters.parallelism.exercises.inputs import ask
+from lmcourse.chapters.parallelism.worker import Worker
+from lmcourse.exercises.cases import Case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.inputs import normal64
+from lmcourse.nn.attend import block_update
+
+
+def _passed(worker: Worker, k: Tensor, v: Tensor) -> list[tuple[int, Tensor, Tensor]]:
+    """Every worker's keys and values as they come round, with the rank that they belong to."""
+    found = [(worker.rank, k, v)]
+    for _ in range(worker.size - 1):
+        rank, k, v = found[-1]
+        worker.send((worker.rank + 1) % worker.size, torch.stack([k, v]))
+        k, v = worker.receive((worker.rank - 1) % worker.size)
+        found.append(((rank - 1) % worker.size, k, v))
+    return found
+
+
+def _softmax_of_all(
+    worker: Worker,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    shift: int = 0,
+    scale: float | None = None,
+    causal: bool = True,
+) -> Tensor:
+    """Collect all blocks, then one softmax of all scores; `shift` is added to the rank of each other block."""
+    n, t = worker.size, len(q)
+    blocks = _passed(worker, k, v)
+    blocks = [blocks[0], *(((rank + shift) % n, k, v) for rank, k, v in blocks[1:])]
+    keys = torch.cat([k for _, k, _ in blocks])
+    values = torch.cat([v for _, _, v in blocks])
+    places = torch.cat([torch.arange(rank * t, (rank + 1) * t) for rank, _, _ in blocks])
+    own = torch.arange(worker.rank * t, (worker.rank + 1) * t)
+    scores = q @ keys.T * (q.shape[1] ** -0.5 if scale is None else scale)
+    if causal:
+        scores = scores.masked_fill(places > own[:, None], -torch.inf)
+    return scores.softmax(1) @ values
+
+
+def _ask(name: str, random: Random, workers: int, t: int, d: int, scale: float = 1.0) -> Case:
+    """`t` tokens of each worker."""
+    qs, ks, vs = ([normal64(random, t, d, scale=size) for _ in range(workers)] for size in (scale, scale, 1.0))
+    looked_at = ("run.results", "run.sent", "run.links", "run.changed")
+    return ask(name, "ring_attention, qs, ks, vs", *looked_at, qs=qs, ks=ks, vs=vs)
+
+
+def _hidden(random: Random) -> list[Case]:
+    fixed = Random(7)
+    return [
+        _ask("one worker", fixed, 1, 3, 2),
+        _ask("more workers", fixed, 5, 2, 3),
+        _ask("one token each", fixed, 4, 1, 2),
+        _ask("one feature", fixed, 3, 2, 1),
+        _ask("scores in the thousands", fixed, 3, 2, 4, 60.0),
+        _ask("other shapes", random, 3, random.randint(2, 4), random.randint(2, 5)),
+    ]
+
+
+ring_attention = Exercise(
+    "ring_attention",
+    points=3,
+    minutes=15,
+    difficulty=3,
+    reference=_softmax_of_all,
+    cases=[
+        _ask("one worker", Random(1), 1, 2, 2),
+        _ask("two workers, two tokens each", Random(2), 2, 2, 2),
+        _ask("three workers", Random(3), 3, 2, 3),
+        _ask("scores in the thousands", Random(4), 3, 2, 2, 40.0),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "Begin with your own keys: top = −∞, total = 0, numerator = 0, and a triangular mask. Then every row has seen "
+        "a key.",
+        "After round s you hold the keys of rank − s (modulo N). Is that rank before yours, or after it? All its "
+        "tokens are visible, or none.",
+        "Pass on what came last, not your own keys again: k, v are replaced by what you receive.",
+        "In each round: send torch.stack([k, v]) to the right, receive the same from the left, and call block_update "
+        "only if the block is of an earlier rank. In the end return numerator / total.",
+    ],
+    may_use_package=True,
+)
+
+
+for _start in ("torch.ones_like(q)", "q"):
+    ring_attention.equivalent_mutant(
+        "state = (q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)) → "
+        f"state = (q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), {_start})",
+        "The first block multiplies the old sum by exp(-inf), which is 0.",
+    )
+
+
+@ring_attention.variant
+def with_the_update(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    t, n = len(q), worker.size
+    scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(t, t).triu(1).bool(), -torch.inf)
+    state = q.new_full((t, 1), -torch.inf), q.new_zeros(t, 1), torch.zeros_like(q)
+    state = block_update(*state, scores, v)
+    for turn in range(1, n):
+        worker.send((worker.rank + 1) % n, k)
+        worker.send((worker.rank + 1) % n, v)
+        k, v = worker.receive((worker.rank - 1) % n), worker.receive((worker.rank - 1) % n)
+        if worker.rank - turn >= 0:
+            state = block_update(*state, q @ k.T / q.shape[1] ** 0.5, v)
+    return state[2] / state[1]
+
+
+@ring_attention.variant
+def with_logarithms(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    left, right = (worker.rank - 1) % worker.size, (worker.rank + 1) % worker.size
+    mine = torch.arange(len(q)) + worker.rank * len(q)
+    owner, both, parts, norms = worker.rank, torch.stack([k, v]), [], []
+    while True:
+        theirs = torch.arange(len(q)) + owner * len(q)
+        scores = (q @ both[0].T / q.shape[1] ** 0.5).masked_fill(theirs[None] > mine[:, None], -1e300)
+        norms.append(scores.logsumexp(1))
+        parts.append(scores.softmax(1) @ both[1])
+        if owner == right % worker.size:
+            break
+        worker.send(right, both)
+        both, owner = worker.receive(left), (owner - 1) % worker.size
+    weights = torch.stack(norms).softmax(0)
+    return torch.stack([weight[:, None] * part for weight, part in zip(weights, parts, strict=True)]).sum(0)
+
+
+@ring_attention.variant
+def with_the_fused_kernel(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    keys, values = {worker.rank: k}, {worker.rank: v}
+    for turn in range(worker.size - 1):
+        at = (worker.rank - turn) % worker.size
+        worker.send((worker.rank + 1) % worker.size, torch.cat([keys[at], values[at]], 1))
+        arrived = worker.receive((worker.rank - 1) % worker.size)
+        before = (at - 1) % worker.size
+        keys[before], values[before] = arrived.chunk(2, 1)
+    seen = range(worker.rank + 1)
+    k, v = torch.cat([keys[rank] for rank in seen]), torch.cat([values[rank] for rank in seen])
+    mask = torch.ones(len(q), len(k), dtype=torch.bool).tril(len(k) - len(q))
+    return F.scaled_dot_product_attention(q[None, None], k[None, None], v[None, None], attn_mask=mask)[0, 0]
+
+
+@ring_attention.misconception(
+    "Your tokens see the future: keys of later ranks are hidden, and within your own block the triangle."
+)
+def not_causal(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax_of_all(worker, q, k, v, causal=False)
+
+
+@ring_attention.misconception(
+    "You mask every block with a triangle. All keys of an earlier rank are visible, and none of a later one."
+)
+def triangle_in_every_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    blocks = _passed(worker, k, v)
+    mask = torch.ones(len(q), len(q), dtype=torch.bool).tril().repeat(1, worker.size)
+    scores = q @ torch.cat([k for _, k, _ in blocks]).T / q.shape[1] ** 0.5
+    return scores.masked_fill(~mask, -torch.inf).softmax(1) @ torch.cat([v for _, _, v in blocks])
+
+
+@ring_attention.misconception("Your tokens see the keys of their own worker only, although others came by.")
+def own_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    _passed(worker, k, v)
+    scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
+    return scores.softmax(1) @ v
+
+
+@ring_attention.misconception(
+    "You take the blocks for those of another rank: what comes in round s has passed s workers, from rank − s."
+)
+def rank_off_by_one(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax_of_all(worker, q, k, v, shift=1)
+
+
+@ring_attention.misconception(
+    "You average the results of the blocks. A block whose scores are larger weighs more: divide once, at the end."
+)
+def mean_of_blocks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    parts = [own_block_of(q, k, v)]
+    for rank, keys, values in _passed(worker, k, v)[1:]:
+        if rank < worker.rank:
+            parts.append((q @ keys.T / q.shape[1] ** 0.5).softmax(1) @ values)
+    return torch.stack(parts).mean(0)
+
+
+def own_block_of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention within one block."""
+    scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
+    return scores.softmax(1) @ v
+
+
+@ring_attention.misconception("You add the results of the blocks: the weights of a token then sum to more than 1.")
+def sum_of_blocks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    blocks = [rank for rank in range(worker.size) if rank <= worker.rank]
+    return mean_of_blocks(worker, q, k, v) * len(blocks)
+
+
+@ring_attention.misconception("Your scores are not divided by √d.")
+def not_scaled(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax_of_all(worker, q, k, v, scale=1.0)
+
+
+@ring_attention.misconception(
+    "Your results are right where scores are small. Exponentials of scores in the thousands overflow: carry the "
+    "largest score along, as block_update does."
+)
+def no_maximum(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    numerator, total = torch.zeros_like(q), q.new_zeros(len(q), 1)
+    for rank, keys, values in _passed(worker, k, v):
+        if rank <= worker.rank:
+            weights = (q @ keys.T / q.shape[1] ** 0.5).exp()
+            weights = weights.tril() if rank == worker.rank else weights
+            numerator, total = numerator + weights @ values, total + weights.sum(1, keepdim=True)
+    return numerator / total
+
+
+@ring_attention.misconception("You return the sum of weighted values. Divide it by the sum of the weights.")
+def not_divided(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
+    for rank, keys, values in _passed(worker, k, v):
+        if rank <= worker.rank:
+            scores = q @ keys.T / q.shape[1] ** 0.5
+            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
+            state = block_update(*state, scores, values)
+    return state[2]
+
+
+@ring_attention.misconception(
+    "The result is right, but you pass your keys on once too often: after N − 1 rounds everybody has seen all of them."
+)
+def one_round_too_many(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    if worker.size > 1:
+        worker.send((worker.rank + 1) % worker.size, torch.stack([k, v]))
+        worker.receive((worker.rank - 1) % worker.size)
+    return _softmax_of_all(worker, q, k, v)
+
+
+@ring_attention.misconception(
+    "The result is right, but everybody sends to everybody. In a ring each worker sends to rank + 1 only."
+)
+def to_everybody(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    others = [rank for rank in range(worker.size) if rank != worker.rank]
+    for rank in others:
+        worker.send(rank, torch.stack([k, v]))
+    blocks = {worker.rank: torch.stack([k, v])} | {rank: worker.receive(rank) for rank in others}
+    keys, values = torch.cat([blocks[rank] for rank in range(worker.size)], 1)
+    mask = torch.ones(len(q), len(keys), dtype=torch.bool).tril(worker.rank * len(q))
+    return F.scaled_dot_product_attention(q[None], keys[None], values[None], attn_mask=mask)[0]
+
+
+@ring_attention.misconception(
+    "The result is right, but your blocks go round to the left. Then the block of a later rank comes first: send to "
+    "rank + 1."
+)
+def to_the_left(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    n, blocks = worker.size, [torch.stack([k, v])]
+    for _ in range(n - 1):
+        worker.send((worker.rank - 1) % n, blocks[-1])
+        blocks.append(worker.receive((worker.rank + 1) % n))
+    keys, values = torch.cat([blocks[(rank - worker.rank) % n] for rank in range(n)], 1)
+    mask = torch.ones(len(q), len(keys), dtype=torch.bool).tril(worker.rank * len(q))
+    return F.scaled_dot_product_attention(q[None], keys[None], values[None], attn_mask=mask)[0]
+
+
+@ring_attention.misconception("Everybody waits for the left neighbour before anybody has sent: send, then receive.")
+def receives_first(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    if worker.size > 1:
+        k, v = worker.receive((worker.rank - 1) % worker.size)
+        worker.send((worker.rank + 1) % worker.size, torch.stack([k, v]))
+    return q
+
+
+@ring_attention.misconception(
+    "In every round your own keys are sent again, so the right neighbour sees the same block N − 1 times. Pass on what "
+    "came last."
+)
+def own_keys_again(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    n, state = worker.size, (q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q))
+    scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
+    state = block_update(*state, scores, v)
+    for turn in range(1, n):
+        worker.send((worker.rank + 1) % n, torch.stack([k, v]))
+        other, values = worker.receive((worker.rank - 1) % n)
+        if turn <= worker.rank:
+            state = block_update(*state, q @ other.T / q.shape[1] ** 0.5, values)
+    return state[2] / state[1]
