@@ -318,7 +318,7 @@ with suppress(NotImplementedError):  # until Exercise 1 is solved
 # %% [markdown]
 # ### Exercise 3 · Average the gradients  (2 points · 7 min · ●●)
 #
-# Each worker has computed gradients of the mean loss over *its own* counted targets, a tensor per parameter (all of one dtype; a parameter may have any shape). Return, on every worker, the gradients of the mean over **all** counted targets, in the same shapes and dtype. In bf16 a sum must not lose more than bf16 does: 257 targets do not exist there. Use at most two collectives, however many parameters there are. A worker without targets has NaN for gradients, because it divided by 0. If there are no targets at all, return zeros.
+# Each worker has computed gradients of the mean loss over *its own* counted targets, a tensor per parameter (all of one dtype; a parameter may have any shape). Return, on every worker, the gradients of the mean over **all** counted targets, in the same shapes and dtype. Gradients may have 16 bits. But bf16 cannot hold the number 257, and fp16 no number above 65,504, so compute sums in fp32 or fp64. Use at most two collectives, however many parameters there are. A worker without targets has NaN for gradients, because it divided by 0. If there are no targets at all, return zeros.
 
 
 # %% exercise="average_gradients"
@@ -384,15 +384,18 @@ def with_ddp(worker: CollectiveWorker, slope: float, targets: int) -> list[float
     seen = [before, model.weight.item()]
     all_targets = worker.all_reduce(torch.tensor(float(targets))).item()
     x = torch.full((targets, 1), slope)
-    for loss in (wrapped(x).mean(), wrapped(x).sum() * worker.size / all_targets):
+    for cured in (False, True):
         model.zero_grad()
+        losses = wrapped(x)  # one of each target
+        loss = losses.sum() * worker.size / all_targets if cured else losses.mean()
         loss.backward()
         seen.append(model.weight.grad.item())
     return seen
 
 
 print("starting two processes ...", flush=True)
-for rank, (before, after, plain, cured) in enumerate(together(with_ddp, [1.0, 10.0], [3, 1]).results):
+ddp = together(with_ddp, [1.0, 10.0], [3, 1]).results
+for rank, (before, after, plain, cured) in enumerate(ddp):
     print(f"worker {rank}: weight {before:g}, wrapped {after:g}; gradient of the mean {plain:g}, of the sum · workers / all targets {cured:g}")
 
 # %% [markdown]
@@ -1082,7 +1085,8 @@ assert simulate(broadcast, [torch.ones(1)] + [None] * 63).rounds == 6
 assert [2 * (n - 1) / n * 96 for n in (2, 4, 8)] == [96, 144, 168]
 assert f"{all_reduce_bytes(1, 8):.2f} {all_reduce_bytes(1, 1000):.3f}" == "1.75 1.998"
 assert f"{pipeline_bubble_fraction(4, 4):.1%} {pipeline_bubble_fraction(4, 32):.1%}" == "42.9% 8.6%"
-assert (3 * 2 + 1 * 6) / 4 == 3 and (3 * 1 + 1 * 10) / 4 == 3.25
+assert (3 * 2 + 1 * 6) / 4 == 3
+assert ddp == [[10.0, 10.0, 5.5, 3.25], [20.0, 10.0, 5.5, 3.25]]
 assert llama.vocab_size == 128_256
 by_hand = run_pipeline(pipeline_orders(3, 2, "gpipe"), 1, 2)
 assert {(t.stage, t.name): t.start for t in by_hand if t.stage != 1} == {

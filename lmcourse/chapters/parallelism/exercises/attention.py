@@ -167,7 +167,7 @@ def not_causal(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, he
 
 
 @tensor_parallel_attention.misconception(
-    "You read the share as query, key and value of one head after the other. It holds all queries, then all keys, then "
+    "You read `qkv` as query, key and value of one head after the other. It holds all queries, then all keys, then "
     "all values."
 )
 def qkv_interleaved(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:

@@ -306,6 +306,47 @@ def no_state(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, state=0.0)
 
 
+@best_layout.misconception(
+    "Your bubble leaves out the border. While a stage works through a micro-batch, its traffic to the next stage takes "
+    "time as well."
+)
+def bubble_without_border(step: TrainingStep, machines: Machines) -> Best:
+    return _search(
+        step,
+        machines,
+        bubble=lambda parts, pipeline: (parts.arithmetic + parts.tensor) * (pipeline - 1) / parts.micro_batches,
+    )
+
+
+@best_layout.misconception(
+    "You subtract the backward pass even where it is longer than the gradients. It hides all of them then, and no more."
+)
+def hides_more_than_there_is(step: TrainingStep, machines: Machines) -> Best:
+    return _search(step, machines, exposed=lambda parts, pipeline: parts.gradients - parts.arithmetic * 2 / 3)
+
+
+@best_layout.misconception(
+    "You let the whole step hide gradients. Only the arithmetic of the backward pass does; the bubble and the rest "
+    "do not."
+)
+def longer_of_the_two(step: TrainingStep, machines: Machines) -> Best:
+    return _search(
+        step,
+        machines,
+        exposed=lambda parts, pipeline: max(0.0, parts.gradients - _busy(parts) - _bubble(parts, pipeline)),
+    )
+
+
+@best_layout.misconception("You return the layout alone. Return two things: the layout and its seconds.")
+def layout_alone(step: TrainingStep, machines: Machines) -> list[int]:
+    return _search(step, machines)[0]
+
+
+@best_layout.misconception("You return the seconds alone. Return two things: the layout and its seconds.")
+def seconds_alone(step: TrainingStep, machines: Machines) -> float:
+    return _search(step, machines)[1]
+
+
 @best_layout.misconception("You return the slowest layout that fits.")
 def slowest(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, worst=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lmcourse.chapters.parallelism.exercises.inputs import ask, whole_numbers
 from lmcourse.chapters.parallelism.worker import CollectiveWorker
-from lmcourse.exercises.cases import Case
+from lmcourse.exercises.cases import Case, edge
 from lmcourse.exercises.exercise import Exercise
 
 NAN = float("nan")
@@ -84,6 +84,7 @@ average_gradients = Exercise(
         _ask("three targets and one", [[_t(2.0, 4.0)], [_t(6.0, 0.0)]], [3, 1]),
         _ask("a worker without targets", [[_t(2.0, 4.0)], [_t(NAN, NAN)]], [3, 0]),
         _ask("three tensors", _some(Random(5), 3, (2, 2), (2,), (1, 3)), [1, 2, 5]),
+        edge(_ask("no targets at all", [[_t(NAN, NAN)], [_t(NAN, NAN)]], [0, 0])),
         _ask("257 targets in bf16", BF16, [257, 1000]),
         _ask("large gradients in fp16", FP16, [3000, 500]),
     ],
@@ -92,7 +93,7 @@ average_gradients = Exercise(
         "The mean over all targets is Σ (targets of worker w × its mean) / Σ targets. The gradient goes the same way.",
         "Put all gradients into one flat tensor in fp32 or fp64, times the number of targets, and the number itself at "
         "its end: one all_reduce. Then divide, go back to the dtype, cut and reshape.",
-        "NaN times 0 is NaN: a worker without targets has to send zeros. And if nobody has any, do not divide by 0.",
+        "NaN times 0 is NaN: a worker without targets must send zeros. With no targets at all, do not divide by 0.",
     ],
     may_use_package=True,
 )
@@ -178,6 +179,17 @@ def nan(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list
     averaged = _weighted(worker, gradients, targets)
     empty = worker.all_reduce(torch.tensor(float(targets == 0))).item()
     return [torch.full_like(gradient, NAN) if empty else gradient for gradient in averaged]
+
+
+@average_gradients.misconception("Your results are in a wider dtype than the gradients. Convert them back at the end.")
+def wide_results(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    return _weighted(worker, [gradient.double() for gradient in gradients], targets)
+
+
+@average_gradients.misconception("If there are no targets at all, you divide by 0. The task asks for zeros there.")
+def zero_over_zero(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
+    total = worker.all_reduce(torch.tensor(float(targets))).item()
+    return [gradient / total * total for gradient in _weighted(worker, gradients, targets)]
 
 
 @average_gradients.misconception("You never divide: these are sums over all targets.")

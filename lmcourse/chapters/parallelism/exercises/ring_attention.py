@@ -166,14 +166,14 @@ def triangle_in_every_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> 
     blocks = _passed(worker, k, v)
     mask = torch.ones(len(q), len(q), dtype=torch.bool).tril().repeat(1, worker.size)
     scores = q @ torch.cat([k for _, k, _ in blocks]).T / q.shape[1] ** 0.5
-    return scores.masked_fill(~mask, -torch.inf).softmax(1) @ torch.cat([v for _, _, v in blocks])
+    return scores.masked_fill(~mask, -torch.inf).softmax(1) @ torch.cat([v for _, _, v in blocks])  # type: ignore[no-any-return]
 
 
 @ring_attention.misconception("Your tokens see the keys of their own worker only, although others came by.")
 def own_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     _passed(worker, k, v)
     scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
-    return scores.softmax(1) @ v
+    return scores.softmax(1) @ v  # type: ignore[no-any-return]
 
 
 @ring_attention.misconception(
@@ -181,6 +181,58 @@ def own_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 )
 def rank_off_by_one(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _softmax_of_all(worker, q, k, v, shift=1)
+
+
+@ring_attention.misconception(
+    "Your tokens see the blocks of later ranks, and not those of earlier ones. The past is in the ranks below yours."
+)
+def sees_later_ranks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
+    for rank, keys, values in _passed(worker, k, v):
+        if rank >= worker.rank:
+            scores = q @ keys.T / q.shape[1] ** 0.5
+            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
+            state = block_update(*state, scores, values)
+    return state[2] / state[1]
+
+
+@ring_attention.misconception(
+    "Your tokens never see the block of rank 0, unless they are in it. After r rounds worker r holds it: count it, too."
+)
+def first_block_missing(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
+    for rank, keys, values in _passed(worker, k, v):
+        if rank == worker.rank or 0 < rank < worker.rank:
+            scores = q @ keys.T / q.shape[1] ** 0.5
+            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool() & (rank == worker.rank), -torch.inf)
+            state = block_update(*state, scores, values)
+    return state[2] / state[1]
+
+
+@ring_attention.misconception("Your mask hides a token from itself. It sees itself and the tokens before it.")
+def hidden_from_itself(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
+    for rank, keys, values in _passed(worker, k, v):
+        if rank <= worker.rank:
+            scores = q @ keys.T / q.shape[1] ** 0.5
+            scores = scores.masked_fill(torch.ones_like(scores).triu().bool() & (rank == worker.rank), -torch.inf)
+            state = block_update(*state, scores, values)
+    return state[2] / state[1]
+
+
+@ring_attention.misconception(
+    "You pass on the keys and keep your own values. A weight belongs to a key and its value: pass on both."
+)
+def own_values(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    n, state = worker.size, (q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q))
+    scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
+    state = block_update(*state, scores, v)
+    for turn in range(1, n):
+        worker.send((worker.rank + 1) % n, k)
+        k = worker.receive((worker.rank - 1) % n)
+        if turn <= worker.rank:
+            state = block_update(*state, q @ k.T / q.shape[1] ** 0.5, v)
+    return state[2] / state[1]
 
 
 @ring_attention.misconception(
@@ -197,13 +249,13 @@ def mean_of_blocks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def own_block_of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention within one block."""
     scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
-    return scores.softmax(1) @ v
+    return scores.softmax(1) @ v  # type: ignore[no-any-return]
 
 
 @ring_attention.misconception("You add the results of the blocks: the weights of a token then sum to more than 1.")
 def sum_of_blocks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     blocks = [rank for rank in range(worker.size) if rank <= worker.rank]
-    return mean_of_blocks(worker, q, k, v) * len(blocks)
+    return mean_of_blocks(worker, q, k, v) * len(blocks)  # type: ignore[no-any-return]
 
 
 @ring_attention.misconception("Your scores are not divided by √d.")
@@ -237,7 +289,7 @@ def not_divided(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @ring_attention.misconception(
-    "The result is right, but you pass your keys on once too often: after N − 1 rounds everybody has seen all of them."
+    "The result is right, but you pass your keys on once too often: after N − 1 rounds all workers have seen them."
 )
 def one_round_too_many(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if worker.size > 1:
@@ -247,7 +299,7 @@ def one_round_too_many(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tenso
 
 
 @ring_attention.misconception(
-    "The result is right, but everybody sends to everybody. In a ring each worker sends to rank + 1 only."
+    "The result is right, but each worker sends to all others. In a ring it sends to rank + 1 only."
 )
 def to_everybody(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     others = [rank for rank in range(worker.size) if rank != worker.rank]
@@ -273,7 +325,9 @@ def to_the_left(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q[None], keys[None], values[None], attn_mask=mask)[0]
 
 
-@ring_attention.misconception("Everybody waits for the left neighbour before anybody has sent: send, then receive.")
+@ring_attention.misconception(
+    "All workers wait for their left neighbour, and none has sent anything yet: send, then receive."
+)
 def receives_first(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if worker.size > 1:
         k, v = worker.receive((worker.rank - 1) % worker.size)

@@ -66,10 +66,10 @@ sequence_parallel_ffn = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Norm and addition look at one token at a time: they need nobody. The matrices need all tokens, because this "
-        "worker's features are nobody else's.",
-        "Gather the normalised tokens. What comes out of the second matrix is a part of *all* tokens; summed over the "
-        "workers, of which you need your own rows.",
+        "Norm and addition look at one token at a time: they need no message. The matrices need all tokens, because "
+        "no other worker has this worker's features.",
+        "Gather the normalized tokens. The second matrix gives a part of *all* tokens. Sum the parts over the workers; "
+        "you need your own rows of the sum.",
         "x + worker.reduce_scatter(…): the sum and the cut are one collective.",
     ],
     may_use_package=True,

@@ -74,11 +74,11 @@ sharded_step = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Which collective gives this worker the sum of all gradients, but only for its own share of the weights?",
-        "With the share of the gradient: momentum ← beta · momentum + gradient, and the share of the weights takes a "
-        "step of rate · momentum.",
-        "weights.chunk(worker.size)[worker.rank] is this worker's share. After the step all shares have to come "
-        "together again: all_gather.",
+        "Which collective gives this worker the sum of all gradients, but only for its own part of the weights?",
+        "With this part of the gradient: momentum ← beta · momentum + gradient, and the same part of the weights takes "
+        "a step of rate · momentum.",
+        "weights.chunk(worker.size)[worker.rank] is this worker's part. After the step put all parts together again: "
+        "all_gather.",
     ],
     may_use_package=True,
 )

@@ -88,8 +88,8 @@ vocabulary_parallel_loss = Exercise(
         "loss of a token = log Σ exp(logit) − logit of its target. Which of the two needs whom?",
         "Subtract one and the same maximum on every worker: all_reduce(local maximum, op='max'). Then Σ exp can be "
         "added up over the workers.",
-        "Exactly one worker has a token's target. It gives that logit, the others 0, and an all_reduce (sum) tells "
-        "everybody.",
+        "Exactly one worker has a token's target. It gives that logit, the others 0, and an all_reduce (sum) sends it "
+        "to all.",
         "local = targets − rank · v; here = (0 ≤ local) & (local < v); clamp before you index, and take "
         "torch.where(here, …, 0).",
     ],

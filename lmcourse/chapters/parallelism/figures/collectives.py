@@ -90,8 +90,8 @@ def collective(kind: str = "ring all-reduce", workers: int = 4, step: int = 2) -
     axes.set_xlim(-1.6 * workers / 6, workers * 1.35)
     axes.set_ylim(workers, 0)
     caption = (
-        "Numbers in a box: whose parts are added up in this chunk, the darker the more. M is the size of the tensor. "
-        "Once the last round is reached, nothing more happens."
+        "Numbers in a box: the workers whose parts are added up in this chunk; darker is more. M is the size of the "
+        "tensor. After the last round nothing changes."
     )
     complete = [sum(len(owners) == workers for owners in row) for row in held]
     told = "; ".join(
@@ -115,7 +115,7 @@ def ring_bytes(workers: int = 64) -> Figure:
     axes.semilogy(counts, chief, color=PALETTE["vermilion"], linewidth=2, label="through rank 0")
     axes.semilogy(counts, ring, color=PALETTE["blue"], linewidth=2, label="in a ring")
     axes.legend(frameon=False, fontsize=10)
-    caption = "Through rank 0: N − 1 whole tensors, sent by rank 0 alone. In the ring everybody sends less than two."
+    caption = "Through rank 0: N − 1 whole tensors, sent by rank 0 alone. In the ring each worker sends less than two."
     alt = (
         f"Two curves up to {workers} workers. Through rank 0 the busiest worker sends {chief[-1]:.0f} M in the end, in "
         f"the ring {ring[-1]:.2f} M"

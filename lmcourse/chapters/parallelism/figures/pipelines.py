@@ -86,7 +86,7 @@ def _alive(tasks: Sequence[PipelineTask], stage: int) -> tuple[list[float], list
 def bubble(stages: Sequence[int] = (2, 4, 8, 16), most: int = 64) -> Figure:
     """The share of waiting against the number of micro-batches, a curve for each number of stages."""
     figure = new_figure(8.0, 3.4)
-    axes = new_axes(figure, "The bubble of GPipe and of 1F1B", "micro-batches in a step", "share of waiting")
+    axes = new_axes(figure, "The bubble of GPipe and of 1F1B", "micro-batches in a step", "fraction of waiting")
     counts = list(range(1, most + 1))
     told = []
     for p, colour in zip(stages, ("sky", "blue", "green", "vermilion"), strict=False):
