@@ -1,25 +1,25 @@
 """The exercises and predictions of notebook 16, in the notebook's order."""
 
-from lmcourse.chapters.stability.exercises.blocks import norms_per_block
 from lmcourse.chapters.stability.exercises.bound import max_logit_bound
 from lmcourse.chapters.stability.exercises.cap import soft_cap
 from lmcourse.chapters.stability.exercises.clip import clip_by_global_norm
+from lmcourse.chapters.stability.exercises.diagnose import diagnose, prescribe
 from lmcourse.chapters.stability.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.stability.exercises.qk import qk_norm
 from lmcourse.chapters.stability.exercises.scaler import LossScaler
 from lmcourse.chapters.stability.exercises.spikes import spike_detector
-from lmcourse.chapters.stability.exercises.z_loss import log_z_after, z_loss
+from lmcourse.chapters.stability.exercises.z_loss import z_loss
 
 EXERCISES = (
     spike_detector,
     clip_by_global_norm,
     z_loss,
-    log_z_after,
     qk_norm,
     max_logit_bound,
-    norms_per_block,
     soft_cap,
     LossScaler,
+    diagnose,
+    prescribe,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

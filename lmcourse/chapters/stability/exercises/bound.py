@@ -99,6 +99,21 @@ def evenly_spread(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return ((gamma_q * gamma_k).abs().sum() / math.sqrt(len(gamma_q))).item()
 
 
+@max_logit_bound.misconception(
+    "You apply Cauchy and Schwarz to the two vectors of scales. That is right for equal scales only: the score sums "
+    "γ_q γ_k x y over features, and x may put all of its length on one of them."
+)
+def lengths_of_the_scales(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return float(gamma_q.norm() * gamma_k.norm()) / math.sqrt(len(gamma_q))
+
+
+@max_logit_bound.misconception(
+    "You average the products of the scales. The largest score belongs to the feature with the largest product."
+)
+def mean_of_products(gamma_q: Tensor, gamma_k: Tensor) -> float:
+    return math.sqrt(len(gamma_q)) * (gamma_q * gamma_k).mean().item()
+
+
 @max_logit_bound.variant
 def loop_over_features(gamma_q: Tensor, gamma_k: Tensor) -> float:
     largest = 0.0

@@ -73,7 +73,7 @@ def clamped(logits: Tensor, cap: float) -> list[Tensor]:
     return [logits.clamp(-cap, cap), (logits.abs() < cap).to(logits.dtype)]
 
 
-@soft_cap.misconception("Your values end at ±1: the tanh has to be stretched by cap again.")
+@soft_cap.misconception("Your values end at ±1: multiply the tanh by cap.")
 def not_stretched(logits: Tensor, cap: float) -> list[Tensor]:
     return _wrong_cap(logits, cap, 1.0, 1 / cap if cap else 1.0)
 
@@ -85,6 +85,21 @@ def not_divided_inside(logits: Tensor, cap: float) -> list[Tensor]:
     if cap <= 0:
         raise ValueError("no cap")
     return [cap * torch.tanh(logits), cap * (1 - torch.tanh(logits) ** 2)]
+
+
+@soft_cap.misconception(
+    "You take tanh(z), so logits of 3 are at the cap already. Near 0 the slope must be 1: divide by the cap inside."
+)
+def not_divided_in_either(logits: Tensor, cap: float) -> list[Tensor]:
+    if cap <= 0:
+        raise ValueError("no cap")
+    return [cap * torch.tanh(logits), 1 - torch.tanh(logits) ** 2]
+
+
+@soft_cap.misconception("The slope is right, the value is not: it needs tanh(z / cap), not tanh(z).")
+def value_not_divided(logits: Tensor, cap: float) -> list[Tensor]:
+    _, slope = _wrong_cap(logits, cap, cap)
+    return [cap * torch.tanh(logits), slope]
 
 
 @soft_cap.misconception("The values are right, the slope is not: the factor cap outside cancels the 1/cap inside.")
@@ -104,13 +119,13 @@ def slope_of_the_capped(logits: Tensor, cap: float) -> list[Tensor]:
     return [value, 1 - value**2]
 
 
-@soft_cap.misconception("A cap of 0 or below makes no sense: raise ValueError, or it is a division by zero later on.")
+@soft_cap.misconception("A cap of 0 or below makes no sense: raise ValueError for it.")
 def any_cap(logits: Tensor, cap: float) -> list[Tensor]:
     t = torch.tanh(logits / cap) if cap else torch.full_like(logits, torch.nan)
     return [cap * t, 1 - t**2]
 
 
-@soft_cap.misconception("You refuse a cap of 0, but not one below 0.")
+@soft_cap.misconception("You reject a cap of 0, but accept a negative one.")
 def only_zero_refused(logits: Tensor, cap: float) -> list[Tensor]:
     if cap == 0:
         raise ValueError("no cap")

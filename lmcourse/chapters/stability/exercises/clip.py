@@ -66,9 +66,9 @@ clip_by_global_norm = Exercise(
     hints=[
         "One norm for all: the root of the sum of all squares of all tensors, as if they were one long vector. In fp16 "
         "300² is infinite: square in a wider dtype.",
-        "If it is above max_norm, multiply every tensor by max_norm / norm. Else change nothing.",
-        "max_norm / max(norm, max_norm) does both, and bears a norm of 0. `math.isfinite(norm)` tells whether there is "
-        "any hope.",
+        "If it is above max_norm, multiply every tensor by max_norm / norm. If not, change nothing.",
+        "max_norm / max(norm, max_norm) does both, and works for a norm of 0. `math.isfinite(norm)` is False for "
+        "infinity and NaN.",
     ],
     forbid=["torch.nn.utils", ".renorm", ".normalize"],
     tolerance=Tolerance(2e-6),  # sums in float32, and torch's ε of 1e-6 beside norms of 1 and more
@@ -113,7 +113,7 @@ def squared(gradients: list[Tensor], max_norm: float) -> Clipped:
     return [factor * gradient for gradient in gradients], norm
 
 
-@clip_by_global_norm.misconception("You return the norm after clipping. The one before is what tells of a spike.")
+@clip_by_global_norm.misconception("You return the norm after clipping. The one before clipping shows a spike.")
 def norm_afterwards(gradients: list[Tensor], max_norm: float) -> Clipped:
     parts, norm = _clipped(gradients, max_norm)
     return parts, min(norm, max_norm)
@@ -132,6 +132,17 @@ def infinity_let_through(gradients: list[Tensor], max_norm: float) -> Clipped:
     norm = _norm(gradients)
     factor = min(1.0, max_norm / norm) if norm else 1.0
     return [factor * gradient for gradient in gradients], norm
+
+
+@clip_by_global_norm.misconception(
+    "You scale the tensors that you were given. Return new ones, as in `factor * gradient`, and leave the inputs as "
+    "they are."
+)
+def in_place(gradients: list[Tensor], max_norm: float) -> Clipped:
+    norm = _clipped(gradients, max_norm)[1]
+    for gradient in gradients:
+        gradient.mul_(max_norm / max(norm, max_norm))
+    return gradients, norm
 
 
 clip_by_global_norm.equivalent_mutant(

@@ -5,55 +5,61 @@ from lmcourse.exercises.prediction import Prediction
 PREDICTIONS = (
     Prediction(
         "who_saves_whom",
-        "Patient B explodes after a few dozen steps of SGD. Nothing else is changed: which trick makes it learn?",
-        options=("z-loss", "soft-capped scores", "QK-norm", "clipping the gradient"),
+        "Patient B explodes after a few dozen steps of SGD. One thing is added and nothing else changed. Which one "
+        "makes it learn? A z-loss: a penalty on large sums of the output's exponentials. A soft cap: attention scores "
+        "bent so that they stay below 50. QK-norm: queries and keys normalised before their product. Clipping: a long "
+        "gradient is shortened.",
+        options=("z-loss", "clipping the gradient", "QK-norm", "soft cap"),
         answer="clipping the gradient",
         because="SGD moves as far as the gradient is long. A longer step makes a longer gradient, and so on. Clipping "
         "limits the step itself.",
     ),
     Prediction(
         "halved_gradients",
-        "All gradients of a run are halved, from the first step to the last. The optimiser is AdamW. What happens to "
+        "All gradients of a run are halved, from the first step to the last. The optimizer is AdamW. What happens to "
         "its updates?",
-        options=("they are halved", "they are a quarter", "next to nothing"),
-        answer="next to nothing",
+        options=("they are halved", "almost nothing", "they are a quarter"),
+        answer="almost nothing",
         because="Adam divides the average gradient by its average size. A constant factor cancels, up to ε. That is "
         "why clipping does less for Adam than for SGD.",
     ),
     Prediction(
         "smallest_z",
         "Before the exponentials, a softmax subtracts the largest logit of the row. How small can its denominator be?",
-        options=("exactly 0", "tiny, but above 0", "1"),
+        options=("1", "exactly 0", "tiny, but above 0"),
         answer="1",
-        because="The largest logit has become 0, and e⁰ = 1 is one of the terms. There is nothing to divide by zero.",
+        because="The largest logit has become 0, and e⁰ = 1 is one of the terms. A division by zero cannot happen.",
     ),
     Prediction(
         "ten_on_top",
-        "You add 10 to all logits of a model. Which losses change?",
-        options=("neither", "the cross-entropy", "the z-loss", "both"),
-        answer="the z-loss",
-        because="Softmax does not see a constant, so nothing in the cross-entropy holds the logits in place. The "
-        "z-loss sees it: log Z grows by 10.",
+        "You add 10 to all logits of a model. Let Z be the sum of their exponentials. What changes: the cross-entropy, "
+        "log Z, both or neither?",
+        options=("neither", "the cross-entropy", "log Z", "both"),
+        answer="log Z",
+        because="Softmax gives the same probabilities, so nothing in the cross-entropy holds the logits in place. "
+        "log Z grows by 10.",
     ),
     Prediction(
         "doubled_weights",
-        "W_q and W_k are both doubled. There is QK-norm. What happens to the attention scores?",
-        options=("they stay", "they double", "they are four times as large"),
+        "W_q and W_k are both doubled, and queries and keys are normalised before their product. What happens to the "
+        "attention scores?",
+        options=("they double", "they stay", "they are four times as large"),
         answer="they stay",
-        because="A norm takes the length of what comes in away. Without it the scores would be four times as large.",
+        because="A norm removes the length of its input. Without it the scores would be four times as large.",
     ),
     Prediction(
         "norm_left_out",
-        "A model was trained with QK-norm. To save time, you leave it out when the model is used. What do you get?",
-        options=("the same text, faster", "about the same text", "another model"),
-        answer="another model",
+        "A model was trained with QK-norm. To save time, you leave the norm out when the model is used. What happens "
+        "to its loss?",
+        options=("it stays the same", "it rises by more than 0.1 nats", "it rises by less than 0.1 nats"),
+        answer="it rises by more than 0.1 nats",
         because="The norm is part of the function that was trained, with scales that were learned. Without it every "
         "score has another size.",
     ),
     Prediction(
         "through_the_cap",
-        "A score of 100 goes through a soft cap of 50. Which share of its gradient comes back?",
-        options=("all of it", "48 %", "7 %", "nothing"),
+        "A score of 100 is bent by a soft cap of 50. How much of its gradient comes back?",
+        options=("48 %", "7 %", "all of it", "nothing"),
         answer="7 %",
         because="The value is 48.2, where the curve is nearly flat: its slope is 0.07. A hard limit would give 0.",
     ),

@@ -71,6 +71,7 @@ qk_norm = Exercise(
         case("with scales", *_PAIR, torch.tensor([2.0, 0.5]), torch.tensor([1.0, 3.0])),
         _ask("two heads", _FIXED, 1, 2, 3, 4, 6),
         _ask("vectors so small that ε counts", _FIXED, 1, 1, 2, 2, 4, 1e-3),
+        case("an ε of one half", *_PAIR, torch.ones(2), torch.ones(2), eps=0.5),
         _signs("queries of 300 in fp16", _FIXED, 1, 1, 2, 2, 300.0),
     ],
     hidden_cases=_hidden,
@@ -88,7 +89,7 @@ def _rms(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
     return F.rms_norm(x.float(), x.shape[-1:], gamma.float(), eps).to(x.dtype)
 
 
-@qk_norm.misconception("Your scores are not divided by √d. QK-norm does not replace that factor.")
+@qk_norm.misconception("Your scores are not divided by √d. QK-norm does not replace that division.")
 def not_divided(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
     return (_by_torch(q, k, gamma_q, gamma_k, eps) * math.sqrt(q.shape[-1])).to(q.dtype)
 
@@ -144,6 +145,16 @@ def eps_outside(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: flo
     return _scores(outside(q, gamma_q), outside(k, gamma_k)).to(q.dtype)
 
 
+@qk_norm.misconception("You leave ε out. It is added to the mean of squares, and counts for short vectors.")
+def without_eps(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return _by_torch(q, k, gamma_q, gamma_k, 0.0)
+
+
+@qk_norm.misconception("Your ε is fixed at 1e-6. Use the argument `eps`.")
+def fixed_eps(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
+    return _by_torch(q, k, gamma_q, gamma_k, 1e-6)
+
+
 @qk_norm.misconception("You square in fp16, where 300² is infinite: the vectors become 0. Normalise in float32.")
 def squares_in_half(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
     def in_place(x: Tensor, gamma: Tensor) -> Tensor:
@@ -153,7 +164,7 @@ def squares_in_half(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps:
 
 
 @qk_norm.misconception(
-    "You square in float32, but what you return is float32 too. The scores are asked for in the dtype of q."
+    "You square in float32, but what you return is float32 too. Return the scores in the dtype of q."
 )
 def stays_in_float32(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
     return _by_torch(q, k, gamma_q, gamma_k, eps).float()

@@ -7,7 +7,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.cases import Case, edge, script
 from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
@@ -113,11 +113,18 @@ LossScaler = Exercise(
             bad=_half(torch.inf),
         ),
         script(
-            "counts anew after growing",
+            "counts from 0 after growing",
             WAYS + "s.unscale([g])\ns.unscale([g])\ns.unscale([g])\ns.scale\ns.unscale([g])\ns.scale",
             g=_half(4.0),
         ),
         script("tiny in the end", "s = LossScaler()\ns.unscale([g])", g=_half(0.001)),
+        edge(
+            script(
+                "a step without gradients",
+                WAYS + "s.unscale([])\ns.scale\ns.unscale([g])\ns.scale",
+                g=_half(4.0),
+            )
+        ),
         script(
             "two tensors, the first one bad", WAYS + "s.unscale([bad, g])\ns.scale", g=_half(1.0), bad=_half(torch.inf)
         ),
@@ -133,16 +140,24 @@ LossScaler = Exercise(
 )
 
 
+@LossScaler.misconception("A step without gradients has no overflow. Return an empty list and count it as a good step.")
+class EmptyStepOverflows(_Reference):
+    def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
+        if gradients:
+            return super().unscale(gradients)
+        self._update(False)
+        return None
+
+
 @LossScaler.misconception(
-    "You divide in fp16. Small gradients become 0 again, which is what the scale was to prevent: go to float32 first."
+    "You divide in fp16. Small gradients become 0 again, which the scale was meant to prevent: convert to float32 "
+    "first."
 )
 class DividesInHalf(_Reference):
     in_half = True
 
 
-@LossScaler.misconception(
-    "You look for NaN, but let an infinity pass. An overflow in fp16 is infinite, and as useless."
-)
+@LossScaler.misconception("You look for NaN, but let an infinity pass. An overflow in fp16 is an infinity.")
 class InfinityMissed(_Reference):
     sees_infinity = False
 
@@ -154,13 +169,13 @@ class StepNotSkipped(_Reference):
     skips = False
 
 
-@LossScaler.misconception("After an overflow the scale stays. The next step will overflow as well: halve it.")
+@LossScaler.misconception("After an overflow you leave the scale as it is. The next step will overflow, too: halve it.")
 class NeverHalved(_Reference):
     halves = False
 
 
 @LossScaler.misconception(
-    "The scale never grows back. One overflow early in a run would cost small gradients for ever."
+    "Your scale never grows. After one early overflow, small gradients would be lost for the rest of the run."
 )
 class NeverGrows(_Reference):
     grows = 1.0
@@ -171,7 +186,7 @@ class CountsAcrossOverflows(_Reference):
     grows_after_overflow = True
 
 
-@LossScaler.misconception("Once grown, it grows at every step. Start counting from 0 after growing.")
+@LossScaler.misconception("After growing once, your scale grows at every step. Start counting from 0 after growing.")
 class GrowsAtEveryStep(_Reference):
     counter_stays = True
 
@@ -220,7 +235,7 @@ class KeepsAHistory:
         self.good: list[bool] = []
 
     def unscale(self, gradients: list[Tensor]) -> list[Tensor] | None:
-        found = torch.cat([gradient.flatten().float() for gradient in gradients])
+        found = torch.cat([torch.zeros(1), *(gradient.flatten().float() for gradient in gradients)])
         if found.isnan().any() or found.abs().max() == float("inf"):
             self.scale = self.scale / 2
             self.good = []

@@ -47,7 +47,7 @@ def _spike_cases(random: Random) -> list[Case]:
         case("norms of zero", [0.0, 0.0, 0.0, 0.0, 0.001, 0.0], 5.0, 10, 3),
         case("no norms", [], 5.0, 10, 3),
         case("tiny norms", [1e-8, 1.1e-8, 1e-8, 6e-8, 1e-8], 5.0, 10, 3),
-        case("a new level", [*[1.0] * 12, *[10.0] * 12], 4.0, 8, 4),
+        case("another new level", [*[1.0] * 12, *[10.0] * 12], 4.0, 8, 4),
         case("other runs", run, 5.0, 20, 6),
         case("norms that fall", falling, 4.0, 8, 4),
         case("several in a row", rows, 5.0, 10, 4),
@@ -70,6 +70,7 @@ spike_detector = Exercise(
         case("a window of two: halfway between them", [1.0, 3.0, 9.0, 1.0, 3.0, 12.0, 1.0, 1.0, 50.0], 5.0, 2, 2),
         case("just enough to tell", [1.0, 1.0, 1.0, 8.0], 5.0, 10, 3),
         case("exactly five times", [1.0, 1.0, 1.0, 5.0], 5.0, 10, 3),
+        case("a new level", [1.0, 1.1, 0.9, 1.0, 10.0, 11.0, 10.0, 9.0, 10.0, 10.0], 4.0, 4, 3),
         case("infinite", [1.0, math.inf, math.inf, math.inf, 1.0, 1.0, 2.0], 1.5, 10, 2),
         case("infinite, and a window of four", [1.0, 1.0, 1.0, math.inf, math.inf, 2.0], 1.5, 4, 3),
     ],
@@ -133,7 +134,7 @@ def from_the_start(norms: list[float], factor: float, window: int, fewest: int) 
 
 
 @spike_detector.misconception(
-    "You wait for one norm more than `fewest`. With `fewest` of them before it a step is judged."
+    "You wait for one norm more than `fewest`. A step with `fewest` norms before it is judged."
 )
 def one_step_late(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, fewest + 1)
@@ -164,6 +165,20 @@ def not_finite_missed(norms: list[float], factor: float, window: int, fewest: in
 )
 def not_finite_kept(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, fewest, keep_broken=True)
+
+
+@spike_detector.misconception(
+    "You wait for `fewest` norms with the infinite ones, too. Whatever is infinite or NaN is a spike at any time."
+)
+def infinite_only_later(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
+    found, seen = [], list[float]()
+    for step, norm in enumerate(norms):
+        finite = math.isfinite(norm)
+        if len(seen) >= fewest and not (finite and norm <= factor * median(seen[-window:])):
+            found.append(step)
+        if finite:
+            seen.append(norm)
+    return found
 
 
 @spike_detector.misconception(

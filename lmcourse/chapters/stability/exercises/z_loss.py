@@ -1,4 +1,4 @@
-"""Exercises on the z-loss: its value, its gradient, and which way a step of descent goes."""
+"""The exercise on the z-loss and its gradient."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmcourse.exercises.cases import Case, case
-from lmcourse.exercises.compare import Tolerance
-from lmcourse.exercises.exercise import Exercise, value_exercise
+from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal, normal64
-
-# z_loss ----------------------------------------------------------------------------------------------------------
 
 
 def _by_autograd(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
@@ -101,10 +98,25 @@ def subtracted(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
 
 
 @z_loss.misconception(
-    "This is log P − α log²Z, as some notes print it: an objective to maximise. The loss is its negative."
+    "You return log P − α log²Z. Descent on it makes the right token less likely: the loss is its negative."
 )
 def objective_instead_of_loss(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return [-part for part in _by_autograd(logits, targets, alpha)]
+
+
+@z_loss.misconception("You square the mean of log Z. The penalty is a mean of squares: square first, then average.")
+def square_of_the_mean(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    loss, gradient = _by_autograd(logits, targets, 0.0)
+    mean = logits.logsumexp(-1).mean()
+    return [loss + alpha * mean**2, gradient + 2 * alpha * mean * logits.softmax(-1) / len(targets)]
+
+
+@z_loss.misconception(
+    "You square the mean of log Z in the loss. The gradient is right; the loss needs the mean of the squares."
+)
+def square_of_the_mean_in_the_loss(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
+    loss, _ = _by_autograd(logits, targets, 0.0)
+    return [loss + alpha * logits.logsumexp(-1).mean() ** 2, _by_autograd(logits, targets, alpha)[1]]
 
 
 @z_loss.misconception("Your gradient of log²Z has no factor 2: the derivative of a square is twice its root.")
@@ -131,7 +143,7 @@ def _plus(logits: Tensor, targets: Tensor, alpha: float, power: float) -> list[T
     return [loss + extra * logits.logsumexp(-1).mean(), gradient + extra * logits.softmax(-1) / len(targets)]
 
 
-@z_loss.misconception("You add α log Z without the square. It has no minimum at Z = 1: it goes on pulling Z down to 0.")
+@z_loss.misconception("You add α log Z without the square. It has no minimum at Z = 1: it keeps pulling Z down to 0.")
 def not_squared(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return _plus(logits, targets, alpha, 1.0)
 
@@ -202,40 +214,3 @@ def with_the_jacobian_of_log_softmax(logits: Tensor, targets: Tensor, alpha: flo
     gradient = torch.stack([-jacobian[row, target] for row, target in enumerate(targets)])
     gradient = gradient + 2 * alpha * log_z * log_p.exp()
     return (own + alpha * log_z.squeeze(1).square()).sum() / len(own), gradient / len(own)
-
-
-# log_z_after -----------------------------------------------------------------------------------------------------
-
-
-def _after(alpha: float, sign: float = 1.0) -> float:
-    """log Z after a step of descent, of size one half, from the logits 5, 4, 3, of which the first is right."""
-    _, gradient = _by_autograd(_LOGITS, torch.tensor([0]), sign * alpha)
-    return (_LOGITS - 0.5 * gradient).logsumexp(dim=-1).item()
-
-
-def _after_the_printed() -> float:
-    _, gradient = _by_autograd(_LOGITS, torch.tensor([0]), 0.1)
-    return (_LOGITS + 0.5 * gradient).logsumexp(dim=-1).item()
-
-
-log_z_after = value_exercise(
-    "log_z_after",
-    points=1,
-    minutes=3,
-    difficulty=1,
-    reference=lambda: _after(0.1),
-    tolerance=Tolerance(0.0, 1e-3),  # three digits, rounded or cut off
-    hints=[
-        "Your z_loss gives the gradient. New logits: logits − 0.5 · gradient.",
-        "Then logsumexp of the new logits.",
-    ],
-    uses=["z_loss"],
-)
-log_z_after.wrong_value(
-    round(_after_the_printed(), 3),
-    "That is a step *down* log P − α log²Z, the expression as printed: Z grew, and P of the right token fell.",
-)
-log_z_after.wrong_value(round(_LOGITS.logsumexp(-1).item(), 3), "That is log Z before the step.")
-log_z_after.wrong_value(round(_after(0.0), 3), "That is a step on the cross-entropy alone, without the z-loss.")
-log_z_after.wrong_value(round(_after(0.1, -1.0), 3), "You subtracted the z-loss: it pushed log Z up.")
-log_z_after.right_value("5.21", "5.209", "round(5.2098, 3)", "torch.tensor(5.2098)")

@@ -1,4 +1,4 @@
-"""Gradients that spike, loss scales that move, and weights too large to hear an update."""
+"""Gradients that spike, loss scales that move, and weights too large for an update."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
     cut = int((norms > clip).sum())
     figure = new_figure(8.0, 4.0)
     title = f"{len(found)} spikes above {factor:g} × the median; {cut} of {_STEPS} steps are clipped"
-    axes = new_axes(figure, title, "step", "norm of the gradient")
+    axes = new_axes(figure, title, "step", "norm of the gradient (log axis)")
     axes.semilogy(norms, color=PALETTE["blue"], linewidth=1.2, label="as it comes")
     axes.semilogy(np.minimum(norms, clip), color=PALETTE["orange"], linewidth=1.4, label=f"clipped to {clip:g}")
     axes.semilogy(found, norms[found], "v", color=PALETTE["vermilion"], markersize=8, label="found")
@@ -47,7 +47,7 @@ def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
     axes.set_ylim(top=300)
     axes.legend(frameon=False, fontsize=9, loc="upper left", ncols=3)
     caption = (
-        "A made-up run, in the manner of OLMo's. Shaded: 20 steps in which nothing is usual yet. The detector "
+        "A made-up run, in the manner of OLMo's. Shaded: the first 20 steps, which are too few to judge. The detector "
         "is the trainer's; it compares with the median of the last 100 norms."
     )
     return describe(figure, caption=caption, alt=f"{title}; found at steps {', '.join(map(str, found)) or 'none'}")
@@ -85,24 +85,25 @@ def simulate_loss_scale(start: float, interval: int) -> LossScaleRun:
     return LossScaleRun(largest, np.array(scales), skipped)
 
 
-def loss_scale_history(start: float = 2.0**24, interval: int = 100) -> Figure:
-    """The loss scale over 1000 steps, the largest that fp16 would bear, and the steps that were skipped.
+def loss_scale_history(exponent: int = 24, interval: int = 100) -> Figure:
+    """The loss scale over 1000 steps from 2 to this power, the largest that fp16 allows, and the skipped steps.
 
-    ValueError unless the start is positive and the interval at least 1.
+    ValueError unless the interval is at least 1.
     """
-    if not start > 0 or interval < 1:
-        raise ValueError("a scale is positive, and it grows after 1 step or more")
+    if interval < 1:
+        raise ValueError("a scale grows after 1 step or more")
+    start = 2.0**exponent
     run = simulate_loss_scale(start, interval)
     figure = new_figure(8.0, 4.0)
-    title = f"From 2^{math.log2(start):.3g}, growing after {interval} good steps: {len(run.skipped)} steps skipped"
-    axes = new_axes(figure, title, "step", "loss scale")
+    title = f"From 2^{exponent}, growing after {interval} good steps: {len(run.skipped)} steps skipped"
+    axes = new_axes(figure, title, "step", "loss scale (log axis)")
     axes.semilogy(FP16.max_finite / run.largest, color=GREY, linewidth=0.8, label="65,504 / largest gradient")
     axes.step(range(len(run.scales)), run.scales, where="post", color=PALETTE["blue"], linewidth=2, label="scale")
     axes.semilogy(run.skipped, run.scales[run.skipped], "x", color=PALETTE["vermilion"], markersize=9, label="skipped")
     axes.set_yscale("log", base=2)
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     caption = (
-        "A made-up run whose gradients shrink. The scale falls until nothing overflows, then feels its way up along "
+        "A made-up run whose gradients shrink. The scale falls until nothing overflows, then rises along "
         "the grey limit. PyTorch starts at 2^16 and waits for 2,000 good steps."
     )
     alt = f"{title}; the scale ends at 2^{math.log2(run.scales[-1]):.3g}"
@@ -119,7 +120,7 @@ def lost_updates(rate: float = 1e-3, decay: float = 0.1) -> Figure:
     figure = new_figure(8.0, 4.0)
     lost = {format.name: stall_point(rate, format) for format in (BF16, FP32)}
     title = f"An update of {rate:.2g} is lost on a bf16 weight of {lost['bf16']:g} or more"
-    axes = new_axes(figure, title, "size of the weight", "half a gap")
+    axes = new_axes(figure, title, "size of the weight (log axis)", "half a gap (log axis)")
     sizes = 2.0 ** np.arange(-12, 13)
     for format, colour in ((BF16, PALETTE["vermilion"]), (FP32, PALETTE["blue"])):
         gaps = [ulp(size, format) / 2 for size in sizes]

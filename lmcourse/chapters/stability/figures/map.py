@@ -1,53 +1,14 @@
-"""Where a transformer divides and exponentiates, and where its norms are."""
+"""Where the norms of published models are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
-from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
-
-OVERFLOW_RISKS: tuple[tuple[str, str, str], ...] = (
-    ("softmax of attention", "exp, ÷ Z", "subtract the maximum; QK-norm, or a cap"),
-    ("softmax of the output", "exp, ÷ Z, log", "log-softmax in fp32; z-loss"),
-    ("SiLU, GELU", "exp or erf", "a sigmoid that takes exp of −|x| only"),
-    ("every norm", "÷ root of a mean square", "ε under the root; squares in fp32"),
-    ("mean over tokens", "÷ number of targets", "at least 1: a batch may be all padding"),
-    ("clipping", "÷ norm of the gradient", "min(1, c / norm); stop if it is not finite"),
-    ("Adam", "÷ root of the mean square", "ε beside the root; warm-up"),
-    ("fp16 gradients", "0 below 3e-8, ∞ above 65,504", "loss scaling, or bf16"),
-)
-"""Part of a model or its training, the risky operation, and what makes it safe."""
-
-_NUM_HIGHLIGHTED = 2
-
-
-def overflow_risks() -> Figure:
-    """A map of the places where numbers can get out of hand, the two softmaxes marked as the hottest."""
-    figure = new_figure(8.0, 4.4)
-    axes = new_drawing_axes(figure, "Where numbers get out of hand")
-    axes.set_xlim(0, 100)
-    axes.set_ylim(len(OVERFLOW_RISKS), -0.6)
-    for x, head in ((1, "where"), (33, "what it does"), (65, "what makes it safe")):
-        axes.text(x, -0.3, head, fontsize=9, color=GREY, va="center")
-    for row, (place, risk, remedy) in enumerate(OVERFLOW_RISKS):
-        colour = "#F6D5C3" if row < _NUM_HIGHLIGHTED else "#FBEBCB" if "exp" in risk or "fp16" in place else "#E9EEF2"
-        box = FancyBboxPatch((0.5, row + 0.12), 30, 0.76, boxstyle="round,pad=0,rounding_size=0.6", facecolor=colour)
-        box.set_edgecolor("none")
-        axes.add_patch(box)
-        axes.text(
-            2, row + 0.5, place, fontsize=10, va="center", fontweight="bold" if row < _NUM_HIGHLIGHTED else "normal"
-        )
-        axes.text(33, row + 0.5, risk, fontsize=9, va="center")
-        axes.text(65, row + 0.5, remedy, fontsize=9, va="center")
-    caption = "The two softmaxes head the list: they exponentiate, and nothing else in the model limits what comes in."
-    listed = "; ".join(f"{place}: {risk}" for place, risk, _ in OVERFLOW_RISKS)
-    return describe(figure, caption=caption, alt=f"Map of risky operations. {listed}")
-
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 NORM_MODELS = ("transformer-base", "gpt-2", "llama-7b", "gemma-2-9b", "olmo-2-7b", "gemma-3-4b")
 _COLUMNS = (
@@ -68,7 +29,7 @@ def norms_of(config: TransformerConfig) -> list[int]:
 
 
 def norm_positions(models: Sequence[str] = NORM_MODELS) -> Figure:
-    """Who normalises where: a row per model, a dot per norm, and who caps its scores instead.
+    """Where models normalise: a row per model, a dot per norm, and the cap of a model that caps its scores.
 
     CourseError for a model that is not in the zoo.
     """

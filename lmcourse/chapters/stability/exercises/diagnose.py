@@ -1,0 +1,281 @@
+"""The exercises on an unknown patient: its disease, from what was recorded of it, and its medicine."""
+
+from __future__ import annotations
+
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+
+from lmcourse.chapters.stability.patients import MEDICINES
+from lmcourse.chapters.stability.stored import LIMITS, losses_under, shown_signs, unnamed_signs
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.values import Plain, Special
+
+# diagnose --------------------------------------------------------------------------------------------------------
+
+Signs = dict[str, Any]
+
+
+def _diagnosis(signs: Signs) -> str:
+    """Apply the written rule: what is wrong at the end, then what was wrong once, then how far the run came."""
+    if fmean(signs["loss"][-3:]) > signs["guessing"]:
+        return "steps"
+    if fmean(signs["score"][-10:]) > 100:
+        return "scores"
+    if max(signs["loss"][10:]) > signs["guessing"]:
+        return "bad batch"
+    return "healthy" if fmean(signs["loss"][-10:]) < 2.1 else "too slow"
+
+
+diagnose = Exercise(
+    "diagnose",
+    points=3,
+    minutes=12,
+    difficulty=3,
+    reference=_diagnosis,
+    cases=[case(name, signs) for name, signs in shown_signs().items()],
+    hidden_cases=lambda random: [case(f"other runs: {name}", signs) for name, signs in unnamed_signs()],
+    hints=[
+        "Print, for each of the five, the largest and the last number of each list. In which list is one patient far "
+        "from the other four?",
+        "The order of the questions matters. Is the loss above that of guessing *at the end*? If not, are the scores "
+        "in the hundreds *at the end*? Only then look at single steps.",
+        "A bad batch: one loss, after the first few, is above that of guessing, although the last ones are not. The "
+        "two that are left differ in their last losses only.",
+    ],
+)
+
+
+@diagnose.misconception(
+    "You compare the highest loss with that of guessing. Every untrained model starts there, and one bad batch goes "
+    "above it: look at the last losses."
+)
+def highest_loss(signs: Signs) -> str:
+    return "steps" if max(signs["loss"]) > signs["guessing"] else _diagnosis(signs)
+
+
+def _spiky(norms: list[float]) -> bool:
+    return any(norms[step] > 4 * median(norms[step - 20 : step]) for step in range(20, len(norms)))
+
+
+@diagnose.misconception(
+    "You find a bad batch by one large norm. The norms of SGD are ragged in a slow run, too: look at the loss of that "
+    "step as well."
+)
+def by_the_norm(signs: Signs) -> str:
+    named = _diagnosis(signs)
+    if named in ("steps", "scores"):
+        return named
+    return "bad batch" if _spiky(signs["norm"]) else "healthy" if signs["loss"][-1] < 2.1 else "too slow"
+
+
+@diagnose.misconception(
+    "You compare the largest norm with the median of the whole run. Norms may be large in the first steps of any run: "
+    "compare a norm with those just before it."
+)
+def largest_norm(signs: Signs) -> str:
+    named = _diagnosis(signs)
+    if named == "steps":
+        return named
+    spiky = max(signs["norm"]) > 5 * median(signs["norm"])
+    return "bad batch" if spiky else named
+
+
+@diagnose.misconception(
+    "You look at the scores first. An explosion takes them along: ask first whether the loss is above that of guessing."
+)
+def scores_first(signs: Signs) -> str:
+    return "scores" if max(signs["score"]) > 100 else _diagnosis(signs)
+
+
+@diagnose.misconception(
+    "You go by the loss alone. A patient whose scores have run away is stuck at a loss like that of one who is slow: "
+    "look at the scores, too."
+)
+def by_the_loss(signs: Signs) -> str:
+    named = _diagnosis(signs)
+    return "too slow" if named == "scores" else named
+
+
+@diagnose.misconception(
+    "A loss that falls is no proof of health. It falls in four of these runs: ask how far it fell, and look at the "
+    "other lists."
+)
+def falls_so_healthy(signs: Signs) -> str:
+    loss = signs["loss"]
+    return "healthy" if loss[-1] < loss[0] else "steps"
+
+
+@diagnose.misconception(
+    "Single bad batches are never found: a step whose norm is several times the median of those just before it."
+)
+def never_a_batch(signs: Signs) -> str:
+    named = _diagnosis(signs)
+    return "healthy" if named == "bad batch" else named
+
+
+@diagnose.misconception(
+    "You judge a run by the distance that its loss fell. A slow run falls too, from guessing to single bytes: compare "
+    "the last losses with 3.04, the loss of single bytes."
+)
+def never_slow(signs: Signs) -> str:
+    named = _diagnosis(signs)
+    return "healthy" if named == "too slow" else named
+
+
+@diagnose.misconception(
+    "You look for spikes first. A run whose steps are too long, or whose scores have run away, has large norms as well."
+)
+def spikes_first(signs: Signs) -> str:
+    norms = signs["norm"]
+    spiky = any(norms[step] > 4 * median(norms[max(step - 20, 0) : step]) for step in range(5, len(norms)))
+    return "bad batch" if spiky else _diagnosis(signs)
+
+
+_LAST = "last = {name: median(signs[name][-5:]) for name in ('loss', 'score')}"
+for _line, _changed in (
+    (_LAST, _LAST.replace("-5", "-6")),
+    (_LAST, _LAST.replace("-5", "-4")),
+    ("if last['loss'] > signs['guessing']:", "if last['loss'] >= signs['guessing']:"),
+    *(("if last['score'] > 100:", f"if last['score'] {test}:") for test in (">= 100", "> 101", "> 99")),
+    *(
+        ("if max(signs['loss'][10:]) > signs['guessing']:", f"if max(signs['loss'][{test} signs['guessing']:")
+        for test in ("10:]) >=", "11:]) >", "9:]) >")
+    ),
+    (
+        "return 'healthy' if last['loss'] < 2.1 else 'too slow'",
+        "return 'healthy' if last['loss'] <= 2.1 else 'too slow'",
+    ),
+):
+    diagnose.equivalent_mutant(f"{_line} → {_changed}", "A limit may move a little: no patient is near it.")
+
+
+@diagnose.variant
+def by_the_last_numbers(signs: dict[str, Any]) -> str:
+    loss, norm = np.array(signs["loss"]), np.array(signs["norm"])
+    if np.median(loss[-5:]) > signs["guessing"]:
+        return "steps"
+    if np.median(signs["score"][-20:]) > 80:
+        return "scores"
+    well = loss[-10:].mean() < 2
+    jumps = [norm[step] / np.median(norm[step - 20 : step]) for step in range(20, len(norm))]
+    if well and max(jumps) > 5:
+        return "bad batch"
+    return "healthy" if well else "too slow"
+
+
+@diagnose.variant
+def loss_jumps_back(signs: dict[str, Any]) -> str:
+    loss = signs["loss"]
+    exploded = min(loss[-2:]) > signs["guessing"]
+    runaway = min(signs["score"][-5:]) > 100
+    jump = max(loss[step] - loss[step - 1] for step in range(5, len(loss)))
+    found = {"steps": exploded, "scores": runaway, "bad batch": jump > 2, "too slow": loss[-1] > 2}
+    return next((name for name, holds in found.items() if holds), "healthy")
+
+
+@diagnose.variant
+def by_medians(signs: dict[str, Any]) -> str:
+    loss = signs["loss"]
+    if median(loss[-3:]) > 4.85:
+        return "steps"
+    if median(signs["score"][-9:]) > 150:
+        return "scores"
+    if median(loss[-9:]) > 2.3:
+        return "too slow"
+    for step in range(20, len(loss)):
+        if loss[step] > 2 * median(loss[step - 20 : step]):
+            return "bad batch"
+    return "healthy"
+
+
+# prescribe -------------------------------------------------------------------------------------------------------
+
+
+def _best(patient: str) -> list[str]:
+    """Return the smallest set of medicines with which every seed is below the limit."""
+    names = [*MEDICINES]
+    pairs = [[one, other] for one in names for other in names if one < other]
+    for few in ([], *([name] for name in names), *pairs):
+        if _cured(patient, few):
+            return few
+    raise ValueError(f"nothing helps patient {patient}")
+
+
+def _cured(patient: str, medicines: list[str]) -> bool:
+    return all(loss is not None and loss < LIMITS[patient] for loss in losses_under(patient, medicines))
+
+
+def _result(asked: Case, value: Plain) -> str:
+    """Return what was measured under a prescription: a verdict, and the losses unless the patient is saved."""
+    if isinstance(value, Special) and value.kind == "a set":
+        value = value.value
+    if not isinstance(value, list) or not all(isinstance(name, str) and name in MEDICINES for name in value):
+        return f"medicines come from this list: {', '.join(MEDICINES)}"
+    names = [name for name in MEDICINES if name in value]
+    if len(names) > 2:
+        return "two medicines at most"
+    patient = str(asked.args[0])
+    if _cured(patient, names):
+        return "every seed is saved"
+    losses = ", ".join("explodes" if loss is None else f"{loss:.2f}" for loss in losses_under(patient, names))
+    return f"{' and '.join(names) or 'no medicine'}: {losses} at the three seeds, and the limit is {LIMITS[patient]}"
+
+
+prescribe = Exercise(
+    "prescribe",
+    points=1,
+    minutes=6,
+    difficulty=2,
+    reference=_best,
+    cases=[case("patient X", "X"), case("patient Y", "Y")],
+    hints=[
+        "Which number grows? X: look at its scores. Y is trained with SGD, like B.",
+        "Run a seed of X with one medicine that acts on scores, and then with two.",
+        "X has large scores because its first steps are too large. One medicine bounds the scores, another makes the "
+        "first steps smaller. For Y, shorten the step.",
+    ],
+    view=_result,
+)
+
+
+def _prescription(x: list[str], y: list[str], patient: str) -> list[str]:
+    return {"X": x, "Y": y}[patient]
+
+
+@prescribe.misconception(
+    "X needs two: QK-norm alone leaves every seed above the limit. It bounds the scores, and the first steps are still too large."
+)
+def one_for_x(patient: str) -> list[str]:
+    return _prescription(["QK-norm"], ["clipping"], patient)
+
+
+@prescribe.misconception("Clipping both: what X does with AdamW does not depend on the length of its gradients.")
+def clip_both(patient: str) -> list[str]:
+    return _prescription(["clipping"], ["clipping"], patient)
+
+
+@prescribe.misconception(
+    "Y has another disease than X. Its gradients grow, not its scores alone, and SGD steps as far as they are long."
+)
+def the_same_for_both(patient: str) -> list[str]:
+    return _prescription(["QK-norm", "warm-up"], ["QK-norm", "warm-up"], patient)
+
+
+@prescribe.variant
+def as_a_dict(patient: str) -> list[str]:
+    return {"X": ["warm-up", "QK-norm"], "Y": ["clipping"]}[patient]
+
+
+@prescribe.variant
+def as_sets(patient: str) -> set[str]:
+    return {"clipping"} if patient == "Y" else {"QK-norm", "warm-up"}
+
+
+@prescribe.variant
+def as_tuples(patient: str) -> tuple[str, ...]:
+    if patient == "X":
+        return ("QK-norm", "warm-up")
+    return ("clipping", "soft cap")
