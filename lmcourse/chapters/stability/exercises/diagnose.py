@@ -246,7 +246,8 @@ def _prescription(x: list[str], y: list[str], patient: str) -> list[str]:
 
 
 @prescribe.misconception(
-    "X needs two: QK-norm alone leaves every seed above the limit. It bounds the scores, and the first steps are still too large."
+    "X needs two: QK-norm alone leaves every seed above the limit. It bounds the scores, and the first steps are "
+    "still too large."
 )
 def one_for_x(patient: str) -> list[str]:
     return _prescription(["QK-norm"], ["clipping"], patient)
