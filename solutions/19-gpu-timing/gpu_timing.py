@@ -26,7 +26,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import profile
 
 from lmcourse.accounting import machine, timing
 from lmcourse.accounting.accelerators import find_accelerator, present_gpu, recognise
@@ -613,12 +613,11 @@ predict("products_on_a_core")
 
 # %% tags=["nbval-ignore-output", "because it shows calls and times of this machine"]
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # or else the profiler reports its own start and stop
-activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
 
 
 def record(step: Callable[[], object]) -> tuple[list[Event], list[Event], profile]:
     """Record one step. Return its calls as [name, begin, end] in µs, its three phases, and the profiler."""
-    with profile(activities=activities) as profiler:
+    with profile() as profiler:  # all activities that torch can record here: the CPU's, and CUDA's
         step()
     rows: dict[str, list[Event]] = {"CPU": [], "CUDA": []}
     for call in profiler.events():
