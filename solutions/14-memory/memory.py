@@ -868,9 +868,9 @@ with suppress(NotImplementedError):  # until Exercise 12 is solved
 # At the loss, three tensors of $4\,BSV$ bytes are in memory: the log-probabilities that the loss has kept, their gradient,
 # and the gradient of the logits. All three are gone when the blocks' backward pass begins, so the larger of the two moments
 # is the peak. (With a tiny vocabulary and nothing recomputed, the peak comes later, when the last block makes its gradients:
-# try `V = 128` and `recompute=False`.)
+# add `(128, False)` to `settings`.)
 #
-# A loss that is always in fp32 has these three also when the model computes in 16 bits. For Llama 3, with $V = 128{,}256$, one
+# The loss is computed in fp32 even when the model computes in 16 bits, so the three are as large there. For Llama 3, with $V = 128{,}256$, one
 # text of 8192 tokens makes 3.9 GiB of logits, and so 11.7 GiB at the peak. With blocks recomputed, that is five times as much
 # as all else that this text leaves in memory:
 
@@ -937,7 +937,8 @@ explore(
 # %% [markdown]
 # In the backward pass of the loss, when all layers have left their activations and the logits are there three times. Gradients
 # come while activations go, so the two do not add up, unless gradients are there already, from an earlier batch of the same
-# step: tick *accumulated*.
+# step: tick *accumulated*. With *recompute blocks* the top may be elsewhere: at a recomputed block, or at the end of the
+# backward pass, when all gradients are there.
 #
 # Two more ways need more cards or more time. **Copies** of a model (data parallelism) read different texts, and they need
 # not all keep the same states: **ZeRO** divides the optimiser among them (stage 1), gradients too (2), weights too (3;
@@ -1056,6 +1057,15 @@ assert round(18 * N / 8 / GIB) == 366 and round(korthikanti(gpt3, 1, 2048, tenso
 assert f"{break_even_batch(find_model('gpt-neox-20b').decoder, 2048):.2f}" == "0.61"
 assert f"{break_even_batch(gpt3, 2048):.1f}" == "1.5"
 logits = training_memory(find_model("llama-3-8b").decoder, 1, 8192, find_recipe("mixed-fp32-gradients"))["logits"]
+recomputed = training_memory(
+    find_model("llama-3-8b").decoder,
+    1,
+    8192,
+    find_recipe("mixed-fp32-gradients"),
+    activation_checkpointing="blocks",
+)
+assert f"{recomputed['activations'] / GIB:.1f}" == "2.3" and 5 * recomputed["activations"] < 12 * 8192 * 128_256
+assert 0 < recomputed["loss backward"] + recomputed["logits"] - 12 * 8192 * 128_256 < 0.1 * GIB
 assert 0 <= logits - (4 * 8192 * 128_256 + 2 * 8192 * 4096) < 100 and f"{logits / GIB:.1f}" == "4.0"
 assert f"{4 * 8192 * 128_256 / GIB:.1f}" == "3.9" and f"{3 * 4 * 8192 * 128_256 / GIB:.1f}" == "11.7" and (16 + 4) / 4 / 4 == 1.25 and 0.25 / 1.25 == 0.2
 assert activation_bytes_by_layer_kind(gpt3, 1, 2048, width=2).total == korthikanti(gpt3, 1, 2048)

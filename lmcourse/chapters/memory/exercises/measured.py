@@ -142,6 +142,16 @@ def results_of_modules(block: nn.Module, x: Tensor) -> Bytes:
     return _sizes(results)
 
 
+@measured_activations.misconception(
+    "You tell tensors apart by `id`. Two objects may share a storage, and a view of a parameter is another object. "
+    "Compare untyped_storage().data_ptr()."
+)
+def by_identity(block: nn.Module, x: Tensor) -> Bytes:
+    own = {id(tensor) for tensor in _owned(block)}
+    kept = {id(tensor): tensor for tensor in _kept(block, x) if id(tensor) not in own}
+    return _sizes(kept.values())
+
+
 @measured_activations.misconception("All bytes are under one dtype. Group them: masks and statistics have their own.")
 def one_dtype(block: nn.Module, x: Tensor) -> Bytes:
     return {str(x.dtype): sum(_by_the_course(block, x).values())}
