@@ -82,7 +82,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("11-feed-forward", "Feed-forward layers", 120, PART_III),
     Chapter("12-transformer", "The transformer, assembled", 120, PART_III),
     Chapter("13-training", "Training", 145, PART_III),
-    Chapter("14-memory", "Memory", 135, PART_IV),
+    Chapter("14-memory", "Memory", 145, PART_IV),
     Chapter("15-flops", "FLOPs", 130, PART_IV),
     Chapter("16-stability", "Stability", 100, PART_IV),
     Chapter("17-inference", "Inference", 115, PART_IV),

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 14 · Memory
 #
-# **135 min · 12 exercises · 30 points**
+# **145 min · 13 exercises · 33 points**
 #
 # GPT-3 has 175 billion parameters. In 16 bits they take 325 GiB, and five cards of 80 GiB can hold them. Training it on
 # one single text takes forty cards. What is all the rest? And how would you have known, before renting the first card?
@@ -806,7 +806,7 @@ with suppress(NotImplementedError):  # until Exercise 11 is solved
 # %% [markdown]
 # The peak comes at the very start of the backward pass, and most of it is the loss. When is that not so? Below, `activations`
 # is what the blocks have left at the end of the forward pass, and `block` the most that one block uses when it is run forward
-# and backward alone. **Recomputation** (notebook 13, section 11) keeps the input of each block only, and runs a block again
+# and backward alone. **Recomputation** (Chen et al., 2016) keeps the input of each block only, and runs a block again
 # when the backward pass arrives there. Look for a rule behind the last column.
 
 # %%
@@ -908,6 +908,47 @@ print(f"one copy of the logits: {4 * 1024 * 8_000 / 2**20:.1f} MiB")
 for rows in (1024, 256, 64):
     events = memory_events(lambda rows=rows: loss_in_chunks(rows).backward())
     print(f"chunks of {rows:>4} rows: peak {max(accumulate(events)) / 2**20:6.1f} MiB")
+
+# %% [markdown]
+# ### One block at a time?
+#
+# So far every block was recomputed alone. Chen et al. cut $L$ layers into **segments** of $s$. The forward pass keeps one unit
+# of memory, the input, for each segment. Inside a segment, each layer makes one unit; these are thrown away when the next
+# segment begins. The backward pass computes the inside of a segment again from its input, and all of it stays until the
+# gradient has passed. Then the inside *and* the input of the segment are gone. The last segment was never thrown away.
+#
+# By hand, for nine layers and $s = 3$: at the end of the forward pass there are three inputs, and three units inside the last
+# segment, so six. On the way back, the middle segment has two inputs and three units, so five. Six layers are computed twice.
+#
+# ### Exercise 13 · Compute it twice  (3 points · 9 min · ●●)
+#
+# Return the most units in memory at any moment, and the number of layers that are computed a second time. The last segment
+# may be shorter. Raise `ValueError` for less than one layer, or segments of less than one layer.
+
+# %% exercise="compute_twice"
+def compute_twice(layers: int, every: int) -> tuple[int, int]:
+    """The most units in memory at any moment, and how many layers are computed a second time."""
+    ### BEGIN SOLUTION
+    if every < 1:
+        raise ValueError(f"a segment has at least one layer, not {every}")
+    lengths = [min(every, layers - start) for start in range(0, layers, every)]
+    most = max(number + length for number, length in enumerate(lengths, start=1))
+    return most, layers - lengths[-1]
+    ### END SOLUTION
+
+
+# %% check="compute_twice"
+check(compute_twice)
+### BEGIN HIDDEN TESTS
+check(compute_twice, hidden=True)
+### END HIDDEN TESTS
+
+# %%
+explore(figures.memory_segments, layers=(4, 128, 1))
+
+# %% [markdown]
+# Few long segments keep a lot inside, many short ones keep many inputs. In between, near $s = \sqrt L$, the peak is about
+# $2\sqrt L$: 19 units instead of 96, for not quite one more forward pass.
 
 # %% [markdown]
 # ## 14 · Your own budget
@@ -1054,6 +1095,7 @@ assert f"{text:.1f}" == "256.5" and f"{18 * N / GIB / text:.1f}" == "11.4"
 assert 640e9 / 16 == 40e9 and f"{640e9 / 18 / 1e9:.1f}" == "35.6"
 assert squares / 12_288 == 80 and f"{(10 + 24 / 8 + 80 / 8) / 114:.2f}" == "0.20"
 assert round(18 * N / 8 / GIB) == 366 and round(korthikanti(gpt3, 1, 2048, tensor=8) / GIB) == 52
+assert min(max(k + min(s, 96 - (k - 1) * s) for k in range(1, -(-96 // s) + 1)) for s in range(1, 97)) == 19
 assert f"{break_even_batch(find_model('gpt-neox-20b').decoder, 2048):.2f}" == "0.61"
 assert f"{break_even_batch(gpt3, 2048):.1f}" == "1.5"
 logits = training_memory(find_model("llama-3-8b").decoder, 1, 8192, find_recipe("mixed-fp32-gradients"))["logits"]

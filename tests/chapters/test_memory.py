@@ -242,6 +242,30 @@ def test_the_predicted_peak_is_the_profilers(V: int, recompute: bool, keep: bool
     assert reference("step_peak", sum(before), 1, S, V, block, recompute, keep) == pytest.approx(peak, rel=0.02)
 
 
+@pytest.mark.parametrize(("layers", "every"), [(10, 3), (5, 1), (5, 5)])
+def test_layers_in_checkpoints_are_called_as_often(layers: int, every: int) -> None:
+    """All segments but the last are checkpoints of torch; the calls are counted."""
+    calls = []
+
+    def segment(x: Tensor, length: int) -> Tensor:
+        for _ in range(length):
+            calls.append(1)
+            x = x.tanh()
+        return x
+
+    x = torch.ones(3, requires_grad=True)
+    lengths = [min(every, layers - at) for at in range(0, layers, every)]
+    for length in lengths[:-1]:
+        x = checkpoint(segment, x, length, use_reentrant=False)
+    segment(x, lengths[-1]).sum().backward()  # type: ignore[no-untyped-call]
+    assert len(calls) == layers + reference("compute_twice", layers, every)[1]
+
+
+def test_the_least_units_of_segments_are_those_of_the_exercise() -> None:
+    least = min(reference("compute_twice", 96, every)[0] for every in range(1, 97))
+    assert f"at least {least} units" in plots.alt_text(check_figure(figures.memory_segments(96)))
+
+
 def test_the_measured_figure_marks_the_peak_of_all_phases() -> None:
     figure = check_figure(
         figures.memory_measured([[2**20, 2**20], [3 * 2**20, -(2**20)], [4 * 2**20, -(2**20)]], 2**20)

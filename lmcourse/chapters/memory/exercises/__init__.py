@@ -2,6 +2,7 @@
 
 from lmcourse.chapters.memory.exercises.attention import attention_activations
 from lmcourse.chapters.memory.exercises.break_even import min_batch_for_mixed
+from lmcourse.chapters.memory.exercises.compute_twice import compute_twice
 from lmcourse.chapters.memory.exercises.devices import tensor_parallel_bytes
 from lmcourse.chapters.memory.exercises.feed_forward import mlp_activations
 from lmcourse.chapters.memory.exercises.gpt3 import gpt3_case
@@ -25,6 +26,7 @@ EXERCISES = (
     gpt3_case,
     peak_and_moment,
     step_peak,
+    compute_twice,
 )
 
 __all__ = ["EXERCISES", "PREDICTIONS"]

@@ -4,6 +4,7 @@ from lmcourse.chapters.memory.figures.budget import memory_budget
 from lmcourse.chapters.memory.figures.devices import memory_gpt3, memory_tensor_parallel
 from lmcourse.chapters.memory.figures.growth import memory_break_even, memory_growth, memory_halving
 from lmcourse.chapters.memory.figures.measured import memory_measured
+from lmcourse.chapters.memory.figures.segments import memory_segments
 from lmcourse.chapters.memory.figures.states import memory_fits, memory_states
 from lmcourse.chapters.memory.figures.tensors import memory_saved_tensors
 from lmcourse.chapters.memory.figures.timeline import memory_timeline
@@ -17,6 +18,7 @@ __all__ = [
     "memory_halving",
     "memory_measured",
     "memory_saved_tensors",
+    "memory_segments",
     "memory_states",
     "memory_tensor_parallel",
     "memory_timeline",
