@@ -85,7 +85,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("14-memory", "Memory", 145, PART_IV),
     Chapter("15-flops", "FLOPs", 130, PART_IV),
     Chapter("16-stability", "Stability", 100, PART_IV),
-    Chapter("17-inference", "Inference", 115, PART_IV),
+    Chapter("17-inference", "Inference", 120, PART_IV),
     Chapter("18-parallelism", "Parallelism", 160, PART_IV),
     Chapter("19-gpu-timing", "GPU timing", 105, PART_IV),
     Chapter("20-capstone", "Capstone", 180, PART_IV),

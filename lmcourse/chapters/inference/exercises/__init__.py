@@ -2,7 +2,7 @@
 
 from lmcourse.chapters.inference.exercises.batches import batch_use
 from lmcourse.chapters.inference.exercises.best_text import best_text
-from lmcourse.chapters.inference.exercises.falcon import falcon
+from lmcourse.chapters.inference.exercises.decode_seconds import decode_seconds
 from lmcourse.chapters.inference.exercises.filtering import filter_logits
 from lmcourse.chapters.inference.exercises.kv_cache import KVCache
 from lmcourse.chapters.inference.exercises.pages import pages
@@ -19,7 +19,7 @@ EXERCISES = (
     unchanged,
     KVCache,
     pass_seconds,
-    falcon,
+    decode_seconds,
     batch_use,
     pages,
     speculate,
@@ -31,7 +31,7 @@ __all__ = [
     "KVCache",
     "batch_use",
     "best_text",
-    "falcon",
+    "decode_seconds",
     "filter_logits",
     "pages",
     "pass_seconds",

@@ -71,11 +71,12 @@ batch_use = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Useful are sum(lengths) slot-steps. There are slots · steps. So all you need is the number of steps.",
+        "sum(lengths) slot-steps write a token, of slots · steps in all. So you only need the number of steps.",
         "Static: the requests in groups of `slots`, in order; a group takes as many steps as its longest. "
         "`range(0, len(lengths), slots)`.",
-        "Continuous: keep for every slot the step at which it gets free, all 0 at first. Each request goes to the slot "
-        "that is free first, and makes it later by its length. The steps are the largest of them in the end.",
+        "Continuous: keep for every slot the step at which it becomes free, all 0 at first. Each request goes to "
+        "the slot "
+        "that is free first, and adds its length to it. In the end the largest number is the number of steps.",
     ],
 )
 
@@ -146,7 +147,7 @@ def _continuous(lengths: list[int], slots: int) -> float:
     return _step_by_step(lengths, slots, True)
 
 
-@batch_use.misconception("You take the mean length of a group. A static batch waits for its longest text.")
+@batch_use.misconception("You take the mean length of a group. A static batch runs until its longest text is done.")
 def mean_length(lengths: list[int], slots: int, continuous: bool) -> float:
     groups = _checked(lengths, slots)
     if continuous or not lengths:
@@ -154,7 +155,7 @@ def mean_length(lengths: list[int], slots: int, continuous: bool) -> float:
     return sum(lengths) / (slots * sum(sum(group) / len(group) for group in groups))
 
 
-@batch_use.misconception("Slots that get no request wait as well: you leave them out.")
+@batch_use.misconception("You leave out slots that get no request. They count as well.")
 def empty_slots_free(lengths: list[int], slots: int, continuous: bool) -> float:
     groups = _checked(lengths, slots)
     if continuous or not lengths:
@@ -182,7 +183,7 @@ def always_continuous(lengths: list[int], slots: int, continuous: bool) -> float
     return _continuous(lengths, slots)
 
 
-@batch_use.misconception("Without pauses all slots would be full to the end. But the last texts run on alone.")
+@batch_use.misconception("You assume that all slots are full until the end. The last texts may run alone.")
 def no_tail(lengths: list[int], slots: int, continuous: bool) -> float:
     if not continuous or not lengths:
         return _step_by_step(lengths, slots, continuous)
@@ -192,7 +193,7 @@ def no_tail(lengths: list[int], slots: int, continuous: bool) -> float:
 
 
 @batch_use.misconception(
-    "You hand the requests out in turns, whatever is free. The next one goes to the slot that gets free first."
+    "You give request i to slot i modulo `slots`. The next request goes to the slot that becomes free first."
 )
 def in_turns(lengths: list[int], slots: int, continuous: bool) -> float:
     _checked(lengths, slots)
@@ -201,17 +202,82 @@ def in_turns(lengths: list[int], slots: int, continuous: bool) -> float:
     return sum(lengths) / (slots * max(sum(lengths[slot::slots]) for slot in range(slots)))
 
 
-@batch_use.misconception("You count the requests. Count the tokens: a long text is more work than a short one.")
+@batch_use.misconception(
+    "All your groups run as long as the longest request of all. A static batch ends with the longest text of its own "
+    "group."
+)
+def longest_of_all(lengths: list[int], slots: int, continuous: bool) -> float:
+    groups = _checked(lengths, slots)
+    if continuous or not lengths:
+        return _step_by_step(lengths, slots, continuous)
+    return sum(lengths) / (slots * max(lengths) * len(groups))
+
+
+@batch_use.misconception(
+    "You sort the requests before you group them. They are served in the order in which they come."
+)
+def sorted_groups(lengths: list[int], slots: int, continuous: bool) -> float:
+    return _step_by_step(lengths if continuous else sorted(lengths), slots, continuous)
+
+
+@batch_use.misconception("You divide the tokens by the slots, rounded up. The last text may run alone for longer.")
+def perfect_packing(lengths: list[int], slots: int, continuous: bool) -> float:
+    _checked(lengths, slots)
+    if not continuous or not lengths:
+        return _step_by_step(lengths, slots, continuous)
+    return sum(lengths) / (slots * -(-sum(lengths) // slots))
+
+
+@batch_use.misconception("Your continuous batch is always fully used. At the end some slots are empty.")
+def always_full(lengths: list[int], slots: int, continuous: bool) -> float:
+    _checked(lengths, slots)
+    return 1.0 if continuous else _static(lengths, slots)
+
+
+@batch_use.misconception("You leave out the slots of a group that has fewer requests than slots. They count as well.")
+def empty_places_free(lengths: list[int], slots: int, continuous: bool) -> float:
+    groups = _checked(lengths, slots)
+    if continuous or not lengths:
+        return _step_by_step(lengths, slots, continuous)
+    return sum(lengths) / sum(len(group) * max(group) for group in groups)
+
+
+@batch_use.misconception("A free slot waits one step in your schedule. It takes the next request at the next step.")
+def a_step_between(lengths: list[int], slots: int, continuous: bool) -> float:
+    _checked(lengths, slots)
+    if not continuous or not lengths:
+        return _static(lengths, slots)
+    free = [0] * slots
+    for length in lengths:
+        heapq.heapreplace(free, free[0] + length + (free[0] > 0))
+    return sum(lengths) / (slots * max(free))
+
+
+@batch_use.misconception("You average the fractions of the groups. A long group has more steps than a short one.")
+def averaged(lengths: list[int], slots: int, continuous: bool) -> float:
+    groups = _checked(lengths, slots)
+    if continuous or not lengths:
+        return _step_by_step(lengths, slots, continuous)
+    return sum(sum(group) / (slots * max(group)) for group in groups) / len(groups)
+
+
+@batch_use.misconception("You return the number of steps. Return the fraction of slot-steps that write a token.")
+def steps_returned(lengths: list[int], slots: int, continuous: bool) -> float:
+    use = _step_by_step(lengths, slots, continuous)
+    return sum(lengths) / (slots * use) if lengths else use
+
+
+@batch_use.misconception("You count requests. Count tokens.")
 def requests_counted(lengths: list[int], slots: int, continuous: bool) -> float:
     use = _step_by_step(lengths, slots, continuous)
     return use * len(lengths) / sum(lengths) if lengths else use
 
 
-@batch_use.misconception("That is the share that is idle. Asked is the share that is used.")
+@batch_use.misconception("You return the fraction that is idle. Return the fraction that is used.")
 def idle(lengths: list[int], slots: int, continuous: bool) -> float:
     return 1 - _step_by_step(lengths, slots, continuous) if lengths else _step_by_step(lengths, slots, continuous)
 
 
-@batch_use.misconception("Without requests nothing is wasted: 1. You return 0.")
+@batch_use.misconception("Without requests you return 0. Return 1.0.")
 def nothing_is_zero(lengths: list[int], slots: int, continuous: bool) -> float:
     return _step_by_step(lengths, slots, continuous) if lengths or slots < 1 else 0.0

@@ -136,7 +136,8 @@ def _best(scored: list[tuple[float, str]]) -> tuple[str, float]:
 
 
 @best_text.misconception(
-    "You took the likeliest first token, and then the likeliest after it. The likeliest *pair* may begin with another."
+    "You take the likeliest first token, and then the likeliest after it. The likeliest *pair* may begin with another "
+    "token."
 )
 def greedy(first: First, then: Then) -> tuple[str, float]:
     texts = _texts(first, then)
@@ -145,7 +146,7 @@ def greedy(first: First, then: Then) -> tuple[str, float]:
 
 
 @best_text.misconception(
-    "You took the likeliest first token of all, though nothing follows it, or the best goes on from another."
+    "You take the likeliest first token, although nothing may follow it. Look at all pairs before you choose."
 )
 def greedy_and_stuck(first: First, then: Then) -> tuple[str, float]:
     _texts(first, then)
@@ -153,41 +154,43 @@ def greedy_and_stuck(first: First, then: Then) -> tuple[str, float]:
     return _best([(first[start] * q, start + y) for y, q in then.get(start, {"": 1.0}).items()])
 
 
-@best_text.misconception("You took the surest second token. A sure end does not help where the beginning is unlikely.")
+@best_text.misconception("You take the likeliest second token of all. It does not help if its first token is unlikely.")
 def best_second(first: First, then: Then) -> tuple[str, float]:
     texts = _texts(first, then)
     _, text, p = min((-q, x + y, p * q) for x, y, p, q in texts)
     return text, p
 
 
-@best_text.misconception("You add the two probabilities. That both happen has their product.")
+@best_text.misconception("You add the two probabilities. The probability of both tokens is their product.")
 def added(first: First, then: Then) -> tuple[str, float]:
     return _best([(p + q, x + y) for x, y, p, q in _texts(first, then)])
 
 
-@best_text.misconception("The mean of two probabilities is the probability of nothing. Multiply.")
+@best_text.misconception("You take the mean of the two probabilities. The probability of both tokens is their product.")
 def averaged(first: First, then: Then) -> tuple[str, float]:
     return _best([((p + q) / 2, x + y) for x, y, p, q in _texts(first, then)])
 
 
-@best_text.misconception("Of equally likely texts you return the alphabetically last.")
+@best_text.misconception("Of equally likely texts you return the one that comes last in the alphabet.")
 def last_tie(first: First, then: Then) -> tuple[str, float]:
     p, text = max((p * q, x + y) for x, y, p, q in _texts(first, then))
     return text, p
 
 
-@best_text.misconception("Of equally likely texts you return the one that you met first. Asked is the alphabet.")
+@best_text.misconception(
+    "Of equally likely texts you return the first one you find. Return the one that comes first in the alphabet."
+)
 def first_met(first: First, then: Then) -> tuple[str, float]:
     x, y, p, q = max(_texts(first, then), key=lambda text: text[2] * text[3])
     return x + y, p * q
 
 
-@best_text.misconception("The text is right, but that is the logarithm of its probability.")
+@best_text.misconception("The text is right, but you return the logarithm of its probability.")
 def logarithm(first: First, then: Then) -> tuple[str, float]:
     text, p = _by_enumeration(first, then)
     return text, math.log(p)
 
 
-@best_text.misconception("Without any text you return something. Raise ValueError: there is no likeliest of none.")
+@best_text.misconception("Without any pair you return a result. Raise ValueError.")
 def none_is_empty(first: First, then: Then) -> tuple[str, float]:
     return _by_enumeration(first, then) if any(then.get(x) for x in first) else ("", 0.0)

@@ -81,6 +81,7 @@ def _hidden(random: Random) -> list[Case]:
         case("half precision", (9 * rows).bfloat16(), None, 0.9, None),
         edge(case("half precision", torch.tensor([[6.6875, 9.0, 6.71875, 0.0]]).bfloat16(), None, None, 0.1)),
         edge(case("half precision", normal(Random(21), 1, 600, scale=0.5).bfloat16(), None, 0.9, None)),
+        edge(case("half precision", torch.zeros(2, 512).bfloat16(), None, 0.9, None)),
         case("double precision", rows.double(), 4, 0.8, 0.05),
         edge(case("large logits", 1e4 * rows, 3, 0.9, 0.1)),
         edge(case("large logits", 1e4 + torch.tensor([[0.0, 2.0, 1.0, -3.0]]), None, 0.9, 0.01)),
@@ -119,11 +120,12 @@ filter_logits = Exercise(
     hidden_cases=_hidden,
     hints=[
         "One rule after the other: each takes logits and returns logits, with −∞ for what is out. Begin with min-p, it "
-        "needs no sorting: in logits, a share of the best token's probability is the best logit plus ln(share).",
+        "needs no sorting. A fraction of the best token's probability is, in logits, the best logit plus ln(fraction).",
         "`order = logits.argsort(dim=-1, descending=True, stable=True)` keeps the lower id first among equals. For "
         "top-k, `logits.scatter(-1, order[:, k:], -math.inf)` takes out what comes after the k best, where it stands.",
-        "For top-p: `before = p.cumsum(-1) - p` over the sorted probabilities p is what stands in front of each token. "
-        "Out is `before >= top_p`, put back with scatter. Rounded sums may reach 1 too early: with "
+        "For top-p: over the sorted probabilities p, `before = p.cumsum(-1) - p` is the sum before each token. A "
+        "token is "
+        "out if `before >= top_p`; put this mask back in place with scatter. Rounded sums may reach 1 too early: with "
         "top_p = 1 do nothing.",
     ],
 )

@@ -108,7 +108,10 @@ cache.append(0, k, v)
 try:
     cache.append(0, k, v)
 except ValueError:
-    print('full')
+    reply = 'refused'
+else:
+    reply = 'accepted'
+reply
 len(cache)
 cache.append(0, 2 * k[:, :, :1], v[:, :, :1])[0].clone()"""
 AHEAD = """\
@@ -119,6 +122,11 @@ cache.append(1, k, v)[1].clone()
 len(cache)"""
 OVERFULL = "cache = KVCache(2, 3)\ncache.append(0, k, v)\ncache.append(0, k[:, :, :1], v[:, :, :1])"
 TRUNCATED = "cache = KVCache(1, 4)\ncache.append(0, k, v)\ncache.truncate({keep})"
+TRUNCATED_AHEAD = """\
+cache = KVCache(2, 4)
+cache.append(0, k, v)
+cache.append(1, k[:, :, :2], v[:, :, :2])
+cache.truncate(3)"""
 EMPTY = "cache = KVCache(3, 4)\nlen(cache)\ncache.nbytes\ncache.truncate(0)\nlen(cache)"
 
 
@@ -157,6 +165,7 @@ def _hidden(random: Random) -> list[Case]:
         *(script("bad input", TOO_MUCH.format(capacity=c, more=m), **_small(n)) for c, m, n in ((2, 1, 2), (5, 2, 4))),
         script("bad input", "cache = KVCache(1, 2)\ncache.append(0, k, v)", **_small(3)),
         *(script("bad input", TRUNCATED.format(keep=keep), **_small(2)) for keep in (3, -1, -2)),
+        script("bad input", TRUNCATED_AHEAD, **_small(3)),
         script("other sizes", STEPS, **{name: integers(random, 2, 2, 4, 3, low=-9, high=9) for name in "kv"}),
         script("other sizes", FORGET.format(keep=1, new="k[:, :, :2]"), **_pair(random, 2, 2, 2, 3)),
     ]
@@ -172,21 +181,23 @@ KVCache = Exercise(
         script("two tokens, then one", STEPS, **_small(3)),
         script("two layers", LAYERS, **_small(2)),
         script("nothing is copied again, and nothing of yours is kept", PLACE, **_small(2)),
+        script("full at once, and nothing of yours is kept", OWN, **_small(3)),
         script("bytes", BYTES.format(layers=2, capacity=8), **_pair(Random(5), 1, 2, 3, 4)),
         script("forget the last two of three", FORGET.format(keep=1, new="v[:, :, :2]"), **_small(3)),
         script("a pass that broke off after layer 0", HALF_WAY, **_small(3)),
         script("an append that is refused", REFUSED, **_small(3)),
         script("too many tokens", TOO_MUCH.format(capacity=4, more=2), **_small(3)),
         script("keep more than there are", TRUNCATED.format(keep=4), **_small(3)),
+        script("keep more than every layer holds", TRUNCATED_AHEAD, **_small(3)),
     ],
     hidden_cases=_hidden,
     hints=[
-        "Per layer: two tensors of shape (b, h, capacity, d), made when the first keys come, and the number of tokens "
-        "that it holds. Before that there is no memory, and nbytes is 0.",
-        "append: end = start + k.shape[2]; if that is beyond the capacity, raise before anything is written. Then "
-        "keys[:, :, start:end] = k, and return keys[:, :, :end]: a slice shares the memory, torch.cat would copy.",
-        "len is what *every* layer holds: min over the layers. truncate only sets the numbers back: what stands behind "
-        "them is overwritten by the next append.",
+        "Per layer: two tensors of shape (b, h, capacity, d), allocated at the first append, and the number of tokens "
+        "that the layer holds. Before that nbytes is 0.",
+        "append: end = start + k.shape[2]. If that is more than the capacity, raise before you change anything. Then "
+        "keys[:, :, start:end] = k, and return keys[:, :, :end]. A slice shares the memory; torch.cat would copy.",
+        "len is what *every* layer holds: the minimum over the layers. truncate only sets the numbers back: the next "
+        "append overwrites what comes after them.",
     ],
 )
 

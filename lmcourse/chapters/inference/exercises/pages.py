@@ -69,7 +69,7 @@ pages = Exercise(
     hints=[
         "A text of n tokens needs n / page pages, rounded up, and shares none with another.",
         "Rounding up without floats: -(-n // page). Or (n + page - 1) // page.",
-        "The share: sum(lengths) tokens of page · (pages taken). No page taken, nothing wasted: 1.0.",
+        "The fraction: sum(lengths) tokens of page · (number of pages). Without a page it is 1.0.",
     ],
 )
 
@@ -113,25 +113,27 @@ def _checked(page: int) -> None:
         raise ValueError("a page holds at least one token")
 
 
-@pages.misconception("You round down. The token that begins a page takes all of it.")
+@pages.misconception("You round down. A page with one token is a whole page.")
 def rounded_down(lengths: list[int], page: int) -> tuple[float, float]:
     _checked(page)
     return _share(lengths, page, sum(n // page for n in lengths))
 
 
-@pages.misconception("You round to the nearest. A page with one token is taken, too.")
+@pages.misconception("You round to the nearest. A page with one token is a whole page.")
 def rounded(lengths: list[int], page: int) -> tuple[float, float]:
     _checked(page)
     return _share(lengths, page, sum(int(n / page + 0.5) for n in lengths))
 
 
-@pages.misconception("You put all texts into one row. Two texts cannot share a page.")
+@pages.misconception("You add up the lengths first. Two texts cannot share a page.")
 def pooled(lengths: list[int], page: int) -> tuple[float, float]:
     _checked(page)
     return _share(lengths, page, -(-sum(lengths) // page))
 
 
-@pages.misconception("Sixteen tokens fill one page of 16. You take another before there is a token for it.")
+@pages.misconception(
+    "You count one page too many for a text that fills its pages exactly. Sixteen tokens fill one page of 16."
+)
 def one_more(lengths: list[int], page: int) -> tuple[float, float]:
     _checked(page)
     return _share(lengths, page, sum(n // page + 1 for n in lengths if n))
@@ -143,32 +145,52 @@ def empty_takes_one(lengths: list[int], page: int) -> tuple[float, float]:
     return _share(lengths, page, sum(max(-(-n // page), 1) for n in lengths))
 
 
-@pages.misconception("The pages are not rounded at all: half a page cannot be handed out.")
+@pages.misconception("You count fractions of pages. Round up for each text.")
 def not_rounded(lengths: list[int], page: int) -> tuple[float, float]:
     _checked(page)
     return _share(lengths, page, sum(n / page for n in lengths))
 
 
-@pages.misconception("Your share compares numbers of texts and pages. It is of the *tokens* for which there is room.")
+@pages.misconception(
+    "You divide the number of texts by the number of pages. Divide tokens by the tokens for which there are pages."
+)
 def texts_counted(lengths: list[int], page: int) -> tuple[float, float]:
     taken, _ = _token_by_token(lengths, page)
     return taken, len(lengths) / taken if taken else 1.0
 
 
-@pages.misconception("That is the share that is wasted. Asked is the share that is used.")
+@pages.misconception("You return the fraction that is wasted. Return the fraction that is used.")
 def wasted(lengths: list[int], page: int) -> tuple[float, float]:
     taken, used = _token_by_token(lengths, page)
     return taken, 1 - used if taken else 1.0
 
 
-@pages.misconception("You average the shares of the texts. A long text counts for more than a short one.")
+@pages.misconception("You divide the tokens by the number of pages. A page has `page` tokens.")
+def page_forgotten(lengths: list[int], page: int) -> tuple[float, float]:
+    taken, used = _token_by_token(lengths, page)
+    return taken, used * page if taken else 1.0
+
+
+@pages.misconception("You divide the capacity by the tokens. The fraction that is used is the other way round.")
+def upside_down(lengths: list[int], page: int) -> tuple[float, float]:
+    taken, used = _token_by_token(lengths, page)
+    return taken, 1 / used
+
+
+@pages.misconception("You return a percentage. Return a fraction, at most 1.")
+def percent(lengths: list[int], page: int) -> tuple[float, float]:
+    taken, used = _token_by_token(lengths, page)
+    return taken, 100 * used
+
+
+@pages.misconception("You average the fractions of the texts. A long text counts for more than a short one.")
 def averaged(lengths: list[int], page: int) -> tuple[float, float]:
     taken, _ = _token_by_token(lengths, page)
     shares = [n / (page * -(-n // page)) for n in lengths if n]
     return taken, sum(shares) / len(shares) if shares else 1.0
 
 
-@pages.misconception("Without a page nothing is wasted: 1. You return 0.")
+@pages.misconception("Without a page you return 0. Return 1.0.")
 def nothing_is_zero(lengths: list[int], page: int) -> tuple[float, float]:
     taken, used = _token_by_token(lengths, page)
     return taken, used if taken else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from random import Random
 
@@ -78,10 +79,10 @@ pass_seconds = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Two numbers first: FLOPs, and bytes. A weight is used for every new token of every text, with a "
-        "multiplication and an addition.",
+        "Find two numbers first: FLOPs, and bytes. Every weight multiplies and adds once for every new token of "
+        "every text.",
         "FLOPs = 2 · parameters · batch · new. Bytes = width · parameters, once for all, and a cache per text.",
-        "Each divided by what all devices do together: peak · devices, bandwidth · devices. The longer one counts.",
+        "Divide each by what all devices do together: peak · devices, bandwidth · devices. The longer time counts.",
     ],
 )
 
@@ -115,7 +116,7 @@ def added(n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devic
     return total, _wrong(n, c, b, new, peak, bandwidth, devices, width)[1]
 
 
-@pass_seconds.misconception("The *slower* of the two decides. You return the faster.")
+@pass_seconds.misconception("You return the shorter time. The longer of the two decides.")
 def shorter(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:
@@ -123,7 +124,7 @@ def shorter(
     return min(arithmetic, memory), "memory" if arithmetic > memory else "arithmetic"
 
 
-@pass_seconds.misconception("Your times are right, and named the wrong way round.")
+@pass_seconds.misconception("Your times are right, but you swapped their names.")
 def exchanged(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:
@@ -131,21 +132,21 @@ def exchanged(
     return seconds, "memory" if limit == "arithmetic" else "arithmetic"
 
 
-@pass_seconds.misconception("You see the arithmetic only. With few new tokens a chip waits for its memory.")
+@pass_seconds.misconception("You count only the arithmetic. With few new tokens a chip waits for its memory.")
 def arithmetic_only(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:
     return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=0)
 
 
-@pass_seconds.misconception("You see the memory only. With many new tokens the arithmetic takes longer.")
+@pass_seconds.misconception("You count only the memory. With many new tokens the arithmetic takes longer.")
 def memory_only(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:
     return _wrong(n, c, b, new, peak, bandwidth, devices, width, flops=0)
 
 
-@pass_seconds.misconception("The texts share one cache in your sum. Each brings its own.")
+@pass_seconds.misconception("You read one cache for all texts. Each text has its own.")
 def shared_cache(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:
@@ -157,6 +158,68 @@ def weights_per_text(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:
     return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=b * (width * n + c))
+
+
+@pass_seconds.misconception(
+    "You round the times down to whole numbers (`//`). Divide with `/`: most passes take less than a second."
+)
+def whole_seconds(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    arithmetic, memory = 2 * n * b * new // (peak * devices), (width * n + b * c) // (bandwidth * devices)
+    return max(arithmetic, memory), "arithmetic" if arithmetic > memory else "memory"
+
+
+@pass_seconds.misconception("You multiply by `devices`. More devices take less time.")
+def devices_multiply(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak / devices**2, bandwidth / devices**2, devices, width)
+
+
+@pass_seconds.misconception("You multiply the cache by `width`. `cache_bytes` is in bytes already.")
+def cache_widened(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, width * c, b, new, peak, bandwidth, devices, width)
+
+
+@pass_seconds.misconception("You read the cache for every new token. A pass reads it once for each text.")
+def cache_per_token(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, new * c, b, new, peak, bandwidth, devices, width)
+
+
+@pass_seconds.misconception("You leave out the batch: the arithmetic is done for every text.")
+def batch_ignored(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, peak, bandwidth, devices, width, flops=2 * n * new)
+
+
+@pass_seconds.misconception("You divide FLOPs by bytes/s and bytes by FLOP/s. Swap the two rates.")
+def rates_swapped(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    return _wrong(n, c, b, new, bandwidth, peak, devices, width)
+
+
+@pass_seconds.misconception("You return milliseconds. Return seconds.")
+def milliseconds(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    seconds, limit = _wrong(n, c, b, new, peak, bandwidth, devices, width)
+    return 1000 * seconds, limit
+
+
+@pass_seconds.misconception('If both take equally long, the task asks for "memory". You return "arithmetic".')
+def arithmetic_if_equal(
+    n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
+) -> Answer:
+    seconds, limit = _wrong(n, c, b, new, peak, bandwidth, devices, width)
+    arithmetic = 2 * n * b * new / peak / devices
+    return seconds, "arithmetic" if math.isclose(arithmetic, seconds) else limit
 
 
 @pass_seconds.misconception("You read everything for every new token. One pass serves all new tokens of a text.")
@@ -180,14 +243,14 @@ def new_ignored(
     return _wrong(n, c, b, 1, peak, bandwidth, devices, width)
 
 
-@pass_seconds.misconception("Only the weights are shared out in your sum. The devices share the caches as well.")
+@pass_seconds.misconception("Your devices share only the weights. They share the caches as well.")
 def cache_not_shared(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:
     return _wrong(n, c, b, new, peak, bandwidth, devices, width, moved=width * n + devices * b * c)
 
 
-@pass_seconds.misconception("`devices` has no effect: together they compute, and read, so many times as fast.")
+@pass_seconds.misconception("You do not use `devices`. Together they compute and read `devices` times as fast.")
 def one_device(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:
@@ -201,7 +264,7 @@ def two_bytes(
     return _wrong(n, c, b, new, peak, bandwidth, devices, 2)
 
 
-@pass_seconds.misconception("The cache is missing: it is read as well as the weights.")
+@pass_seconds.misconception("You leave out the cache. A pass reads it as well as the weights.")
 def no_cache(
     n: int, c: int, b: int, new: int, peak: float, bandwidth: float, devices: int = 1, width: int = 2
 ) -> Answer:

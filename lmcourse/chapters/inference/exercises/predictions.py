@@ -16,17 +16,19 @@ PREDICTIONS = (
         "Three tokens have the probabilities 0.85, 0.10 and 0.05. How many does top-p with p = 0.9 keep?",
         options=("one", "two", "three"),
         answer="two",
-        because="0.85 is less than 0.9, so the set needs one more. The token that crosses the line belongs to it: the "
-        "kept ones have *at least* p together.",
+        because="0.85 is less than 0.9, so one more token is needed. The token that crosses p stays: the kept "
+        "tokens have "
+        "at least p together.",
     ),
     Prediction(
         "surprise_of_its_own_text",
-        "A model draws a text from its own probabilities, at temperature 1. How surprised is it by what it wrote, in "
-        "nats per token?",
-        options=("hardly at all: it wrote it", "as much as its entropy", "as much as by any text"),
+        "A model draws a text from its own probabilities, at temperature 1. How surprised is it by this text, in "
+        "nats per "
+        "token?",
+        options=("almost not at all: it wrote it", "as much as its entropy", "as much as by any text"),
         answer="as much as its entropy",
-        because="The average of −ln p over draws from p *is* the entropy. A text that its model finds more probable "
-        "than that was not drawn but chosen.",
+        because="The average of −ln p over draws from p is the entropy. A text with less surprise was not drawn but "
+        "chosen.",
     ),
     Prediction(
         "price_of_a_token",
@@ -34,30 +36,52 @@ PREDICTIONS = (
         "times as long does a written token take as a read one?",
         options=("equally long", "twice", "about 20 times", "about 300 times"),
         answer="about 300 times",
-        because="To write one token, all weights have to come from memory. To read 2,048, they come once, too.",
+        because="To write one token, the chip reads all weights from memory. To read 2,048 tokens, it reads them "
+        "once too.",
+    ),
+    Prediction(
+        "batch_of_64",
+        "A model of 29 million weights in fp32 writes on one CPU thread. Instead of one text it writes 64 at once. How "
+        "many times as many tokens a second does it write?",
+        options=("about twice", "about 10 times", "64 times"),
+        answer="about 10 times",
+        because="Up to the knee the texts share the reading of the weights, and more texts are almost free. After it "
+        "every text adds its arithmetic. A CPU's knee in fp32 is near a batch of 10.",
+    ),
+    Prediction(
+        "int8_gains",
+        "The same model with int8 weights, a quarter of the bytes. Where does it gain most?",
+        options=("for one text", "for 64 texts", "the same everywhere"),
+        answer="for one text",
+        because="Fewer bytes help while the step waits for memory. For 64 texts it waits for arithmetic, and int8 "
+        "weights do "
+        "not make that less.",
     ),
     Prediction(
         "cache_beyond_weights",
-        "GPT-3 with its 350 GB of weights serves texts of 4,096 tokens. From how many texts at once do their caches "
-        "weigh more than the model?",
-        options=("19", "190", "1,900"),
-        answer="19",
-        because="A token's keys and values take 4.7 MB in this model, so a text of 4,096 tokens takes 19 GB.",
+        "GPT-3, with its 350 GB of weights, serves texts of 2,048 tokens. From how many texts on do their caches "
+        "take more "
+        "memory than the weights?",
+        options=("4", "37", "370", "3,700"),
+        answer="37",
+        because="The keys and values of a token take 4.7 MB in this model, so a text of 2,048 tokens takes 9.7 GB.",
     ),
     Prediction(
         "idle_slots",
-        "A batch of 32 requests runs until the longest answer is finished; then come the next 32. The lengths of "
-        "answers are random, as in a queue. What share of the work is for anybody?",
+        "A batch of 32 requests runs until the longest answer is finished, and then the next 32 start. The lengths of "
+        "the answers are random (exponential). Which fraction of the slot-steps writes a token?",
         options=("about 80 %", "about 50 %", "about 25 %"),
         answer="about 25 %",
-        because="The longest of 32 random lengths is about four times the mean, and everybody waits for it.",
+        because="The longest of 32 random lengths is about four times the mean, and all slots wait for it.",
     ),
     Prediction(
         "draft_changes_the_text",
-        "A small model guesses four tokens ahead, a large one checks them in a single pass. What happens to the texts?",
+        "A small model guesses four tokens ahead, and a large one checks them in a single pass. What happens to "
+        "the texts?",
         options=("they get a little worse", "they are drawn from the same distribution", "they get a little shorter"),
         answer="they are drawn from the same distribution",
-        because="A guess is kept with just such a probability, and replaced from just such a distribution, that the "
-        "outcome is the large model's to the last digit.",
+        because="The probability of keeping a guess and the distribution of its replacement are chosen so that "
+        "together "
+        "they give exactly the large model's distribution.",
     ),
 )

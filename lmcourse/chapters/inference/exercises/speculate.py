@@ -154,10 +154,10 @@ speculate = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Walk through the draft from the left: token i stays while chance[i] · q[i, token] < p[i, token]. The first "
-        "that does not stay ends the walk.",
-        "With k kept tokens row k of p decides what comes next. If k is the length of the draft, "
-        "that row is the answer.",
+        "By hand: kept guesses give min(p, q) of each token. What does p have more than that?",
+        "Go through the draft from the left, up to the first token that does not stay. After k kept tokens, row k "
+        "of p is "
+        "the large model's distribution at the next place. If k is the length of the draft, that row is the answer.",
         "After a miss: (p[k] − q[k]) where that is positive, 0 elsewhere (`clamp(min=0)`), divided by its sum.",
     ],
 )

@@ -46,6 +46,8 @@ def _hidden(random: Random) -> list[Case]:
         case("hot", normal(fixed, 3, 5), 100.0),
         case("hot", torch.tensor([[0.0, -200.0, -150.0]]), 100.0),
         case("cold", torch.tensor([[0.5, 0.25, 0.0], [-1.0, -0.75, -1.25]]), 0.1),
+        case("cold", torch.tensor([[1.0, 0.9999], [0.0, 0.0001]]), 5e-4),
+        case("cold", torch.tensor([[0.0, 1e-7]]), 1e-7),
         case("zero", -TIES, 0.0),
         case("zero", torch.tensor([[-5.0, -7.0], [-math.inf, -3.0]]), 0),
         case("zero", torch.tensor([[2.0, 2.0, 2.0, 1.0]], dtype=torch.float16), 0.0),
@@ -74,6 +76,7 @@ temperature_probabilities = Exercise(
         case("temperature 0", torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 4.0]]), 0.0),
         case("temperature 0, with ties", TIES, 0.0),
         case("logits in half precision", torch.tensor([[40000.0, 39968.0, 0.0]], dtype=torch.float16), 0.5),
+        case("nearly 0, nearly a tie", torch.tensor([[1.0, 0.9999]]), 5e-4),
         case("a negative temperature", ROW, -1.0),
     ],
     hidden_cases=_hidden,
@@ -122,35 +125,41 @@ def _checked(temperature: float) -> None:
         raise ValueError("a temperature cannot be negative")
 
 
-@temperature_probabilities.misconception("You multiply. Dividing by a low temperature makes the differences *larger*.")
+@temperature_probabilities.misconception(
+    "You multiply the logits by T, or raise the probabilities to the power T. Divide the logits by T."
+)
 def multiplied(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
     return (logits.float() * temperature).softmax(-1) if temperature else _number_by_number(logits, 0)
 
 
 @temperature_probabilities.misconception(
-    "You divide the probabilities and normalise: that undoes itself, and the temperature has no effect. Divide the "
-    "logits."
+    "You divide the probabilities and normalise. That cancels, and the temperature has no effect. Divide the logits."
 )
 def on_probabilities(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
     return logits.float().softmax(-1) if temperature else _number_by_number(logits, 0)
 
 
-@temperature_probabilities.misconception("At temperature 0 you divide by zero. There the best token takes all.")
+@temperature_probabilities.misconception(
+    "At temperature 0 you divide by zero. The result is 1 for the best token and 0 for all others."
+)
 def nan_at_zero(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
     return (logits.float() / temperature if temperature else logits.float() / torch.zeros(())).softmax(-1)
 
 
-@temperature_probabilities.misconception("Cold is sure, hot is uniform: at temperature 0 the best token takes all.")
+@temperature_probabilities.misconception(
+    "At temperature 0 you make all tokens equally likely. The result is 1 for the best token and 0 for all others."
+)
 def uniform_at_zero(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
     return _number_by_number(logits, temperature) if temperature else torch.full(logits.shape, 1 / logits.shape[-1])
 
 
 @temperature_probabilities.misconception(
-    "At 0 equal bests share. Of equals the first takes all, as greedy decoding does."
+    "At 0 equally good tokens share in your result (dividing by a small number does that). The first of them "
+    "should have 1."
 )
 def shared_zero(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
@@ -160,7 +169,7 @@ def shared_zero(logits: Tensor, temperature: float) -> Tensor:
     return best / best.sum(-1, keepdim=True)
 
 
-@temperature_probabilities.misconception("At 0 the last of equal bests takes all. The first should.")
+@temperature_probabilities.misconception("At 0 you give 1 to the last of equally good tokens. Give it to the first.")
 def last_at_zero(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
     if temperature:
@@ -178,7 +187,7 @@ def not_normalised(logits: Tensor, temperature: float) -> Tensor:
 
 
 @temperature_probabilities.misconception(
-    "You divide in half precision, which overflows at 65,504: infinity minus infinity is NaN. Convert to float32 first."
+    "You divide in half precision, which rounds and overflows above 65,504. Convert to float32 first."
 )
 def in_half(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
@@ -189,6 +198,33 @@ def in_half(logits: Tensor, temperature: float) -> Tensor:
 def columns(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
     return (logits.float() / temperature).softmax(0) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception(
+    "You treat a small temperature as 0. Above 0 every temperature divides, and nearly equal logits share."
+)
+def small_is_zero(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return _number_by_number(logits, temperature if temperature > 1e-3 else 0)
+
+
+@temperature_probabilities.misconception(
+    "At 0 a single row has its 1, and the other rows have none. Find the best token of each row: `argmax(dim=-1)`."
+)
+def best_of_all_rows(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    if temperature:
+        return _number_by_number(logits, temperature)
+    found = torch.zeros(logits.numel())
+    found[logits.argmax() : logits.argmax() + 1] = 1.0
+    return found.reshape(logits.shape)
+
+
+@temperature_probabilities.misconception("At 0 you raise an error. A temperature of 0 is allowed, and means greedy.")
+def zero_refused(logits: Tensor, temperature: float) -> Tensor:
+    if temperature <= 0:
+        raise ValueError("a temperature is positive")
+    return _number_by_number(logits, temperature)
 
 
 @temperature_probabilities.misconception("A negative temperature would favour the unlikeliest token. Raise ValueError.")

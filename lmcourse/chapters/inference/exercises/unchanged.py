@@ -168,25 +168,22 @@ def _each(before: States, after: States, shift: int) -> list[list[bool]]:
     return [_pairs(old, new, shift) for old, new in zip(before, after, strict=True)]
 
 
-@unchanged.misconception(
-    "You compare before[i] with after[i + shift]. When the first token goes, everything moves *forward*: what stood at "
-    "1 stands at 0."
-)
+@unchanged.misconception("You compare before[i] with after[i + shift]. The task asks for after[i − shift].")
 def other_way(before: States, after: States, shift: int) -> list[bool]:
     return _entry_by_entry(before, after, -shift)
 
 
-@unchanged.misconception("You look at the last row only. All that both have must agree.")
+@unchanged.misconception("You look at the last row only. All rows that both have must agree.")
 def last_only(before: States, after: States, shift: int) -> list[bool]:
     return [bool(rows) and rows[-1] for rows in _each(before, after, shift)]
 
 
-@unchanged.misconception("You look at the first row only. All that both have must agree.")
+@unchanged.misconception("You look at the first row only. All rows that both have must agree.")
 def first_only(before: States, after: States, shift: int) -> list[bool]:
     return [bool(rows) and rows[0] for rows in _each(before, after, shift)]
 
 
-@unchanged.misconception("One row that agrees is not enough: all must.")
+@unchanged.misconception("You are content with one row that agrees. All must.")
 def any_row(before: States, after: States, shift: int) -> list[bool]:
     return [any(rows) for rows in _each(before, after, shift)]
 
@@ -196,13 +193,13 @@ def one_answer(before: States, after: States, shift: int) -> list[bool]:
     return [all(_entry_by_entry(before, after, shift))] * len(before)
 
 
-@unchanged.misconception("You want both to have the same length. Compare the rows that both have.")
+@unchanged.misconception("You return False if the lengths differ. Compare the rows that both have.")
 def same_length(before: States, after: States, shift: int) -> list[bool]:
     same = _entry_by_entry(before, after, shift)
     return [ok and len(old) == len(new) for ok, old, new in zip(same, before, after, strict=True)]
 
 
-@unchanged.misconception("You want equal bits. Two ways to compute the same may differ in the last digits.")
+@unchanged.misconception("You compare for equal bits. Rounding may change the last digits: allow 1e-5.")
 def bit_equal(before: States, after: States, shift: int) -> list[bool]:
     found = []
     for old, new in zip(before, after, strict=True):
@@ -211,9 +208,7 @@ def bit_equal(before: States, after: States, shift: int) -> list[bool]:
     return found
 
 
-@unchanged.misconception(
-    "Where no row is in both, nothing was seen to be unchanged: False, though `all` of nothing is True."
-)
+@unchanged.misconception("If both have no row in common, return False. (`all` of nothing is True.)")
 def nothing_is_all(before: States, after: States, shift: int) -> list[bool]:
     return [all(rows) for rows in _each(before, after, shift)]
 

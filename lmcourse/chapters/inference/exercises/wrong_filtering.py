@@ -111,6 +111,27 @@ def last_of_ties(logits: Tensor, top_k: int | None, top_p: float | None, min_p: 
     return _run(logits.flip(-1), (top_k, top_p, min_p)).flip(-1)
 
 
+def ties_out(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, k: float) -> Tensor:
+        following = logits.sort(-1, descending=True).values[:, int(k) : int(k) + 1]
+        return logits.masked_fill(logits <= following, OUT) if following.numel() else logits
+
+    return _run(logits, (top_k, top_p, min_p), top_k=rule)
+
+
+def mask_in_sorted_order(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, share: float) -> Tensor:
+        _, _, before = _before(logits)
+        return logits if share == 1 else logits.masked_fill(before >= share, OUT)
+
+    return _run(logits, (top_k, top_p, min_p), top_p=rule)
+
+
+def min_p_first(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    _checked(top_k, top_p, min_p)
+    return _run(_run(logits, (None, None, min_p)), (top_k, top_p, None))
+
+
 def absolute(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
     def rule(logits: Tensor, share: float) -> Tensor:
         return logits.masked_fill(logits.softmax(-1) < share, OUT)
@@ -154,22 +175,43 @@ def never_refuses(logits: Tensor, top_k: int | None, top_p: float | None, min_p:
 
 
 WRONG_FILTERS = (
-    (crossing_out, "The token that *reaches* p stays, too. Without it a sure token would be out, and nothing left."),
-    (one_too_many, "You keep the token behind the one that reaches p. A token stays if those *before* it have less."),
-    (met_exactly, "Where the tokens before one have exactly p together, it is out: p is reached without it."),
-    (each_above_p, "p is what the kept tokens have *together*. You ask each of them to have it alone."),
+    (crossing_out, "The token that crosses `top_p` belongs to the set. Look at the sum of the tokens *before* it."),
+    (
+        one_too_many,
+        "You keep one token more than the one that reaches p. A token stays if those *before* it have less than p.",
+    ),
+    (met_exactly, "You keep a token although the tokens before it have exactly p together. It is out."),
+    (
+        each_above_p,
+        "top_p limits what the kept tokens have *together*. You compare each token's own probability with it.",
+    ),
     (rounded_at_one, "With top-p 1 everything stays. Your sum reaches 1 early, because it is rounded."),
-    (ties_stay, "Top-k keeps exactly k tokens. Of equals, the lower ids."),
+    (
+        ties_stay,
+        "You keep every token that equals the k-th best. Top-k keeps exactly k tokens, of equals the lower ids.",
+    ),
     (last_of_ties, "Of equal logits you keep the higher ids. The lower ones come first."),
-    (absolute, "Min-p is a share of the *best* token's probability, not a limit by itself."),
+    (
+        ties_out,
+        "You drop every token that equals the next best. Top-k keeps exactly k tokens, of equals the lower ids.",
+    ),
+    (
+        mask_in_sorted_order,
+        "You sort, and apply the mask to logits that are not sorted. Put the mask back in place first, with `scatter`.",
+    ),
+    (min_p_first, "You apply min-p before the others. The order is top-k, top-p, min-p."),
+    (absolute, "You compare probabilities with min_p itself. The limit is min_p times the *best* token's probability."),
     (
         of_logits,
-        "You take a share of the best *logit*. The share is of its probability: in logits, ln(share) is added.",
+        "You multiply the best *logit* by min_p. The fraction is of its probability: in logits, add ln(min_p).",
     ),
-    (sorted_places, "Your results stand in sorted order. Each belongs where its token is: `scatter` puts it back."),
-    (zeros, "A logit of 0 is e⁰ = 1 before normalising, a probability like others. What is out has −∞."),
-    (probabilities, "Logits come in, and logits go out: the softmax is for later."),
-    (not_renewed, "Each rule works on what the one before it left, with probabilities that sum to one again."),
-    (in_place, "You change the logits that you were given. Somebody may still need them."),
+    (sorted_places, "Your results are in sorted order. Put each back where its token is, with `scatter`."),
+    (zeros, "You set logits to 0 for tokens that are out. A logit of 0 is still a probability: use −∞."),
+    (probabilities, "You return probabilities. Return logits."),
+    (
+        not_renewed,
+        "Each rule sees what the rule before it has left, normalised again. Yours all see the original distribution.",
+    ),
+    (in_place, "You change the logits that you were given. Work on a copy."),
     (never_refuses, "A k below 1, and a share that is not above 0 and at most 1, raise ValueError."),
 )

@@ -9,7 +9,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 class _Right:
-    """Keys and values per layer, with a method for everything that people do otherwise."""
+    """Keys and values per layer, with a method for each thing that people do differently."""
 
     def __init__(self, layers: int, capacity: int) -> None:
         self.capacity, self.lengths = capacity, [0] * layers
@@ -90,6 +90,40 @@ class KeysForValues(_Right):
         return super().write(layer, k, k, start, end)
 
 
+class OneMemoryForBoth(_Right):
+    def make(self, like: Tensor) -> Pair:
+        keys, _ = super().make(like)
+        return keys, keys
+
+
+class OwnTensors(_Right):
+    def write(self, layer: int, k: Tensor, v: Tensor, start: int, end: int) -> Pair:
+        if self.memory[layer] is None and end == self.capacity:
+            self.memory[layer] = (k, v)
+            return k, v
+        return super().write(layer, k, v, start, end)
+
+
+class LongestLayerLimits(_Right):
+    def truncate(self, tokens: int) -> None:
+        if not 0 <= tokens <= max(self.lengths):
+            raise ValueError("not so many tokens")
+        self.lengths = [tokens] * len(self.lengths)
+
+
+class CapacityLimits(_Right):
+    def truncate(self, tokens: int) -> None:
+        if not 0 <= tokens <= self.capacity:
+            raise ValueError("not so many tokens")
+        self.lengths = [tokens] * len(self.lengths)
+
+
+class ElementsCounted(_Right):
+    @property
+    def nbytes(self) -> int:
+        return sum(tensor.numel() for pair in self.memory if pair is not None for tensor in pair)
+
+
 class FirstLayerCounts(_Right):
     def __len__(self) -> int:
         return self.lengths[0]
@@ -162,27 +196,49 @@ class KeepsAnything(_Right):
 
 
 WRONG_CACHES = (
-    (WholeMemory, "You return the whole memory, with rows that nobody has written yet. Cut it to the tokens so far."),
-    (NewOnly, "You return the new keys and values. A query needs all so far."),
-    (OneMemory, "Your layers share one memory, and overwrite each other. Each layer has its own keys and values."),
-    (FromTheBeginning, "Each append writes at the beginning. New tokens stand behind those before."),
+    (WholeMemory, "You return the whole memory, with rows that are not written yet. Return only the tokens so far."),
+    (NewOnly, "You return only the new keys and values. Return all that the layer holds."),
+    (OneMemory, "Your layers share one memory, and overwrite each other. Give each layer its own."),
+    (FromTheBeginning, "Each append writes at the beginning. Write new tokens after the earlier ones."),
     (
         Concatenated,
-        "You concatenate: each new token copies all before it, and the memory grows. Take it once, and write into it.",
+        "You concatenate: each append copies all earlier tokens. Allocate the memory once, and write into it.",
     ),
-    (KeysForValues, "Your values are the keys."),
-    (FirstLayerCounts, "len counts the first layer. In the middle of a pass the last layer has fewer: take the least."),
-    (LongestLayerCounts, "len counts the fullest layer. In the middle of a pass others have fewer: take the least."),
-    (FirstLayerForgets, "Only the first layer forgets. All of them have to."),
-    (ForgetsSoMany, "`tokens` says how many *stay*. You take so many away."),
+    (KeysForValues, "You store the keys in place of the values."),
+    (OneMemoryForBoth, "Keys and values share one memory, so the values overwrite the keys. Allocate two."),
+    (
+        OwnTensors,
+        "If the first append fills the cache, you keep the tensors that you were given. When they change, so does the "
+        "cache: copy them into memory of your own.",
+    ),
+    (
+        LongestLayerLimits,
+        "truncate accepts as many tokens as the fullest layer holds. The others hold fewer: the limit is len(cache).",
+    ),
+    (CapacityLimits, "truncate accepts up to the capacity. The limit is len(cache)."),
+    (ElementsCounted, "You count numbers, not bytes. Multiply by the bytes of a number, or use `tensor.nbytes`."),
+    (
+        FirstLayerCounts,
+        "len is the length of the first layer. In the middle of a pass later layers hold fewer: take the minimum.",
+    ),
+    (
+        LongestLayerCounts,
+        "len is the length of the fullest layer. In the middle of a pass others hold fewer: take the minimum.",
+    ),
+    (FirstLayerForgets, "truncate changes only the first layer. Change all of them."),
+    (ForgetsSoMany, "`tokens` is the number that *stays*. You remove that many."),
     (
         OnlyIfLonger,
-        "A layer may hold more than len, after a pass that broke off. truncate sets all of them to the same.",
+        "After a pass that broke off, a layer holds more than len(cache). truncate must set all layers to the "
+        "same length.",
     ),
-    (UsedBytes, "You count what is used. Memory is taken for the whole capacity."),
-    (KeysWeighed, "Keys *and* values: twice that."),
-    (AlwaysFourBytes, "You count four bytes for every number. Half precision has two, double eight."),
-    (DropsTheOldest, "A full cache refuses with ValueError. Yours overwrites what it should keep."),
-    (CountsFirst, "You count the tokens before you refuse them: after a refusal the length is wrong."),
+    (UsedBytes, "You count the used memory. Count the allocated memory, for the whole capacity."),
+    (KeysWeighed, "You count the keys *or* the values. Count both."),
+    (AlwaysFourBytes, "You count four bytes for every number. Half precision has two, double precision eight."),
+    (DropsTheOldest, "If new tokens do not fit, you drop old ones. Raise ValueError."),
+    (
+        CountsFirst,
+        "After a refused append the cache is not as it was: you count the new tokens before you refuse them.",
+    ),
     (KeepsAnything, "truncate to a negative number, or to more than there are, raises ValueError."),
 )

@@ -41,89 +41,117 @@ def _after(p: Tensor, q: Tensor, kept: int) -> Tensor:
 
 
 @_wrong(
-    "After a miss you draw from p. Then what the draft likes too much stays too frequent: only what p has *more* of is "
-    "missing."
+    "After a miss you draw from p. Kept guesses already give a part of p: subtract what they give, and draw from "
+    "the rest."
 )
 def from_p(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     return kept, p[kept]
 
 
-@_wrong("You keep with probability q/p. It is p/q: certain where the large model likes the token *more*.")
+@_wrong(
+    "You keep a token with probability q/p. It is p/q: a token that the large model finds *more* likely always stays."
+)
 def inverted(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(q, p[:-1], drafted, chance))
     return kept, _after(p, q, kept)
 
 
-@_wrong(
-    "You keep a token also where chance · q is just p. It has to be less: else a chance of 0 keeps what p excludes."
-)
+@_wrong("You keep a token even when chance · q equals p. It must be less: else a chance of 0 keeps what p excludes.")
 def border_kept(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     rows = torch.arange(len(drafted))
     kept = _count((chance * q[rows, drafted] <= p[rows, drafted]).tolist())
     return kept, _after(p, q, kept)
 
 
-@_wrong("What is left of p − q is not divided by its sum: your distribution does not sum to one.")
+@_wrong("You do not divide what is left of p − q by its sum, so your distribution does not sum to one.")
 def not_renormalised(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     return kept, p[kept] if kept == len(q) else (p[kept] - q[kept]).clamp(min=0)
 
 
-@_wrong("The first miss ends it: what comes after was drafted behind a token that is gone.")
+@_wrong("You continue after the first miss. The later tokens were drafted after a token that is gone.")
 def goes_on(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = sum(_stays(p, q, drafted, chance))
     return kept, _after(p, q, kept)
 
 
-@_wrong("If all stay, the last row of p gives one token more, for free. You give nothing.")
+@_wrong("If all stay, you return no distribution. The last row of p is for the token after the whole draft.")
 def no_bonus(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     return kept, torch.zeros_like(p[0]) if kept == len(q) else _after(p, q, kept)
 
 
-@_wrong("You keep a token only if it is the large model's best. That is another text than a drawn one.")
+@_wrong("You keep a token only if it is the large model's best. Keep it with probability min(1, p/q).")
 def only_the_best(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count((p[: len(drafted)].argmax(-1) == drafted).tolist())
     return kept, _after(p, q, kept)
 
 
-@_wrong("You keep a token whenever p is at least q, and never else. If p is smaller, chance decides.")
+@_wrong("You keep a token if p is at least q, and never otherwise. If p is smaller, chance decides.")
 def no_chance(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, torch.full_like(chance, 1 - 1e-12)))
     return kept, _after(p, q, kept)
 
 
-@_wrong("You compare the chance with p alone. The draft has drawn the token with q already: divide by it.")
+@_wrong("You compare the chance with p alone. Compare it with p/q.")
 def p_alone(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     rows = torch.arange(len(drafted))
     kept = _count((chance < p[rows, drafted]).tolist())
     return kept, _after(p, q, kept)
 
 
-@_wrong("Behind k kept tokens *row k* decides. You take the one after it.")
+@_wrong("After k kept tokens *row k* decides. You take the row after it.")
 def wrong_row(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     return kept, _after(p, q, min(kept + 1, len(q)))
 
 
-@_wrong("You take |p − q|. Where q is larger, nothing is missing.")
+@_wrong("You take |p − q|. If q is larger, nothing of that token is missing: use 0.")
 def absolute(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     gap = (p[kept] - q[kept]).abs() if kept < len(q) else p[kept]
     return kept, gap / gap.sum()
 
 
-@_wrong("You count the rejected token, too.")
+@_wrong("You count the rejected token as well.")
 def rejected_counted(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     return min(kept + 1, len(drafted)), _after(p, q, kept)
 
 
-@_wrong("You only take the rejected token out of p. What p and q share has been drawn already: subtract q.")
+@_wrong("You only remove the rejected token from p. Kept guesses already give a part of the other tokens: subtract q.")
 def rejected_taken_out(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     rest = p[kept].clone()
     if kept < len(q):
         rest[drafted[kept]] = 0
     return kept, rest / rest.sum()
+
+
+@_wrong("You do not set negative differences to 0. A token of which q has more is not missing.")
+def negative_kept(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    gap = p[kept] - q[kept] if kept < len(q) else p[kept]
+    return kept, gap / gap.abs().sum()
+
+
+@_wrong("You make a distribution of p − q with a softmax. Set negative differences to 0, and divide by the sum.")
+def softmax_of_the_rest(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    return kept, (p[kept] - q[kept]).softmax(-1) if kept < len(q) else p[kept]
+
+
+@_wrong("You draw from max(q − p, 0). Missing is what *p* has more.")
+def other_way_round(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    rest = (q[kept] - p[kept]).clamp(min=0) if kept < len(q) else p[kept]
+    return kept, rest / rest.sum()
+
+
+@_wrong(
+    "If all stay, you subtract a row of q as well. The place after the draft has no guess: the last row of p counts."
+)
+def last_row_too(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
+    kept = _count(_stays(p, q, drafted, chance))
+    return kept, _after(p, q, kept) if kept < len(q) or not len(q) else _after(p[-1:], q[-1:], 0)

@@ -2,6 +2,7 @@
 
 from lmcourse.chapters.inference.figures.choosing import BEGINNINGS, calibration, next_token, text_tree
 from lmcourse.chapters.inference.figures.drafts import speculation
+from lmcourse.chapters.inference.figures.measured import tokens_per_second
 from lmcourse.chapters.inference.figures.serving import batch_timeline, decode_step, two_phases
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "next_token",
     "speculation",
     "text_tree",
+    "tokens_per_second",
     "two_phases",
 ]

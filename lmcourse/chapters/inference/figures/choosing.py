@@ -53,7 +53,7 @@ def text_tree(first: Mapping[str, float], then: Mapping[str, Mapping[str, float]
         said = {best: "   the likeliest", greedy: "   greedy"}.get(text, "")
         axes.text(2.08, heights[text], f"{text}  {p:.3f}{said}", va="center", fontsize=10, fontweight=weight)
     axes.set_xlim(-0.1, 3.2)
-    caption = "Thick: the likeliest token at each step. A text's probability is the product along its way."
+    caption = "Thick: the likeliest token at each step. The probability of a text is the product along its path."
     every = ", ".join(f"{text} {p:.3f}" for text, p in texts.items())
     return describe(figure, caption=caption, alt=f"Tree of texts: {every}; greedy is {greedy}, the likeliest {best}")
 
@@ -115,7 +115,7 @@ def next_token(
     bars.legend(frameon=False, fontsize=9, loc="lower right")
     dice = torch.Generator().manual_seed(0)
     tokens = generate(trained.model, [trained.tokenizer.encode(prompt)], NEW_TOKENS, rules, generator=dice)[0]
-    text = new_drawing_axes(figure, f"{NEW_TOKENS} tokens, drawn so")
+    text = new_drawing_axes(figure, f"{NEW_TOKENS} tokens, drawn by these rules")
     text.set_subplotspec(places[1])
     written = _one_line(prompt + trained.tokenizer.decode(tokens))
     text.text(0, 0.96, textwrap.fill(written, 34), va="top", fontsize=10, family="monospace")
@@ -159,8 +159,9 @@ def calibration(rules: Mapping[str, tuple[float, float]]) -> Figure:
     axes.set_ylim(0, None)
     axes.grid(visible=False, axis="x")
     caption = (
-        "Dots: the surprise of the written tokens. Dashes: the entropy of the predictions, the surprise that the model "
-        "expects. Green: they agree. Below the dash a text is too probable, far above it is none."
+        "Dots: the surprise at the written tokens. Dashes: the surprise that the model expects, which is the "
+        "entropy of "
+        "its predictions. Green: they agree. Below the dash a text is too probable, far above it the text is nonsense."
     )
     every = ", ".join(f"{name} {surprise:.1f} for {entropy:.1f}" for name, (surprise, entropy) in rules.items())
     return describe(figure, caption=caption, alt=f"Surprise and expected surprise: {every}")

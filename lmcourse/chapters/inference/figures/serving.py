@@ -17,20 +17,20 @@ from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure, three_digits
 
 REQUESTS = (9, 3, 5, 2, 12, 4, 2, 6, 3, 8, 2, 4)
-"""Lengths of answers, in the order in which they are asked for."""
+"""Lengths of answers, in the order of the requests."""
 
 LLAMA = "llama-3-8b"
 
 
 def _times(config: TransformerConfig, chip: Accelerator, batch: int, new: int, context: int) -> tuple[float, float]:
-    """Seconds of arithmetic and of memory of a pass; no cache is read where the context is 0."""
+    """Return the seconds of arithmetic and of memory of a pass; with a context of 0 no cache is read."""
     weights = count_parameters(config).total
     kept = cache_bytes(config, batch, context).total if context else 0
     return 2 * weights * batch * new / chip.peak("bf16"), (2 * weights + kept) / chip.bandwidth
 
 
 def two_phases(accelerator: str = "h100-sxm", prompt: int = 2048, batch: int = 1) -> Figure:
-    """Llama 3 8B on a roofline: a prefill, and a step of decoding for a batch of texts as long as the prompt."""
+    """Draw Llama 3 8B on a roofline: a prefill, and a decoding step for a batch of texts as long as the prompt."""
     chip, config = find_accelerator(accelerator), find_model(LLAMA).decoder
     peak, ridge = chip.peak("bf16"), chip.ridge("bf16")
     figure = new_figure(8.0, 4.2)
@@ -65,20 +65,22 @@ def two_phases(accelerator: str = "h100-sxm", prompt: int = 2048, batch: int = 1
     axes.set_ylim(0.5, peak / 1e12 * 4)
     axes.legend(frameon=False, fontsize=9, loc="upper left")
     caption = (
-        "On the slope a pass waits for memory, under the flat roof for arithmetic. A larger batch moves decoding to "
-        "the right, until the texts' own caches are all that is read."
+        "On the slope memory limits a pass, under the flat roof arithmetic. A larger batch moves decoding to the "
+        "right, until almost all that it reads are the texts' own caches."
     )
     return describe(figure, caption=caption, alt=f"Roofline of {chip.title}: {'; '.join(said)}")
 
 
-def decode_step(model: str = LLAMA, accelerator: str = "h100-sxm", batch: int = 16, context: int = 4096) -> Figure:
-    """The time of one decoding step in its parts, and tokens per second against the batch.
+def decode_step(
+    model: str = "llama-3-70b", accelerator: str = "h100-sxm", batch: int = 512, context: int = 512
+) -> Figure:
+    """Draw the time of one decoding step in its parts, and tokens per second against the batch.
 
     Args:
         model: a name in the zoo.
         accelerator: one of the table.
-        batch: texts.
-        context: tokens of each.
+        batch: the number of texts.
+        context: tokens per text.
     """
     chip, config = find_accelerator(accelerator), find_model(model).decoder
     arithmetic, memory = _times(config, chip, batch, 1, context)
@@ -114,12 +116,14 @@ def decode_step(model: str = LLAMA, accelerator: str = "h100-sxm", batch: int = 
     curve.xaxis.set_major_formatter("{x:,.0f}")
     curve.legend(frameon=False, fontsize=9, loc="best")
     limit = "arithmetic" if arithmetic > memory else "memory"
-    room = (weights + (memory - weights)) * chip.bandwidth / chip.memory
+    used = memory * chip.bandwidth / chip.memory
     caption = (
         f"The longer bar counts: {three_digits(1e3 * max(arithmetic, memory))} ms, limited by {limit}; "
         f"{three_digits(here)} tokens a second, {three_digits(here / batch)} for each text. Weights and caches take "
-        f"{three_digits(100 * room)} % of the memory of {chip.title}{': it would take several' if room > 1 else ''}."
+        f"{three_digits(100 * used)} % of the memory of {chip.title}{', so they need several' if used > 1 else ''}."
     )
+    if config.context and context > config.context:
+        caption += f" The model was trained on texts of at most {config.context:,} tokens."
     alt = (
         f"{model} on {accelerator}, {batch} texts of {context} tokens: arithmetic {1e3 * arithmetic:.3g} ms, weights "
         f"{1e3 * weights:.3g} ms, caches {1e3 * (memory - weights):.3g} ms; {here:.4g} tokens per second"
@@ -152,7 +156,7 @@ def schedule(lengths: tuple[int, ...], slots: int, continuous: bool) -> list[tup
 
 
 def batch_timeline(continuous: bool = False, slots: int = 4) -> Figure:
-    """Twelve requests in the slots of a batch, step by step."""
+    """Draw twelve requests in the slots of a batch, step by step."""
     placed = schedule(REQUESTS, slots, continuous)
     steps = max(step + length for _, step, length in placed)
     used = sum(REQUESTS) / (slots * steps)
@@ -171,6 +175,6 @@ def batch_timeline(continuous: bool = False, slots: int = 4) -> Figure:
     axes.set_ylim(slots - 0.4, -0.6)
     axes.set_yticks(range(slots), [str(slot + 1) for slot in range(slots)])
     axes.grid(visible=False)
-    caption = f"Grey is paid for and not used. {steps} steps; {used:.0%} of the slots' steps write a token."
+    caption = f"Grey: slots without work. {steps} steps; {used:.0%} of the slot-steps write a token."
     alt = f"Twelve requests in {slots} slots, {kind}: {steps} steps, {used:.0%} used"
     return describe(figure, caption=caption, alt=alt)

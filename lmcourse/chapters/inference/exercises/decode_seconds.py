@@ -1,0 +1,348 @@
+"""The exercise on the time of a decoding step with the learner's own cache."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from lmcourse.exercises.cases import Case, script
+from lmcourse.exercises.compare import Tolerance
+from lmcourse.exercises.exercise import Exercise
+
+Work = Callable[[], object]
+Clock = Callable[[], float]
+
+
+def _by_the_course(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    """Look at the clock only while the device is idle, and truncate between two steps."""
+    if repeats < 1:
+        raise ValueError(f"at least one step is timed, not {repeats}")
+    looks = []
+    for _ in range(repeats + 1):
+        start = clock()
+        step()
+        synchronise()
+        looks.append(clock() - start)
+        cache.truncate(past)
+    return statistics.median(looks[1:])
+
+
+SCRIPT = """\
+from lmcourse.chapters.inference.simulated_decoder import SimulatedDecoder
+device = SimulatedDecoder({past}, {seconds}{more})
+decode_seconds(device.step, device.cache, device.synchronise, device.clock, past={past}, repeats={repeats})
+device.steps
+len(device.cache)"""
+
+
+def _timed(name: str, seconds: list[float], repeats: int, past: int = 8, **more: float) -> Case:
+    settings = "".join(f", {word}={number}" for word, number in more.items())
+    return script(name, SCRIPT.format(past=past, seconds=seconds, more=settings, repeats=repeats))
+
+
+def _hidden(random: Random) -> list[Case]:
+    def some(repeats: int) -> list[float]:
+        """A slow first step, and then steps of which the quickest comes first and the slowest in the middle."""
+        low = 1.0 + random.random()
+        ranks = [0, 3, 1, 5, 2, 7, 4][:repeats]
+        return [30.0, *(round(low + rank * random.uniform(0.9, 1.0), 3) for rank in ranks)]
+
+    forget, launch = round(random.uniform(12, 20), 2), round(random.uniform(0.01, 0.2), 3)
+    return [
+        _timed("other times", some(5), 5, 64, per_token=0.5, launch=launch, forget=forget),
+        _timed("other times", some(7), 7, 20, per_token=2.0, launch=launch, forget=forget),
+        _timed("an even number of steps", some(4), 4, 3, launch=launch, forget=forget),
+        _timed("an even number of steps", [5.0, 1.0, 6.0], 2, 3, launch=launch),
+        _timed("a single step", [4.0, 3.0], 1, 5, per_token=1.0, launch=0.1, forget=2.0),
+        _timed("an empty cache", some(3), 3, 0, per_token=1.0, launch=launch, forget=1.0),
+        _timed("slow to launch", some(5), 5, launch=round(random.uniform(40, 60), 2), per_token=0.5),
+        _timed("bad input", [2.0], -1),
+        _timed("bad input", [2.0], 0, 3),
+    ]
+
+
+decode_seconds = Exercise(
+    "decode_seconds",
+    points=4,
+    minutes=15,
+    difficulty=2,
+    reference=_by_the_course,
+    cases=[
+        _timed("every step takes 2 s", [2.0], 3),
+        _timed("the first step takes 9 s", [9.0, 2.0, 2.5, 3.5], 3, launch=0.1),
+        _timed("each token in the cache costs 1 s", [2.0, 2.0, 4.0, 3.0], 3, launch=0.1, per_token=1.0),
+        _timed("truncating takes 7 s", [2.0, 2.0, 4.0, 3.0], 3, launch=0.1, forget=7.0),
+        _timed("a neighbour disturbs one step", [2.0, 2.0, 8.0, 2.0, 3.0, 2.5], 5, launch=0.1),
+        _timed("four steps count", [9.0, 3.0, 1.0, 2.0, 5.0], 4, launch=0.1, per_token=0.25, forget=1.0),
+        _timed("one step counts", [9.0, 5.0], 1, launch=0.1, per_token=1.0),
+        _timed("no step counts", [2.0], 0),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "What does step() change, so that the next step is not the same work? Undo it after every step, the first one "
+        "too.",
+        "The device may still be busy when step() returns. When is it idle for certain?",
+        "Per step: synchronise, clock, step, synchronise, clock, truncate to `past`. Keep the differences in a list, "
+        "leave out the first, and take statistics.median.",
+    ],
+    tolerance=Tolerance(1e-6),  # a float32 tensor of times keeps seven digits
+)
+
+
+@decode_seconds.variant
+def two_loops(
+    step: Callable[[], object],
+    cache: Any,
+    synchronise: Callable[[], object],
+    clock: Callable[[], float],
+    past: int,
+    repeats: int,
+) -> float:
+    if repeats <= 0:
+        raise ValueError("no step would count")
+    step()
+    cache.truncate(past)
+    times = []
+    for _ in range(repeats):
+        synchronise()
+        start = clock()
+        step()
+        synchronise()
+        times.append(clock() - start)
+        cache.truncate(past)
+    times.sort()
+    return (times[(repeats - 1) // 2] + times[repeats // 2]) / 2
+
+
+@decode_seconds.variant
+def before_each_step(
+    step: Callable[[], object],
+    cache: Any,
+    synchronise: Callable[[], object],
+    clock: Callable[[], float],
+    past: int,
+    repeats: int,
+) -> np.floating[Any]:
+    if not repeats >= 1:
+        raise ValueError(f"{repeats=}")
+
+    def once() -> float:
+        cache.truncate(past)
+        synchronise()
+        begin = clock()
+        step()
+        synchronise()
+        return clock() - begin
+
+    times = np.array([once() for _ in range(1 + repeats)])
+    cache.truncate(past)
+    return np.median(times[1:])
+
+
+@decode_seconds.variant
+def a_tensor_of_times(
+    step: Callable[[], object],
+    cache: Any,
+    synchronise: Callable[[], object],
+    clock: Callable[[], float],
+    past: int,
+    repeats: int,
+) -> torch.Tensor:
+    if repeats < 1:
+        raise ValueError("repeats")
+    looks = []
+    for _ in range(repeats + 1):
+        synchronise()
+        looks.append(clock())
+        step()
+        synchronise()
+        looks.append(clock())
+        cache.truncate(past)
+    between = torch.tensor([b - a for a, b in pairwise(looks)], dtype=torch.float64)[::2]
+    return between[1:].quantile(0.5)
+
+
+decode_seconds.equivalent_mutant("if repeats < 1: → if repeats < 0:", "The median of nothing is a ValueError, too.")
+
+
+def _times(
+    step: Work,
+    cache: Any,
+    synchronise: Work,
+    clock: Clock,
+    past: int,
+    count: int,
+    *,
+    before: bool = True,
+    after: bool = True,
+    inside: bool = False,
+    truncated: bool = True,
+) -> list[float]:
+    """Seconds of `count` steps, the first one included; the options leave out a wait or move the truncation."""
+    times = []
+    for _ in range(count):
+        if before:
+            synchronise()
+        start = clock()
+        step()
+        if after:
+            synchronise()
+        if inside:
+            cache.truncate(past)
+        times.append(clock() - start)
+        if truncated and not inside:
+            cache.truncate(past)
+    return times
+
+
+def _checked(repeats: int) -> None:
+    if repeats < 1:
+        raise ValueError("at least one step is timed")
+
+
+@decode_seconds.misconception(
+    "You never truncate the cache. Every step reads a longer cache than the one before, and the texts run on."
+)
+def never_truncated(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return statistics.median(_times(step, cache, synchronise, clock, past, repeats + 1, truncated=False)[1:])
+
+
+@decode_seconds.misconception(
+    "You truncate the cache once, after all the steps. Each step in between reads a longer cache than the one before."
+)
+def truncated_at_the_end(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    times = _times(step, cache, synchronise, clock, past, repeats + 1, truncated=False)[1:]
+    cache.truncate(past)
+    return statistics.median(times)
+
+
+@decode_seconds.misconception(
+    "You do not truncate the cache after the step that you throw away, so the next one reads a token more than `past`."
+)
+def first_not_truncated(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    step()
+    return statistics.median(_times(step, cache, synchronise, clock, past, repeats))
+
+
+@decode_seconds.misconception(
+    "You truncate the cache before each step and not after the last one, so it ends with a token more than `past`."
+)
+def last_not_truncated(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    times = _times(step, cache, synchronise, clock, past, repeats)
+    times += _times(step, cache, synchronise, clock, past, 1, truncated=False)
+    return statistics.median(times[1:])
+
+
+@decode_seconds.misconception("You time the truncation as well. Look at the clock before you truncate.")
+def truncation_timed(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return statistics.median(_times(step, cache, synchronise, clock, past, repeats + 1, inside=True)[1:])
+
+
+@decode_seconds.misconception("The first step is among your times. It loads and allocates: throw it away.")
+def first_counts(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return statistics.median(_times(step, cache, synchronise, clock, past, repeats))
+
+
+@decode_seconds.misconception(
+    "You run `repeats` steps in all and throw one of them away. `repeats` steps count, so one more has to run."
+)
+def one_too_few(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    times = _times(step, cache, synchronise, clock, past, repeats)
+    return statistics.median(times[1:] or times)
+
+
+@decode_seconds.misconception("You run `repeats` + 1 steps, and the median includes the first one. Leave it out.")
+def all_count(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return statistics.median(_times(step, cache, synchronise, clock, past, repeats + 1))
+
+
+@decode_seconds.misconception(
+    "You look at the clock once before all steps and once after them. The truncations are then part of the time, and "
+    "a disturbed step is too. Time each step by itself."
+)
+def one_clock(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    step()
+    cache.truncate(past)
+    synchronise()
+    start = clock()
+    for _ in range(repeats):
+        step()
+        synchronise()
+        cache.truncate(past)
+    return (clock() - start) / repeats
+
+
+@decode_seconds.misconception("You take the mean, and one disturbed step moves it. Take the median.")
+def mean_of_the_steps(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return statistics.mean(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])
+
+
+@decode_seconds.misconception("You take the fastest step. The task asks for the median.")
+def fastest_step(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return min(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])
+
+
+@decode_seconds.misconception("You return the time of all steps together. Return the median of one step.")
+def all_together(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return sum(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])
+
+
+@decode_seconds.misconception(
+    "Of an even number of times you take the upper of the two middle ones. The median is their mean."
+)
+def upper_middle(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return sorted(_times(step, cache, synchronise, clock, past, repeats + 1)[1:])[repeats // 2]
+
+
+@decode_seconds.misconception(
+    "You never wait for the device. You measure how long it takes to hand over a step, not to do it."
+)
+def never_synchronised(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    times = _times(step, cache, synchronise, clock, past, repeats + 1, before=False, after=False)
+    return statistics.median(times[1:])
+
+
+@decode_seconds.misconception(
+    "You wait before you start the clock and not before you stop it, so you time the launch. Synchronise after step() "
+    "too."
+)
+def stopped_too_early(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    return statistics.median(_times(step, cache, synchronise, clock, past, repeats + 1, after=False)[1:])
+
+
+@decode_seconds.misconception(
+    "You start the clock while the device still works on the step that you throw away. Synchronise before you start it."
+)
+def started_too_early(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    step()
+    cache.truncate(past)
+    return statistics.median(_times(step, cache, synchronise, clock, past, repeats, before=False))
+
+
+@decode_seconds.misconception("With `repeats` below 1 no step counts. Raise ValueError.")
+def nothing_is_zero(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    if repeats < 1:
+        return 0.0
+    return _by_the_course(step, cache, synchronise, clock, past, repeats)
