@@ -171,6 +171,20 @@ def averaged(first: First, then: Then) -> tuple[str, float]:
     return _best([((p + q) / 2, x + y) for x, y, p, q in _texts(first, then)])
 
 
+@best_text.misconception(
+    "You return a token that nothing follows as a text. Only pairs count; without a pair, raise ValueError."
+)
+def text_of_one(first: First, then: Then) -> tuple[str, float]:
+    scored = [(p * q, x + y) for x, p in first.items() for y, q in then.get(x, {}).items()]
+    return _best([*scored, *((p, x) for x, p in first.items() if not then.get(x))])
+
+
+@best_text.misconception("You return the probability first. Return the text, and then its probability.")
+def swapped(first: First, then: Then) -> tuple[float, str]:
+    text, p = _by_enumeration(first, then)
+    return p, text
+
+
 @best_text.misconception("Of equally likely texts you return the one that comes last in the alphabet.")
 def last_tie(first: First, then: Then) -> tuple[str, float]:
     p, text = max((p * q, x + y) for x, y, p, q in _texts(first, then))

@@ -181,6 +181,7 @@ KVCache = Exercise(
         script("two tokens, then one", STEPS, **_small(3)),
         script("two layers", LAYERS, **_small(2)),
         script("nothing is copied again, and nothing of yours is kept", PLACE, **_small(2)),
+        script("half precision", LAYERS, **_pair(Random(9), 1, 2, 2, 2, dtype=torch.float16)),
         script("full at once, and nothing of yours is kept", OWN, **_small(3)),
         script("bytes", BYTES.format(layers=2, capacity=8), **_pair(Random(5), 1, 2, 3, 4)),
         script("forget the last two of three", FORGET.format(keep=1, new="v[:, :, :2]"), **_small(3)),

@@ -136,7 +136,7 @@ def pooled(lengths: list[int], page: int) -> tuple[float, float]:
 )
 def one_more(lengths: list[int], page: int) -> tuple[float, float]:
     _checked(page)
-    return _share(lengths, page, sum(n // page + 1 for n in lengths if n))
+    return _share(lengths, page, sum(n // page + 1 for n in lengths))
 
 
 @pages.misconception("A text without tokens takes no page.")

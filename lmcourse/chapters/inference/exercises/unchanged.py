@@ -105,6 +105,7 @@ unchanged = Exercise(
         case("only the last row changed", [ROWS, ROWS], [ROWS, _at(2)[:3]], 0),
         case("only the first row changed", [ROWS], [_at(0)], 0),
         case("the last digit", [ROWS, ROWS], [ROWS + NOISE, ROWS + 1e-2], 0),
+        case("large numbers", [1000 * ROWS, ROWS], [1000 * ROWS + 4e-3, ROWS], 0),
         case("nothing in common", [ROWS, ROWS], [ROWS, ROWS], 4),
         case("one got shorter", [ROWS, ROWS], [ROWS[:2], ROWS[1:]], 1),
     ],
@@ -205,6 +206,17 @@ def bit_equal(before: States, after: States, shift: int) -> list[bool]:
     for old, new in zip(before, after, strict=True):
         rows = [i for i in range(len(old)) if 0 <= i - shift < len(new)]
         found.append(bool(rows) and all(old[i].equal(new[i - shift]) for i in rows))
+    return found
+
+
+@unchanged.misconception(
+    "You allow a larger difference for larger numbers, as `torch.allclose` does with its `rtol`. Allow 1e-5 for all."
+)
+def relative(before: States, after: States, shift: int) -> list[bool]:
+    found = []
+    for old, new in zip(before, after, strict=True):
+        rows = [i for i in range(len(old)) if 0 <= i - shift < len(new)]
+        found.append(bool(rows) and all(torch.allclose(old[i], new[i - shift], atol=1e-5) for i in rows))
     return found
 
 

@@ -119,6 +119,14 @@ def ties_out(logits: Tensor, top_k: int | None, top_p: float | None, min_p: floa
     return _run(logits, (top_k, top_p, min_p), top_k=rule)
 
 
+def k_th_out(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
+    def rule(logits: Tensor, k: float) -> Tensor:
+        last = logits.topk(min(int(k), logits.shape[-1])).values[:, -1:]
+        return logits.masked_fill(logits <= last, OUT)
+
+    return _run(logits, (top_k, top_p, min_p), top_k=rule)
+
+
 def mask_in_sorted_order(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
     def rule(logits: Tensor, share: float) -> Tensor:
         _, _, before = _before(logits)
@@ -195,6 +203,7 @@ WRONG_FILTERS = (
         ties_out,
         "You drop every token that equals the next best. Top-k keeps exactly k tokens, of equals the lower ids.",
     ),
+    (k_th_out, "You drop the k-th best token itself. It belongs to the k tokens that stay."),
     (
         mask_in_sorted_order,
         "You sort, and apply the mask to logits that are not sorted. Put the mask back in place first, with `scatter`.",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 Answer = tuple[int, Tensor]
-Speculation = Callable[[Tensor, Tensor, Tensor, Tensor], Answer]
+Speculation = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[int, Tensor | None]]
 
 WRONG_SPECULATIONS: list[tuple[Speculation, str]] = []
 
@@ -155,3 +155,9 @@ def other_way_round(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> An
 def last_row_too(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     return kept, _after(p, q, kept) if kept < len(q) or not len(q) else _after(p[-1:], q[-1:], 0)
+
+
+@_wrong("If all stay, you return None. The last row of p is for the token after the whole draft.")
+def none_if_all_stay(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> tuple[int, Tensor | None]:
+    kept = _count(_stays(p, q, drafted, chance))
+    return kept, _after(p, q, kept) if kept < len(q) else None
