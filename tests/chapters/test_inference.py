@@ -69,6 +69,39 @@ def test_a_model_decodes_equally_with_both_caches() -> None:
     assert kept.nbytes == ours.bytes == cache_bytes(config, 2, 16, precision="fp64").total
 
 
+def test_a_timed_step_leaves_a_real_cache_at_its_length() -> None:
+    torch.manual_seed(0)
+    model = Transformer(llama_like(2, 32, 4, 64, vocab_size=50, context=32)).eval()
+    kept, looks = exercises.KVCache.reference(2, 6), iter(range(100))
+    model(torch.randint(50, (3, 5)), kv_cache=_InOurModel(kept))
+    with torch.no_grad():
+        seconds = exercises.decode_seconds.reference(
+            lambda: model(torch.zeros(3, 1, dtype=torch.long), kv_cache=_InOurModel(kept)),
+            kept,
+            lambda: None,
+            lambda: float(next(looks)),
+            past=5,
+            repeats=4,
+        )
+    assert (seconds, len(kept), next(looks)) == (1.0, 5, 10)
+
+
+def test_throughput_figure_prints_measured_rates_and_knees() -> None:
+    predicted = {"fp32": {1: 0.01, 64: 0.08}, "int8": {1: 0.0025, 64: 0.08}}
+    knees = {"fp32": 8.0, "int8": 2.0}
+    lines = check_figure(figures.tokens_per_second(predicted, knees))
+    assert "fp32 predicted 100 tokens per second for 1 and 800 for 64, knee at 8" in said(lines)
+    points = check_figure(figures.tokens_per_second(predicted, knees, {"fp32": {1: 0.02}, "int8": {1: 0.004}}))
+    assert "int8 measured 250 tokens per second for 1" in said(points)
+    dots = [line for line in points.axes[0].lines if line.get_marker() in ("o", "s")]
+    assert [list(dot.get_ydata()) for dot in dots] == [[50.0], [250.0]]
+
+
+def test_decode_step_warns_beyond_the_trained_context() -> None:
+    assert "at most 2,048 tokens" in said(figures.decode_step("falcon-40b", context=4096))
+    assert "at most" not in said(figures.decode_step("llama-3-8b", context=8192))
+
+
 def test_two_terms_match_the_roofline_of_all_operators() -> None:
     batch = 32
     chip, config = find_accelerator("h100-sxm"), find_model("llama-3-8b").decoder

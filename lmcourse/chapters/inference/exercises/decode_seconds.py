@@ -288,8 +288,8 @@ def one_clock(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int
 
 
 @decode_seconds.misconception(
-    "You run all steps one after the other under one clock. The cache grows from step to step, and a disturbed step moves "
-    "the mean. Time each step by itself, and truncate after it."
+    "You run all steps one after the other under one clock. The cache grows from step to step, and a disturbed step "
+    "moves the mean. Time each step by itself, and truncate after it."
 )
 def one_clock_for_a_text(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
     _checked(repeats)

@@ -122,12 +122,13 @@ def decode_step(
         f"{three_digits(here)} tokens a second, {three_digits(here / batch)} for each text. Weights and caches take "
         f"{three_digits(100 * used)} % of the memory of {chip.title}{', so they need several' if used > 1 else ''}."
     )
-    if config.context and context > config.context:
-        caption += f" The model was trained on texts of at most {config.context:,} tokens."
     alt = (
         f"{model} on {accelerator}, {batch} texts of {context} tokens: arithmetic {1e3 * arithmetic:.3g} ms, weights "
         f"{1e3 * weights:.3g} ms, caches {1e3 * (memory - weights):.3g} ms; {here:.4g} tokens per second"
     )
+    if config.context and context > config.context:
+        beyond = f" The model was trained on texts of at most {config.context:,} tokens."
+        caption, alt = caption + beyond, f"{alt}.{beyond}"
     return describe(figure, caption=caption, alt=alt)
 
 
