@@ -43,7 +43,7 @@ from lmcourse.accounting.kv_cache import batch_where_cache_exceeds_weights, byte
 from lmcourse.accounting.latency import compute_bound_tokens, forward_operations, roofline_seconds
 from lmcourse.accounting.machine import matmul_rates
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.timing import synchronise, time_interleaved
+from lmcourse.accounting.timing import make_stopwatch, synchronise, time_interleaved
 from lmcourse.chapters.inference import figures
 from lmcourse.data.token_file import TokenFile
 from lmcourse.inference.beam import beam_search
@@ -677,6 +677,7 @@ prompt_tokens, one_token = torch.randint(512, (1, 256)), torch.randint(512, (1, 
 kept = Cache(larger.config, 512)
 
 
+own_time = make_stopwatch("cpu", time.process_time)  # the time of this program alone, without others on the machine
 large_table, one_vector = torch.ones(5000, 5000), torch.ones(5000)
 
 
@@ -699,10 +700,10 @@ def decode() -> None:
 
 
 prefill()
-timings = time_interleaved({"prefill": prefill, "decode": decode, "read": read_memory}, warmup=1, repeats=3)
+timings = time_interleaved({"prefill": prefill, "decode": decode, "read": read_memory}, warmup=1, repeats=3, stopwatch=own_time)
 seconds = {name: timing.fastest for name, timing in timings.items()}
 machine = {
-    "peak": max(matmul_rates("fp32", (512, 1024), seconds=0.1).values()),
+    "peak": max(matmul_rates("fp32", (512, 1024), seconds=0.1, stopwatch=own_time).values()),
     "bandwidth": large_table.nbytes / seconds["read"],
 }
 print(f"this machine, one thread: {machine['peak'] / 1e9:.0f} GFLOP/s, {machine['bandwidth'] / 1e9:.1f} GB/s")
@@ -777,8 +778,7 @@ def decode_seconds(
         raise ValueError(f"at least one step must count, not {repeats}")
     seconds = []
     for _ in range(repeats + 1):
-        synchronise()
-        start = clock()
+        start = clock()  # the device is idle: each step that counts begins after a wait
         step()
         synchronise()
         seconds.append(clock() - start)
@@ -810,7 +810,7 @@ def step_seconds(model: Transformer, batch: int, repeats: int = 5) -> float:
     for layer in range(4):
         cache.append(layer, *torch.randn(2, batch, 12, PAST, 64))
     return decode_seconds(
-        partial(model, token, kv_cache=InOurModel(cache)), cache, partial(synchronise, "cpu"), time.perf_counter, PAST, repeats
+        partial(model, token, kv_cache=InOurModel(cache)), cache, partial(synchronise, "cpu"), time.process_time, PAST, repeats
     )
 
 
@@ -848,7 +848,7 @@ def all_products(rows: Tensor) -> None:
 
 
 products = {f"{rows} rows": partial(all_products, torch.randn(rows, 768)) for rows in (1, 2, 4, 8)}
-for name, timing in time_interleaved(products, warmup=1, repeats=5).items():
+for name, timing in time_interleaved(products, warmup=1, repeats=5, stopwatch=own_time).items():
     low, high = timing.quartiles
     print(f"{name}: {1e3 * timing.median:5.1f} ms (quartiles {1e3 * low:.1f} to {1e3 * high:.1f})")
 
@@ -936,7 +936,7 @@ print(f"Falcon-40B: {real_cache / 2**30:.2f} GiB a text; {(2 * a100.memory - rea
 # %% [markdown]
 # It does not fit, and the reading takes nine times as long as the arithmetic. Another text adds 0.26 ms of arithmetic
 # (on one device) and 2.1 ms of reading, so no batch is ever limited by arithmetic. The real Falcon-40B has 8 key heads. Its texts
-# add 0.12 ms of reading each, and that turns the answer round.
+# add only 0.12 ms of reading each, so arithmetic limits the step from 287 texts on.
 
 # %% [markdown]
 # ## 9 · Fill the machine
@@ -1306,6 +1306,8 @@ with needs("exercises 6 and 8"):
     assert round(1e3 * arithmetic) == 13 and round(reading_time / arithmetic) == 9
     assert round(1e3 * 2 * 40e9 / a100.peak("bf16"), 2) == 0.26 and round(1e3 * four_gib / a100.bandwidth, 1) == 2.1
     assert round(1e3 * real_cache / a100.bandwidth, 2) == 0.12
+    real = (real_weights // 2, real_cache), (1, a100.peak("bf16"), a100.bandwidth)
+    assert [pass_seconds(*real[0], batch, *real[1])[1] for batch in (286, 287)] == ["memory", "arithmetic"]
     seventy, per_text = find_model("llama-3-70b").decoder, {}
     for tokens in (512, 2048):
         per_text[tokens] = cache_bytes(seventy, 1, tokens).total / h100.bandwidth

@@ -234,14 +234,6 @@ def always_full(lengths: list[int], slots: int, continuous: bool) -> float:
     return 1.0 if continuous else _static(lengths, slots)
 
 
-@batch_use.misconception("You leave out the slots of a group that has fewer requests than slots. They count as well.")
-def empty_places_free(lengths: list[int], slots: int, continuous: bool) -> float:
-    groups = _checked(lengths, slots)
-    if continuous or not lengths:
-        return _step_by_step(lengths, slots, continuous)
-    return sum(lengths) / sum(len(group) * max(group) for group in groups)
-
-
 @batch_use.misconception("A free slot waits one step in your schedule. It takes the next request at the next step.")
 def a_step_between(lengths: list[int], slots: int, continuous: bool) -> float:
     _checked(lengths, slots)

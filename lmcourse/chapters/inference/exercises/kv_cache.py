@@ -189,6 +189,7 @@ KVCache = Exercise(
         script("an append that is refused", REFUSED, **_small(3)),
         script("too many tokens", TOO_MUCH.format(capacity=4, more=2), **_small(3)),
         script("keep more than there are", TRUNCATED.format(keep=4), **_small(3)),
+        script("keep a negative number", TRUNCATED.format(keep=-1), **_small(3)),
         script("keep more than every layer holds", TRUNCATED_AHEAD, **_small(3)),
     ],
     hidden_cases=_hidden,

@@ -104,11 +104,6 @@ class OwnTensors(_Right):
         return super().write(layer, k, v, start, end)
 
 
-class SinglePrecision(_Right):
-    def make(self, like: Tensor) -> Pair:
-        return super().make(like.float())
-
-
 class LongestLayerLimits(_Right):
     def truncate(self, tokens: int) -> None:
         if not 0 <= tokens <= max(self.lengths):
@@ -216,7 +211,6 @@ WRONG_CACHES = (
         "If the first append fills the cache, you keep the tensors that you were given. When they change, so does the "
         "cache: copy them into memory of your own.",
     ),
-    (SinglePrecision, "Your memory is float32 for every input. Allocate it in the dtype of `k`."),
     (
         LongestLayerLimits,
         "truncate accepts as many tokens as the fullest layer holds. The others hold fewer: the limit is len(cache).",
