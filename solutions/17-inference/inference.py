@@ -766,7 +766,7 @@ figures.tokens_per_second(predicted, knees) if predicted else None
 # %% exercise="decode_seconds"
 def decode_seconds(
     step: Callable[[], object],
-    cache: KVCache,
+    cache: "KVCache",
     synchronise: Callable[[], object],
     clock: Callable[[], float],
     past: int,

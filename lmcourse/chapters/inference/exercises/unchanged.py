@@ -220,7 +220,7 @@ def relative(before: States, after: States, shift: int) -> list[bool]:
     return found
 
 
-@unchanged.misconception("If both have no row in common, return False. (`all` of nothing is True.)")
+@unchanged.misconception("If both have no row in common, return False. In Python, `all` of nothing is True.")
 def nothing_is_all(before: States, after: States, shift: int) -> list[bool]:
     return [all(rows) for rows in _each(before, after, shift)]
 
