@@ -135,6 +135,16 @@ def columns_in_double_precision(kernels: list[list[float]], peak: float, bandwid
     }
 
 
+for _change in (
+    "best = max(computing, moving) → best = max(moving, computing)",
+    "times['peak'] += max(computing / 2, moving) + seconds - best → "
+    "times['peak'] += max(moving, computing / 2) + seconds - best",
+    "times['bandwidth'] += max(computing, moving / 2) + seconds - best → "
+    "times['bandwidth'] += max(moving / 2, computing) + seconds - best",
+):
+    what_helps.equivalent_mutant(_change, "The longer of two times is the same in either order.")
+
+
 def _summed(kernels: Kernels, peak: float, bandwidth: float, rule: Callable[[float, float, float], Times]) -> Times:
     """Add up a rule for the times of computing and of moving, and the measured time, of each kernel."""
     _times(kernels, peak, bandwidth)
