@@ -81,7 +81,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("10-normalization-and-blocks", "Normalization and blocks", 110, PART_III),
     Chapter("11-feed-forward", "Feed-forward layers", 120, PART_III),
     Chapter("12-transformer", "The transformer, assembled", 120, PART_III),
-    Chapter("13-training", "Training", 155, PART_III),
+    Chapter("13-training", "Training", 145, PART_III),
     Chapter("14-memory", "Memory", 145, PART_IV),
     Chapter("15-flops", "FLOPs", 130, PART_IV),
     Chapter("16-stability", "Stability", 100, PART_IV),

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 13 · Training
 #
-# **155 min · 12 exercises · 34 points**
+# **145 min · 11 exercises · 31 points**
 #
 # Two runs train the same model on the same text for the same number of steps. One ends at 4.4 nats a token, the other more than a nat lower. Nothing that you learned so far about
 # architectures explains it. *What does?*
@@ -777,7 +777,7 @@ with suppress(NotImplementedError):
 # **In real models.** GPT-3 had a smaller rate for each larger model: from 6e-4 at 125 million parameters to 0.6e-4 at 175 billion. MiniCPM (2024), and some models of the Cerebras-GPT family (2023), took theirs from small models by µP.
 
 # %% [markdown]
-# ## 10 · Forget a little, drop a little
+# ## 10 · Forget a little
 #
 # A student asks in a lecture on weight decay: "if it does not close the gap between training and validation, why do we care?" Ask first whether there is a gap. How often does a run read its text?
 
@@ -798,7 +798,7 @@ figures.two_texts()
 #
 # So why do models that read everything once decay? Notebook 04 showed it on small ones: if a norm follows, decay acts on the *speed* of learning, and pays when the rate falls. D'Angelo, Andriushchenko et al. (2023) say of modern deep networks, vision models included, that decay is "never useful as an explicit regularizer", and that it keeps bf16 training from diverging: large weights have large gaps, in which updates are lost (exercise 9; notebook 16). In our figure, on the right, it *is* a regularizer. It depends on how often text comes back.
 #
-# ### Drop a little
+# ## 11 · Drop a little
 #
 # **Dropout** (Srivastava et al., 2014) sets each feature to 0 with probability $p$ while the model is trained. A transformer has three places for it: the attention weights, and the outputs of attention and of the feed-forward layer. Without a mask, in use, the model runs as if nothing had happened. So during training, the *average* over all masks must be what the model computes in use.
 #
@@ -833,39 +833,6 @@ with suppress(NotImplementedError):
 
 # %% [markdown]
 # **In real models.** GPT-2 and BERT dropped 0.1 everywhere. Llama, and nearly all models that read their text once, drop nothing. A mask costs one byte for each feature until the backward pass (notebook 14 counts them).
-#
-# ## 11 · Compute it twice
-#
-# The backward pass needs the results of every layer. In a deep model they are most of the memory. Chen et al. (2016) discard them, and compute them again.
-#
-# Cut $L$ layers into segments of $s$. In the forward pass, keep the input of each segment, one unit of memory. Inside a segment each layer makes one more unit; all of these are discarded when the next segment begins. In the backward pass, the inside of a segment is computed once more from its input, and stays until the gradient has passed; then the segment's inside *and* its input are freed. The last segment was never discarded. By hand, for nine layers and $s = 3$: three inputs, and three units inside the last segment, so six at once; in the backward pass the middle segment has two inputs and three units, five. Six layers are computed twice.
-#
-# ### Exercise 12 · Compute it twice  (3 points · 9 min · ●●)
-#
-# Return the most units that are alive at any moment, and how many layers are computed a second time. The last segment may be shorter. With less than one layer, or segments of less than one layer, raise `ValueError`.
-
-# %% exercise="recompute"
-def recompute(layers: int, every: int) -> tuple[int, int]:
-    """Return the most units alive at any moment, and how many layers are computed a second time."""
-    ### BEGIN SOLUTION
-    if every < 1:
-        raise ValueError(f"a segment has at least one layer, not {every}")
-    lengths = [min(every, layers - start) for start in range(0, layers, every)]
-    most = max(number + length for number, length in enumerate(lengths, start=1))
-    return most, layers - lengths[-1]
-    ### END SOLUTION
-
-
-# %% check="recompute"
-check(recompute)
-### BEGIN HIDDEN TESTS
-check(recompute, hidden=True)
-### END HIDDEN TESTS
-# %%
-explore(figures.memory_and_work, layers=(4, 128, 1))
-
-# %% [markdown]
-# Few long segments keep a lot inside, many short ones keep a lot of inputs. In between, near $s = \sqrt L$, the least is about $2\sqrt L$: 19 units instead of 96, for not quite one more forward pass. The course's trainer makes each block a segment (`--activation-checkpointing`); notebook 14 measures the peak with and without.
 #
 # ## 12 · The ladder
 #
@@ -960,7 +927,6 @@ else:
 # | a checkpoint has | weights, moments, place in the text, step, generators |
 # | a wider model? | rates of its matrices in proportion to one over their inputs |
 # | decay and dropout? | they regularize where text comes back, and only cost where it is read once |
-# | checkpoint activations? | $2\sqrt L$ units instead of $L$, for less than one forward pass |
 # | an ablation? | one change, several seeds, and the place on the ladder |
 #
 # ## Check yourself
@@ -989,7 +955,6 @@ else:
 #
 # - Glorot & Bengio, 2010, *Understanding the difficulty of training deep feedforward neural networks*; He et al., 2015, *Delving deep into rectifiers*.
 # - Micikevicius et al., 2018, *Mixed precision training*; Micikevicius et al., 2022, *FP8 formats for deep learning*.
-# - Chen et al., 2016, *Training deep nets with sublinear memory cost*.
 # - Yang et al., 2021, *Tuning large neural networks via zero-shot hyperparameter transfer*; Srivastava et al., 2014, *Dropout*.
 # - Karpathy, 2019, *A recipe for training neural networks*.
 # - Hu et al., 2024, *MiniCPM*; Hägele et al., 2024, *Scaling laws and compute-optimal training beyond fixed training durations*.

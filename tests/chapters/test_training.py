@@ -10,7 +10,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from lmcourse import plots
 from lmcourse.chapters.training import exercises, figures
@@ -117,29 +116,6 @@ def test_a_run_matches_the_trainer(tmp_path: Path) -> None:
     settings = Settings(6, 0.05, NORMS, 2, 3, micro_batches=2, weight_decay=2.0, limit=0.2)
     found = exercises.fit.reference(small_model(), Loader(tokens, 2, 8, seed=0, prefetch=0), settings)
     assert found == pytest.approx([record["loss"] for record in records], rel=1e-6)  # its loss is in fp32
-
-
-@pytest.mark.parametrize(("layers", "every"), [(10, 3), (5, 1), (5, 5)])
-def test_checkpointed_layers_are_called_as_often(layers: int, every: int) -> None:
-    """All segments but the last are checkpoints of torch; the calls are counted."""
-    calls = []
-
-    def layer(x: Tensor) -> Tensor:
-        calls.append(1)
-        return x.tanh()
-
-    def segment(x: Tensor, length: int) -> Tensor:
-        for _ in range(length):
-            x = layer(x)
-        return x
-
-    x = start = torch.ones(3, requires_grad=True)
-    lengths = [min(every, layers - at) for at in range(0, layers, every)]
-    for length in lengths[:-1]:
-        x = checkpoint(segment, x, length, use_reentrant=False)
-    segment(x, lengths[-1]).sum().backward()  # type: ignore[no-untyped-call]
-    assert start.grad is not None
-    assert len(calls) == layers + exercises.recompute.reference(layers, every)[1]
 
 
 def test_a_gap_in_a_snapshot_shows_within_two_losses() -> None:

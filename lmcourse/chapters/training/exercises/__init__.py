@@ -7,7 +7,6 @@ from lmcourse.chapters.training.exercises.fit import fit
 from lmcourse.chapters.training.exercises.groups import decay_groups
 from lmcourse.chapters.training.exercises.half import train_in_half
 from lmcourse.chapters.training.exercises.predictions import PREDICTIONS
-from lmcourse.chapters.training.exercises.recompute import recompute
 from lmcourse.chapters.training.exercises.schedule import wsd_factor
 from lmcourse.chapters.training.exercises.snapshot import Snapshot
 from lmcourse.chapters.training.exercises.step import train_step
@@ -26,7 +25,6 @@ EXERCISES = (
     train_in_half,
     width_factors,
     dropout,
-    recompute,
 )
 
 __all__ = [
@@ -38,7 +36,6 @@ __all__ = [
     "dropout",
     "fit",
     "initial_bounds",
-    "recompute",
     "sweep_steps",
     "train_in_half",
     "train_step",

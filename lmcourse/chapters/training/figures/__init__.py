@@ -1,7 +1,7 @@
 """Figures of notebook 13: measured runs, schedules, stored runs and sweeps, scales for FP8."""
 
 from lmcourse.chapters.training.figures.curves import race, resumed_runs, spread_by_layer, truncated_normal
-from lmcourse.chapters.training.figures.machines import delayed_scaling, memory_and_work
+from lmcourse.chapters.training.figures.machines import delayed_scaling
 from lmcourse.chapters.training.figures.schedules import schedule, trunk_and_branches
 from lmcourse.chapters.training.figures.stored import ladder, two_texts
 from lmcourse.chapters.training.figures.widths import moved_logits, sweep
@@ -9,7 +9,6 @@ from lmcourse.chapters.training.figures.widths import moved_logits, sweep
 __all__ = [
     "delayed_scaling",
     "ladder",
-    "memory_and_work",
     "moved_logits",
     "race",
     "resumed_runs",

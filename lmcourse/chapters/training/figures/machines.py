@@ -1,4 +1,4 @@
-"""Figures of two mechanisms: delayed scaling for FP8, and activation checkpointing."""
+"""The figure of delayed scaling for FP8."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import random
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
@@ -50,37 +49,4 @@ def delayed_scaling(history: int = 16, margin: int = 0, jump: float = 8.0) -> Fi
         axes.legend(frameon=False, fontsize=10)
     caption = "Above the dashed line a number does not fit into E4M3. A scale that is made from the past sees no jump."
     alt = f"History of {history}, margin {margin}, jump of {jump:g} at step {JUMP_AT}: {len(over)} of {STEPS} overflow"
-    return describe(figure, caption=caption, alt=alt)
-
-
-def checkpoint_costs(layers: int) -> dict[int, tuple[int, int]]:
-    """For each length of a segment: the most units alive, and the layers that are computed twice."""
-    costs = {}
-    for every in range(1, layers + 1):
-        lengths = [min(every, layers - start) for start in range(0, layers, every)]
-        alive = [number + length for number, length in enumerate(lengths, start=1)]
-        costs[every] = max(alive), layers - lengths[-1]
-    return costs
-
-
-def memory_and_work(layers: int = 96) -> Figure:
-    """Layers that checkpointing keeps and layers that it computes twice, by the length of a segment."""
-    costs = checkpoint_costs(layers)
-    figure = new_figure(8.0, 3.8)
-    axes = new_axes(figure, f"Checkpoints in a model of {layers} layers", "layers a segment", "units")
-    axes.plot(list(costs), [most for most, _ in costs.values()], color=PALETTE["blue"], label="alive at once")
-    axes.plot(
-        list(costs), [again for _, again in costs.values()], color=PALETTE["orange"], label="layers computed twice"
-    )
-    least = min(most for most, _ in costs.values())
-    best = [every for every, (most, _) in costs.items() if most == least]
-    axes.axhline(layers, color=GREY, linestyle=":", linewidth=1.2)
-    axes.plot(best, [least] * len(best), "o", color=PALETTE["vermilion"], label=f"least: {least}")
-    axes.set_ylim(0, 1.3 * (layers + 1))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(frameon=False, fontsize=10, loc="upper center", ncols=3)
-    caption = (
-        f"Dotted: {layers} units, without any checkpoint. The least is near 2√{layers} = {2 * math.sqrt(layers):.1f}."
-    )
-    alt = f"{layers} layers: at least {least} units alive, with segments of {best[0]} to {best[-1]} layers"
     return describe(figure, caption=caption, alt=alt)
