@@ -1,28 +1,52 @@
-"""Train the capstone's designs, and print a line for each: layers, width, FLOPs of the budget, seed, loss, CPU seconds.
+"""Train the capstone's designs and print a line for each: layers, width, FLOPs, seed, batch, rate, optimizer, loss.
 
-    python benchmarks/capstone.py 6e11 0 1x16 1x24 1x32 1x48 1x64 2x16 2x24 2x32 2x48 4x16 4x24
+    python benchmarks/capstone.py small          the runs that the law is fitted on, three seeds: 8 minutes
+    python benchmarks/capstone.py large          the runs of the order's size: 6 minutes
+    python benchmarks/capstone.py short          half of the order's FLOPs, for the grade
+    python benchmarks/capstone.py recipes        the order with Muon: 4 minutes
+    python benchmarks/capstone.py seeds          the order with another seed
 
-`lmcourse/chapters/capstone/measured.py` holds what it printed on one thread of a two-core virtual machine.
+`lmcourse/chapters/capstone/measured.py` and `after.py` hold what it printed on one thread of a two-core machine.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from itertools import product
 
 import torch
 
-from lmcourse.chapters.capstone.recipe import Design, train
+from lmcourse.chapters.capstone.recipe import GIVEN, SMALL_RECIPE, Design, Recipe, all_recipes, train
+
+Run = tuple[int, int, float, int, Recipe]
+
+ORDERED = [(1, 24), (1, 32), (1, 48), (1, 64), (2, 24), (2, 32), (2, 48), (4, 24)]
+OTHER = [(2, 16), (4, 16), (2, 64), (2, 96), (4, 32), (4, 48), (1, 16), (1, 96)]
+SMALL = [(1, 24), (1, 32), (1, 48), (2, 16), (2, 24), (2, 32), (4, 16), (4, 24)]
+SHORT = [(1, 48), (2, 24), (2, 32), (2, 48), (2, 64), (4, 24), (4, 32)]
+ALLOWED = [(design, recipe) for recipe in all_recipes() for design in ORDERED]
+
+PLANS: dict[str, list[Run]] = {
+    "small": [(*design, *run, SMALL_RECIPE) for run in product((2e10, 6e10), range(3)) for design in SMALL],
+    "large": [(*design, 2e11, 0, GIVEN) for design in [*ORDERED, *OTHER]],
+    "short": [(*design, 1e11, 0, GIVEN) for design in SHORT],
+    "recipes": [(*design, 2e11, 0, recipe) for design, recipe in ALLOWED if recipe != GIVEN],
+    "seeds": [(*design, 2e11, 1, GIVEN) for design in ORDERED],
+}
 
 
-def main(budget: str, seed: str, *designs: str) -> None:
-    """Train each design with this budget and seed."""
+def main(*plans: str) -> None:
+    """Train each design of these plans."""
     torch.set_num_threads(1)
-    for name in designs:
-        layers, width = map(int, name.split("x"))
+    for layers, width, flops, seed, recipe in [run for plan in plans for run in PLANS[plan]]:
         design, begin = Design(layers, width), time.process_time()
-        _, loss = train(design, design.steps(float(budget)), int(seed))
-        print(f"({layers}, {width}, {budget}, {seed}, {loss:.4f}),  # {time.process_time() - begin:.0f} s", flush=True)
+        _, loss = train(design, design.steps(flops, recipe.batch), seed, recipe=recipe)
+        seconds = time.process_time() - begin
+        print(
+            f'({layers}, {width}, {flops:.2g}, {seed}, "{recipe.optimizer}", {loss:.4f}),  # {seconds:.0f} s',
+            flush=True,
+        )
 
 
 main(*sys.argv[1:])

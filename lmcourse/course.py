@@ -88,7 +88,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("17-inference", "Inference", 120, PART_IV),
     Chapter("18-parallelism", "Parallelism", 160, PART_IV),
     Chapter("19-gpu-timing", "GPU timing", 105, PART_IV),
-    Chapter("20-capstone", "Capstone", 180, PART_IV),
+    Chapter("20-capstone", "Capstone", 170, PART_IV),
 )
 
 BUILDS_ON: dict[str, str] = {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -22,21 +24,49 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.training.config import TrainingConfig
+from lmcourse.training.config import OptimizerName, TrainingConfig
 from lmcourse.training.metrics import Record
 from lmcourse.training.trainer import Callback, Trainer
 
 VOCABULARY, BATCH, LENGTH, HEAD = 128, 16, 64, 16
-WIDTHS, DEPTHS = (16, 24, 32, 48, 64, 96), (1, 2, 4)
+WIDTHS, DEPTHS = (24, 32, 48, 64, 96), (1, 2, 4)
 
-ORDER = {"parameters": 100_000, "memory": 12 * 2**20, "flops": 6e11}
+ORDER = {"parameters": 100_000, "memory": 12 * 2**20, "flops": 2e11}
 """The limits of the order: parameters, bytes of training memory, FLOPs of the whole training."""
+
+PURSE = 6e10
+"""FLOPs for small runs of one's own: three tenths of the order."""
 
 STORIES = 20_000
 """Of the training text: 13 million bytes, of which no run reads more than a part."""
 
-FRESH_BYTES = 32_768
+WARM_UP = 30
+"""Steps until the peak of the learning rate."""
+
+FRESH_BYTES = 131_072
 """Of the validation text, which no model was trained on."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a design is trained.
+
+    Attributes:
+        batch: texts of 64 bytes in a step.
+        rate: peak learning rate, as a multiple of the given one.
+        optimizer: "adamw", or "muon" for the matrices of the blocks.
+    """
+
+    batch: int = BATCH
+    rate: float = 1.0
+    optimizer: OptimizerName = "adamw"
+
+
+GIVEN = Recipe()
+"""The recipe that comes with the order."""
+
+SMALL_RECIPE = Recipe(batch=4, rate=0.5)
+"""The recipe of the small runs: a quarter of the batch makes four times as many steps for the same FLOPs."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +103,11 @@ class Design:
     @property
     def step_flops(self) -> int:
         """FLOPs of a training step on a batch of 16 × 64 bytes, all pairs counted."""
-        return training_flops(self.config, BATCH, LENGTH).model.total
+        return self.flops_of_step(BATCH)
+
+    def flops_of_step(self, batch: int) -> int:
+        """FLOPs of a training step on `batch` texts of 64 bytes, all pairs counted."""
+        return training_flops(self.config, batch, LENGTH).model.total
 
     @property
     def memory(self) -> int:
@@ -81,9 +115,14 @@ class Design:
         kept = predict_saved_bytes(self.config, BATCH, LENGTH).total
         return find_recipe("fp32").memory(self.parameters).total + kept
 
-    def steps(self, flops: float) -> int:
-        """How many steps such a budget pays for."""
-        return int(flops // self.step_flops)
+    def steps(self, flops: float, batch: int = BATCH) -> int:
+        """Return how many steps such a budget pays for."""
+        return int(flops // self.flops_of_step(batch))
+
+
+def all_recipes() -> list[Recipe]:
+    """Return the recipes that the order allows."""
+    return [Recipe(optimizer=name) for name in get_args(OptimizerName)]
 
 
 @cache
@@ -101,8 +140,23 @@ def _bytes(text: str) -> Tensor:
     return torch.frombuffer(bytearray(text.encode("ascii")), dtype=torch.uint8).long()
 
 
-def train(design: Design, steps: int, seed: int = 0, callbacks: Sequence[Callback] = ()) -> tuple[Transformer, float]:
+def train(
+    design: Design,
+    steps: int,
+    seed: int = 0,
+    callbacks: Sequence[Callback] = (),
+    recipe: Recipe = GIVEN,
+    watch: Callable[[Transformer, int], None] | None = None,
+) -> tuple[Transformer, float]:
     """Train as the order says.
+
+    Args:
+        design: the model to train.
+        steps: how many updates.
+        seed: of the first weights and the order of the text.
+        callbacks: called with the record of each step.
+        recipe: batch, learning rate and optimizer.
+        watch: called with the model and the number of each step.
 
     Returns:
         The model, and its loss on the fresh bytes: nats a byte.
@@ -112,12 +166,14 @@ def train(design: Design, steps: int, seed: int = 0, callbacks: Sequence[Callbac
     initialize(model, "gpt2", std=0.4 / math.sqrt(design.d_model))
     config = TrainingConfig(
         steps,
-        BATCH,
+        recipe.batch,
         LENGTH,
         seed=seed,
-        learning_rate=8e-3 * math.sqrt(64 / design.d_model),
+        optimizer=recipe.optimizer,
+        learning_rate=8e-3 * math.sqrt(64 / design.d_model) * recipe.rate,
+        muon_learning_rate=0.02 * recipe.rate,
         schedule="wsd",
-        warmup_steps=steps // 5,
+        warmup_steps=min(WARM_UP, steps // 2),
         decay_steps=3 * steps // 10,
         spike_factor=100.0,  # what a steep rate does to a tiny model is no news here
     )
@@ -125,8 +181,77 @@ def train(design: Design, steps: int, seed: int = 0, callbacks: Sequence[Callbac
 
     def remember(record: Record) -> None:
         last.update(record)
+        if watch is not None:
+            watch(model, int(str(record["step"])))
 
     training, fresh = texts()
     with tempfile.TemporaryDirectory() as folder:
         Trainer(model, config, training, Path(folder), validation=fresh, callbacks=[*callbacks, remember]).run()
     return model, float(str(last["validation_loss"]))
+
+
+class Purse:
+    """FLOPs for small runs; a run that would cost more than is left is refused.
+
+    Attributes:
+        left: FLOPs that are left.
+        runs: what was trained: the design, FLOPs, recipe, seed and loss of each run.
+    """
+
+    def __init__(self, flops: float = PURSE) -> None:
+        self.left = flops
+        self.runs: list[tuple[Design, float, Recipe, int, float]] = []
+
+    def small(
+        self,
+        layers: int,
+        d_model: int,
+        flops: float,
+        *,
+        batch: int = SMALL_RECIPE.batch,
+        rate: float = SMALL_RECIPE.rate,
+        optimizer: OptimizerName = "adamw",
+        seed: int = 0,
+    ) -> float:
+        """Train a design with at most this many FLOPs, print what is left, and return its loss on fresh bytes.
+
+        Raises:
+            ValueError: the run costs more than is left, or less than one step.
+        """
+        design, recipe = Design(layers, d_model), Recipe(batch, rate, optimizer)
+        steps = design.steps(flops, batch)
+        cost = steps * design.flops_of_step(batch)
+        if not steps:
+            raise ValueError(f"{flops:.3g} FLOPs pay for no step of {layers} × {d_model} with batches of {batch}.")
+        if cost > self.left:
+            raise ValueError(f"This run costs {cost:.3g} FLOPs, and {self.left:.3g} are left in the purse.")
+        _, loss = train(design, steps, seed, recipe=recipe)
+        self.left -= cost
+        self.runs.append((design, cost, recipe, seed, loss))
+        print(f"{layers} × {d_model}, {steps:,} steps of {batch} texts: loss {loss:.3f}; {self.left:.3g} FLOPs left")
+        return loss
+
+
+def write(model: Transformer, prompt: str, count: int, seed: int = 0) -> str:
+    """Return the next `count` bytes that a model samples; it reads the last 64."""
+    source = torch.Generator().manual_seed(seed)
+    tokens = list(prompt.encode("ascii"))
+    model.eval()
+    with torch.no_grad():
+        for _ in range(count):
+            logits = model(torch.tensor([tokens[-LENGTH:]]))[0, -1]
+            tokens.append(int(torch.multinomial(logits.softmax(-1), 1, generator=source)))
+    model.train()
+    return bytes(tokens[len(prompt) :]).decode("ascii", "replace")
+
+
+def known_words(text: str) -> float:
+    """Return the fraction of a text's words that occur in the stories; a last word that is cut off does not count."""
+    words = re.findall(r"[A-Za-z]+(?=[^A-Za-z])", text)
+    return sum(word in _vocabulary() for word in words) / max(1, len(words))
+
+
+@cache
+def _vocabulary() -> frozenset[str]:
+    start = bytes(texts()[0][:300_000].to(torch.uint8).tolist()).decode("ascii")
+    return frozenset(re.findall(r"[A-Za-z]+", start))

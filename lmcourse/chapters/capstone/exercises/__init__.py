@@ -2,18 +2,13 @@
 
 from lmcourse.chapters.capstone.exercises.account import account_of
 from lmcourse.chapters.capstone.exercises.commitment import commitment
+from lmcourse.chapters.capstone.exercises.forecasts import forecasts
 from lmcourse.chapters.capstone.exercises.hunt import hunt
 from lmcourse.chapters.capstone.exercises.law import fit_law
-from lmcourse.chapters.capstone.exercises.matching import names, papers
-from lmcourse.chapters.capstone.exercises.outside import outside
 from lmcourse.chapters.capstone.exercises.predictions import PREDICTIONS
-from lmcourse.chapters.capstone.exercises.right_answers import DESIGNS, HUNTS, NAMES, PAPERS
+from lmcourse.chapters.capstone.exercises.skill import skill
 from lmcourse.chapters.capstone.exercises.split import best_split
 from lmcourse.chapters.capstone.exercises.steps import predicted_seconds, steps_within
-
-for exercise, answers in ((commitment, DESIGNS), (hunt, HUNTS), (papers, PAPERS), (names, NAMES)):
-    for answer in answers:
-        exercise.variant(answer)
 
 EXERCISES = (
     account_of,
@@ -21,11 +16,10 @@ EXERCISES = (
     predicted_seconds,
     fit_law,
     best_split,
+    skill,
+    forecasts,
     commitment,
-    outside,
     hunt,
-    papers,
-    names,
 )
 
 __all__ = [
@@ -35,10 +29,9 @@ __all__ = [
     "best_split",
     "commitment",
     "fit_law",
+    "forecasts",
     "hunt",
-    "names",
-    "outside",
-    "papers",
     "predicted_seconds",
+    "skill",
     "steps_within",
 ]

@@ -1,4 +1,4 @@
-"""The order itself: a design within its limits, and what is forecast of it before it is trained."""
+"""The order itself: a design and a recipe within its limits, and what is forecast before it is trained."""
 
 from __future__ import annotations
 
@@ -6,201 +6,209 @@ import math
 
 from torch import Tensor
 
-from lmcourse.chapters.capstone.measured import ENTROPY, measured_loss
-from lmcourse.chapters.capstone.recipe import DEPTHS, ORDER, VOCABULARY, WIDTHS, Design
+from lmcourse.chapters.capstone.after import best_given, best_run, reached
+from lmcourse.chapters.capstone.recipe import BATCH, DEPTHS, GIVEN, LENGTH, ORDER, WIDTHS, Design, Recipe
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.values import Plain
 
-Numbers = dict[str, float]
+Numbers = dict[str, float | str]
 
-BAND = 0.05
-"""Nats a byte that a forecast may be off: a law of ten small runs misses the designs that it recommends by less."""
+NEAR = 0.02
+"""Nats a byte that the forecast of the loss may be off."""
 
-SLACK = 0.025
-"""Nats a byte that a design may lose against the best one that we measured."""
+SLACK = 0.005
+"""Nats a byte that a run may be worse than the best run of the given recipe: more than two seeds differ."""
+
+MUON = Recipe(optimizer="muon")
+
+GAINS = (0.004, 0.010)
+"""Nats a byte below the best run of the given recipe."""
 
 LEAST_SHARE = 0.9
-KEYS = ("layers", "d_model", "steps", "parameters", "flops", "states", "loss")
+CHOICES = {"layers": DEPTHS, "d_model": WIDTHS, "optimizer": ("adamw", "muon")}
 COUNTED = ("parameters", "flops", "states")
+KEYS = (*CHOICES, "steps", *COUNTED, "loss")
+
+RIGHT = {"parameters": "counted", "flops": "counted", "states": "counted", "the order": "kept, and used"}
 
 
 def _numbers(value: Plain) -> Numbers | None:
-    """The answer, if it is a dict of the seven finite numbers."""
+    """The answer, if it is a dict of seven finite numbers and a name."""
     if not isinstance(value, dict) or set(value) != set(KEYS):
         return None
     answer = {
         key: each.item() if isinstance(each, Tensor) and each.numel() == 1 else each for key, each in value.items()
     }
-    numbers = [each for each in answer.values() if isinstance(each, int | float) and not isinstance(each, bool)]
-    return answer if len(numbers) == len(KEYS) and all(map(math.isfinite, numbers)) else None
+    numbers = [answer[key] for key in KEYS if key != "optimizer"]
+    real = all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers)
+    return answer if real and all(map(math.isfinite, numbers)) else None
 
 
-def _design(answer: Numbers) -> Design | None:
-    if answer["layers"] not in DEPTHS or answer["d_model"] not in WIDTHS:
-        return None
+def _broken(answer: Numbers) -> str:
+    """Return what the order does not allow, or an empty text."""
+    for name, choices in CHOICES.items():
+        if answer[name] not in choices:
+            return f"{name} must be one of {', '.join(map(str, choices))}"
+    design, steps = _design(answer), float(answer["steps"])
+    if steps < 1 or steps != int(steps):
+        return "steps must be a whole number, at least 1"
+    if design.parameters > ORDER["parameters"]:
+        return f"{design.parameters:,} parameters"
+    if design.memory > ORDER["memory"]:
+        return f"{design.memory / 2**20:.2f} MiB of memory"
+    share = steps * design.step_flops / ORDER["flops"]
+    if share > 1:
+        pairs = int(ORDER["flops"] / (6 * design.parameters * BATCH * LENGTH)) == steps
+        return f"{share:.1%} of the FLOPs" + (". You counted the steps with 6ND, which leaves out the scores" * pairs)
+    return f"only {share:.1%} of the FLOPs are used" if share < LEAST_SHARE else ""
+
+
+def _design(answer: Numbers) -> Design:
     return Design(int(answer["layers"]), int(answer["d_model"]))
 
 
-def _flops(answer: Numbers, design: Design) -> int:
-    return int(answer["steps"]) * design.step_flops
+def _loss(answer: Numbers) -> float:
+    recipe = Recipe(optimizer=answer["optimizer"])  # type: ignore[arg-type]
+    return reached(_design(answer), recipe)
 
 
-def _counted(answer: Numbers, design: Design) -> str:
-    counts = {"parameters": design.parameters, "flops": _flops(answer, design), "states": 16 * design.parameters}
-    off = [name for name in COUNTED if answer[name] != counts[name]]
-    return f"{off[0]}: {answer[off[0]]:,} forecast, {counts[off[0]]:,} counted" if off else "counted to the last digit"
-
-
-def _possible(answer: Numbers, design: Design) -> str:
-    return "between perfect and clueless" if ENTROPY < answer["loss"] < math.log(VOCABULARY) else f"{answer['loss']:g}"
-
-
-def _limit(name: str, limit: float, count: float, unit: str) -> str:
-    return f"at most {limit:,.12g} {unit}" if count <= limit else f"{count:,.12g} {unit}"
-
-
-def _forecast(answer: Numbers, design: Design) -> str:
-    loss = measured_loss(design.layers, design.d_model)
-    if loss is None or not _is_spent(answer, design):
-        return "nothing was measured for it"
-    return f"within {BAND}" if abs(answer["loss"] - loss) <= BAND else f"{answer['loss'] - loss:+.3f}"
-
-
-def _good(answer: Numbers, design: Design) -> str:
-    loss, best = measured_loss(design.layers, design.d_model), measured_loss()
-    if loss is None or best is None or not _is_spent(answer, design):
-        return "nothing was measured for it"
-    return f"at most {SLACK} above the best" if loss <= best + SLACK else f"{loss - best:.3f} above the best"
-
-
-def _is_spent(answer: Numbers, design: Design) -> bool:
-    """Return True if the design keeps to the order and uses its budget, so that there is something to compare."""
-    if design.parameters > ORDER["parameters"] or design.memory > ORDER["memory"]:
-        return False
-    return LEAST_SHARE * ORDER["flops"] <= _flops(answer, design) <= ORDER["flops"]
-
-
-def _spent(answer: Numbers, design: Design) -> str:
-    return "spent on what was ordered" if _is_spent(answer, design) else "not spent on what was ordered"
-
-
-LOOKS = {
-    "a design of the order": lambda answer, design: "of the order",
-    "parameters": lambda answer, design: _limit("parameters", ORDER["parameters"], design.parameters, "parameters"),
-    "memory": lambda answer, design: _limit("memory", ORDER["memory"] / 2**20, round(design.memory / 2**20, 2), "MiB"),
-    "FLOPs": lambda answer, design: _limit(
-        "flops", ORDER["flops"] / 1e9, round(_flops(answer, design) / 1e9, 3), "GFLOPs"
-    ),
-    "forecasts that can be counted": _counted,
-    "a loss that can be": _possible,
-    "the loss that was measured": _forecast,
-    "a good design": _good,
-    "the budget is used": _spent,
-}
+def _counted(answer: Numbers, name: str) -> str:
+    """Return "counted", or what the forecast counts instead."""
+    design, steps = _design(answer), int(answer["steps"])
+    n, step = design.parameters, design.step_flops
+    right = {"parameters": n, "flops": steps * step, "states": 16 * n}[name]
+    known = {
+        "parameters": {n - 128 * design.d_model: "it lacks one of the two tables"},
+        "flops": {
+            step: "it is one step; the order counts all of them",
+            ORDER["flops"]: "it is the whole budget, not what your whole steps cost",
+            6 * n * BATCH * LENGTH * steps: "it is 6ND, without the scores and with the table",
+        },
+        "states": {
+            18 * n: "18 bytes a parameter are mixed precision; the order says fp32",
+            12 * n: "it lacks the gradients or a moment",
+            4 * n: "it is the weights alone",
+            design.memory: "activations are no states",
+        },
+    }[name]
+    given = float(answer[name])
+    return RIGHT[name] if given == right else f"{given:,.12g}: " + known.get(given, f"we count {right:,}")
 
 
 def _view(asked: Case, value: Plain) -> str:
-    """One property of a design and its forecasts. The measured losses stay where the judge is."""
+    """One property of a commitment. The measured losses stay where the judge is."""
     answer = _numbers(value)
     if answer is None:
-        return f"a dict of seven numbers is asked for: {', '.join(KEYS)}"
-    design = _design(answer)
-    if design is None:
-        return f"d_model is one of {WIDTHS} and layers one of {DEPTHS}"
-    if answer["steps"] < 1 or answer["steps"] != int(answer["steps"]):
-        return "steps are whole, and at least 1"
-    return LOOKS[asked.name](answer, design)
+        return f"a dict of seven numbers and an optimizer is asked for: {', '.join(KEYS)}"
+    if broken := _broken(answer):
+        return f"it breaks the order and earns nothing: {broken}"
+    if asked.name == "the order":
+        return RIGHT[asked.name]
+    if asked.name in COUNTED:
+        return _counted(answer, asked.name)
+    if asked.name.startswith("the forecast"):
+        off = float(answer["loss"]) - _loss(answer)
+        return f"within {NEAR}" if abs(off) <= NEAR else f"{off:+.3f}"
+    worse, limit = _loss(answer) - best_given(), _limits()[asked.name]
+    return "reached" if worse <= limit + 1e-9 else f"{worse:+.3f} nats from the best run of the given recipe"
 
 
-def _committed(layers: int, d_model: int, loss: float, steps: int | None = None, **changes: float) -> Numbers:
+def _limits() -> dict[str, float]:
+    names = (f"the run: at most {SLACK} above the best of the given recipe", *(f"the run: {g} below it" for g in GAINS))
+    return dict(zip(names, (SLACK, *(-gain for gain in GAINS)), strict=True))
+
+
+def _committed(
+    layers: int,
+    d_model: int,
+    loss: float,
+    steps: int | None = None,
+    recipe: Recipe = MUON,
+    **changes: float,
+) -> Numbers:
     design = Design(layers, d_model)
     done = design.steps(ORDER["flops"]) if steps is None else steps
     answer: Numbers = {"layers": layers, "d_model": d_model, "steps": done, "parameters": design.parameters}
+    answer["optimizer"] = recipe.optimizer
     answer |= {"flops": done * design.step_flops, "states": 16 * design.parameters, "loss": loss}
     return answer | changes
+
+
+def _best() -> Numbers:
+    run = best_run()
+    return _committed(run.layers, run.d_model, run.loss, recipe=run.recipe)
 
 
 commitment = Exercise(
     "commitment",
     points=8,
-    minutes=40,
+    minutes=35,
     difficulty=3,
-    reference=lambda: _committed(2, 32, 0.32),
-    cases=[case(name) for name in [*list(LOOKS)[:6], "the budget is used"]],
-    hidden_cases=lambda random: [case(name) for name in [*LOOKS][6:]],
+    reference=_best,
+    cases=[case(name) for name in ("the order", *COUNTED)],
+    hidden_cases=lambda _: [case(f"the forecast of the loss, to {NEAR}"), *map(case, _limits())],
     hints=[
-        "Go through the eighteen designs: `account_of` and the table of memory say which may be ordered at all.",
-        "For each of those: N, the steps that 6·10¹¹ FLOPs pay for, 1,024 bytes a step; your law "
-        "says what loss to expect.",
-        "The valley is flat: take one near its bottom. flops = steps · FLOPs of a step; states = 16 bytes a parameter.",
+        "Go through the designs: `account_of` and the table of memory say which the order allows at all.",
+        "Your law forecasts the loss of each with the given recipe. What do small runs say about the other "
+        "optimizer: how large is the difference, and does it stay with a second seed?",
+        "flops = steps · FLOPs of a step; states = 16 bytes a parameter.",
     ],
     uses=["account_of", "steps_within"],
     view=_view,
 )
 
 
-for heads in (3, 5):
-    commitment.equivalent_mutant(
-        f"costs = account_of(1, 64, 4, 176, 128, 16, 64) → costs = account_of(1, 64, {heads}, 176, 128, 16, 64)",
-        "heads divide the width among them: what they cost together does not depend on how many they are",
-    )
-for budget in ("600000000001.0", "599999999999.0"):
-    commitment.equivalent_mutant(
-        f"steps = steps_within(600000000000.0, costs['flops']) → steps = steps_within({budget}, costs['flops'])",
-        "one FLOP is less than what is left of the budget after its last step",
-    )
-
-
-@commitment.misconception("Your model has more parameters than were ordered.")
+@commitment.misconception("Your model has more parameters than the order allows.")
 def too_large() -> Numbers:
     return _committed(1, 96, 0.33)
 
 
-@commitment.misconception(
-    "You counted the steps with 6ND: with the scores, which cost FLOPs too, you are 8 % over the budget."
-)
+@commitment.misconception("You counted the steps with 6ND. With the scores, you are over the budget.")
 def steps_of_six_nd() -> Numbers:
-    return _committed(2, 48, 0.32, steps=int(6e11 / (6 * 67_824 * 1024)))
+    return _committed(2, 48, 0.33, steps=int(2e11 / (6 * 67_824 * 1024)))
 
 
-@commitment.misconception("The parameters fit, and the activations do not: every block keeps its own.")
+@commitment.misconception("The parameters fit, but the activations do not: every block keeps its own.")
 def too_deep_for_memory() -> Numbers:
-    return _committed(4, 32, 0.32)
+    return _committed(4, 32, 0.33)
 
 
-@commitment.misconception("You trained the smallest model longest. It is full: more text no longer helps it.")
-def tiny_and_long() -> Numbers:
-    return _committed(1, 16, 0.36)
-
-
-@commitment.misconception(
-    "Your forecast is the text's entropy: what a perfect model would reach, after endless training."
-)
-def entropy_as_forecast() -> Numbers:
-    return _committed(2, 48, 0.2221)
-
-
-@commitment.misconception("Your forecast is the loss of the small runs. The order has ten times their FLOPs.")
-def loss_of_the_small_runs() -> Numbers:
-    return _committed(2, 32, 0.434)
-
-
-@commitment.misconception("A budget that is not spent buys nothing: half of the steps are left.")
+@commitment.misconception("You spend half of the budget. The order asks for at least 90 %.")
 def thrifty() -> Numbers:
-    return _committed(2, 48, 0.32, steps=662)
+    return _committed(2, 32, 0.33, steps=435)
 
 
-@commitment.misconception("Your forecast of the states is that of mixed precision. The order says fp32.")
-def states_of_mixed_precision() -> Numbers:
-    return _committed(2, 48, 0.32, states=18.0 * 67_824)
+@commitment.misconception("You trained the smallest model longest. It is too small: more text no longer helps it.")
+def tiny_and_long() -> Numbers:
+    return _committed(1, 24, 0.37, recipe=GIVEN)
 
 
-@commitment.misconception("Your FLOPs are those of one step. The order counts the whole training.")
-def flops_of_a_step() -> Numbers:
-    return _committed(2, 48, 0.32, flops=452_984_832)
+@commitment.misconception("Your forecast is the entropy of the text, which a perfect model would reach.")
+def entropy_as_forecast() -> Numbers:
+    return _best() | {"loss": 0.2221}
+
+
+@commitment.misconception("Your forecast is a loss of the small runs. The order has more than three times their FLOPs.")
+def loss_of_the_small_runs() -> Numbers:
+    return _best() | {"loss": 0.42}
 
 
 @commitment.misconception("Your loss is in bits. The course counts nats: times ln 2.")
 def in_bits() -> Numbers:
-    return _committed(2, 48, 0.32 / math.log(2))
+    return _best() | {"loss": float(_best()["loss"]) / math.log(2)}
+
+
+@commitment.misconception("Your forecast of the states is for mixed precision. The order says fp32.")
+def states_of_mixed_precision() -> Numbers:
+    return _best() | {"states": 18.0 * float(_best()["parameters"])}
+
+
+@commitment.misconception("Your FLOPs are those of one step. The order counts the whole training.")
+def flops_of_a_step() -> Numbers:
+    return _best() | {"flops": float(_best()["flops"]) / float(_best()["steps"])}
+
+
+@commitment.misconception("Your FLOPs are the whole budget. Forecast what your whole steps cost.")
+def whole_budget() -> Numbers:
+    return _best() | {"flops": 2e11}

@@ -124,17 +124,17 @@ fit_law.equivalent_mutant(
 )
 
 
-@fit_law.misconception("You compare losses as they are: the large ones decide alone. Compare shares of the loss.")
+@fit_law.misconception("You compare absolute errors, so the large losses decide. Compare relative errors.")
 def absolute(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
     return _fit(runs, floor, exponents, relative=False)
 
 
-@fit_law.misconception("Your fit has no floor: N and D have to explain what no model can learn.")
+@fit_law.misconception("Your fit has no floor, so N and D must explain what no model can learn.")
 def floor_forgotten(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
     return _fit(runs, 0.0, exponents)
 
 
-@fit_law.misconception("You take the floor off the losses before you compare them: shares are of the whole loss.")
+@fit_law.misconception("You subtract the floor before you compare. The relative error is a share of the whole loss.")
 def share_of_the_rest(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
     return _fit([(n, d, loss - floor) for n, d, loss in runs], 0.0, exponents)
 
@@ -182,15 +182,43 @@ def same_exponent(runs: Runs, floor: float, exponents: list[float]) -> dict[str,
     return best
 
 
-@fit_law.misconception("You multiply with Nᵃ. The term falls when the model grows: divide.")
+@fit_law.misconception("You multiply by Nᵃ. The term falls when the model grows: divide by it.")
 def growing(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
     return _fit(runs, floor, [-exponent for exponent in exponents])
 
 
-@fit_law.misconception("A negative term is set to 0 and the other left as it was. Fit the other alone.")
+@fit_law.misconception("You set a negative term to 0 and keep the other as it was. Fit the other one again, alone.")
 def clipped(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
     law: dict[str, float] = negative(runs, floor, exponents)
     return law | {"A": max(law["A"], 0.0), "B": max(law["B"], 0.0)}
+
+
+@fit_law.misconception("If A would be negative you refit B, but not the other way round: B may be negative, too.")
+def only_one_refitted(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
+    return _one_refitted(runs, floor, exponents, refit="B")
+
+
+@fit_law.misconception("If B would be negative you refit A, but not the other way round: A may be negative, too.")
+def only_the_other_refitted(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
+    return _one_refitted(runs, floor, exponents, refit="A")
+
+
+def _one_refitted(runs: Runs, floor: float, exponents: list[float], refit: str) -> dict[str, float]:
+    """Fit both terms; where the other one is negative, fit `refit` alone."""
+    size, text, loss = np.array(runs).T
+    kept, dropped = (0, 1) if refit == "A" else (1, 0)
+    found = []
+    for a, b in product(exponents, repeat=2):
+        columns = np.stack([size**-a, text**-b], axis=1) / loss[:, None]
+        scale = np.linalg.norm(columns, axis=0)
+        part = np.linalg.lstsq(columns / scale, 1 - floor / loss, rcond=None)[0] / scale
+        if part[dropped] < 0:
+            part[dropped] = 0.0
+            column = columns[:, kept]
+            part[kept] = column @ (1 - floor / loss) / (column @ column)
+        error = float(np.square(columns @ part - 1 + floor / loss).sum())
+        found.append((error, float(part[0]), float(part[1]), a, b))
+    return dict(zip("ABab", min(found)[1:], strict=True))
 
 
 @fit_law.variant

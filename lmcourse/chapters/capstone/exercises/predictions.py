@@ -7,49 +7,42 @@ from lmcourse.exercises.prediction import Prediction
 PREDICTIONS = (
     Prediction(
         "which_is_exact",
-        "Before a model is trained: which of your forecasts will be right to the last digit?",
-        options=("none", "parameters, FLOPs, bytes of states", "these, and the seconds", "all, the loss too"),
+        "Before a model is trained: which of your forecasts can be right to the last digit?",
+        options=("these, and the seconds", "all, the loss too", "parameters, FLOPs, bytes of states", "none"),
         answer="parameters, FLOPs, bytes of states",
-        because="They are counted. Seconds depend on the machine and its mood; the loss on data, order and luck.",
+        because="They are counted. Seconds depend on the machine and on what else it does; the loss on data, order and "
+        "luck.",
     ),
     Prediction(
         "one_rate_for_all",
         "You measure the FLOPs per second of a model that is 16 wide. What does one that is 96 wide reach here?",
-        options=("half of that", "the same", "more than twice that"),
+        options=("more than twice that", "half of that", "the same"),
         answer="more than twice that",
-        because="Small matrices spend their time on calls and copies. A probe tells about the model that it ran.",
+        because="Small matrices spend their time on calls and copies. A probe is valid for the model that it ran.",
     ),
     Prediction(
         "unknown_floor",
-        "You do not know the entropy, fit the law with a floor of 0, and it fits the small runs "
-        "even better. Its forecast for "
-        "ten times the compute, 48 wide, is",
-        options=("better as well", "about the same", "much too low", "much too high"),
-        answer="much too low",
-        because="The power laws had to explain what cannot be learned. Near the floor the loss stops "
-        "falling, and they do not.",
+        "Fit the law with a floor of 0 in place of the entropy. It fits the small runs about as well. What does it "
+        "promise for the best model with 100 times the order's FLOPs?",
+        options=("a loss above that of the right law", "a loss below the entropy", "about the same loss"),
+        answer="a loss below the entropy",
+        because="The power laws also had to explain what no model can learn. Near the floor the loss stops falling, "
+        "and they do not.",
+    ),
+    Prediction(
+        "agreement",
+        "You fit the law twice, on the runs of two seeds. The two forecasts for 2 × 32 at the order's size differ by "
+        "0.016. What do you know about the error of the forecast?",
+        options=("it is at most 0.016", "only that the seed alone makes 0.016 of it", "it is about 0.016 / √2"),
+        answer="only that the seed alone makes 0.016 of it",
+        because="Both share the formula, the recipe and the designs. An error of those is the same in each.",
     ),
     Prediction(
         "tokens_per_parameter",
-        "At a budget of 6·10¹⁰ FLOPs the law asks for so many bytes of text per parameter. At "
-        "ten times the budget it asks for",
-        options=("more bytes per parameter", "as many: about 20 is a constant", "fewer bytes per parameter"),
-        answer="fewer bytes per parameter",
-        because="Here the text's term falls faster (b > a), so it needs the smaller part of what is added.",
-    ),
-    Prediction(
-        "flat_valley",
-        "Two blocks, all of 6·10¹¹ FLOPs: how much do the losses of 24, 32 and 48 wide differ?",
-        options=("one of them wins by 0.1", "by about 0.03", "by less than 0.01"),
-        answer="by less than 0.01",
-        because="Near a minimum everything is flat: a size that is wrong by a factor of three costs next to nothing.",
-    ),
-    Prediction(
-        "where_consensus_is",
-        "Of the published models in our zoo since 2023, how many have all three: RMSNorm, RoPE "
-        "and a gated feed-forward layer?",
-        options=("about a quarter", "about half", "about three quarters"),
-        answer="about three quarters",
-        because="The architecture has nearly settled. What an order like yours decides is sizes, text and steps.",
+        "Your fit gives the text's term a larger exponent than the size's term (b > a). With ten times the budget, the "
+        "best number of bytes per parameter is",
+        options=("larger", "the same", "smaller"),
+        answer="smaller",
+        because="The term that falls faster needs less of what is added. Of a larger budget, more goes into N.",
     ),
 )

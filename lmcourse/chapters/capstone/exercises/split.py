@@ -53,14 +53,14 @@ best_split = Exercise(
     difficulty=2,
     reference=_best,
     cases=[
-        case("our order", 50.0, 60_000.0, 0.6, 1.05, 6e11),
+        case("a budget like ours", 50.0, 60_000.0, 0.6, 1.05, 2e11),
         case("equal exponents", 8.0, 32.0, 0.5, 0.5, 6e8),
         case("a law with slow terms", 406.4, 410.7, 0.34, 0.28, 5.76e23),
     ],
     hidden_cases=_hidden,
     hints=[
         "Put D = flops / (6 N) into the law: one unknown is left. Where is its derivative 0?",
-        "There a A / Nᵃ = b B / Dᵇ: a percent more of either buys the same.",
+        "There a A / Nᵃ = b B / Dᵇ: one percent more of either helps equally.",
         "N^(a + b) = (a A / (b B)) · (flops / 6)^b.",
     ],
     tolerance=Tolerance(1e-6),
@@ -78,32 +78,38 @@ def six_forgotten(A: float, B: float, a: float, b: float, flops: float) -> Split
     return _best(A, B, a, b, 6 * flops)
 
 
-@best_split.misconception("The exponents are exchanged: the faster a term falls, the less of the budget it needs.")
+@best_split.misconception("The exponents are swapped: the faster a term falls, the less of the budget it needs.")
 def exponents_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size = ((a * A / (b * B)) ** (1 / (a + b))) * (flops / 6) ** (a / (a + b))
     return size, flops / 6 / size
 
 
-@best_split.misconception("You divide the exponent in two halves: that is right for equal exponents and factors only.")
+@best_split.misconception("You give N and D the same size. That is right only for equal exponents and factors.")
 def square_root(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size = math.sqrt(flops / 6)
     return size, size
 
 
 @best_split.misconception(
-    "You make both terms equally large. What counts is what another percent buys: a and b as factors."
+    "You make both terms equal. At the minimum one more percent of N and of D helps equally: a and b are factors."
 )
 def equal_terms(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size = ((A / B) * (flops / 6) ** b) ** (1 / (a + b))
     return size, flops / 6 / size
 
 
-@best_split.misconception("A and B are exchanged.")
+@best_split.misconception("Your ratio is upside down: N grows with a A, the price of a small model.")
+def upside_down(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    size = (b * B / (a * A) * (flops / 6) ** b) ** (1 / (a + b))
+    return size, flops / 6 / size
+
+
+@best_split.misconception("A and B are swapped.")
 def factors_exchanged(A: float, B: float, a: float, b: float, flops: float) -> Split:
     return _best(B, A, a, b, flops)
 
 
-@best_split.misconception("These are D and N: the parameters come first.")
+@best_split.misconception("You return D and N: the parameters come first.")
 def other_order(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size, text = _best(A, B, a, b, flops)
     return text, size

@@ -24,6 +24,7 @@ def _hidden_steps(random: Random) -> list[Case]:
         case("nothing to spend", 0.0, 5),
         case("to the last FLOP", 400.0, 100),
         case("almost another step", 399.0, 100),
+        case("one FLOP short of another step", 870.0 * 229_638_144 - 1, 229_638_144),
         case("an order of a laboratory", 3.8e25, 42_949_672_960_000_000),
         case("a step for each FLOP", 7.9, 1),
     ]
@@ -38,17 +39,19 @@ steps_within = Exercise(
     difficulty=1,
     reference=_steps,
     cases=[
-        case("the order", 6e11, 452_984_832),
+        case("the order", 2e11, 452_984_832),
         case("two and a bit", 250.0, 100),
         case("two and a lot", 290.0, 100),
         case("less than a step", 60.0, 100),
     ],
     hidden_cases=_hidden_steps,
-    hints=["How often does a step fit into the budget, whole?", "Divide and drop what is behind the point, as an int."],
+    hints=["How often does a step fit into the budget, whole?", "Divide, and drop the part after the decimal point."],
 )
 
 
-@steps_within.misconception("You round to the nearest: steps that were not ordered are not paid for.")
+@steps_within.misconception(
+    "You round to the nearest whole number. A step that the budget does not pay for cannot be taken."
+)
 def rounded(budget: float, flops_per_step: int) -> int:
     return round(budget / flops_per_step)
 
@@ -58,22 +61,22 @@ def backward_again(budget: float, flops_per_step: int) -> int:
     return int(budget / (3 * flops_per_step))
 
 
-@steps_within.misconception("These are bytes of text, 1,024 a step. The question is how many steps.")
+@steps_within.misconception("You return bytes of text, 1,024 a step. Return the number of steps.")
 def tokens(budget: float, flops_per_step: int) -> int:
     return 1024 * int(budget / flops_per_step)
 
 
-@steps_within.misconception("There are no parts of steps: whole ones only.")
+@steps_within.misconception("You return a fraction of a step. Count whole steps only.")
 def a_float(budget: float, flops_per_step: int) -> float:
     return budget / flops_per_step
 
 
-@steps_within.misconception("You grant one step in any case. If not even one fits, the answer is 0.")
+@steps_within.misconception("You return at least one step. If the budget pays for none, the answer is 0.")
 def at_least_one(budget: float, flops_per_step: int) -> int:
     return max(1, int(budget / flops_per_step))
 
 
-@steps_within.misconception("You round up: the last step is not paid for.")
+@steps_within.misconception("You round up. The budget does not pay for the last step.")
 def rounded_up(budget: float, flops_per_step: int) -> int:
     return ceil(budget / flops_per_step)
 
@@ -140,10 +143,9 @@ predicted_seconds = Exercise(
     ],
     hidden_cases=_hidden_seconds,
     hints=[
-        "Which of these times will you see again, a thousand times? Neither the slow first ones nor one that was "
-        "disturbed.",
-        "statistics.median of what is behind the first `warm`; of an even number it is the mean "
-        "of the two in the middle.",
+        "Which of these times will come again, a thousand times? Neither the slow first ones nor a disturbed one.",
+        "Use statistics.median of the steps after the first `warm`; of an even number it is the mean of the two in the "
+        "middle.",
     ],
 )
 
@@ -167,21 +169,25 @@ def fastest(probe: list[float], warm: int, steps: int) -> float:
     return min(probe[warm:]) * steps
 
 
-@predicted_seconds.misconception("You add up the probe. One step's time, times the steps.")
+@predicted_seconds.misconception("You multiply the sum of the probe by the steps. Multiply the time of one step.")
 def total(probe: list[float], warm: int, steps: int) -> float:
     if not probe[warm:]:
         raise ValueError
     return sum(probe[warm:]) * steps
 
 
-@predicted_seconds.misconception("You take the probe's steps off. The run starts anew: all its steps count.")
+@predicted_seconds.misconception(
+    "You subtract the probe's steps. The run starts again from the beginning, so all its steps count."
+)
 def remaining(probe: list[float], warm: int, steps: int) -> float:
     if not probe[warm:]:
         raise ValueError
     return statistics.median(probe[warm:]) * (steps - len(probe))
 
 
-@predicted_seconds.misconception("Of an empty probe you predict 0 s. From nothing follows nothing: raise a ValueError.")
+@predicted_seconds.misconception(
+    "You predict 0 s from an empty probe. Without a step there is no forecast: raise a ValueError."
+)
 def silent(probe: list[float], warm: int, steps: int) -> float:
     return statistics.median(probe[warm:] or [0.0]) * steps
 
@@ -205,7 +211,7 @@ def lower_middle(probe: list[float], warm: int, steps: int) -> float:
 
 
 @predicted_seconds.misconception(
-    "You take what stands in the middle of the list. The median is in the middle once sorted."
+    "You take the middle of the list as it is. The median is in the middle of the sorted list."
 )
 def unsorted_middle(probe: list[float], warm: int, steps: int) -> float:
     if not probe[warm:]:

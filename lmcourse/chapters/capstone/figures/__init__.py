@@ -1,35 +1,52 @@
-"""The figures of notebook 20, and what its text takes from the chapter: the recipe, what was measured, the claims."""
+"""The figures of notebook 20, and what its text takes from the chapter: the recipe, the measured runs, the claims."""
 
+from lmcourse.chapters.capstone.after import after
 from lmcourse.chapters.capstone.claims import show_claims
-from lmcourse.chapters.capstone.figures.budget import budget_card, iso_flop, law_check
-from lmcourse.chapters.capstone.figures.defence import (
-    consensus,
-    predicted_and_measured,
-    rate_by_width,
-    slips_by_source,
+from lmcourse.chapters.capstone.figures.budget import budget_card, iso_flop, law_check, rate_by_width
+from lmcourse.chapters.capstone.figures.law import Law, fitted_law, nearest_times_trend, trend
+from lmcourse.chapters.capstone.measured import ENTROPY, small_runs
+from lmcourse.chapters.capstone.recipe import (
+    BATCH,
+    DEPTHS,
+    GIVEN,
+    LENGTH,
+    ORDER,
+    SMALL_RECIPE,
+    WIDTHS,
+    Design,
+    Purse,
+    Recipe,
+    known_words,
+    texts,
+    train,
+    write,
 )
-from lmcourse.chapters.capstone.measured import ENTROPY, measured_loss, measured_runs
-from lmcourse.chapters.capstone.recipe import BATCH, LENGTH, WIDTHS, Design, texts, train
-from lmcourse.chapters.capstone.sources import CLAIMS, PAPERS
 
 __all__ = [
     "BATCH",
-    "CLAIMS",
+    "DEPTHS",
     "ENTROPY",
+    "GIVEN",
     "LENGTH",
-    "PAPERS",
+    "ORDER",
+    "SMALL_RECIPE",
     "WIDTHS",
     "Design",
+    "Law",
+    "Purse",
+    "Recipe",
+    "after",
     "budget_card",
-    "consensus",
+    "fitted_law",
     "iso_flop",
+    "known_words",
     "law_check",
-    "measured_loss",
-    "measured_runs",
-    "predicted_and_measured",
+    "nearest_times_trend",
     "rate_by_width",
     "show_claims",
-    "slips_by_source",
+    "small_runs",
     "texts",
     "train",
+    "trend",
+    "write",
 ]

@@ -1,29 +1,31 @@
-"""Figures of the order: what a design costs, and what the law says of it."""
+"""Figures of the order: what a design costs, how fast it runs, and what the law forecasts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lmcourse.chapters.capstone.figures.law import Law, fitted_law
-from lmcourse.chapters.capstone.measured import ENTROPY, measured_runs
-from lmcourse.chapters.capstone.recipe import BATCH, LENGTH, ORDER, Design
+from lmcourse.chapters.capstone.after import LargeRun
+from lmcourse.chapters.capstone.figures.law import SMALL, Law, fitted_law
+from lmcourse.chapters.capstone.measured import ENTROPY, small_runs
+from lmcourse.chapters.capstone.recipe import BATCH, GIVEN, LENGTH, ORDER, Design
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
-_COLOURS = {2e10: PALETTE["sky"], 6e10: PALETTE["blue"], 2e11: PALETTE["orange"], 6e11: PALETTE["vermilion"]}
+_COLOURS = {2e10: PALETTE["sky"], 6e10: PALETTE["blue"]}
 _MARKS = {1: ("s", PALETTE["orange"]), 2: ("o", PALETTE["blue"]), 4: ("^", PALETTE["green"])}
-_PLACES = {1: (0, 7), 2: (-20, -3), 4: (0, -13)}
-_LIMITS = {"known": (0.27, 0.48), "zero": (0.16, 0.48)}
-_DRAWN = (16, 24, 32, 48, 64, 80, 96, 112, 128)
-_NAMES = {2e10: "2·10¹⁰", 6e10: "6·10¹⁰", 2e11: "2·10¹¹", 6e11: "6·10¹¹"}
-
+_PLACES = {1: (0, 8), 2: (-22, -3), 4: (22, -3)}
+_NAMES = {2e10: "2·10¹⁰", 6e10: "6·10¹⁰", 2e11: "2·10¹¹"}
+_FLOORS = {"known": ENTROPY, "zero": 0.0}
 
 BESIDE_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-"""What stands behind a number, so that no line runs through it."""
+"""The background of a number, so that no line runs through it."""
 
 
 def budget_card(d_model: int = 48, layers: int = 2) -> Figure:
-    """The shares of the order that a design uses, as bars, and the number of steps it may be trained for."""
+    """The shares of the order that a design uses, as bars, and the number of steps that the FLOPs pay for."""
     design = Design(layers, d_model)
     steps = design.steps(ORDER["flops"])
     shares = {
@@ -50,77 +52,71 @@ def budget_card(d_model: int = 48, layers: int = 2) -> Figure:
     return describe(figure, caption=f"{verdict} Its FLOPs pay for {text}", alt=alt)
 
 
-def iso_flop(floor: str = "known", runs: str = "small") -> Figure:
-    """Loss by size, a curve for each budget: what was measured, and a law fitted on the small runs.
+def iso_flop(floor: str = "known", depth: int = 2) -> Figure:
+    """Loss by size for equal FLOPs: the small runs with one depth, and a law fitted on all of them.
 
     Args:
         floor: "known" fits with the entropy of the text, "zero" without a floor.
-        runs: "small" shows those that the law was fitted on, "all" those that cost more as well.
+        depth: the number of blocks.
     """
-    if runs not in ("small", "all"):
-        raise ValueError(f"runs are small or all, not {runs!r}")
-    law = _law(floor)
-    budgets = [budget for budget in _COLOURS if runs == "all" or budget <= 6e10]
-    figure = new_figure(8.0, 4.2)
-    axes = new_axes(figure, "Loss by size, for equal FLOPs", "parameters", "loss on fresh bytes (nats a byte)")
-    lowest = [_budget_curve(axes, law, budget) for budget in budgets]
+    if floor not in _FLOORS:
+        raise ValueError(f"the floor is {' or '.join(_FLOORS)}, not {floor!r}")
+    law = fitted_law(_FLOORS[floor])
+    figure = new_figure(8.0, 4.4)
+    axes = new_axes(figure, f"Loss by size, for equal FLOPs, {depth} blocks", "parameters", "loss (nats a byte)")
+    lowest = [_budget_curve(axes, law, budget, depth) for budget in SMALL]
     axes.axhline(ENTROPY, color=GREY, linestyle=":", linewidth=1)
-    axes.text(5.5e3, ENTROPY + 0.006, "entropy of the text", color=GREY, fontsize=8)
+    axes.text(5.5e3, ENTROPY + 0.008, "entropy of the text", color=GREY, fontsize=9)
     axes.set_xscale("log")
-    axes.set_xlim(5e3, 5e5)
-    axes.set_ylim(0.15, 1.3)
-    axes.legend(fontsize=8, frameon=False, title="FLOPs", title_fontsize=8)
-    caption = (
-        "Points: measured, two blocks, seed 0. Lines: a law fitted on the two smallest budgets. Stars: its lowest."
-    )
-    alt = f"Loss by parameters for {len(budgets)} budgets; the law (floor {floor}) is lowest at {', '.join(lowest)}."
+    axes.set_xlim(5e3, 2e5)
+    axes.set_ylim(0.15, 1.0)
+    axes.legend(frameon=False, title="FLOPs")
+    caption = "Points: small runs, means of their seeds. Lines: the law. Stars: its lowest points."
+    alt = f"Loss by parameters for two budgets; the law (floor {floor}) is lowest at {', '.join(lowest)}."
     return describe(figure, caption=caption, alt=alt)
 
 
-def _law(floor: str) -> Law:
-    if floor not in _LIMITS:
-        raise ValueError(f"the floor is {' or '.join(_LIMITS)}, not {floor!r}")
-    return fitted_law(ENTROPY if floor == "known" else 0.0)
-
-
-def _budget_curve(axes: Axes, law: Law, budget: float) -> str:
-    """The points and the line of one budget; returns where the line is lowest."""
+def _budget_curve(axes: Axes, law: Law, budget: float, depth: int) -> str:
+    """Draw the points and the line of one budget; return where the line is lowest."""
     colour = _COLOURS[budget]
-    points = [(Design(2, run[1]).parameters, run[4]) for run in measured_runs(budget, 0) if run[0] == 2]
+    points = [(run.parameters, run.loss) for run in small_runs() if run.flops == budget and run.layers == depth]
     axes.plot([n for n, _ in points], [loss for _, loss in points], "o", color=colour, label=_NAMES[budget])
-    designs = [Design(2, width) for width in _DRAWN]
-    line = [(design.parameters, law.forecast(design, budget)) for design in designs]
-    axes.plot([n for n, _ in line], [loss for _, loss in line], color=colour, linewidth=1.2)
-    best = min(line, key=lambda point: point[1])
-    axes.plot(*[[number] for number in best], "*", color=colour, markersize=12)
-    return f"{best[0]:,} parameters for {_NAMES[budget]} FLOPs"
+    size = np.geomspace(6e3, 1.9e5, 200)
+    line = np.array([law.loss(n, budget / (6 * n)) for n in size])
+    axes.plot(size, line, color=colour, linewidth=1.2)
+    best = int(line.argmin())
+    axes.plot(size[best : best + 1], line[best : best + 1], "*", color=colour, markersize=12)
+    return f"{size[best]:,.0f} parameters for {_NAMES[budget]} FLOPs"
 
 
-def law_check(floor: str = "known", band: float = 0.05) -> Figure:
-    """Forecast against measured, for all designs that were trained with the whole order."""
-    law = _law(floor)
+def law_check(runs: Sequence[LargeRun], law: Law) -> Figure:
+    """Forecast against measured loss, for the runs of the given recipe with seed 0."""
     figure = new_figure(8.0, 5.2)
     axes = new_axes(figure, "A law from small runs, asked about large ones", "forecast (nats a byte)", "measured")
-    low, high = _LIMITS[floor]
+    shown = [run for run in runs if run.recipe == GIVEN and run.seed == 0]
+    forecasts = [law.loss(run.parameters, run.text) for run in shown]
+    low = min([*forecasts, *(run.loss for run in shown)]) - 0.01
+    high = max([*forecasts, *(run.loss for run in shown)]) + 0.01
     axes.plot([low, high], [low, high], color=GREY, linewidth=1)
-    axes.fill_between([low, high], [low - band, high - band], [low + band, high + band], color=GREY, alpha=0.15)
-    errors = []
-    for layers, width, budget, _, loss in measured_runs(6e11, 0):
-        forecast = law.forecast(Design(layers, width), budget)
-        errors.append(forecast - loss)
-        marker, colour = _MARKS[layers]
-        axes.plot([forecast], [loss], marker, color=colour)
-        axes.annotate(
-            f"{layers} × {width}",
-            (forecast, loss),
-            _PLACES[layers],
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
-        )
+    for run, forecast in zip(shown, forecasts, strict=True):
+        marker, colour = _MARKS[run.layers]
+        axes.plot([forecast], [run.loss], marker, color=colour)
+        name, place = f"{run.layers} × {run.d_model}", _PLACES[run.layers]
+        axes.annotate(name, (forecast, run.loss), place, textcoords="offset points", ha="center", fontsize=9)
     axes.set_xlim(low, high)
-    axes.set_ylim(0.295, 0.395)
-    inside = sum(abs(error) <= band for error in errors)
-    caption = f"Grey: right to ±{band:g}. Squares have one block, circles two, triangles four."
-    alt = f"{inside} of {len(errors)} designs within {band:g}; errors from {min(errors):+.3f} to {max(errors):+.3f}."
+    axes.set_ylim(low, high)
+    errors = [forecast - run.loss for forecast, run in zip(forecasts, shown, strict=True)]
+    caption = "On the line the forecast is right. Squares have one block, circles two, the triangle four."
+    alt = f"Forecast and measured loss of {len(shown)} designs; errors from {min(errors):+.3f} to {max(errors):+.3f}."
     return describe(figure, caption=caption, alt=alt)
+
+
+def rate_by_width(rates: Mapping[int, float]) -> Figure:
+    """FLOPs per second that models of different widths reach on this machine."""
+    figure = new_figure(8.0, 3.0)
+    axes = new_axes(figure, "What this machine reaches, by width", "d_model", "10⁹ FLOPs per second")
+    axes.plot([*rates], [rate / 1e9 for rate in rates.values()], "o-", color=PALETTE["blue"])
+    axes.set_xticks([*rates])
+    axes.set_ylim(0)
+    caption = "The same code on the same machine: small matrices do not use it fully."
+    return describe(figure, caption=caption, alt=f"Rates of models {', '.join(map(str, rates))} wide.")

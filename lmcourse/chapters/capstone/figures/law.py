@@ -1,4 +1,4 @@
-"""The law of the loss, fitted on measured runs: L = E + A / Nᵃ + B / Dᵇ (Hoffmann et al., 2022)."""
+"""The law of the loss, L = E + A / Nᵃ + B / Dᵇ (Hoffmann et al., 2022), and forecasts without a law."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from itertools import product
 
 import numpy as np
 
-from lmcourse.chapters.capstone.measured import ENTROPY, measured_runs
-from lmcourse.chapters.capstone.recipe import BATCH, LENGTH, Design
+from lmcourse.chapters.capstone.measured import ENTROPY, SmallRun, small_runs
 
 EXPONENTS = tuple(round(0.05 * k, 2) for k in range(4, 29))
 """From 0.2 to 1.4: those that the fit chooses from."""
 
 SMALL = (2e10, 6e10)
-"""The budgets of the runs that a law is fitted on: at most a tenth of the order."""
+"""The budgets of the small runs, in FLOPs."""
 
 
 @dataclass(frozen=True)
@@ -29,29 +28,22 @@ class Law:
     a: float
     b: float
 
-    def loss(self, parameters: float, tokens: float) -> float:
-        """Predict the loss of a model with this many parameters after this many tokens."""
-        return self.floor + self.A * math.pow(parameters, -self.a) + self.B * math.pow(tokens, -self.b)
-
-    def forecast(self, design: Design, flops: float) -> float:
-        """Predict the loss of a design that spends this budget."""
-        return self.loss(design.parameters, design.steps(flops) * BATCH * LENGTH)
-
-
-def small_runs(seed: int = 0) -> list[tuple[int, int, float]]:
-    """Parameters, bytes read and loss of the ten small runs of a seed."""
-    runs = [run for budget in SMALL for run in measured_runs(budget, seed)]
-    return [
-        (design.parameters, design.steps(flops) * BATCH * LENGTH, loss)
-        for layers, width, flops, _, loss in runs
-        for design in [Design(layers, width)]
-    ]
+    def loss(self, parameters: float, text: float) -> float:
+        """Predict the loss of a model with this many parameters after this many bytes."""
+        return self.floor + self.A * math.pow(parameters, -self.a) + self.B * math.pow(text, -self.b)
 
 
 @cache
-def fitted_law(floor: float = ENTROPY, seed: int = 0) -> Law:
-    """The law with the smallest squared relative errors on the small runs of a seed."""
-    size, text, loss = np.array(small_runs(seed)).T
+def fitted_law(floor: float = ENTROPY, seed: int | None = None, depths: tuple[int, ...] = (1, 2, 4)) -> Law:
+    """The law with the smallest squared relative errors on the small runs.
+
+    Args:
+        floor: E.
+        seed: use the runs of this seed; None uses the means of all seeds.
+        depths: use the runs with these numbers of blocks.
+    """
+    runs = [run for run in small_runs(seed) if run.layers in depths]
+    size, text, loss = np.array([(run.parameters, run.text, run.loss) for run in runs]).T
     best, least = Law(floor, 0.0, 0.0, 0.0, 0.0), np.inf
     for a, b in product(EXPONENTS, repeat=2):
         columns = np.stack([size**-a / loss, text**-b / loss], axis=1)
@@ -61,3 +53,26 @@ def fitted_law(floor: float = ENTROPY, seed: int = 0) -> Law:
         if (factors >= 0).all() and error < least:
             best, least = Law(floor, float(factors[0]), float(factors[1]), a, b), error
     return best
+
+
+def trend(flops: float, seed: int | None = None) -> float:
+    """Continue the best losses of the two small budgets as a power law of the excess: one number for all designs."""
+    return ENTROPY + _best(SMALL[1], seed) * (flops / SMALL[1]) ** _slope(seed)
+
+
+def nearest_times_trend(layers: int, parameters: float, flops: float, seed: int | None = None) -> float:
+    """The excess of the small run that is most like a design, continued with the slope of the trend."""
+
+    def distance(run: SmallRun) -> tuple[bool, float]:
+        return run.layers != layers, abs(math.log(run.parameters / parameters))
+
+    nearest = min((run for run in small_runs(seed) if run.flops == SMALL[1]), key=distance)
+    return ENTROPY + (nearest.loss - ENTROPY) * (flops / SMALL[1]) ** _slope(seed)
+
+
+def _best(flops: float, seed: int | None) -> float:
+    return min(run.loss for run in small_runs(seed) if run.flops == flops) - ENTROPY
+
+
+def _slope(seed: int | None) -> float:
+    return math.log(_best(SMALL[1], seed) / _best(SMALL[0], seed)) / math.log(SMALL[1] / SMALL[0])

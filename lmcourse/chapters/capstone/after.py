@@ -1,0 +1,135 @@
+"""Losses of the order's size: measured by `python benchmarks/capstone.py large short recipes seeds`, on one thread.
+
+`after` returns those that a commitment may be compared with. The designs of the grade, `held_out`, are shown nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lmcourse.chapters.capstone.recipe import GIVEN, LENGTH, ORDER, Design, Recipe
+from lmcourse.errors import CourseError
+
+LARGE = (
+    # layers, width, seed, optimizer, loss on fresh bytes in nats a byte
+    (1, 24, 0, "adamw", 0.3737),
+    (1, 32, 0, "adamw", 0.3466),
+    (1, 48, 0, "adamw", 0.3540),
+    (1, 64, 0, "adamw", 0.3694),
+    (2, 24, 0, "adamw", 0.3407),
+    (2, 32, 0, "adamw", 0.3448),
+    (2, 48, 0, "adamw", 0.3463),
+    (4, 24, 0, "adamw", 0.3385),
+    (1, 24, 1, "adamw", 0.3705),
+    (1, 32, 1, "adamw", 0.3504),
+    (1, 48, 1, "adamw", 0.3579),
+    (1, 64, 1, "adamw", 0.3656),
+    (2, 24, 1, "adamw", 0.3451),
+    (2, 32, 1, "adamw", 0.3408),
+    (2, 48, 1, "adamw", 0.3495),
+    (4, 24, 1, "adamw", 0.3408),
+    (1, 24, 0, "muon", 0.3428),
+    (1, 32, 0, "muon", 0.3334),
+    (1, 48, 0, "muon", 0.3366),
+    (1, 64, 0, "muon", 0.3450),
+    (2, 24, 0, "muon", 0.3184),
+    (2, 32, 0, "muon", 0.3271),
+    (2, 48, 0, "muon", 0.3354),
+    (4, 24, 0, "muon", 0.3288),
+)
+"""Runs with all of the order's FLOPs."""
+
+HELD_OUT = (
+    # layers, width, budget in FLOPs, loss of seed 0 with the given recipe
+    (2, 16, 2e11, 0.3701),
+    (4, 16, 2e11, 0.3440),
+    (2, 64, 2e11, 0.3900),
+    (2, 96, 2e11, 0.4660),
+    (4, 32, 2e11, 0.3527),
+    (4, 48, 2e11, 0.3835),
+    (1, 96, 2e11, 0.4012),
+    (1, 48, 1e11, 0.3983),
+    (2, 24, 1e11, 0.3651),
+    (2, 32, 1e11, 0.3808),
+    (2, 48, 1e11, 0.4145),
+    (2, 64, 1e11, 0.4872),
+    (4, 24, 1e11, 0.3855),
+    (4, 32, 1e11, 0.4108),
+)
+"""Runs that no learner sees: designs outside the order, and half of the order's FLOPs."""
+
+DRAWN = (1, 2, 4, 5, 10, 11)
+"""Places in `HELD_OUT` of the six designs of the grade: `sorted(random.Random(20).sample(range(14), 6))`."""
+
+
+class LargeRun(NamedTuple):
+    """A run of the order's size.
+
+    Attributes:
+        layers, d_model: depth and width.
+        flops: the budget.
+        parameters: N.
+        text: D, the bytes that were read.
+        recipe: how it was trained.
+        seed: of the weights and the order of the text.
+        loss: on fresh bytes, in nats a byte.
+    """
+
+    layers: int
+    d_model: int
+    flops: float
+    parameters: int
+    text: int
+    recipe: Recipe
+    seed: int
+    loss: float
+
+
+def _run(layers: int, d_model: int, flops: float, loss: float, recipe: Recipe = GIVEN, seed: int = 0) -> LargeRun:
+    design = Design(layers, d_model)
+    text = design.steps(flops) * recipe.batch * LENGTH
+    return LargeRun(layers, d_model, flops, design.parameters, text, recipe, seed, loss)
+
+
+def after(commitment: Mapping[str, object]) -> list[LargeRun]:
+    """Return the runs with all of the order's FLOPs, the best first, for a complete commitment.
+
+    Raises:
+        CourseError: the commitment has no forecast of the loss.
+    """
+    if not isinstance(commitment.get("loss"), float):
+        raise CourseError("Commit yourself first: `after` takes what `commitment()` returns, with your forecast loss.")
+    return sorted(_large(), key=lambda run: run.loss)
+
+
+def _large() -> list[LargeRun]:
+    return [
+        _run(layers, width, ORDER["flops"], loss, Recipe(optimizer="muon" if optimizer == "muon" else "adamw"), seed)
+        for layers, width, seed, optimizer, loss in LARGE
+    ]
+
+
+def held_out() -> list[LargeRun]:
+    """Return the six runs that the grade asks about."""
+    return [_run(*HELD_OUT[place]) for place in DRAWN]
+
+
+def reached(design: Design, recipe: Recipe) -> float:
+    """Return the loss of a design and a recipe that the order allows, with seed 0."""
+    [loss] = [
+        run.loss
+        for run in _large()
+        if (run.layers, run.d_model) == (design.layers, design.d_model) and run.recipe == recipe and run.seed == 0
+    ]
+    return loss
+
+
+def best_given() -> float:
+    """Return the smallest loss of the given recipe."""
+    return min(run.loss for run in _large() if run.recipe == GIVEN and run.seed == 0)
+
+
+def best_run() -> LargeRun:
+    """Return the run with the smallest loss of seed 0."""
+    return min((run for run in _large() if run.seed == 0), key=lambda run: run.loss)

@@ -1,0 +1,172 @@
+"""Forecasts of losses that nobody shows: compared with a forecast without a law."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+from torch import Tensor
+
+from lmcourse.chapters.capstone.after import held_out
+from lmcourse.chapters.capstone.exercises.law import fit_law
+from lmcourse.chapters.capstone.exercises.skill import skill
+from lmcourse.chapters.capstone.figures.law import nearest_times_trend, trend
+from lmcourse.chapters.capstone.measured import ENTROPY, SmallRun, small_runs
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.values import Plain
+
+Runs = list[tuple[int, int, int, float]]
+Asked = list[tuple[int, int, int]]
+Losses = dict[str, float]
+
+GRID = [0.4, 0.55, 0.7, 0.85, 1.0]
+
+STEPS_OF_SKILL = (0.35, 0.5, 0.65)
+"""Skills on the held-out designs that earn a point each."""
+
+PUBLIC_SKILL = 0.3
+"""The skill that a forecast of small runs from other small runs needs."""
+
+
+def rows(runs: list[SmallRun]) -> Runs:
+    """Return small runs as the exercise takes them: blocks, N, D, loss."""
+    return [(run.layers, run.parameters, run.text, run.loss) for run in runs]
+
+
+def _forecasts(runs: Runs, floor: float, asked: Asked) -> list[float]:
+    law = fit_law.reference([(float(n), float(d), loss) for _, n, d, loss in runs], floor, GRID)
+    return [floor + law["A"] / n ** law["a"] + law["B"] / d ** law["b"] for _, n, d in asked]
+
+
+def _nearest(runs: Runs, asked: Asked) -> list[float]:
+    """The loss of the run whose N and D are nearest in their logarithms."""
+
+    def distance(run: tuple[int, int, int, float], n: float, d: float) -> float:
+        return math.log(run[1] / n) ** 2 + math.log(run[2] / d) ** 2
+
+    return [min(runs, key=lambda run: distance(run, n, d))[3] for _, n, d in asked]
+
+
+def _mean(runs: Runs, asked: Asked) -> list[float]:
+    return [sum(run[3] for run in runs) / len(runs)] * len(asked)
+
+
+def _left_out(name: str) -> tuple[Runs, Runs]:
+    """Return the runs that an answer gets, and those that it forecasts."""
+    every = rows(small_runs())
+    if name == "every third small run left out":
+        return [run for place, run in enumerate(every) if place % 3 != 1], every[1::3]
+    widest = sorted(every, key=lambda run: run[1])
+    return widest[:-3], widest[-3:]
+
+
+def _public(name: str) -> Case:
+    known, left_out = _left_out(name)
+    return case(name, known, ENTROPY, [run[:3] for run in left_out])
+
+
+def _numbers(value: Plain, count: int) -> list[float]:
+    """The answer as numbers; none if it is something else."""
+    if isinstance(value, Tensor) and value.ndim == 1:
+        value = value.tolist()
+    if not isinstance(value, list | tuple) or len(value) != count:
+        return []
+    numbers = [each.item() if isinstance(each, Tensor) and each.numel() == 1 else each for each in value]
+    real = all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers)
+    return [float(each) for each in numbers] if real and all(map(math.isfinite, numbers)) else []
+
+
+def _named(losses: list[float]) -> Losses:
+    return {str(number): loss for number, loss in enumerate(losses)}
+
+
+def best_skill(forecast: list[float], measured: list[float], baselines: list[list[float]]) -> float:
+    """Return the skill against the better of several baselines."""
+    return min(skill.reference(_named(forecast), _named(measured), _named(baseline)) for baseline in baselines)
+
+
+def skill_on_held_out(forecast: list[float]) -> float:
+    """Return the skill on the six designs of the grade."""
+    runs = held_out()
+    constant = [trend(run.flops) for run in runs]
+    nearest = [nearest_times_trend(run.layers, run.parameters, run.flops) for run in runs]
+    return best_skill(forecast, [run.loss for run in runs], [constant, nearest])
+
+
+def _view(asked: Case, value: Plain) -> str:
+    """The skill of the forecasts. The measured losses stay where the judge is."""
+    wanted = len(asked.args[2])
+    losses = _numbers(value, wanted)
+    if not losses:
+        return f"a list of {wanted} finite losses is asked for, one for each design"
+    if asked.name.startswith("skill"):
+        reached, need = skill_on_held_out(losses), float(asked.name.split()[-1])
+    else:
+        known, left_out = _left_out(asked.name)
+        designs = [run[:3] for run in left_out]
+        baselines = [_nearest(known, designs), _mean(known, designs)]
+        reached, need = best_skill(losses, [run[3] for run in left_out], baselines), PUBLIC_SKILL
+    return f"skill at least {need:g}" if reached >= need else f"skill {reached:.2f}"
+
+
+forecasts = Exercise(
+    "forecasts",
+    points=4,
+    minutes=25,
+    difficulty=3,
+    reference=_forecasts,
+    cases=[_public(name) for name in ("every third small run left out", "the three largest models left out")],
+    hidden_cases=lambda _: [
+        case(f"skill at least {need:g}", rows(small_runs()), ENTROPY,
+             [(run.layers, run.parameters, run.text) for run in held_out()])
+        for need in STEPS_OF_SKILL
+    ],
+    hints=[
+        "You have a function that fits a law, and runs to fit it on. What does it need, and in which form?",
+        "`fit_law([(n, d, loss) for layers, n, d, loss in runs], floor, exponents)`, with exponents from 0.2 to 1.4. "
+        "You may leave out runs that one law does not describe.",
+        "Then evaluate E + A/Nᵃ + B/Dᵇ for every design in `asked`, and return the list.",
+    ],
+    uses=["fit_law"],
+    view=_view,
+)  # fmt: skip
+
+
+@forecasts.misconception("You forecast one number for every design. The designs differ by more than your error may be.")
+def one_number(runs: Runs, floor: float, asked: Asked) -> list[float]:
+    return [min(loss for *_, loss in runs)] * len(asked)
+
+
+@forecasts.misconception("You fit with a floor of 0. Then the power laws must explain what no model can learn.")
+def without_floor(runs: Runs, floor: float, asked: Asked) -> list[float]:
+    return _forecasts(runs, 0.0, asked)
+
+
+@forecasts.misconception("You return the excess over the entropy. Add the floor.")
+def excess(runs: Runs, floor: float, asked: Asked) -> list[float]:
+    return [loss - floor for loss in _forecasts(runs, floor, asked)]
+
+
+@forecasts.misconception("You take the loss of the nearest small run, as if more text changed nothing.")
+def of_the_nearest(runs: Runs, floor: float, asked: Asked) -> list[float]:
+    return _nearest(runs, asked)
+
+
+@forecasts.misconception("You swap N and D where you evaluate the law.")
+def swapped(runs: Runs, floor: float, asked: Asked) -> list[float]:
+    return _forecasts(runs, floor, [(layers, d, n) for layers, n, d in asked])
+
+
+@forecasts.variant
+def with_loops(runs: list[tuple[int, int, int, float]], floor: float, asked: list[tuple[int, int, int]]) -> list[float]:
+    best, law = math.inf, np.zeros(2)
+    data = np.array([run[1:] for run in runs])
+    for a, b in product(np.linspace(0.4, 1.2, 5), repeat=2):
+        columns = np.stack([data[:, 0] ** -a, data[:, 1] ** -b], 1) / data[:, 2:]
+        found, *_ = np.linalg.lstsq(columns, 1 - floor / data[:, 2], rcond=None)
+        error = ((columns @ found - 1 + floor / data[:, 2]) ** 2).sum()
+        if error < best and found.min() >= 0:
+            best, law, exponents = error, found, (a, b)
+    return [floor + law[0] / n ** exponents[0] + law[1] / d ** exponents[1] for _, n, d in asked]

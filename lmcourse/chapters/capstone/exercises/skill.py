@@ -1,0 +1,163 @@
+"""The exercise on how much better a forecast is than one that needs no law."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+
+from lmcourse.exercises.cases import Case, case, edge
+from lmcourse.exercises.exercise import Exercise
+
+Losses = dict[str, float]
+
+
+def _error(forecast: Losses, measured: Losses) -> float:
+    return float(np.mean([abs(forecast[name] - measured[name]) for name in measured]))
+
+
+def _skill(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    if not measured or not forecast.keys() == measured.keys() == baseline.keys():
+        raise ValueError("the three need the same names, at least one")
+    of_baseline = _error(baseline, measured)
+    if of_baseline == 0:
+        raise ValueError("nothing is better than a perfect baseline")
+    return 1 - _error(forecast, measured) / of_baseline
+
+
+def _hidden(random: Random) -> list[Case]:
+    one, two = {"a": 0.5, "b": 0.25}, {"a": 0.5, "b": 0.75}
+    cases = [
+        case("a perfect forecast", {"x": 2.0}, {"x": 2.0}, {"x": 3.0}),
+        case("as good as the baseline", {"x": 2.0, "y": 4.0}, {"x": 3.0, "y": 3.0}, {"x": 4.0, "y": 2.0}),
+        case("names that differ", {"x": 1.0, "z": 2.0}, one | {"x": 1.0}, two),
+        case("names that differ", {"a": 1.0}, one, two),
+        case("names that differ", one, one, {"a": 1.0}),
+        case("names that differ", one | {"c": 1.0}, one, two),
+        case("nothing forecast", {}, {}, {}),
+        case("a perfect baseline", one, two, two),
+        case("a perfect baseline", two, two, two),
+        edge(case("in another order", {"a": 1.0, "b": 5.0}, {"b": 4.0, "a": 2.0}, {"b": 1.0, "a": 3.5})),
+    ]
+    for size in (4, 6):
+        names = random.sample("stuvwxyz", size)
+        measured = {name: random.uniform(0.3, 0.5) for name in names}
+        forecast = {name: loss + random.uniform(-0.04, 0.05) for name, loss in measured.items()}
+        baseline = {name: loss + random.uniform(-0.1, 0.07) for name, loss in measured.items()}
+        cases.append(case("other forecasts", forecast, measured, baseline))
+    return cases
+
+
+skill = Exercise(
+    "skill",
+    points=2,
+    minutes=8,
+    difficulty=1,
+    reference=_skill,
+    cases=[
+        case("half as far off", {"x": 2.0, "y": 5.0}, {"x": 3.0, "y": 4.0}, {"x": 5.0, "y": 2.0}),
+        case("worse than the baseline", {"x": 6.0, "y": 1.0}, {"x": 2.0, "y": 2.0}, {"x": 3.0, "y": 1.0}),
+        case("off by different amounts", {"x": 1.0, "y": 9.0, "z": 2.0}, {"x": 1.5, "y": 5.0, "z": 2.0},
+             {"x": 3.0, "y": 13.0, "z": 3.5}),
+        case("a perfect baseline", {"x": 1.0}, {"x": 2.0}, {"x": 2.0}),
+    ],
+    hidden_cases=_hidden,
+    hints=[
+        "A skill of 0 is as good as the baseline, 1 is perfect. What does it compare: one error, or a mean?",
+        "Take the mean of |forecast − measured| over all names, and the same for the baseline.",
+        "skill = 1 − one mean / the other. Before that: the same names in all three, at least one, and a baseline that "
+        "is not perfect, or `raise ValueError`.",
+    ],
+)  # fmt: skip
+
+
+@skill.misconception("You return the quotient of the errors. The skill is 1 minus that: 1 is perfect, 0 is no gain.")
+def quotient(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    return 1 - _skill(forecast, measured, baseline)
+
+
+@skill.misconception("You divide by the error of the forecast. The baseline's error is the unit.")
+def other_denominator(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    return 1 - _error(baseline, measured) / _error(forecast, measured)
+
+
+@skill.misconception("You let errors cancel: too high here and too low there is not right on average. Take |error|.")
+def signed(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    ours = sum(forecast[name] - measured[name] for name in measured)
+    theirs = sum(baseline[name] - measured[name] for name in measured)
+    return 1 - abs(ours) / abs(theirs)
+
+
+@skill.misconception("You square the errors, so one large error decides. The skill here is of mean absolute errors.")
+def squares(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    ours = sum((forecast[name] - measured[name]) ** 2 for name in measured)
+    return 1 - ours / sum((baseline[name] - measured[name]) ** 2 for name in measured)
+
+
+@skill.misconception("You average one quotient per name. Average the errors first, then divide the two means.")
+def mean_of_quotients(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    shares = [abs(forecast[name] - loss) / abs(baseline[name] - loss) for name, loss in measured.items()]
+    return 1 - sum(shares) / len(shares)
+
+
+@skill.misconception("You cut a negative skill off at 0. A law that is worse than no law should be seen to be worse.")
+def cut_off(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    return max(0.0, _skill(forecast, measured, baseline))
+
+
+@skill.misconception("You count how often the forecast is nearer. The skill is of distances.")
+def count_of_wins(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    return sum(abs(forecast[n] - x) < abs(baseline[n] - x) for n, x in measured.items()) / len(measured)
+
+
+@skill.misconception("You measure the forecast's distance from the baseline. Both are compared with what was measured.")
+def from_the_baseline(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    _skill(forecast, measured, baseline)
+    return 1 - _error(forecast, baseline) / _error(measured, baseline)
+
+
+@skill.misconception("You return 0 for a perfect baseline. Nothing can be compared with it: `raise ValueError`.")
+def silent(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    of_baseline = _error(baseline, measured)
+    return 1 - _error(forecast, measured) / of_baseline if of_baseline else 0.0
+
+
+@skill.variant
+def with_numpy(forecast: dict[str, float], measured: dict[str, float], baseline: dict[str, float]) -> float:
+    names = sorted(measured)
+    if not names or sorted(forecast) != names or sorted(baseline) != names:
+        raise ValueError("other names")
+    f, m, b = (np.array([values[name] for name in names]) for values in (forecast, measured, baseline))
+    if (b == m).all():
+        raise ValueError("a perfect baseline")
+    return 1 - np.abs(f - m).mean() / np.abs(b - m).mean()
+
+
+@skill.variant
+def with_sums(forecast: dict[str, float], measured: dict[str, float], baseline: dict[str, float]) -> float:
+    if set(forecast) != set(measured) or set(baseline) != set(measured):
+        raise ValueError
+    ours = theirs = 0.0
+    for name, loss in measured.items():
+        ours += abs(loss - forecast[name])
+        theirs += abs(loss - baseline[name])
+    if theirs == 0:
+        raise ValueError
+    return (theirs - ours) / theirs
+
+
+@skill.variant
+def by_catching(forecast: dict[str, float], measured: dict[str, float], baseline: dict[str, float]) -> float:
+    if {*forecast} ^ {*measured} or {*baseline} ^ {*measured}:
+        raise ValueError("names")
+    total = {"forecast": [abs(forecast[k] - measured[k]) for k in measured]}
+    total["baseline"] = [abs(baseline[k] - measured[k]) for k in measured]
+    try:
+        return 1 - sum(total["forecast"]) / sum(total["baseline"])
+    except ZeroDivisionError as error:
+        raise ValueError("a perfect baseline") from error
