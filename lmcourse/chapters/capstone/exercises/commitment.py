@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from torch import Tensor
 
 from lmcourse.chapters.capstone.after import best_given, best_run, reached
@@ -212,3 +213,43 @@ def flops_of_a_step() -> Numbers:
 @commitment.misconception("Your FLOPs are the whole budget. Forecast what your whole steps cost.")
 def whole_budget() -> Numbers:
     return _best() | {"flops": 2e11}
+
+
+for heads in (1, 3):
+    commitment.equivalent_mutant(
+        f"costs = account_of(2, 32, 2, 88, 128, 16, 64) → costs = account_of(2, 32, {heads}, 88, 128, 16, 64)",
+        "heads divide the width among them: what they cost together does not depend on how many they are",
+    )
+for budget in ("200000000001.0", "199999999999.0"):
+    commitment.equivalent_mutant(
+        f"steps = steps_within(200000000000.0, costs['flops']) → steps = steps_within({budget}, costs['flops'])",
+        "one FLOP is less than what is left of the budget after its last step",
+    )
+
+
+@commitment.variant
+def narrower_and_longer() -> dict[str, float | str]:
+    return {
+        "layers": 2,
+        "d_model": 24,
+        "steps": 1412,
+        "optimizer": "muon",
+        "parameters": 20_088,
+        "flops": 1412 * 141_557_760,
+        "states": 321_408,
+        "loss": 0.32,
+    }
+
+
+@commitment.variant
+def with_floats() -> dict[str, object]:
+    answer: dict[str, object] = dict(zip(("layers", "d_model", "steps"), (2.0, 24.0, 1400.0), strict=True))
+    answer |= {"parameters": 20_088.0, "flops": 1400.0 * 141_557_760, "states": 16 * 20_088.0}
+    return answer | {"loss": np.float64(0.331), "optimizer": "muon"}
+
+
+@commitment.variant
+def nine_tenths_of_it() -> dict[str, object]:
+    n, steps = np.int64(33_440), math.ceil(0.9 * 2e11 / 229_638_144)
+    costs = {"states": 16 * n, "parameters": n, "flops": steps * 229_638_144}
+    return {"loss": 0.345, "optimizer": "muon", "steps": steps, "d_model": 32, "layers": 2, **costs}

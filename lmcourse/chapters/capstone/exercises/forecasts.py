@@ -23,7 +23,7 @@ Losses = dict[str, float]
 
 GRID = [0.4, 0.55, 0.7, 0.85, 1.0]
 
-STEPS_OF_SKILL = (0.35, 0.5, 0.65)
+STEPS_OF_SKILL = (0.4, 0.5, 0.6)
 """Skills on the held-out designs that earn a point each."""
 
 PUBLIC_SKILL = 0.3
@@ -134,6 +134,29 @@ forecasts = Exercise(
 )  # fmt: skip
 
 
+for changed in (
+    "0.6, 0.5, 0.7, 0.9, 1.1",
+    "0.15, 0.5, 0.7, 0.9, 1.1",
+    "0.3, 1.0, 0.7, 0.9, 1.1",
+    "0.3, 0.25, 0.7, 0.9, 1.1",
+    "0.3, 0.5, 1.4, 0.9, 1.1",
+    "0.3, 0.5, 0.35, 0.9, 1.1",
+    "0.3, 0.5, 0.7, 1.8, 1.1",
+    "0.3, 0.5, 0.7, 0.45, 1.1",
+    "0.3, 0.5, 0.7, 0.9, 2.1",
+    "0.3, 0.5, 0.7, 0.9, 0.10000000000000009",
+):
+    forecasts.equivalent_mutant(
+        f"exponents = [0.3, 0.5, 0.7, 0.9, 1.1] → exponents = [{changed}]",
+        "another grid of exponents gives another law, which forecasts well enough, too",
+    )
+forecasts.equivalent_mutant(
+    "law = fit_law([(n, d, loss) for layers, n, d, loss in runs], floor, exponents) → law = fit_law([(n, d, loss) for "
+    "layers, n, d, loss in list(runs)[1:]], floor, exponents)",
+    "which runs to use is free",
+)
+
+
 @forecasts.misconception("You forecast one number for every design. The designs differ by more than your error may be.")
 def one_number(runs: Runs, floor: float, asked: Asked) -> list[float]:
     return [min(loss for *_, loss in runs)] * len(asked)
@@ -170,3 +193,35 @@ def with_loops(runs: list[tuple[int, int, int, float]], floor: float, asked: lis
         if error < best and found.min() >= 0:
             best, law, exponents = error, found, (a, b)
     return [floor + law[0] / n ** exponents[0] + law[1] / d ** exponents[1] for _, n, d in asked]
+
+
+@forecasts.variant
+def without_one_block(
+    runs: list[tuple[int, int, int, float]], floor: float, asked: list[tuple[int, int, int]]
+) -> list[float]:
+    found = []
+    deep = [run for run in runs if run[0] > 1]
+    n, d, excess = (np.array(column, dtype=float) for column in list(zip(*deep, strict=True))[1:])
+    excess = excess - floor
+    for a, b in product((0.45, 0.6, 0.75, 0.9), repeat=2):
+        columns = np.stack([n**-a, d**-b], axis=1) / (floor + excess)[:, None]
+        law, *_ = np.linalg.lstsq(columns, excess / (floor + excess), rcond=None)
+        found.append((float(np.square(columns @ law - excess / (floor + excess)).sum()), a, b, *law.tolist()))
+    _, a, b, big_a, big_b = min(fit for fit in found if fit[3] > 0 and fit[4] > 0)
+    return [floor + big_a / size**a + big_b / text**b for _, size, text in asked]
+
+
+@forecasts.variant
+def by_search(runs: list[tuple[int, int, int, float]], floor: float, asked: list[tuple[int, int, int]]) -> list[float]:
+    data = np.array(runs)
+    best = (math.inf, 0.0, 0.0, 0.0)
+    for exponent in (0.6, 0.7, 0.8):
+        for share in np.linspace(0.05, 3, 60):
+            shape = (data[:, 1] / 1e4) ** -exponent + share * (data[:, 2] / 1e6) ** -exponent
+            weight = 1 / data[:, 3]
+            scale = ((data[:, 3] - floor) * shape * weight**2).sum() / (shape**2 * weight**2).sum()
+            error = (((floor + scale * shape) * weight - 1) ** 2).sum()
+            best = min(best, (error, exponent, share, scale))
+    _, exponent, share, scale = best
+    n, d = np.array(asked, dtype=float).T[1:]
+    return (floor + scale * ((n / 1e4) ** -exponent + share * (d / 1e6) ** -exponent)).tolist()

@@ -39,10 +39,10 @@ PREDICTIONS = (
     ),
     Prediction(
         "tokens_per_parameter",
-        "Your fit gives the text's term a larger exponent than the size's term (b > a). With ten times the budget, the "
+        "Suppose the size's term has a larger exponent than the text's term (a > b). With ten times the budget, the "
         "best number of bytes per parameter is",
-        options=("larger", "the same", "smaller"),
-        answer="smaller",
-        because="The term that falls faster needs less of what is added. Of a larger budget, more goes into N.",
+        options=("smaller", "the same", "larger"),
+        answer="larger",
+        because="The term that falls faster needs less of what is added. Of a larger budget, more goes into the text.",
     ),
 )
