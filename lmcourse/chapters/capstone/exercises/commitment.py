@@ -79,7 +79,7 @@ def _counted(answer: Numbers, name: str) -> str:
     design, steps = _design(answer), int(answer["steps"])
     n, step = design.parameters, design.step_flops
     right = {"parameters": n, "flops": steps * step, "states": 16 * n}[name]
-    known = {
+    every: dict[str, dict[float, str]] = {
         "parameters": {n - 128 * design.d_model: "it lacks one of the two tables"},
         "flops": {
             step: "it is one step; the order counts all of them",
@@ -92,7 +92,8 @@ def _counted(answer: Numbers, name: str) -> str:
             4 * n: "it is the weights alone",
             design.memory: "activations are no states",
         },
-    }[name]
+    }
+    known = every[name]
     given = float(answer[name])
     return RIGHT[name] if given == right else f"{given:,.12g}: " + known.get(given, f"we count {right:,}")
 

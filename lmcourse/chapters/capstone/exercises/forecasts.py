@@ -84,7 +84,8 @@ def _named(losses: list[float]) -> Losses:
 
 def best_skill(forecast: list[float], measured: list[float], baselines: list[list[float]]) -> float:
     """Return the skill against the better of several baselines."""
-    return min(skill.reference(_named(forecast), _named(measured), _named(baseline)) for baseline in baselines)
+    named = _named(forecast), _named(measured)
+    return min(float(skill.reference(*named, _named(baseline))) for baseline in baselines)
 
 
 def skill_on_held_out(forecast: list[float]) -> float:
@@ -224,4 +225,4 @@ def by_search(runs: list[tuple[int, int, int, float]], floor: float, asked: list
             best = min(best, (error, exponent, share, scale))
     _, exponent, share, scale = best
     n, d = np.array(asked, dtype=float).T[1:]
-    return (floor + scale * ((n / 1e4) ** -exponent + share * (d / 1e6) ** -exponent)).tolist()
+    return [*(floor + scale * ((n / 1e4) ** -exponent + share * (d / 1e6) ** -exponent))]

@@ -97,6 +97,7 @@ fit_law = Exercise(
         case("six runs that obey a law", _made(LAW, 0.2)[:6], 0.2, GRID),
         case("runs with noise, two pairs to choose from", _made(LAW, 0.2, 0.02), 0.2, [0.6, 1.05]),
         case("more parameters do not help", _made((-1.0, 600.0, 0.6, 0.6), 0.2, 0.01), 0.2, [0.6]),
+        case("more text does not help", _made((30.0, -20.0, 0.6, 0.6), 0.2, 0.01), 0.2, [0.6]),
         case("a single exponent", _made((30.0, 40_000.0, 0.8, 0.8), 0.1, 0.02), 0.1, [0.8]),
     ],
     hidden_cases=_hidden,

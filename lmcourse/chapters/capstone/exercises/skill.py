@@ -71,6 +71,15 @@ skill = Exercise(
 )  # fmt: skip
 
 
+for mutated in (
+    "missed = sum((abs(forecast[name] - loss) for name, loss in measured.items())) → missed = sum((abs(loss - "
+    "forecast[name]) for name, loss in measured.items()))",
+    "missed_without = sum((abs(baseline[name] - loss) for name, loss in measured.items())) → missed_without = "
+    "sum((abs(loss - baseline[name]) for name, loss in measured.items()))",
+):
+    skill.equivalent_mutant(mutated, "a distance is the same from either end")
+
+
 @skill.misconception("You return the quotient of the errors. The skill is 1 minus that: 1 is perfect, 0 is no gain.")
 def quotient(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     return 1 - _skill(forecast, measured, baseline)
@@ -135,7 +144,7 @@ def with_numpy(forecast: dict[str, float], measured: dict[str, float], baseline:
     f, m, b = (np.array([values[name] for name in names]) for values in (forecast, measured, baseline))
     if (b == m).all():
         raise ValueError("a perfect baseline")
-    return 1 - np.abs(f - m).mean() / np.abs(b - m).mean()
+    return float(1 - np.abs(f - m).mean() / np.abs(b - m).mean())
 
 
 @skill.variant

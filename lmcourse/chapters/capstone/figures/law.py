@@ -57,7 +57,7 @@ def fitted_law(floor: float = ENTROPY, seed: int | None = None, depths: tuple[in
 
 def trend(flops: float, seed: int | None = None) -> float:
     """Continue the best losses of the two small budgets as a power law of the excess: one number for all designs."""
-    return ENTROPY + _best(SMALL[1], seed) * (flops / SMALL[1]) ** _slope(seed)
+    return ENTROPY + _best(SMALL[1], seed) * math.pow(flops / SMALL[1], _slope(seed))
 
 
 def nearest_times_trend(layers: int, parameters: float, flops: float, seed: int | None = None) -> float:
@@ -67,7 +67,7 @@ def nearest_times_trend(layers: int, parameters: float, flops: float, seed: int 
         return run.layers != layers, abs(math.log(run.parameters / parameters))
 
     nearest = min((run for run in small_runs(seed) if run.flops == SMALL[1]), key=distance)
-    return ENTROPY + (nearest.loss - ENTROPY) * (flops / SMALL[1]) ** _slope(seed)
+    return ENTROPY + (nearest.loss - ENTROPY) * math.pow(flops / SMALL[1], _slope(seed))
 
 
 def _best(flops: float, seed: int | None) -> float:
