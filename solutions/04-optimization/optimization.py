@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.func import grad, hessian, vmap
+from torch.func import grad_and_value, hessian, vmap
 from torch.optim import Optimizer
 
 from lmcourse.chapters.optimization import figures
@@ -349,13 +349,14 @@ def train_on_edge(seeds: Iterable[int], steps: int = 2001) -> tuple[dict[float, 
     """The largest curvature at every 100th step by rate, a column per seed; and all losses (steps, runs)."""
     p = torch.stack([first_weights(seed) for seed in seeds]).repeat(len(RATES), 1)
     rates = torch.tensor(RATES).repeat_interleave(len(p) // len(RATES))
-    slope, curvature, height = vmap(grad(sine_loss)), vmap(hessian(sine_loss)), vmap(sine_loss)
+    slope_and_height, curvature = vmap(grad_and_value(sine_loss)), vmap(hessian(sine_loss))
     sharpest, losses = [], []
     for step in range(steps):
         if step % EVERY == 0:
             sharpest.append(torch.linalg.eigvalsh(curvature(p))[:, -1])
-        losses.append(height(p))
-        p = p - rates[:, None] * slope(p)
+        slope, height = slope_and_height(p)
+        losses.append(height)
+        p = p - rates[:, None] * slope
     return dict(zip(RATES, torch.stack(sharpest).chunk(len(RATES), dim=1), strict=True)), torch.stack(losses)
 
 
@@ -1118,7 +1119,7 @@ def final_loss(placement: str, rate: float, warmup: int, seed: int) -> float:
     torch.manual_seed(seed)
     model = Transformer(llama_like(2, 64, 2, 128, vocab_size=128, context=32, block={"placement": placement}))
     initialize(model)
-    optimizer = torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.95), weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
     losses = []
     with Loader(text[:40_000], batch=8, seq_len=32, seed=seed, prefetch=0) as batches:
         for step in range(100):
@@ -1160,46 +1161,51 @@ predict("decay_and_validation")
 
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors and grows in two thousand steps"]
-class NextByte(nn.Module):
-    """Scores of the next byte from the twelve before it: (n, 12) → (n, 128)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(128, 24)
-        self.layers = nn.ModuleList([nn.Linear(12 * 24, 128, bias=False), nn.Linear(128, 128, bias=False)])
-        self.head = nn.Linear(128, 128, bias=False)
-
-    def forward(self, context: Tensor) -> Tensor:
-        x = F.rms_norm(self.embedding(context).flatten(1), (12 * 24,))
-        for layer in self.layers:
-            x = F.rms_norm(layer(x).relu(), (128,))
-        return self.head(x)
+def next_scores(weights: list[Tensor], context: Tensor) -> Tensor:
+    """Scores of the next byte from the twelve before it, for several models at once: (n, 12) → (models, n, 128)."""
+    table, first, second, head = weights
+    x = F.rms_norm(table[:, context].flatten(2), (12 * 24,))
+    for layer in (first, second):
+        x = F.rms_norm((x @ layer).relu(), (128,))
+    return x @ head
 
 
-def next_byte_run(schedule: Schedule, decay: float, seed: int) -> tuple[list[float], float, float]:
-    """Training losses, the loss on text that was held out, and the norm of the second layer's weights in the end."""
+def next_byte_runs(settings: list[tuple[Schedule, float]], seed: int) -> list[tuple[list[float], float, float]]:
+    """Train a model for each schedule and decay, side by side, all from the same weights and on the same batches.
+
+    For each: training losses, the loss on text that was held out, and the norm of the second layer's weights in the end.
+    """
     torch.manual_seed(seed)
-    model = NextByte()
-    others = [model.embedding.weight, model.head.weight]
-    groups = [{"params": model.layers.parameters()}, {"params": others, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, weight_decay=decay, betas=(0.9, 0.95))
+    layers = [nn.Embedding(128, 24).weight, *(nn.Linear(n, 128, bias=False).weight.T for n in (12 * 24, 128, 128))]
+    weights = [layer.detach().repeat(len(settings), 1, 1).requires_grad_() for layer in layers]
+    means, squares = ([torch.zeros_like(p) for p in weights] for _ in range(2))
+    decays = torch.tensor([decay for _, decay in settings])[:, None, None]
     end, window, losses = int(0.9 * len(text)), torch.arange(12), []
     starts = torch.randperm(end - 12, generator=torch.Generator().manual_seed(seed))[: 64 * 2000].split(64)
-    for step, at in enumerate(starts):
-        for group in optimizer.param_groups:
-            group["lr"] = 7e-4 * schedule(step)
-        loss = F.cross_entropy(model(text[at[:, None] + window]), text[at + 12])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    for k, at in enumerate(starts, 1):
+        scores = next_scores(weights, text[at[:, None] + window])
+        loss = -scores.log_softmax(dim=-1)[:, torch.arange(len(at)), text[at + 12]].mean(dim=1)
+        losses.append(loss.detach())
+        rates = 7e-4 * torch.tensor([schedule(k - 1) for schedule, _ in settings])[:, None, None]
+        slopes = torch.autograd.grad(loss.sum(), weights)
+        with torch.no_grad():  # AdamW, with a rate for each model
+            for number, slope in enumerate(slopes):
+                p, m, s = weights[number], means[number], squares[number]
+                if number in (1, 2):
+                    p.mul_(1 - rates * decays)
+                m.lerp_(slope, 0.1)
+                s.lerp_(slope.square(), 0.05)
+                p.sub_(rates * (m / (1 - 0.9**k)) / ((s / (1 - 0.95**k)).sqrt() + 1e-8))
     at = torch.arange(end, len(text) - 12, 40)
     with torch.no_grad():
-        held_out = F.cross_entropy(model(text[at[:, None] + window]), text[at + 12]).item()
-    return losses, held_out, model.layers[1].weight.norm().item()
+        held_out = [F.cross_entropy(each, text[at + 12]).item() for each in next_scores(weights, text[at[:, None] + window])]
+    norms = [matrix.norm().item() for matrix in weights[2]]
+    return list(zip(torch.stack(losses, dim=1).tolist(), held_out, norms, strict=True))
 
 
-cosine_runs = {decay: next_byte_run(Cosine(2000, 50), decay, 0) for decay in (0.0, 3.0)}
+cosine, drop = Cosine(2000, 50), WarmupStableDecay(2000, 50, 400)
+*with_cosine, dropped, dropped_with_decay = next_byte_runs([(cosine, 0.0), (cosine, 3.0), (drop, 0.0), (drop, 3.0)], 0)
+cosine_runs = dict(zip((0.0, 3.0), with_cosine, strict=True))
 for decay, (losses, held_out, norm) in cosine_runs.items():
     train = sum(losses[-100:]) / 100
     print(f"decay {decay}: training {train:.3f}, held out {held_out:.3f}, norm of the second layer {norm:.0f}")
@@ -1213,10 +1219,9 @@ figures.crossing_losses({f"decay {decay:g}": losses for decay, (losses, _, _) in
 #
 # ### Half a wave, or a drop?
 #
-# The same model, and the schedule that need not know its end: 50 steps of warm-up, then a constant rate, and in the last 400 of the 2,000 steps a straight line down to 0. First without decay, then with it.
+# The same model, and the schedule that need not know its end: 50 steps of warm-up, then a constant rate, and in the last 400 of the 2,000 steps a straight line down to 0. First without decay, then with it. (Both were trained beside the two runs above.)
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors and grows in two thousand steps"]
-dropped, dropped_with_decay = (next_byte_run(WarmupStableDecay(2000, 50, 400), decay, 0) for decay in (0.0, 3.0))
 runs = {"cosine": cosine_runs[0.0], "constant, then a drop": dropped, "the drop, decay 3": dropped_with_decay}
 for name, (losses, held_out, _) in runs.items():
     before, end = sum(losses[1500:1600]) / 100, sum(losses[-100:]) / 100
