@@ -71,9 +71,7 @@ def step_for_token(step_flops: float, step_tokens: int, tokens_per_second: float
 
 
 @mfu.misconception("You never divide by the step's tokens, and return what cannot be: your MFU is far above 1.")
-def step_for_token_returned(
-    step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float
-) -> float:
+def never_divided(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
     return step_flops * tokens_per_second / (gpus * peak)
 
 

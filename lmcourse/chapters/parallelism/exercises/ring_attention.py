@@ -294,7 +294,7 @@ def not_divided(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def one_round_too_many(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if worker.size > 1:
         worker.send((worker.rank + 1) % worker.size, torch.stack([k, v]))
-        worker.receive((worker.rank - 1) % worker.size)
+        _ = worker.receive((worker.rank - 1) % worker.size)
     return _softmax_of_all(worker, q, k, v)
 
 
