@@ -71,8 +71,8 @@ def from_the_left(*shapes: list[int]) -> list[int]:
 @pytest.mark.parametrize(
     ("exercise", "answer", "said"),
     [
-        (filter_logits, filters, "The token that *reaches* p stays"),
-        (best_text, greedy, "You took the likeliest first token"),
+        (filter_logits, filters, "The token that crosses `top_p` belongs to the set."),
+        (best_text, greedy, "You take the likeliest first token"),
         (shares_storage, same_pointer, "You compare where the tensors start."),
         (next_token_loss, not_shifted, "You compare the logits at a token with that same token."),
         (descent_certificate, no_mean, "Your loss is ½‖Xw − y‖²."),

@@ -70,7 +70,7 @@ def treat(patient: str, *treatments: str) -> dict[str, Any]:
 
 @dataclass
 class Run:
-    """What was recorded of a run, a number for each step, and the model.
+    """The records of a run, a number for each step, and the model.
 
     Attributes:
         losses: nats per byte; NaN at the end if an update was refused.

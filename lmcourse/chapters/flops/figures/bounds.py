@@ -1,4 +1,4 @@
-"""What bounds the time of a layer's products: arithmetic or memory."""
+"""Bounds on the time of a layer's products: arithmetic or memory."""
 
 from __future__ import annotations
 

@@ -49,8 +49,10 @@ def layout_explorer(
     """A training step on machines of eight H100s: seconds by cause, and the memory of the fullest device.
 
     The number of copies is what the devices leave: devices / (tensor · pipeline). A layout that the cluster does not
-    allow is named instead of drawn.
+    allow is named instead of drawn. ValueError for an unknown cluster.
     """
+    if cluster not in CLUSTERS:
+        raise ValueError(f"unknown cluster {cluster!r}; there are {', '.join(CLUSTERS)}")
     devices, texts = CLUSTERS[cluster]
     step, machines = _step(model, texts), Machines(devices)
     data = devices // (tensor * pipeline)

@@ -1,4 +1,4 @@
-"""What is recorded of a run, drawn; and the loss at the end against the learning rate."""
+"""The records of a run, drawn; and the loss at the end against the learning rate."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _TREATMENT_COLOURS = ((GREY, "o"), (PALETTE["orange"], "s"), (PALETTE["blue"], "
 def vital_signs(patient: str = "healthy") -> Figure:
     """Four panels over the steps of a stored run: loss, norm of the gradient, largest score, log Z.
 
-    KeyError for a patient that is not shown.
+    ValueError for a patient that is not shown.
     """
+    if patient not in (UNKNOWN, *shown_signs()):
+        raise ValueError(f"unknown patient {patient!r}; there are {', '.join(shown_signs())}")
     signs = unknown_signs() if patient == UNKNOWN else shown_signs()[patient]
     figure = new_figure(8.0, 4.6)
     grid = figure.add_gridspec(2, 2)
