@@ -7,7 +7,6 @@ shared, gates, or the causal half.
 from __future__ import annotations
 
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.parameters import matmul_parameters
 from lmcourse.models.config import TransformerConfig
 
 
@@ -53,14 +52,6 @@ def kaplan_forward(config: TransformerConfig, seq_len: int) -> Breakdown[int]:
         "de-embed": 2 * d_model * config.vocab_size,
     }
     return Breakdown(rows)
-
-
-def palm_training(config: TransformerConfig, batch: int, seq_len: int) -> int:
-    """Training FLOPs D·(6N + 12·L·H·Q·T), L layers with H heads of width Q on T tokens (Chowdhery et al., 2022,
-    appendix B): 6ND and attention, all pairs counted. With N of `matmul_parameters` it is exact."""
-    tokens = batch * seq_len
-    attention = sum(12 * all_heads * seq_len for all_heads, _ in _widths(config))
-    return six_n_d(matmul_parameters(config), tokens) + attention * tokens
 
 
 def _widths(config: TransformerConfig) -> list[tuple[int, int]]:

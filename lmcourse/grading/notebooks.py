@@ -20,7 +20,6 @@ from lmcourse.text import replace_surrogates
 METADATA_KEY = "lmcourse"  # of grading's own notes in the metadata of a notebook
 NO_SCORE = "NoScore"  # the error in a graded cell that gave no usable score
 NOT_RUN = "NotRun"  # the error in a cell that was never run
-SAFE_ERRORS = (NO_SCORE, NOT_RUN, "NameError", "CourseError")  # errors whose message is shown to the learner
 
 MAX_VALUES = 2_000_000  # in the JSON of a file, counted by its punctuation; each takes up to 70 bytes of memory
 MAX_CELLS = 2_000  # the notebooks of the course have about 100

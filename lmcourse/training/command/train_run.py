@@ -11,10 +11,8 @@ import logging
 import os
 import signal
 import stat
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +40,7 @@ from lmcourse.training.command.run_folder import (
     save_run,
 )
 from lmcourse.training.command.training_data import LossBaseline, loss_baseline, open_data, prepare_data
-from lmcourse.training.metrics import Record, read_metrics
+from lmcourse.training.metrics import Record
 from lmcourse.training.mfu_meter import make_mfu_meter
 from lmcourse.training.parallel.process_group import ProcessInfo
 from lmcourse.training.precision import allow_tf32
@@ -203,28 +201,6 @@ def _result(
         loss_baseline=measure,
         checkpoint=str(checkpoint),
     )
-
-
-def train_and_kill(settings: Mapping[str, Any], folder: Path, after: int) -> None:
-    """Start `lmcourse train` in another process, on one thread, and kill it halfway, to show that it can resume.
-
-    Args:
-        settings: of the run, by their names; all others are as in `new_run`.
-        folder: of the run.
-        after: number of steps in its metrics before it is killed. It may do a few more.
-
-    Raises:
-        CourseError: the run failed by itself.
-    """
-    flags = [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    command = [sys.executable, "-m", "lmcourse", "train", *flags, "--recipe", "adamw", "--out", str(folder)]
-    environment, metrics = {**os.environ, "OMP_NUM_THREADS": "1"}, folder / METRICS
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        while process.poll() is None and not (metrics.exists() and len(read_metrics(metrics)) >= after):
-            time.sleep(0.02)
-        if process.poll():
-            raise CourseError(f"the run failed before it was killed. To see why, run: lmcourse {' '.join(command[3:])}")
-        process.kill()
 
 
 class StoppedError(KeyboardInterrupt):
