@@ -1,4 +1,4 @@
-"""README.md says what is true: its table, its links, its commands."""
+"""README.md is true: its table, its links, its commands; and so are the plans for teachers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from lmcourse.cli.parser import make_parser
-from lmcourse.course import CHAPTERS, Chapter
+from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.exercises.registry import exercises_of
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
@@ -28,6 +28,16 @@ def test_each_row_matches_the_course_map() -> None:
     assert [[*row[:2], *row[3:]] for row in ROWS] == [row_of(chapter) for chapter in CHAPTERS]
     assert all(row[2] for row in ROWS)
     assert all(chapter.part in README for chapter in CHAPTERS)
+
+
+def test_plans_for_teachers_add_up_the_minutes_of_their_notebooks(course: Path) -> None:
+    text = (course / "docs" / "teaching.md").read_text(encoding="utf-8")
+    plans = re.findall(r"^\| notebooks \| (.+) \|\n\| minutes \| (.+) \|$", text, re.MULTILINE)
+    planned = [
+        [sum(find_chapter(name).minutes for name in week.split(", ")) for week in row.split(" | ")] for row, _ in plans
+    ]
+    assert [len(weeks) for weeks in planned] == [6, 10, 14]
+    assert planned == [[int(minutes) for minutes in row.split(" | ")] for _, row in plans]
 
 
 def test_links_and_pictures_lead_somewhere(course: Path) -> None:
