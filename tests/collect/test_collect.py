@@ -171,7 +171,7 @@ def test_no_module_has_more_than_its_answers_need(solved: Path) -> None:
     tree = ast.parse((solved / "my_transformer" / "attention.py").read_text(encoding="utf-8"))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert ast.get_docstring(functions["causal_mask"]) == (
-        "Which keys each of the last s queries sees: itself and all before it."
+        "A mask for the last s queries: each sees its own key and all before it."
     )
 
 
