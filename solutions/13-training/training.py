@@ -24,6 +24,7 @@
 # %%
 import copy
 import math
+import os
 import sys
 import time
 from contextlib import suppress
@@ -861,6 +862,7 @@ print(f"all together gain {fmean(LADDER[names[0]]) - fmean(LADDER[names[-1]]):.2
 # %%
 recipe = None  # or, say, Recipe(tied=False, warmup_steps=50, learning_rate=2e-2, schedule="wsd")
 if recipe is not None:
+    os.environ["LMCOURSE_DEVICE"] = "cpu"  # as for the runs above: a GPU rounds differently
     docs = documentation()
     ends = [run_recipe(recipe, *docs, seed)[-1]["validation_loss"] for seed in (0, 1)]
     print(f"seeds 0 and 1 end at {ends[0]:.2f} and {ends[1]:.2f} nats a token")

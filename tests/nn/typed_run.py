@@ -27,7 +27,7 @@ from lmcourse.models.recurrent import RecurrentConfig, RecurrentModel  # noqa: E
 from lmcourse.models.seq2seq import Seq2Seq, Seq2SeqConfig  # noqa: E402
 from lmcourse.models.transformer import Transformer  # noqa: E402
 from lmcourse.models.zoo import find_model  # noqa: E402
-from lmcourse.nn.attend import attention_weights  # noqa: E402
+from lmcourse.nn.attend import attention_weights, block_update  # noqa: E402
 from lmcourse.nn.attention import AttentionConfig  # noqa: E402
 from lmcourse.nn.feed_forward import ACTIVATIONS  # noqa: E402
 from lmcourse.nn.norm import Norm, NormConfig  # noqa: E402
@@ -86,6 +86,9 @@ def every_kind_of_attention() -> None:
 
 
 def other_models() -> None:
+    block_update(
+        torch.full((3, 1), -torch.inf), torch.zeros(3, 1), torch.zeros(3, 2), torch.randn(3, 5), torch.randn(5, 2)
+    )
     for name in ("transformer-base", "t5-small", "t5-v1.1-small"):
         config = find_model(name).config
         assert isinstance(config, EncoderDecoderConfig)

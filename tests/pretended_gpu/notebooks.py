@@ -63,16 +63,4 @@ def gpu_timing() -> None:
     assert [each.name for each in known["speedups"]][-1] == "compiled"
 
 
-def flops() -> None:
-    """15: its stopwatch, on a GPU."""
-    known: dict[str, Any] = {}
-    notebook = read_source(SOLUTIONS / "15-flops" / "flops.py")
-    imports, *_ = cells(notebook, set())
-    (stopwatch,) = (cell.text for cell in notebook.cells if "def seconds_per_run" in cell.text)
-    exec(imports, known)
-    exec(stopwatch, known)
-    a = known["torch"].ones(512, 512, device="cuda")
-    assert known["seconds_per_run"](lambda: a @ a, "cuda") >= 0
-
-
-WORK: dict[str, Callable[[], object]] = {"15-flops": flops, "19-gpu-timing": gpu_timing}
+WORK: dict[str, Callable[[], object]] = {"19-gpu-timing": gpu_timing}

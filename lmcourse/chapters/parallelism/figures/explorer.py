@@ -65,7 +65,9 @@ def layout_explorer(
             else f"{data} copies × {micro} texts do not divide {texts:,} texts"
         )
         new_axes(figure, f"{model}, data × tensor × pipeline: {why}").set_axis_off()
-        return describe(figure, caption="This cluster does not allow the layout.", alt=f"{model}: {why}")
+        return describe(
+            figure, caption="This cluster does not allow the layout. Choose another one.", alt=f"{model}: {why}"
+        )
     time = step_time(step, machines, data, tensor, pipeline, zero, micro, recompute=recompute, interleave=interleave)
     grid = figure.add_gridspec(1, 2, width_ratios=[2.6, 1])
     mfu = time.mfu(step, machines)
