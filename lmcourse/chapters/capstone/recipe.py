@@ -49,7 +49,7 @@ FRESH_BYTES = 131_072
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a design is trained.
+    """The settings with which a design is trained.
 
     Attributes:
         batch: texts of 64 bytes in a step.

@@ -88,7 +88,7 @@ class Settings:
 
 
 NORMS = ["1.weight", "1.bias"]
-"""Of the model of `small_model`."""
+"""Names of the norm's parameters in `small_model`."""
 
 
 def small_model(seed: int = 0, dropout: float = 0.0) -> nn.Sequential:

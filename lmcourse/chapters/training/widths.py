@@ -18,7 +18,7 @@ from lmcourse.models.zoo.styles import llama_like
 from lmcourse.training.schedules import WarmupStableDecay
 
 WIDTHS, RATES, BASE = (16, 32, 64, 128), (0.002, 0.004, 0.008, 0.016, 0.032, 0.064), 32
-"""Of the sweep; the rates by width are given relative to those of the model of width `BASE`."""
+"""Widths and rates of the sweep, and the width on which the scaled rates are based."""
 
 STEPS, WARMUP, DECAY, BATCH, WINDOW = 100, 10, 30, 8, 64
 """A run: its updates, phases of its schedule, windows of an update, bytes of a window."""

@@ -10,7 +10,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 WIDTH, HEADS, HEAD_WIDTH = 4096, 32, 128
 BYTES = 2
-"""Of a bf16 number."""
+"""Bytes of a bf16 number."""
 
 WORK = {"training": (8192, 4096, "o"), "prefill": (2048, 2048, "s"), "decoding": (1, 2048, "D")}
 """For each kind of pass: its queries, the keys that each meets, and its marker."""

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 LAYERS, PARAMETERS = 32, 8.03e9
-"""Those of Llama 3 8B, spread evenly over the layers."""
+"""Layers and parameters of Llama 3 8B; the figure gives each layer an equal number."""
 RATE = 0.7 * 989.4e12
 """FLOP/s that an H100 reaches in large products."""
 BANDWIDTH, START = 50e9, 200e-6

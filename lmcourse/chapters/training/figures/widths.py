@@ -53,7 +53,7 @@ def sweep(scaled: bool = False, widest: int = WIDTHS[-1]) -> Figure:
 
 
 def moved_logits(moved: Mapping[str, Mapping[int, float]]) -> Figure:
-    """How far a few updates move the logits of a new model, by its width, a curve a rule; both axes logarithmic."""
+    """Change of a new model's logits after a few updates against its width, a curve per rule; both axes logarithmic."""
     figure = new_figure(8.0, 3.4)
     axes = new_axes(figure, "Eight updates of models of several widths", "width", "change of the logits (rms)")
     told = []
