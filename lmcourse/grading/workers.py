@@ -113,9 +113,10 @@ def open_executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
             yield _InThisProcess()
         return
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    executor = ProcessPoolExecutor(
-        min(options.workers or cpus, jobs), mp_context=get_context("spawn"), initializer=_start_worker
-    )
+    workers = min(options.workers or cpus, jobs)
+    # A forked worker has torch and the exercises, whose import takes longer than examining a submission.
+    context = get_context("fork" if sys.platform == "linux" else "spawn")
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
     try:
         yield executor
     finally:
