@@ -29,8 +29,8 @@ UNTOUCHED = [find_chapter("01-floating-point"), find_chapter("03-autograd")]
 """Their stubs are of every kind: functions, values, classes."""
 
 GAPS = [find_chapter(name) for name in ("07-tokens-and-data", "08-attention", "13-training")]
-"""Their answers call earlier ones: functions, classes, and chains of them. A promise of all chapters is that `uses` names
-what an answer calls."""
+"""Their answers call earlier ones: functions, classes, and chains of them. That `uses` names what an answer calls is a
+promise of all chapters, tested beside the others."""
 
 Result = dict[str, Any]
 
