@@ -32,8 +32,9 @@ def step_moments(
 ) -> list[Breakdown[int]]:
     """Return the bytes at each moment of a step in addition to weights, gradients and optimizer, part by part.
 
-    The moments are, in this order: the backward pass of the loss and the head; of the last block, which is recomputed
-    first if blocks are checkpointed; of the embedding; and the step of the optimiser.
+    The moments are, in this order: the backward pass of the loss and the head; the end of the forward pass, if autocast
+    copies the weights of blocks that are checkpointed; the backward pass of the last block, which is recomputed first
+    if blocks are checkpointed; of the embedding; and the step of the optimiser.
 
     The backward pass of the loss holds the log-probabilities that `next_token_loss` kept, their gradient, and the
     gradient of the logits, all in fp32: 3 · 4 · batch · seq_len · vocabulary bytes.
@@ -59,10 +60,17 @@ def step_moments(
     copies = (2 + 2 * z_loss) * numbers * STATISTIC
     matrix = config.vocab_size * (config.embedding.width or d)
     head = matrix * weight
-    # The log-probabilities are gone when the head's gradient is made, to be added to the one that is there; autocast
-    # makes it in 16 bits first.
-    after_loss = numbers * (product - STATISTIC) + head + recipe.autocast * matrix * product + tokens * d * product
+    # The log-probabilities are gone when the head's gradient is made, to be added to the one that is there.
+    made = matrix * product + tokens * d * product
+    after_loss = numbers * (product - STATISTIC) + made
+    if recipe.autocast:  # adding it takes a copy in fp32, when the 16-bit copies of logits and head are gone, too
+        after_loss = max(after_loss, made + head - matrix * product - saved["head and loss"])
     moments = [{**kept, "logits": saved["head and loss"], "loss backward": max(copies, after_loss)}]
+    if recipe.autocast and activation_checkpointing == "blocks":
+        # Autocast keeps its copies of all weights until the forward pass is over, whatever is recomputed.
+        every = predict_saved_bytes(config, batch, seq_len, attention=attention, autocast=True)["weight copies"]
+        copied = every - saved["weight copies"]
+        moments.append({**kept, "weight copies": copied, "logits": (numbers + tokens * d) * product})
     waiting = head if config.head.tied else 0  # until the embedding's gradient is added to it
     block = {"block backward": max(_norm_backward(config, tokens, weight), _block_backward(config, tokens, recipe))}
     if activation_checkpointing == "blocks":

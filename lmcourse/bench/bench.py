@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -22,9 +23,12 @@ from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.flops import forward_flops, training_flops
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES, Format
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
+from lmcourse.accounting.live import memory_events
 from lmcourse.accounting.machine import MEASURED_FORMATS, has_units, measure_machine
+from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.mfu import mfu
 from lmcourse.accounting.parameters import count_parameters
+from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.accounting.saved import saved_tensors
 from lmcourse.accounting.timing import Stopwatch, Timing, time_it
 from lmcourse.errors import CourseError
@@ -135,6 +139,35 @@ def measure_decoding_step(
     )
 
 
+def measure_peak(network: Transformer, tokens: Int[Tensor, "b s"]) -> int | None:
+    """Return the most bytes that a training step has allocated at once, weights, gradients and moments included.
+
+    None on a device whose memory PyTorch does not count.
+    """
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
+
+    def step() -> None:
+        next_token_loss(network(tokens), tokens).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    step()  # from now on there are gradients and moments
+    if tokens.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(tokens.device)
+        step()
+        return torch.cuda.max_memory_allocated(tokens.device)
+    if tokens.device.type != "cpu":
+        return None
+    states = TRAINING_TENSORS * sum(weight.nbytes for weight in network.parameters())
+    return states + max(accumulate(memory_events(step)))
+
+
+def predict_peak(config: TransformerConfig, batch: int, seq_len: int, precision: Format) -> int:
+    """Return the bytes that a training step with AdamW, all in one format, needs at its peak."""
+    size = BYTES_PER_NUMBER[precision]
+    recipe = PrecisionRecipe(precision, "AdamW", size, size, 0, 2 * size, precision, precision)
+    return training_memory(config, batch, seq_len, recipe).total
+
+
 TRAINING_TENSORS = 4
 """Weight, gradient and two moments."""
 
@@ -150,6 +183,7 @@ class Bench:
         model, batch, seq_len, precision: the name of the model, sequences per batch, tokens of each, number format.
         training, decoding: a step with AdamW, and one new token for each sequence of the batch.
         saved_predicted, saved_counted: bytes that autograd keeps of the forward pass.
+        peak_predicted, peak_measured: bytes of a training step at its worst moment; None where they are not counted.
         mfu: of the training step, of the measured peak.
         bandwidth_share: of decoding, of the measured bandwidth.
         peak_shares: measured peaks as shares of the table's, by format; empty if there is none.
@@ -166,6 +200,8 @@ class Bench:
     decoding: StepMeasurement
     saved_predicted: int
     saved_counted: int
+    peak_predicted: int
+    peak_measured: int | None
     mfu: float
     bandwidth_share: float
     peak_shares: dict[Format, float]
@@ -218,6 +254,7 @@ def bench(
     watch = partial(time_it, warmup=WARMUP, repeats=steps, device=where, stopwatch=stopwatch)
     saved = saved_tensors(lambda: next_token_loss(network(tokens), tokens), network, without=[tokens]).total
     training = measure_training_step(network, tokens, known, precision, watch)
+    peak = measure_peak(network, tokens)
     decoding = measure_decoding_step(network, tokens, known, precision, watch, steps)
     known_accelerator, notes = present_gpu(where) if where.type == "cuda" else (None, ())
     return Bench(
@@ -232,6 +269,8 @@ def bench(
         decoding=decoding,
         saved_predicted=predict_saved_bytes(config, batch, seq_len, dtype=DTYPES[precision]).total,
         saved_counted=saved,
+        peak_predicted=predict_peak(config, batch, seq_len, precision),
+        peak_measured=peak,
         mfu=_mfu(training, known, precision),
         bandwidth_share=decoding.moved / decoding.measured.median / known.bandwidth,
         peak_shares={}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from rich.console import RenderableType
@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lmcourse.accounting.accelerators import Accelerator, find_accelerator
+from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import find_recipe
@@ -45,12 +46,14 @@ class Budget:
     accelerator: Accelerator | None = None
     performance: Performance | None = None
     run: TrainingRun | None = None
+    note: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the budget as plain data: bytes and FLOPs as integers, seconds as floats."""
         workload, layout = self.workload, self.workload.layout
         return {
             "model": self.model,
+            "note": self.note,
             "batch": workload.batch,
             "seq_len": workload.seq_len,
             "recipe": workload.recipe.name,
@@ -86,7 +89,7 @@ def make_budget(options: Namespace) -> Budget:
             "blocks" if options.activation_checkpointing == "blocks" else "nothing",
             _layout(options),
         )
-        budget = Budget(entry.name, workload, options.mfu, account(workload), accelerator)
+        budget = Budget(entry.name, workload, options.mfu, account(workload), accelerator, note=entry.note)
         return budget if accelerator is None else _with_hardware(budget, accelerator, options.tokens)
     except ValueError as error:
         text = str(error)
@@ -110,7 +113,7 @@ def _with_hardware(budget: Budget, accelerator: Accelerator, tokens: float | Non
         if not workload.recipe.trains or not 1 <= tokens < math.inf:
             raise ValueError("a training run needs a recipe for training and a finite number of tokens, at least 1")
         run = estimate_training_run(workload, accelerator, int(tokens), budget.mfu)
-    return Budget(budget.model, workload, budget.mfu, budget.account, accelerator, performance, run)
+    return replace(budget, performance=performance, run=run)
 
 
 def _plain(value: Any) -> Any:
@@ -136,6 +139,9 @@ def _tables(found: Budget) -> Iterable[RenderableType]:
     if count.training is not None:
         most = None if performance is None else performance.largest_training_batch
         yield _memory(f"to train ({workload.recipe.title})", count.training, found, most)
+        if kept := norm_bytes(workload):
+            where = "as PyTorch computes it on a CPU; a GPU's kernel keeps half of that or less"
+            yield f"RMSNorm keeps {gib(kept)} of the activations, {where}."
     if count.inference is not None:
         most = None if performance is None else performance.largest_inference_batch
         yield _memory(f"to write texts of {workload.seq_len:,} tokens", count.inference, found, most)
@@ -150,12 +156,29 @@ def _tables(found: Budget) -> Iterable[RenderableType]:
         yield _run(found)
 
 
+def norm_bytes(workload: Workload) -> float:
+    """Return the bytes that RMSNorms keep for the backward pass on each device; 0 if the model has LayerNorms."""
+    if workload.config.block.norm.kind != "rms":
+        return 0
+    saved = predict_saved_bytes(
+        workload.config,
+        workload.batch,
+        workload.seq_len,
+        dtype=workload.recipe.dtype,
+        activation_checkpointing=workload.activation_checkpointing,
+        autocast=workload.recipe.autocast,
+    )
+    return saved.parts.get("norms", 0) / workload.layout.tensor
+
+
 def _heading(found: Budget) -> str:
     workload, layout = found.workload, found.workload.layout
     lines = [
         f"[bold]{escape(found.model)}[/]  batch {workload.batch:,} × {workload.seq_len:,} tokens, "
         f"recipe {workload.recipe.name}"
     ]
+    if found.note:
+        lines.append(escape(found.note))
     if workload.config.context is not None and workload.seq_len > workload.config.context:
         lines.append(f"the texts are longer than the {workload.config.context:,} tokens that it was made for")
     if workload.activation_checkpointing == "blocks":

@@ -81,9 +81,12 @@ def grade(options: Namespace) -> int:
         raise CourseError("--column names a column of the file of --grades: add --grades.")
     from lmcourse.cli import tables
     from lmcourse.grading.class_report import write_report
+    from lmcourse.grading.intake import ME
 
     with quiet(options), _unpacked(options) as (paths, finish):
         results = _results(paths, options)
+        if len(results) == 1 and results[0].unread and results[0].student == ME:
+            raise CourseError(results[0].reason)
         written = write_report(results, options.report) if options.report else []
         if not options.json:
             many = len(results) > MAX_DETAILED
@@ -93,7 +96,12 @@ def grade(options: Namespace) -> int:
             print(f"Written: {path}")
     if options.json:
         print_json([result.to_json() for result in results])
-    return 1 if any(result.failed for result in results) else 0
+    unread = [result.student for result in results if result.unread]
+    if unread:
+        learners = ", ".join(student for student in unread if student != ME)
+        points = f"{len(unread)} of {len(results)} submissions could not be graded and count 0 points"
+        print(f"{points}: {learners}" if learners else points, file=sys.stderr)
+    return 1 if ME in unread or any(result.failed for result in results) else 0
 
 
 def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult]:

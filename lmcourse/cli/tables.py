@@ -188,6 +188,8 @@ def bench(found: Bench) -> RenderableType:
         steps.add_row(name, *times, f"{work.tokens_per_second:,.0f}")
     kept = (f"{size / MIB:,.1f} MiB" for size in (found.saved_predicted, found.saved_counted))
     steps.add_row("kept for backward", *kept, "")
+    measured = "–" if found.peak_measured is None else f"{found.peak_measured / MIB:,.1f} MiB"
+    steps.add_row("peak of training", f"{found.peak_predicted / MIB:,.1f} MiB", measured, "")
     shares = f"MFU {found.mfu:.0%} of the measured peak; decoding {found.bandwidth_share:.0%} of the bandwidth."
     if found.bandwidth_share > 1:
         shares += " Above 100 %: the weights stay in the processor's cache."

@@ -37,6 +37,7 @@ from lmcourse.grading.result import (
     reports_in,
     submission_result,
     ungraded_result,
+    unrecognised_result,
 )
 from lmcourse.grading.submission import exercises_in, fill_cells, submitted
 from lmcourse.grading.workers import GradingOptions, Job, course_version, examine_job, open_executor
@@ -60,11 +61,7 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     submissions = find_submissions(paths, _assignments(course, config))
     cells = cache(lambda assignment: _handed_out(assignment, config))
     notebooks = {each: _restored(each, cells(each.assignment)) for each in submissions if each.assignment}
-    results = {
-        each: SubmissionResult(each.student, "", 0.0, 0.0, reason=each.problem, broke_off=each.problem)
-        for each in submissions
-        if not each.assignment
-    }
+    results = {each: unrecognised_result(each.student, each.problem) for each in submissions if not each.assignment}
     for each, came in _examined(notebooks, options, private_folders(config)):
         results[each] = _result(each, notebooks[each], came)
         options.on_progress(len(results), len(submissions))
@@ -111,9 +108,7 @@ def record(
         results = recorder.record(due)
         for each in submissions:
             if not each.assignment:
-                results[each] = SubmissionResult(
-                    each.student, "", 0.0, 0.0, reason=each.problem, broke_off=each.problem
-                )
+                results[each] = unrecognised_result(each.student, each.problem)
             elif each not in results:
                 results[each] = recorder.recorded(each)
     return [results[each] for each in submissions]

@@ -59,6 +59,7 @@ class SubmissionResult:
         reports: by exercise, those that there are.
         answers: by exercise, the text of its cell, if it is answered.
         failed: whether the grader failed, so that the points say nothing.
+        unread: True if there was no notebook to grade, or it could not be read.
         broke_off: why there is no notebook, or what was stopped in its run; empty if nothing was.
         edited: the exercises whose check the learner edited; it was put back.
         late: how late it came, and what that costs.
@@ -73,6 +74,7 @@ class SubmissionResult:
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
     answers: dict[str, str] = field(default_factory=dict, repr=False)
     failed: bool = False
+    unread: bool = False
     broke_off: str = ""
     edited: tuple[str, ...] = ()
     late: Lateness = field(default_factory=Lateness)
@@ -111,10 +113,16 @@ def submission_result(
         " ".join(filter(None, [_reason(graded, earned, most), str(late)])),
         reports,
         answers,
+        unread=bool(problem_of(graded)),
         broke_off=" ".join(filter(None, [problem_of(graded), *notes.get("broke_off", [])])),
         edited=tuple(name.removeprefix(CHECK_PREFIX) for name in notes.get("edited", [])),
         late=late,
     )
+
+
+def unrecognised_result(student: str, problem: str) -> SubmissionResult:
+    """Return the result of a submission that belongs to no assignment."""
+    return SubmissionResult(student, "", 0.0, 0.0, reason=problem, unread=True, broke_off=problem)
 
 
 def ungraded_result(student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:

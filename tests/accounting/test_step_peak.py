@@ -78,7 +78,13 @@ def most_alive(step: Callable[[], None]) -> int:
         (llama(TINY, tied=True), {"activation_checkpointing": True}, "recomputed block"),
         (gpt(TINY), {"activation_checkpointing": True}, "recomputed block"),
         (llama(1024, d=128, context=8), {"batch": 1}, "loss backward"),  # the head's gradient
+        (llama(WIDE, context=8), {"batch": 1, "precision": "bf16"}, "loss backward"),
         (llama(WIDE, tied=True, context=8), {"batch": 1}, "embedding backward"),
+        (
+            llama(TINY, layers=4, d=128, context=16),
+            {"batch": 1, "precision": "bf16", "activation_checkpointing": True},
+            "weight copies",
+        ),
         (llama(TINY, layers=4, d=128, context=16), {"optimizer": "muon"}, "optimiser step"),
     ],
 )

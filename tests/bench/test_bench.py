@@ -90,6 +90,10 @@ def test_bytes_autograd_keeps_are_predicted_exactly(found: Bench) -> None:
     assert found.saved_counted == found.saved_predicted > 0
 
 
+def test_the_peak_of_a_training_step_is_predicted(found: Bench) -> None:
+    assert found.peak_measured == pytest.approx(found.peak_predicted, rel=0.05)
+
+
 def test_decoding_stays_within_the_sequence_length() -> None:
     """Prompt, warm-up and counted steps are `seq_len` tokens together: a longer text would not fit into the cache."""
     assert small(seq_len=WARMUP + 20 + 1, steps=20).decoding.measured.count == 20

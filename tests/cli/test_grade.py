@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,3 +34,29 @@ def test_impossible_options_are_rejected_in_one_line(
 def test_an_option_that_is_not_a_number_is_rejected(flags: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["grade", "x.ipynb", *flags]) == 2
     assert capsys.readouterr().err.startswith(f"lmcourse: argument {flags[0]}: {flags[1]} is")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("{", "cannot be read as a notebook"), ('{"nbformat": 9, "cells": []}', "has notebook format 9")]
+)
+def test_one_unreadable_notebook_is_an_error_of_one_line(
+    text: str, told: str, course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.ipynb").write_text(text)
+    assert main(["grade", str(tmp_path / "mine.ipynb"), "--course", str(course)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"lmcourse: mine.ipynb {told}")
+    assert printed.err.count("\n") == 1
+
+
+def test_unreadable_notebooks_of_a_class_get_0_points(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for student in ("ada", "bob"):
+        (tmp_path / student / "01-floating-point").mkdir(parents=True)
+    (tmp_path / "ada" / "01-floating-point" / "floating_point.ipynb").write_text('{"cells": [')
+    assert main(["grade", str(tmp_path), "--course", str(course), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert [(each["student"], each["score"]) for each in json.loads(printed.out)] == [("ada", 0), ("bob", 0)]
+    assert printed.err == "2 of 2 submissions could not be graded and count 0 points: ada, bob\n"

@@ -17,6 +17,7 @@ from lmcourse.units import GIB
 
 COLOURS = STATE_COLOURS | {
     "activations": PALETTE["vermilion"],
+    "weight copies": PALETTE["black"],
     "logits": PALETTE["purple"],
     "recomputed block": PALETTE["purple"],
     "loss backward": PALETTE["yellow"],
