@@ -42,6 +42,9 @@ KATEX_FRACTIONS = {
 }
 """Signs that KaTeX's fonts do not have, as fractions."""
 
+NODE = shutil.which("node")
+"""Node.js renders the formulas while the site is built; without it a script does so in each reader's browser."""
+
 SETTINGS: dict[str, Any] = {
     "project": TITLE,
     "html_title": TITLE,
@@ -58,6 +61,7 @@ SETTINGS: dict[str, Any] = {
     "html_math_renderer": "katex",
     "katex_css_path": "katex/katex.min.css",
     "katex_options": f"{{macros: {json.dumps(KATEX_FRACTIONS)}}}",
+    "katex_prerender": NODE is not None,
     "html_theme": "sphinx_book_theme",
     "html_context": {"default_mode": "auto"},
     "html_theme_options": {
@@ -186,7 +190,11 @@ def _publish(html: Path, frames: Path, out: Path) -> None:
 
 def setup(app: Sphinx) -> None:
     """Connect the extension; Sphinx calls this."""
+    from sphinxcontrib import katex
+
+    katex.KATEX_DEFAULT_OPTIONS["macros"] = KATEX_FRACTIONS  # `katex_options` is for the script only
     app.connect("doctree-read", wrap_exercises)
+    app.connect("html-page-context", hang_lines)
 
 
 def wrap_exercises(app: Sphinx, tree: document) -> None:
@@ -201,3 +209,19 @@ def wrap_exercises(app: Sphinx, tree: document) -> None:
         first = next((place + 1 for place, child in enumerate(section) if isinstance(child, nodes.title)), 0)
         section["classes"].append("exercise")
         section[first : last + 1] = [nodes.container("", *section[first : last + 1], classes=["exercise-body"])]
+
+
+def hang_lines(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: document | None) -> None:
+    """Let a line of code or output that is too wide continue below, deeper than it begins."""
+
+    def hung(block: re.Match[str]) -> str:
+        start, text, end = block.groups()
+        return start + "".join(map(_hung, text.splitlines(keepends=True))) + end
+
+    if "body" in context:
+        context["body"] = re.sub(r"(<pre>(?:<span></span>)?)(.*?)(</pre>)", hung, context["body"], flags=re.DOTALL)
+
+
+def _hung(line: str) -> str:
+    bare = re.sub("<[^>]*>", "", line)
+    return f'<span class="line" style="--indent:{len(bare) - len(bare.lstrip(" "))}">{line}</span>'
