@@ -193,6 +193,7 @@ def setup(app: Sphinx) -> None:
     from sphinxcontrib import katex
 
     katex.KATEX_DEFAULT_OPTIONS["macros"] = KATEX_FRACTIONS  # `katex_options` is for the script only
+    katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # seconds, for a busy machine; it is ready in one when idle
     app.connect("doctree-read", wrap_exercises)
     app.connect("html-page-context", hang_lines)
 
