@@ -85,10 +85,10 @@ def links_to(repository: str, file: str) -> str:
 
 
 def image(picture: Picture) -> str:
-    """A picture with its alt text, loaded when a reader comes near."""
+    """A picture with its alt text, loaded when a reader comes near; on a phone it is scrolled sideways."""
     return (
-        f'<img src="{FRAMES}/{picture.file}" alt="{escape(picture.alt, quote=True)}" width="{picture.width}" '
-        f'height="{picture.height}" loading="lazy" decoding="async">'
+        f'<div class="picture"><img src="{FRAMES}/{picture.file}" alt="{escape(picture.alt, quote=True)}" '
+        f'width="{picture.width}" height="{picture.height}" loading="lazy" decoding="async"></div>'
     )
 
 

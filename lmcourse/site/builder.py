@@ -28,12 +28,29 @@ if TYPE_CHECKING:  # an optional package
     from sphinx.application import Sphinx
 
 TITLE = "Transformers, by hand"
+SEARCH = "Search the course"
+
+HERE = Path(__file__).parent
 
 CACHE = Path(".cache") / "site" / "frames"
 """The folder of the drawn frames in the course's folder; later builds use them again."""
 
 MARK = ".lmcourse-site"
 """A file in each folder that this command made, and may replace."""
+
+SEARCH_PAGE = f"""---
+orphan: true
+---
+
+# Search
+
+```{{raw}} html
+<form class="search" role="search"><input type="search" name="q" aria-label="{SEARCH}"> <button>Search</button></form>
+<noscript><p>The search is the one thing here that needs JavaScript.</p></noscript>
+<p class="search-count" role="status"></p><ol class="found"></ol>
+<script src="_static/sections.js"></script><script src="_static/search.js"></script>
+```
+"""
 
 MISSING = "The site needs Sphinx and its theme. Install them: python -m pip install 'lmcourse[site]'"
 
@@ -47,6 +64,7 @@ NODE = shutil.which("node")
 
 SETTINGS: dict[str, Any] = {
     "project": TITLE,
+    "author": "the lmcourse authors",
     "html_title": TITLE,
     "language": "en",
     "extensions": ["myst_nb", "sphinx_copybutton", "sphinxcontrib.katex", "lmcourse.site.builder"],
@@ -63,7 +81,7 @@ SETTINGS: dict[str, Any] = {
     "katex_options": f"{{macros: {json.dumps(KATEX_FRACTIONS)}}}",
     "katex_prerender": NODE is not None,
     "html_theme": "sphinx_book_theme",
-    "html_context": {"default_mode": "auto"},
+    "templates_path": [str(HERE / "templates")],
     "html_theme_options": {
         "logo": {"text": TITLE},
         "pygments_light_style": "a11y-high-contrast-light",
@@ -73,15 +91,16 @@ SETTINGS: dict[str, Any] = {
         "use_download_button": False,
         "use_fullscreen_button": False,
         "use_source_button": False,
-        "search_bar_text": "Search the course",
+        "search_bar_text": SEARCH,
         "navbar_persistent": [],
     },
     # Among the files: an empty scripts/fontawesome.js, in place of 1.6 MB of icons that the theme's font has, too.
-    "html_static_path": [str(Path(__file__).parent / "static")],
+    "html_static_path": [str(HERE / "static")],
+    "html_favicon": str(HERE / "static" / "favicon.svg"),
     "html_css_files": ["site.css"],
     "html_js_files": ["site.js"],
     "html_copy_source": False,
-    "html_show_search_summary": False,  # it fetches pages, which a browser forbids for files
+    "html_use_index": False,
     "html_show_sourcelink": False,
     "html_show_sphinx": False,
     "html_show_copyright": False,
@@ -121,7 +140,7 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
         raise CourseError(f"{out} holds something other than a site of the course: choose another folder with --out.")
     from lmcourse.site.frames import draw_frames
-    from lmcourse.site.front import front_page
+    from lmcourse.site.front import LEAD, front_figure, front_page, teaser
     from lmcourse.site.pages import Page
 
     frames = root / CACHE
@@ -129,23 +148,29 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     pages = [Page(chapter, _built(chapter, root), frames) for chapter in chapters]
     drawn = draw_frames({frame: None for page in pages for frame in page.frames}, frames)
     ids = frozenset(chapter.id for chapter in chapters)
-    repository = find_repository(root)
+    repository, published = find_url(root, "Repository"), find_url(root, "Documentation")
+    preview = next(iter(front_figure(pages).frames.values()))
+    context = {
+        "default_mode": "auto",
+        "descriptions": {"index": LEAD, **{page.chapter.id: teaser(page) for page in pages}},
+        "preview": f"{published}/{FRAMES}/{drawn[preview].file}".lstrip("/"),
+    }
     texts = {f"{page.chapter.id}.ipynb": page.for_sphinx(drawn, ids, repository) for page in pages}
     with tempfile.TemporaryDirectory(prefix="lmcourse-site-") as folder:
         source = Path(folder, "source")
         source.mkdir()
-        for name, text in {"index.md": front_page(pages, drawn), **texts}.items():
+        for name, text in {"index.md": front_page(pages, drawn), "search.md": SEARCH_PAGE, **texts}.items():
             (source / name).write_text(text, encoding="utf-8")
-        _run_sphinx(source, Path(folder, "html"), Path(folder, "doctrees"))
+        _run_sphinx(source, Path(folder, "html"), Path(folder, "doctrees"), context)
         _publish(Path(folder, "html"), frames, out)
     return BuiltSite(out, len(pages), sum(len(page.explorables) for page in pages), len(drawn))
 
 
-def find_repository(root: Path) -> str:
-    """Return `project.urls.Repository` of a course's pyproject.toml, or "" if it names none."""
+def find_url(root: Path, name: str) -> str:
+    """Return an entry of `project.urls` in a course's pyproject.toml, or "" if there is none."""
     try:
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        return str(project["urls"]["Repository"]).removesuffix("/")
+        return str(project["urls"][name]).removesuffix("/")
     except (OSError, KeyError):
         return ""
 
@@ -158,14 +183,16 @@ def _built(chapter: Chapter, root: Path) -> ChapterFiles:
     return files
 
 
-def _run_sphinx(source: Path, html: Path, doctrees: Path) -> None:
+def _run_sphinx(source: Path, html: Path, doctrees: Path, context: dict[str, Any]) -> None:
     from sphinx.application import Sphinx
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
     warnings = io.StringIO()
     with patch_docutils(), docutils_namespace():
         # In one process: two take as long, as each hands over all that it has read.
-        app = Sphinx(source, None, html, doctrees, "html", SETTINGS, status=None, warning=warnings)
+        settings = SETTINGS | {"html_context": context}
+        app = Sphinx(source, None, html, doctrees, "html", settings, status=None, warning=warnings)
+        app.builder.search = False  # type: ignore[attr-defined]
         app.build()
     said = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue()).strip()
     if app.statuscode or said:
@@ -179,8 +206,13 @@ def _publish(html: Path, frames: Path, out: Path) -> None:
     shutil.rmtree(new, ignore_errors=True)
     shutil.copytree(html, new, ignore=shutil.ignore_patterns(".buildinfo*", "objects.inv", "_sources", "*.map"))
     (new / FRAMES).mkdir()
-    texts = "".join(path.read_text(encoding="utf-8") for path in new.glob("*.html"))
-    for name in set(re.findall(r"\b[0-9a-f]{20}\.webp\b", texts)):
+    names = set()
+    for path in new.glob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        names.update(re.findall(r"\b[0-9a-f]{20}\.webp\b", text))
+        # A script sets the theme again; where none runs, "auto" would be half of each.
+        path.write_text(text.replace('data-theme="auto"', 'data-theme="light"', 1), encoding="utf-8")
+    for name in names:
         shutil.copyfile(frames / name, new / FRAMES / name)
     (new / MARK).touch()
     (new / ".nojekyll").touch()  # GitHub Pages would leave out folders that begin with an underscore
@@ -196,6 +228,7 @@ def setup(app: Sphinx) -> None:
     katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # seconds, for a busy machine; it is ready in one when idle
     app.connect("doctree-read", wrap_exercises)
     app.connect("html-page-context", hang_lines)
+    app.connect("build-finished", write_sections)
 
 
 def wrap_exercises(app: Sphinx, tree: document) -> None:
@@ -226,3 +259,28 @@ def hang_lines(app: Sphinx, name: str, template: str, context: dict[str, Any], t
 def _hung(line: str) -> str:
     bare = re.sub("<[^>]*>", "", line)
     return f'<span class="line" style="--indent:{len(bare) - len(bare.lstrip(" "))}">{line}</span>'
+
+
+def write_sections(app: Sphinx, failed: Exception | None) -> None:
+    """Write what the search page searches: address, chapter, title and text of every section of every chapter."""
+    from docutils import nodes
+
+    rows = []
+    for name in () if failed else sorted(app.env.found_docs - {"index", "search"}):
+        for section in app.env.get_doctree(name).findall(nodes.section):
+            own = [child for child in section if not isinstance(child, nodes.section | nodes.title)]
+            blocks = (b for c in own for b in c.findall(nodes.TextElement) if not isinstance(b, nodes.Inline))
+            text = " ".join(" ".join(map(_without_formulas, blocks)).split())
+            title = next(section.findall(nodes.title)).astext()
+            rows.append([f"{name}.html#{section['ids'][0]}", app.env.titles[name].astext(), title, text])
+    data = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    Path(app.outdir, "_static", "sections.js").write_text(f"const SECTIONS = {data};\n", encoding="utf-8")
+
+
+def _without_formulas(block: Any) -> str:
+    """Return the text of a paragraph or of code, with an ellipsis for each formula."""
+    from docutils import nodes
+
+    if isinstance(block, nodes.math_block | nodes.raw):
+        return ""
+    return "".join("…" if isinstance(child, nodes.math) else child.astext() for child in block)

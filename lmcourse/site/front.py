@@ -11,6 +11,7 @@ from lmcourse.course import CHAPTERS, Chapter, routes_text
 from lmcourse.exercises.prediction import find_prediction
 from lmcourse.report.report import with_marks
 from lmcourse.site.blocks import prediction_html
+from lmcourse.site.explorables import Explorable
 from lmcourse.site.frames import Frame, Picture
 from lmcourse.site.pages import Page
 
@@ -51,7 +52,8 @@ def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
         "Each idea begins with a question. Choose an answer, then read why.",
         _raw(prediction_html(find_prediction(PREDICTION))),
         "## Then move it",
-        _figure(pages, drawn),
+        "Choose, and see what changes.",
+        _raw(front_figure(pages).html(drawn, "front")),
         "## The map",
         _raw(_map({page.chapter: page for page in pages})),
         "## Ways through",
@@ -67,11 +69,10 @@ def _link(here: Collection[Chapter], chapter: Chapter) -> str:
     return f"[{chapter.title}]({chapter.id}.ipynb)" if chapter in here else chapter.title
 
 
-def _figure(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
+def front_figure(pages: list[Page]) -> Explorable:
     """Return the figure on the page; if its chapter is left out, the first available one."""
     figures = [explorable for page in pages for explorable in page.explorables.values()]
-    chosen = next((figure for figure in figures if figure.function == FIGURE), figures[0])
-    return f"Choose, and see what changes.\n\n{_raw(chosen.html(drawn, 'front'))}"
+    return next((figure for figure in figures if figure.function == FIGURE), figures[0])
 
 
 def _map(pages: Mapping[Chapter, Page]) -> str:
@@ -88,12 +89,12 @@ def _item(chapter: Chapter, page: Page | None) -> str:
     if page is None:
         return f'<li class="absent"><span class="title">{title}</span></li>'
     return (
-        f'<li><a class="title" href="{chapter.id}.html">{title}</a><p>{with_marks(_teaser(page))}</p>'
+        f'<li><a class="title" href="{chapter.id}.html">{title}</a><p>{with_marks(teaser(page))}</p>'
         f'<p class="minutes">{chapter.minutes} minutes</p></li>'
     )
 
 
-def _teaser(page: Page) -> str:
+def teaser(page: Page) -> str:
     """The first sentences of a chapter, without emphasis and formulas."""
     first = page.notebook.cells[0].source.split("\n\n")
     paragraph = next(part for part in first if not part.startswith(("#", "**")))

@@ -26,11 +26,15 @@ from lmcourse.site.blocks import card, links_to, prediction_html, still
 from lmcourse.site.explorables import Explorable
 from lmcourse.site.figure_calls import find_figure, imports_of
 from lmcourse.site.frames import CSS_PIXELS_PER_INCH, Frame, Picture, keep_picture, read_picture
+from lmcourse.site.papers import link_papers, link_sources
 from lmcourse.widgets.live import WIDGET_MIME
 
 NEEDS_THE_NOTEBOOK = "In the notebook this figure has controls: it is drawn from what the cells above compute."
 CLOCKS = re.compile(r"^because .*\b(clock|times?|rates)\b")
 MEASURED = "(Measured times: run the notebook to see those of your machine.)\n"
+
+FOR_MAINTAINERS = re.compile(r"\bthe\s+notebook\s+is\s+built\b")
+"""Words above the last cell of a notebook, which checks the numbers in its text."""
 
 Cell = dict[str, Any]
 """A cell of the notebook that Sphinx reads."""
@@ -77,7 +81,10 @@ class Page:
         cells: list[Cell] = []
         for place, cell in enumerate(self.notebook.cells):
             if cell.cell_type == "markdown":
-                cells.append(_markdown(_link_pages(self.released[cell.id], pages)))
+                if FOR_MAINTAINERS.search(cell.source):
+                    continue
+                text = link_sources(link_papers(_link_pages(self.released[cell.id], pages)), repository)
+                cells.append(_markdown(text))
             elif cell.cell_type == "code":
                 cells += self._code(place, cell, drawn)
         if repository:
@@ -88,7 +95,9 @@ class Page:
 
     def _code(self, place: int, cell: NotebookNode, drawn: dict[Frame, Picture]) -> Iterator[Cell]:
         grading = cell.metadata.get("nbgrader", {})
-        if grading.get("solution"):
+        if "hide-input" in cell.metadata.get("tags", []):
+            return  # checks for maintainers
+        elif grading.get("solution"):
             yield _raw(self._card(cell))
         elif grading.get("grade"):
             return  # its report is part of the card
@@ -120,7 +129,7 @@ class Page:
         body = ast.parse(cell.source).body
         only_a_figure = len(body) == 1 and isinstance(body[0], ast.Expr) and pictures and not outputs
         if not only_a_figure:
-            yield _code_cell(cell, outputs, ["hide-input"] if "hide-input" in tags or "\nstart(" in cell.source else [])
+            yield _code_cell(cell, outputs, ["hide-input"] if "\nstart(" in cell.source else [])
         yield from pictures
 
     def _stored(self, output: NotebookNode) -> Picture:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,12 @@ from lmcourse.errors import CourseError
 from lmcourse.report.data import CaseResult, ReportData
 from lmcourse.site import frames as frames_module
 from lmcourse.site.blocks import links_to, public
-from lmcourse.site.builder import MISSING, build_site, find_repository
+from lmcourse.site.builder import MISSING, build_site, find_url
 from lmcourse.site.explorables import MAX_FEW, combinations, stops_of
 from lmcourse.site.figure_calls import find_figure
 from lmcourse.site.frames import Frame
 from lmcourse.site.pages import CLOCKS
+from lmcourse.site.papers import ARXIV, DOI, READING, link_papers, link_sources
 
 IMPORTS = "from lmcourse.chapters.floating_point import figures\nfrom lmcourse.widgets import Log"
 
@@ -145,12 +147,38 @@ def test_outputs_with_a_clock_reason_are_recognised() -> None:
 
 
 def test_links_to_the_notebook_follow_the_address_of_the_project(tmp_path: Path) -> None:
-    assert find_repository(tmp_path) == ""
+    assert find_url(tmp_path, "Repository") == ""
     for address, in_colab in (("https://github.com/me/course", True), ("https://example.org/course/", False)):
         (tmp_path / "pyproject.toml").write_text(f'[project]\nurls.Repository = "{address}"\n')
-        shown = links_to(find_repository(tmp_path), "notebooks/a/b.ipynb")
+        shown = links_to(find_url(tmp_path, "Repository"), "notebooks/a/b.ipynb")
         assert f'href="{address.rstrip("/")}/blob/main/notebooks/a/b.ipynb"' in shown
         assert ("https://colab.research.google.com/github/me/course/blob/main/notebooks/a/b.ipynb" in shown) == in_colab
+
+
+def test_every_known_paper_is_in_a_reading_list(course: Path) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in course.glob("solutions/*/*.py")]
+    lists = [" ".join(text.partition(READING)[2].replace("\n# ", " ").split()) for text in texts]
+    assert not ARXIV.keys() & DOI.keys()
+    assert [title for title in ARXIV | DOI if not any(f"*{title}*" in listed for listed in lists)] == []
+    assert all(re.fullmatch(r"\d{4}\.\d{4,5}", number) for number in ARXIV.values())
+
+
+def test_only_titles_of_a_reading_list_are_linked() -> None:
+    text = f"*Adam* forgets.\n\n{READING}\n\n- Kingma & Ba, 2015, *Adam*; *Layer\n  normalization*; *My notes*."
+    assert link_papers(text) == (
+        f"*Adam* forgets.\n\n{READING}\n\n- Kingma & Ba, 2015, [*Adam*](https://arxiv.org/abs/1412.6980); "
+        "[*Layer\n  normalization*](https://arxiv.org/abs/1607.06450); *My notes*."
+    )
+
+
+def test_names_of_the_package_link_to_files_that_exist() -> None:
+    text = "`lmcourse/nn/`, `lmcourse.accounting.live`, `lmcourse.nn.attend` and `lmcourse.unknown.name`"
+    place = "https://example.org/blob/main/lmcourse"
+    assert link_sources(text, "") == text
+    assert link_sources(text, "https://example.org") == (
+        f"[`lmcourse/nn/`]({place}/nn), [`lmcourse.accounting.live`]({place}/accounting/live.py), "
+        f"[`lmcourse.nn.attend`]({place}/nn/attend.py) and `lmcourse.unknown.name`"
+    )
 
 
 def test_without_sphinx_the_command_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

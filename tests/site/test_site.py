@@ -25,7 +25,7 @@ from lmcourse.chapters.floating_point import figures
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.site import frames as frames_module
 from lmcourse.site import front
-from lmcourse.site.builder import CACHE, build_site
+from lmcourse.site.builder import CACHE, NODE, build_site
 from lmcourse.site.explorables import Explorable
 from lmcourse.site.figure_calls import WIDGET_FIGURES, find_figure, imports_of
 from lmcourse.site.frames import Frame, Picture, draw_frames, keep_picture, read_picture
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.prove
 
 USED = ("06", "19")
-PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html", "search.html", "genindex.html")
+PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html", "search.html")
 READ = PAGES[:3]
 LIMIT = 1_800_000
 """Bytes that a browser loads of a chapter before any figure, uncompressed."""
@@ -130,6 +130,25 @@ def test_every_exercise_is_a_card(pages: dict[str, BeautifulSoup]) -> None:
             assert "all passed" in report.get_text()
             assert "hidden:" not in report.get_text()
         assert "Grading adds " in pages[f"{chapter.id}.html"].get_text()
+
+
+def test_every_page_describes_itself(site: Path, pages: dict[str, BeautifulSoup]) -> None:
+    said = {name: str(page.find("meta", attrs={"name": "description"})) for name, page in pages.items()}
+    assert len({said[name] for name in READ}) == len(READ)
+    for page in pages.values():
+        preview = page.find("meta", property="og:image")
+        assert preview is not None
+        assert (site / str(preview["content"])).is_file()
+        assert "not set" not in page.get_text()
+
+
+def test_reading_lists_link_to_papers_and_checks_are_left_out(pages: dict[str, BeautifulSoup]) -> None:
+    page = pages[READ[1]]
+    links = {link.get_text(): link["href"] for link in page.find_all("a", href=re.compile("^https://"))}
+    assert links["Sharp nearby, fuzzy far away"] == "https://arxiv.org/abs/1805.04623"
+    assert links["Finding structure in time"] == "https://doi.org/10.1207/s15516709cog1402_1"
+    assert not page.find_all("a", href=re.compile("blob/main")), "no repository is named"
+    assert all("is built" not in page.get_text() for page in pages.values())
 
 
 def test_an_output_of_a_clock_is_not_shown(pages: dict[str, BeautifulSoup]) -> None:
@@ -337,11 +356,77 @@ def test_hints_open_one_after_the_other(site: Path, page: Page) -> None:
     assert second.is_visible()
 
 
-def test_search_finds_a_word(site: Path, page: Page, complaints: list[str]) -> None:
-    page.goto((site / "search.html").as_uri() + "?q=roofline")
-    found = page.locator("#search-results a", has_text="GPU timing").first
-    found.wait_for()
+def test_search_lists_sections_with_the_text_around_a_word(site: Path, page: Page, complaints: list[str]) -> None:
+    page.goto((site / "index.html").as_uri())
+    page.keyboard.press("Control+k")
+    page.keyboard.type("ridge roofline")
+    page.keyboard.press("Enter")
+    first = page.locator(".found li").first
+    assert "in 19 · GPU timing" in first.inner_text()
+    assert {mark.lower() for mark in first.locator("mark").all_inner_texts()} <= {"ridge", "roofline"}
+    assert first.locator("mark").count()
+    title = first.locator("a").inner_text()
+    first.locator("a").click()
+    assert page.locator(":target").locator("h1, h2, h3").first.inner_text().removesuffix("#").strip() == title
     assert complaints == []
+
+
+def test_the_site_remembers_hints_the_place_and_chapters_read(site: Path, page: Page) -> None:
+    chapter = (site / READ[1]).as_uri()
+    page.goto(chapter)
+    assert page.locator(".resume").count() == 0
+    hint = page.locator("details.hint").first
+    hint.locator("summary").first.click()
+    hint.scroll_into_view_if_needed()
+    page.goto((site / "index.html").as_uri())
+    assert page.locator(".resume").inner_text().startswith("You were in 06 · Recurrence and attention, at Exercise 1 ·")
+    assert page.locator(".read-mark").count() == 0
+    page.locator(".resume a").click()
+    assert page.locator("details.hint[open]").count() == 1
+    page.locator(".prev-next-footer").scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelector('.prev-next-footer').getBoundingClientRect().top < innerHeight")
+    page.goto((site / "index.html").as_uri())
+    assert page.locator("ol.map .read-mark").count() == 1
+
+
+def test_without_scripts_formulas_and_code_are_shown(site: Path, browser: Browser) -> None:
+    assert NODE, "Node.js renders the formulas"
+    page = browser.new_page(java_script_enabled=False, color_scheme="dark")
+    page.goto((site / READ[1]).as_uri())
+    assert page.locator(".math").count() == page.locator(".math > .katex, .math > .katex-display").count() > 100
+    assert page.locator(".katex-html").first.is_visible()
+    page.locator("html[data-theme=light]").wait_for()
+    page.close()
+
+
+CUT = """[...document.querySelectorAll('.bd-article pre')]
+    .filter(block => block.scrollWidth > block.clientWidth + 1).map(block => block.textContent)"""
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("width", [1440, 390])
+def test_no_line_of_code_or_output_is_cut(site: Path, page: Page, name: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto((site / name).as_uri())
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    assert page.evaluate(CUT) == []
+
+
+def test_copied_code_has_its_lines_once(site: Path, page: Page) -> None:
+    page.goto((site / READ[1]).as_uri())
+    code = str(page.locator(".cell_input pre").nth(1).text_content())
+    assert "\n\n\n\n" not in code
+    ast.parse(code)
+
+
+def test_figures_are_large_on_a_phone_and_dark_in_the_dark(site: Path, page: Page) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto((site / READ[2]).as_uri())
+    for picture in page.locator(".picture").all():
+        width, shown = picture.evaluate("box => [box.scrollWidth, box.clientWidth]")
+        assert width >= 600 > 390 > shown
+        assert "invert" in picture.locator("img").evaluate("image => getComputedStyle(image).filter")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

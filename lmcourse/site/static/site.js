@@ -109,7 +109,8 @@ function prediction(box) {
   if (before) choose(before);
 }
 
-/** What a reader chose stays in the browser, if the reader allows that. */
+/* --- what stays in the browser, if the reader allows that ---------------------------------------------------- */
+
 function remember(name, value) {
   try {
     localStorage.setItem(name, value);
@@ -126,7 +127,77 @@ function remembered(name) {
   }
 }
 
-/* --- formulas and tables that are wider than the page ------------------------------------------------------- */
+const LAST = "lmcourse: last page";
+
+/** What is known of a page: the section where the reader was, the hints that are open, and whether it was read. */
+function pageState(page) {
+  return { place: null, open: [], read: false, ...JSON.parse(remembered(`lmcourse: ${page}`) || "{}") };
+}
+
+/** Keep the reader's place, open hints and answers, and the mark of a chapter read to its end. */
+function rememberPage() {
+  const page = decodeURIComponent(location.pathname).split("/").pop();
+  const sections = [...document.querySelectorAll(".bd-article section[id]")];
+  const end = document.querySelector(".prev-next-footer");
+  if (!end || sections.length < 3 || !document.querySelector(".exercise")) return; // no chapter
+  const state = pageState(page);
+  const save = () => remember(`lmcourse: ${page}`, JSON.stringify(state));
+
+  if (state.place && !location.hash) {
+    const line = resumeLine("You were at ", `#${state.place.id}`, state.place.title);
+    document.querySelector(".bd-article h1").after(line);
+  }
+  document.querySelectorAll(".exercise-tools").forEach((card) => {
+    card.querySelectorAll("details").forEach((details, number) => {
+      const name = `${card.closest("section").id} ${number}`;
+      details.open = state.open.includes(name);
+      details.addEventListener("toggle", () => {
+        state.open = state.open.filter((other) => other !== name).concat(details.open ? [name] : []);
+        save();
+      });
+    });
+  });
+  new IntersectionObserver(([entry]) => {
+    if (!entry.isIntersecting) return;
+    state.read = true;
+    save();
+  }).observe(end);
+  addEventListener("pagehide", () => {
+    const here = sections.findLast((section) => section.getBoundingClientRect().top < innerHeight / 2);
+    if (!here || here === sections[0]) return;
+    state.place = { id: here.id, title: titleOf(here), chapter: titleOf(sections[0]) };
+    save();
+    remember(LAST, page);
+  });
+}
+
+function titleOf(section) {
+  const title = section.querySelector("h1, h2, h3, h4").cloneNode(true);
+  title.querySelector(".headerlink")?.remove();
+  return title.textContent;
+}
+
+function resumeLine(words, address, title) {
+  const line = Object.assign(document.createElement("p"), { className: "resume", textContent: words });
+  line.append(Object.assign(document.createElement("a"), { href: address, textContent: title }), ".");
+  return line;
+}
+
+/** Mark the chapters that were read, and offer the last one on the front page. */
+function showReading() {
+  for (const link of document.querySelectorAll("nav.bd-links a, ol.map a")) {
+    const page = link.getAttribute("href").split("#")[0] || decodeURIComponent(location.pathname).split("/").pop();
+    if (!pageState(page).read) continue;
+    link.append(Object.assign(document.createElement("span"), { className: "read-mark", textContent: " ✓\u00a0read" }));
+  }
+  const last = remembered(LAST);
+  const begin = document.querySelector(".begin");
+  if (!last || !begin) return;
+  const { id, title, chapter } = pageState(last).place;
+  begin.after(resumeLine(`You were in ${chapter}, at `, `${last}#${id}`, title));
+}
+
+/* --- what is wider than the page ------------------------------------------------------- */
 
 /** Who has no mouse scrolls with the arrow keys what can be focused. */
 function reachable(box) {
@@ -134,10 +205,12 @@ function reachable(box) {
 }
 
 window.addEventListener("load", () => {
-  document.querySelectorAll(".bd-article div.math, .bd-article table").forEach(reachable);
+  document.querySelectorAll(".bd-article div.math, .bd-article table, .bd-article pre, .picture").forEach(reachable);
 });
 
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("figure.explorable").forEach(explorable);
   document.querySelectorAll(".prediction").forEach(prediction);
+  showReading();
+  rememberPage();
 });
