@@ -159,7 +159,7 @@ def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
     with tempfile.TemporaryDirectory(prefix="lmcourse-site-") as folder:
         source = Path(folder, "source")
         source.mkdir()
-        for name, text in {"index.md": front_page(pages, drawn), "search.md": SEARCH_PAGE, **texts}.items():
+        for name, text in {"index.md": front_page(pages, drawn, repository), "search.md": SEARCH_PAGE, **texts}.items():
             (source / name).write_text(text, encoding="utf-8")
         _run_sphinx(source, Path(folder, "html"), Path(folder, "doctrees"), context)
         _publish(Path(folder, "html"), frames, out)

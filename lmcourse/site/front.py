@@ -34,12 +34,13 @@ make lab     # installs the course the first time, then opens JupyterLab on a we
 make test    # for maintainers: lint, types, fast tests
 ```
 
-Both work in a clone of the course's repository and need Python 3.11, 3.12 or 3.13. Everything is installed into one
+Both work in a clone of {repository} and need Python 3.11, 3.12 or 3.13. Everything is installed into one
 folder, `.venv`. You need no GPU. Your answers, your progress and your mistakes stay on your machine."""
 
 
-def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
+def front_page(pages: list[Page], drawn: Mapping[Frame, Picture], repository: str = "") -> str:
     """Return the page as MyST Markdown, with the table of contents of the site."""
+    place = f"[the course's repository]({repository})" if repository else "the course's repository"
     first = pages[0].chapter
     begin = (
         f'<p class="lead">{LEAD}</p><p>{HOW}</p><p class="begin"><a class="button" href="{first.id}.html">Begin with '
@@ -59,7 +60,7 @@ def front_page(pages: list[Page], drawn: Mapping[Frame, Picture]) -> str:
         "## Ways through",
         routes_text(partial(_link, {page.chapter for page in pages})),
         "## Two commands",
-        COMMANDS,
+        COMMANDS.format(repository=place),
         *_trees([page.chapter for page in pages]),
     ]
     return "\n\n".join(parts) + "\n"

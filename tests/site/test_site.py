@@ -198,6 +198,7 @@ def test_a_site_of_two_chapters_links_to_no_other(course: Path, tmp_path: Path) 
     drawn = {frame: Picture("one.webp", "A description.", 8, 4) for page in pages for frame in page.frames}
     front = front_page(pages, drawn)
     assert set(re.findall(r'href="([^"#]+)\.html"', front)) == ids
+    assert "[the course's repository](https://example.org)" in front_page(pages, drawn, "https://example.org")
     assert front.count('class="absent"') == len(CHAPTERS) - 2
     assert '<figure class="explorable"' in front, "the first one, as that of notebook 08 is not there"
     assert any("](../" in source for source in pages[1].released.values()), "a link to the course's own text"
