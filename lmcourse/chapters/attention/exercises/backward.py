@@ -164,7 +164,7 @@ def nothing_shared(*args: Any) -> Gradients:
 
 
 @flash_backward.misconception(
-    "Your D sums over the keys of the block alone. It is a sum over the whole row; `out` and `d_out` together know it."
+    "Your D sums over the keys of one block. It is a sum over the whole row, which `out` and `d_out` together give."
 )
 def shared_within_the_block(*args: Any) -> Gradients:
     return _blocks(*args, d_sum="block")
@@ -206,7 +206,7 @@ def quotient_of_powers(*args: Any) -> Gradients:
 
 
 @flash_backward.misconception(
-    "Your scores are not masked. They are made a second time, so the future has to be hidden a second time."
+    "Your scores are not masked. The backward pass computes the scores again, so hide the future again."
 )
 def mask_forgotten(*args: Any) -> Gradients:
     return _blocks(*args, mask="none")
@@ -245,7 +245,9 @@ def values_from_the_result(*args: Any) -> Gradients:
     return _blocks(*args, values_from="out")
 
 
-@flash_backward.misconception("dq is right, and dk lacks the 1/√d: the scores of both were divided by it.")
+@flash_backward.misconception(
+    "dq is right, but dk lacks the 1/√d: the scores were divided by √d, so both gradients are."
+)
 def keys_not_scaled(*args: Any) -> Gradients:
     return _blocks(*args, key_scale=0.5)
 
@@ -260,13 +262,15 @@ def queries_for_keys(*args: Any) -> Gradients:
     return _blocks(*args, swapped=True)
 
 
-@flash_backward.misconception("The gradients are right, and in another order: dq, dk, dv.")
+@flash_backward.misconception("The gradients are right, but in the wrong order. Return dq, dk, dv.")
 def order_reversed(*args: Any) -> Gradients:
     dq, dk, dv = _blocks(*args)
     return dv, dk, dq
 
 
-@flash_backward.misconception("The gradients are right, but all scores are there at once. Take `block` keys at a time.")
+@flash_backward.misconception(
+    "The gradients are right, but all scores are in memory at once. Take `block` keys at a time."
+)
 def all_at_once(*args: Any) -> Gradients:
     return _blocks(*args[:6], len(args[0]))
 

@@ -136,7 +136,7 @@ def only_the_numerator_shrunk(top: Tensor, total: Tensor, numerator: Tensor, sco
     return _update(top, total, numerator, scores, v, total_shrink=torch.ones_like(top))
 
 
-@block_update.misconception("Your factor is upside down: with a larger m the old sums have to shrink, not to grow.")
+@block_update.misconception("Your factor is upside down: with a larger m the old sums must shrink, not grow.")
 def grown_instead_of_shrunk(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     grow = (_highest(top, scores) - top).exp()
     return _update(top, total, numerator, scores, v, total_shrink=grow, numerator_shrink=grow)
@@ -168,7 +168,7 @@ def divided_in_each_block(top: Tensor, total: Tensor, numerator: Tensor, scores:
     return new_top, new_total, new_numerator / new_total
 
 
-@block_update.misconception("One m for all queries: each row has a largest score of its own.")
+@block_update.misconception("You use one m for all queries. Each row has its own largest score.")
 def one_maximum_for_all(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     highest = torch.maximum(top, scores).amax() * torch.ones_like(top)
     return _update(top, total, numerator, scores, v, base=highest, new_top=highest)
@@ -192,7 +192,7 @@ def nothing_subtracted(top: Tensor, total: Tensor, numerator: Tensor, scores: Te
 
 
 @block_update.misconception(
-    "Each block is turned into a softmax of its own, and counts as 1 however well its keys match."
+    "You take a separate softmax of each block, so each block counts as 1, however well its keys match."
 )
 def a_softmax_for_each_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     new_top = _highest(top, scores)
@@ -218,7 +218,7 @@ def maximum_not_raised(top: Tensor, total: Tensor, numerator: Tensor, scores: Te
 
 
 @block_update.misconception(
-    "The sums are right and m is the old one: return the largest score of all so far, since the next block needs it."
+    "The sums are right, but you return the old m. Return the largest score so far, since the next block needs it."
 )
 def old_maximum_returned(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     return top, *_update(top, total, numerator, scores, v)[1:]

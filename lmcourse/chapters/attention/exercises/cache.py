@@ -123,7 +123,7 @@ def offset_ignored(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tens
 
 
 @attend_with_cache.misconception(
-    "Without a mask one new token is right; but of several, each must not see the ones after it."
+    "You use no mask. That is right for one new token; with several, no token may see the ones after it."
 )
 def new_tokens_see_each_other(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
     keys, values = _grown(k, v, past_k, past_v)

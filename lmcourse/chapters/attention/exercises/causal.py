@@ -92,7 +92,7 @@ def _attend(scores: Tensor, v: Tensor, visible: Tensor, dim: int = -1) -> Tensor
 
 
 @causal_attention.misconception(
-    "You mask after the softmax: the weights of the past still share with the future, and rows sum to less than one."
+    "You mask after the softmax: the future has already taken its part of the weights, so rows sum to less than one."
 )
 def masked_after_the_softmax(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (_scores(q, k).softmax(dim=-1) * _visible(q, k)) @ v
@@ -123,7 +123,7 @@ def next_token_seen_too(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @causal_attention.misconception(
-    "A token does not see itself in your mask. The first of all then sees nothing, and a softmax over nothing is NaN."
+    "A token does not see itself in your mask. The first token then sees nothing, and a softmax over nothing is NaN."
 )
 def without_itself(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attend(_scores(q, k), v, _visible(q, k, -1))

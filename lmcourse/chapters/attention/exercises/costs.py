@@ -161,7 +161,7 @@ def batch_squared(*args: int, fused: bool = True) -> tuple[int, int]:
 
 
 @attention_flops_bytes.misconception(
-    "You read keys and values of the new tokens only. A step reads those of the whole context."
+    "You read the keys and values of the new tokens only. A step reads the keys and values of the whole context."
 )
 def new_keys_only(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=fused, cached_tokens=args[0] * args[1])
@@ -206,7 +206,7 @@ def keys_alone(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=fused, keys_and_values=1)
 
 
-@attention_flops_bytes.misconception("You count the score matrix always. A fused kernel never writes it.")
+@attention_flops_bytes.misconception("You count the score matrix even for a fused kernel, which never writes it.")
 def scores_always_written(*args: int, fused: bool = True) -> tuple[int, int]:
     return _wrong(*args, fused=False)
 

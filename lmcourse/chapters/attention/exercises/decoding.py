@@ -42,11 +42,12 @@ decoding_intensity.wrong_value(
 decoding_intensity.wrong_value(2.0, "That is the cache alone. The weights move as well, for each of the n tokens.")
 decoding_intensity.wrong_value(
     3.5555555555555554,
-    "You count half of the cache, as it fills up slowly. But a key and a value are two; leave constants out.",
+    "You count half of the cache, because it fills up slowly. But it holds keys and values, which makes up for the "
+    "half; leave constants out.",
 )
 decoding_intensity.wrong_value(
     0.9696969696969697,
     "You count keys and values, two full caches. On the way they are half full; leave constants out.",
 )
-decoding_intensity.wrong_value(0.53125, "That is numbers per operation. The intensity is the inverse.")
+decoding_intensity.wrong_value(0.53125, "You give numbers per operation. The intensity is operations per number.")
 decoding_intensity.right_value("1.8824", "1 / (2048 / 4096 + 1 / 32)", "(0.5 + 2**-5) ** -1", "32 / 17")

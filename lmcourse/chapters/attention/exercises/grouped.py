@@ -144,7 +144,9 @@ def queries_averaged(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return repeat(mixed, REPEATED, group=group)
 
 
-@grouped_query_attention.misconception("You give only as many heads back as there are key heads; the others are lost.")
+@grouped_query_attention.misconception(
+    "You return only as many heads as there are key heads; the other query heads are lost."
+)
 def query_heads_dropped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     group = _checked(q, k)
     return _attend(q[:, ::group], k, v)
@@ -172,7 +174,8 @@ def not_causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @grouped_query_attention.misconception(
-    "Heads that cannot be shared out evenly are left over or doubled without a word: raise a ValueError."
+    "If the query heads do not divide evenly among the key heads, you drop or repeat some of them silently. Raise a "
+    "ValueError."
 )
 def uneven_groups_accepted(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     mine = torch.arange(q.shape[1]) * k.shape[1] // q.shape[1]

@@ -218,15 +218,14 @@ def reshaped_at_both_ends(*args: Any, visible: Tensor | None = None, turn: Turn 
 
 
 @multi_head.misconception(
-    "Your heads take every h-th feature. In the weights that are asked for, a head is a block of consecutive ones: "
-    "(h d), not (d h)."
+    "Your heads take every h-th feature. In these weights a head is a block of consecutive features: (h d), not (d h)."
 )
 def features_interleaved(*args: Any, **kwargs: Any) -> Tensor:
     return _wrong(*args, **kwargs, cut="b s (d h) -> b h s d", join="b h s d -> b s (d h)")
 
 
 @multi_head.misconception(
-    "You flatten heads and tokens in the order of memory: bring the tokens back in front of the heads first."
+    "You flatten heads and tokens in the order of memory. First move the token axis back in front of the heads."
 )
 def joined_without_a_transpose(*args: Any, **kwargs: Any) -> Tensor:
     return _wrong(*args, **kwargs, join="as it lies")
@@ -266,7 +265,7 @@ def values_from_the_queries(*args: Any, visible: Tensor | None = None, turn: Tur
     return _finished(q, k, v, w_out, visible, turn)
 
 
-@multi_head.misconception("Your values are made with w_k: they have a matrix of their own, w_v.")
+@multi_head.misconception("You compute the values with w_k. They have their own matrix, w_v.")
 def values_by_w_k(*args: Any, **kwargs: Any) -> Tensor:
     return _wrong(*args[:4], args[3], *args[5:], **kwargs)
 
@@ -295,7 +294,7 @@ def not_turned(*args: Any, visible: Tensor | None = None, turn: Turn | None = No
 
 
 @multi_head.misconception(
-    "You call `turn` before the heads are cut. It gets queries and keys of shape (b, heads, tokens, d / heads)."
+    "You call `turn` before you split the heads. It needs queries and keys of shape (b, heads, tokens, d / heads)."
 )
 def turned_before_the_cut(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
     w_out, heads = args[5:7]
@@ -307,7 +306,7 @@ def turned_before_the_cut(*args: Any, visible: Tensor | None = None, turn: Turn 
 
 
 @multi_head.misconception(
-    "You call `turn` while the tokens still come before the heads. It gets the shape (b, heads, tokens, d / heads)."
+    "You call `turn` while the tokens still come before the heads. It needs the shape (b, heads, tokens, d / heads)."
 )
 def turned_with_tokens_first(*args: Any, visible: Tensor | None = None, turn: Turn | None = None) -> Tensor:
     w_out, heads = args[5:7]
@@ -323,7 +322,7 @@ def w_out_not_transposed(*args: Any, **kwargs: Any) -> Tensor:
 
 
 @multi_head.misconception(
-    "You cut the heads in one order and join them in another. Each head's features go back side by side: (h d)."
+    "You split the heads in one order and join them in another. Each head's features go back side by side: (h d)."
 )
 def joined_interleaved(*args: Any, **kwargs: Any) -> Tensor:
     return _wrong(*args, **kwargs, join="b h s d -> b s (d h)")

@@ -81,13 +81,13 @@ def keys_made(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     return q @ (latent @ w_uk.mT).mT
 
 
-@absorbed_scores.misconception("You divide by √d. The scores are asked for as they are, not scaled.")
+@absorbed_scores.misconception("You divide by √d. Return the unscaled scores.")
 def scaled(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     scale: float = q.shape[-1] ** -0.5
     return scale * _scores(q, latent, w_uk)
 
 
-@absorbed_scores.misconception("You divide by the root of the latent's width. The scores are asked for as they are.")
+@absorbed_scores.misconception("You divide by the root of the latent's width. Return the unscaled scores.")
 def scaled_by_the_latent(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     scale: float = latent.shape[-1] ** -0.5
     return scale * _scores(q, latent, w_uk)
@@ -100,7 +100,7 @@ def matrices_added_up(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     return _scores(q, latent, w_uk.sum(dim=0))
 
 
-@absorbed_scores.misconception("You return weights, after a softmax. The scores are asked for.")
+@absorbed_scores.misconception("You return the weights after a softmax. Return the scores.")
 def weights_returned(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
     return _scores(q, latent, w_uk).softmax(dim=-1)
 

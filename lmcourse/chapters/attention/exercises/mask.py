@@ -102,12 +102,12 @@ def true_means_hidden(s: int, t: int) -> Tensor:
     return ~_checked(s, t).tril(t - s)
 
 
-@causal_mask.misconception("You return numbers to add to the scores; a mask of True and False is asked for.")
+@causal_mask.misconception("You return numbers to add to the scores. Return a mask of True and False.")
 def zeros_and_infinities(s: int, t: int) -> Tensor:
     return torch.zeros(s, t).masked_fill(~_checked(s, t).tril(t - s), -torch.inf)
 
 
-@causal_mask.misconception("Your mask has a row for every token; only the last s of them ask.")
+@causal_mask.misconception("Your mask has a row for every token. Only the last s tokens are queries.")
 def always_square(s: int, t: int) -> Tensor:
     _checked(s, t)
     return torch.ones(t, t, dtype=torch.bool).tril()
@@ -130,7 +130,7 @@ def made_of_lists(s: int, t: int) -> Tensor:
     return torch.tensor([[key <= t - s + query for key in range(t)] for query in range(s)])
 
 
-@causal_mask.misconception("More queries than tokens cannot be: raise a ValueError.")
+@causal_mask.misconception("There cannot be more queries than tokens: raise a ValueError.")
 def anything_goes(s: int, t: int) -> Tensor:
     return torch.ones(s, t, dtype=torch.bool).tril(t - s)
 

@@ -113,7 +113,7 @@ def top_layer_only(masks: list[Tensor]) -> Tensor:
 
 
 @receptive_field.misconception(
-    "You join the layers' masks. Layers work one after the other: it takes a product, not an 'or'."
+    "You combine the layers' masks with 'or'. Layers work one after the other, which is a matrix product."
 )
 def union_of_masks(masks: list[Tensor]) -> Tensor:
     return torch.stack(masks).any(dim=0).sum(dim=-1)
@@ -132,7 +132,7 @@ def ways_counted(masks: list[Tensor]) -> Tensor:
 
 
 @receptive_field.misconception(
-    "You count paths in 8 bits, and 256 of them are 0 again. Between the layers keep True or False, not a count."
+    "You count paths in 8 bits, where 256 wraps around to 0. Between the layers keep True or False, not a count."
 )
 def counted_in_eight_bits(masks: list[Tensor]) -> Tensor:
     ways = torch.eye(len(masks[0]), dtype=torch.uint8)

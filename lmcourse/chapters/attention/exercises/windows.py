@@ -67,14 +67,14 @@ def _distance(s: int, t: int, window: int) -> Tensor:
 
 
 @sliding_window_mask.misconception(
-    "Your window is one token too long: `window` counts the token itself and window − 1 before it."
+    "Your window is one token too long: it should hold the token itself and the window − 1 tokens before it."
 )
 def one_too_many(s: int, t: int, window: int) -> Tensor:
     distance = _distance(s, t, window)
     return (distance >= 0) & (distance <= window)
 
 
-@sliding_window_mask.misconception("Your window leaves out the token itself: it looks only at those before.")
+@sliding_window_mask.misconception("Your window leaves out the token itself: it holds only the tokens before it.")
 def without_itself(s: int, t: int, window: int) -> Tensor:
     distance = _distance(s, t, window)
     return (distance > 0) & (distance < window)
@@ -110,7 +110,7 @@ def queries_at_the_start(s: int, t: int, window: int) -> Tensor:
     return (distance >= 0) & (distance < window)
 
 
-@sliding_window_mask.misconception("A window below 1 holds not even the token itself: raise a ValueError.")
+@sliding_window_mask.misconception("A window below 1 does not even hold the token itself: raise a ValueError.")
 def any_window(s: int, t: int, window: int) -> Tensor:
     distance = torch.arange(t - s, t)[:, None] - torch.arange(t)
     return (distance >= 0) & (distance < window)

@@ -139,7 +139,9 @@ def overwritten(end: Any) -> None:
     _hand_on(_right_order(end), lambda before, arriving, local: arriving * local)
 
 
-@backpropagate.misconception("You add the local derivative alone. Multiply it by the gradient of the node it is from.")
+@backpropagate.misconception(
+    "You add the local derivative alone. Multiply it by the gradient of the node that passes it back."
+)
 def local_derivative_only(end: Any) -> None:
     end.grad = 1.0
     _hand_on(_right_order(end), lambda before, arriving, local: before + local)
@@ -160,8 +162,8 @@ def at_the_first_visit(end: Any) -> None:
 
 
 @backpropagate.misconception(
-    "Each time a gradient arrives, the node passes on all that it has collected, so the first part travels twice. Wait "
-    "until it is complete, and pass it on once."
+    "Each time a gradient arrives, the node passes on everything collected so far, so the first part is passed on "
+    "twice. Wait until it is complete, and pass it on once."
 )
 def at_each_arrival(end: Any) -> None:
     def go(node: Any) -> None:

@@ -98,7 +98,7 @@ def in_numpy(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> dict[str, Tensor]:
 
 
 @backward_batch.misconception(
-    "The weights have 1/B twice: once inherited from dŷ, and once more in front of their sum."
+    "Your weight gradients are divided by B twice: once in dŷ, and once more in their own sum."
 )
 def one_over_b_twice(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
     right = _batch(x, w1, w2, y)
@@ -106,7 +106,8 @@ def one_over_b_twice(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
 
 
 @backward_batch.misconception(
-    "Your weights are right, but dŷ lacks the 1/B: it is the gradient of each example's own loss, not of their mean."
+    "Your weight gradients are right, but dŷ lacks the 1/B: it is the gradient of each example's own loss, not of the "
+    "mean loss."
 )
 def only_the_weights_averaged(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
     right = _batch(x, w1, w2, y)
@@ -118,7 +119,9 @@ def summed(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
     return {name: grad * len(x) for name, grad in _batch(x, w1, w2, y).items()}
 
 
-@backward_batch.misconception("W₂ has its 1/B, but W₁ does not: put it into dŷ, and both inherit it.")
+@backward_batch.misconception(
+    "The gradient of W₂ is divided by B, but that of W₁ is not. Divide dŷ by B, and both are right."
+)
 def only_the_second_weight(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
     right = _batch(x, w1, w2, y)
     return right | {"w1": right["w1"] * len(x)}
@@ -144,14 +147,15 @@ def twice(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
 
 
 @backward_batch.misconception(
-    'Your weights are right, but "y_hat" is averaged over the batch. Each example has its own prediction: (B, q).'
+    'Your weight gradients are right, but "y_hat" is averaged over the batch. Each example has its own prediction: (B, '
+    "q)."
 )
 def predictions_averaged(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
     right = _batch(x, w1, w2, y)
     return right | {"y_hat": right["y_hat"].sum(0)}
 
 
-@backward_batch.misconception("Only the last example is in your weights: sum over the batch.")
+@backward_batch.misconception("Your weight gradients contain only the last example: sum over the batch.")
 def last_example(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
     last = _batch(x[-1:], w1, w2, y[-1:])
     return {name: grad / len(x) for name, grad in last.items()} | {"y_hat": _batch(x, w1, w2, y)["y_hat"]}

@@ -127,14 +127,15 @@ def own_factor(x: float, y: float, w0: float, w1: float) -> Grads:
 
 
 @linear_regression_grads.misconception(
-    "w1 gets u's gradient as it is. On the way from u to w1 lies a product, so it is multiplied by x."
+    "You give w1 the gradient of u unchanged. Between u and w1 is a product, so multiply by x."
 )
 def product_like_a_sum(x: float, y: float, w0: float, w1: float) -> Grads:
     return _wrong_grads(w0 + w1 * x - y, w1=1.0)
 
 
 @linear_regression_grads.misconception(
-    "u's gradient already contains x. Between u and ŷ lies a sum: u gets ŷ's gradient unchanged, and x enters after u."
+    "Your gradient of u already contains x. Between u and ŷ is a sum: u gets ŷ's gradient unchanged, and x enters "
+    "after u."
 )
 def factor_one_node_early(x: float, y: float, w0: float, w1: float) -> Grads:
     return _wrong_grads(w0 + w1 * x - y, u=x, w1=1.0)

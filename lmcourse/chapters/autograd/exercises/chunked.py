@@ -278,15 +278,16 @@ _mistake(
     dz="(p - wanted) * upstream / len(z)",
 )
 _mistake(
-    "You average the means of the chunks. A last chunk that is shorter weighs too much then: add up sums, and divide "
-    "once by n.",
+    "You average the means of the chunks. A shorter last chunk then counts too much: add up the sums, and divide once "
+    "by n.",
     "mean_of_means",
     add="loss.mean()",
     loss="total / -(-len(h) // rows)",
     dz="(p - wanted) * upstream / len(z) / -(-len(h) // ctx.rows)",
 )
 _mistake(
-    "Your dz is p alone, the gradient of the log-sum-exp. The logit of the right word also enters by itself.",
+    "Your dz is p alone, the gradient of the log-sum-exp. The logit of the right word also enters the loss directly: "
+    "subtract 1 there.",
     "without_the_right_word",
     dz="p * upstream / len(h)",
 )
@@ -307,8 +308,8 @@ _mistake(
     p="z.exp() / z.exp().sum(-1, keepdim=True)",
 )
 _mistake(
-    "The numbers are right, but you hold on to the logits of all chunks: together they are the n × V numbers that you "
-    "wanted to avoid.",
+    "The numbers are right, but you keep the logits of all chunks: together they are the n × V numbers that you wanted "
+    "to avoid.",
     "keeps_every_chunk",
     keep="ctx.kept.append(z)",
 )

@@ -118,20 +118,21 @@ def by_index_in_numpy(f: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tens
 
 
 @numeric_gradient.misconception(
-    "You take f(x + h) − f(x). That one-sided difference is off by a multiple of h; the central one by h² only."
+    "You take f(x + h) − f(x). The error of that one-sided difference is a multiple of h; the error of the central "
+    "difference is only a multiple of h²."
 )
 def forward_difference(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     above, _, here = _both_sides(f, x, step)
     return ((above - here) / step).reshape(x.shape).to(x.dtype)
 
 
-@numeric_gradient.misconception("From x − h to x + h it is two steps: divide by 2h.")
+@numeric_gradient.misconception("The distance from x − h to x + h is two steps: divide by 2h.")
 def divided_by_one_step(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     return 2 * _central(f, x, step)
 
 
 @numeric_gradient.misconception(
-    "You nudge all elements at once, so every entry is the sum of all derivatives. One element at a time."
+    "You nudge all elements at once, so every entry is the sum of all derivatives. Nudge one element at a time."
 )
 def all_at_once(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     points = x.double()
@@ -139,7 +140,7 @@ def all_at_once(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
 
 
 @numeric_gradient.misconception(
-    "You do not put a nudged element back before you go on to the next, so later derivatives are taken elsewhere."
+    "You do not put a nudged element back before the next one, so later derivatives are taken at another point."
 )
 def nudges_stay(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     points = x.double().flatten()
@@ -156,7 +157,7 @@ def nudges_stay(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
 
 @numeric_gradient.misconception(
     "You compute in float32. f(x + h) and f(x − h) agree in nearly all of their seven digits, so their difference is "
-    "mostly noise: go to float64 first."
+    "mostly noise: convert to float64 first."
 )
 def in_single_precision(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     nudges = step * torch.eye(x.numel(), dtype=x.dtype)
@@ -169,6 +170,6 @@ def flat(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     return _central(f, x, step).flatten()
 
 
-@numeric_gradient.misconception("You return float64 whatever came in: compute in it, but give back the dtype of x.")
+@numeric_gradient.misconception("You always return float64. Compute in float64, but return the dtype of x.")
 def stays_double(f: Function, x: Tensor, step: float = 1e-5) -> Tensor:
     return _central(f, x.double(), step)

@@ -234,7 +234,8 @@ class NumPyNumbers:
 
 
 @Value.misconception(
-    "In a product each factor gets its own value as local derivative. It is the other one: ∂(a·b)/∂a = b."
+    "In your product each factor gets its own value as local derivative. The local derivative is the other factor: "
+    "∂(a·b)/∂a = b."
 )
 class OwnFactor(Engine):
     def __mul__(self, other: Engine | float) -> Engine:
@@ -244,7 +245,9 @@ class OwnFactor(Engine):
     __rmul__ = __mul__
 
 
-@Value.misconception("A sum has the local derivatives of a product here. a + b grows as fast as a does, so both are 1.")
+@Value.misconception(
+    "You give a sum the local derivatives of a product. a + b grows as fast as a, so both derivatives are 1."
+)
 class SumLikeAProduct(Engine):
     def __add__(self, other: Engine | float) -> Engine:
         right = self.of(other)
@@ -297,7 +300,7 @@ class TanhNotSquared(Engine):
         return 1 - math.tanh(self.data)
 
 
-@Value.misconception("Your tanh overflows at a = 400: e⁸⁰⁰ is no float. math.tanh works for every number.")
+@Value.misconception("Your tanh overflows at a = 400: e⁸⁰⁰ is too large for a float. math.tanh works for every number.")
 class TanhOverflows(Engine):
     def tanh(self) -> Engine:
         raised = math.exp(2 * self.data)

@@ -133,8 +133,8 @@ def batch_index_in_the_weight(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
 
 
 @backward_matmul.misconception(
-    "You average dw over the examples. Each example used the same weight, so its gradients add up; a mean belongs to "
-    "the loss, and is in dy already."
+    "You average dw over the examples. All examples use the same weight, so its gradients add up. If the loss is a "
+    "mean, dy already contains it."
 )
 def averaged(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     dx, dw = _by_torch(x, w, dy)
@@ -148,24 +148,24 @@ def last_example_only(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return [_by_torch(x, w, dy)[0], torch.outer(_flat(x)[-1], _flat(dy)[-1])]
 
 
-@backward_matmul.misconception("dw is transposed: it has to have the shape of w, (D, K).")
+@backward_matmul.misconception("Your dw is transposed. It needs the shape of w, (D, K).")
 def weight_transposed(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     dx, dw = _by_torch(x, w, dy)
     return [dx, dw.T]
 
 
-@backward_matmul.misconception("dx needs w transposed: y has K columns, and dx has to have D again.")
+@backward_matmul.misconception("dx needs w transposed: dy has K columns, and dx needs D.")
 def weight_not_transposed(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return [dy @ w, _by_torch(x, w, dy)[1]]
 
 
-@backward_matmul.misconception("The order is [dx, dw]; yours is [dw, dx].")
+@backward_matmul.misconception("You return [dw, dx]. Return [dx, dw].")
 def other_order(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return _by_torch(x, w, dy)[::-1]
 
 
 @backward_matmul.misconception(
-    "dw still has an axis for the batch: one gradient per example. The weight is shared, so sum over the examples."
+    "Your dw still has an axis for the batch: one gradient per example. The weight is shared, so sum over the examples."
 )
 def one_per_example(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return [_by_torch(x, w, dy)[0], x[..., :, None] * dy[..., None, :]]
@@ -199,26 +199,27 @@ two_layer_backward_flops.right_value(
     "3 * 2**20", "3145728.0", "math.prod([2, 64, 128, 128]) + 2 * (2 * 64 * 128 * 32)", "64 * 128 * (4 * 32 + 2 * 128)"
 )
 two_layer_backward_flops.wrong_value(
-    5_767_168, "That includes the forward pass, 2BDK + 2BD². The question is about the backward one alone."
+    5_767_168, "That includes the forward pass, 2BDK + 2BD². The question is about the backward pass alone."
 )
 two_layer_backward_flops.wrong_value(
     5_242_880, "That is 4BDK + 4BD². x needs no gradient, so one product of the first layer, 2BD², is never computed."
 )
 two_layer_backward_flops.wrong_value(
-    2_621_440, "That is 2BDK + 2BD²: the forward pass, or the two weights alone. The gradient of h₁ is missing."
+    2_621_440,
+    ("That is 2BDK + 2BD²: the forward pass, or only the gradients of the two weights. The gradient of h₁ is missing."),
 )
 two_layer_backward_flops.wrong_value(
-    6_553_600, "That counts 5BDK for a layer. φ' multiplies (B, K) by (B, K), which is no third product."
+    6_553_600,
+    (
+        "That counts 5BDK for a layer. φ' multiplies (B, K) by (B, K) element by element, which is not a third matrix "
+        "product."
+    ),
 )
 two_layer_backward_flops.wrong_value(
     1_048_576, "That is 4BDK, the second layer. The first has a weight, too, with 2BD² FLOPs."
 )
-two_layer_backward_flops.wrong_value(
-    4_718_592, "You have the layers the wrong way round: the first one, D × D, needs a single product."
-)
-two_layer_backward_flops.wrong_value(
-    49_152, "That is for one row. Every one of the B = 64 rows goes through the products."
-)
+two_layer_backward_flops.wrong_value(4_718_592, "You swapped the layers: the first one, D × D, needs only one product.")
+two_layer_backward_flops.wrong_value(49_152, "That is for one row. All B = 64 rows take part in the products.")
 two_layer_backward_flops.wrong_value(
     1_572_864, "You count a multiplication and its addition as one. By the usual convention they are two FLOPs."
 )

@@ -164,21 +164,21 @@ def _wrong(
 
 
 @layernorm_backward.misconception(
-    "You treat mean and spread as constants. Every feature moves both, and so reaches every output of its row."
+    "You treat mean and spread as constants. Every feature changes both, and so changes every output of its row."
 )
 def constant_statistics(*args: Any, **eps: Any) -> Grads:
     return _wrong(*args, **eps, mean=False, scale=False)
 
 
 @layernorm_backward.misconception(
-    "The path through the mean is there; the one through the spread, − x̂ · mean(g · x̂), is missing."
+    "You have the path through the mean. The path through the spread, − x̂ · mean(g · x̂), is missing."
 )
 def constant_spread(*args: Any, **eps: Any) -> Grads:
     return _wrong(*args, **eps, scale=False)
 
 
 @layernorm_backward.misconception(
-    "The path through the spread is there; the one through the mean, − mean(g), is missing. That would be right for "
+    "You have the path through the spread. The path through the mean, − mean(g), is missing. That would be right for "
     "RMSNorm."
 )
 def constant_mean(*args: Any, **eps: Any) -> Grads:
@@ -209,13 +209,13 @@ def unbiased_variance(*args: Any, **eps: Any) -> Grads:
     return _wrong(*args, **eps, correction=1)
 
 
-@layernorm_backward.misconception("Your eps is added to the standard deviation. It belongs under the root.")
+@layernorm_backward.misconception("You add eps to the standard deviation. Add it to the variance, under the root.")
 def eps_outside_the_root(*args: Any, **eps: Any) -> Grads:
     return _wrong(*args, **eps, eps_outside=True)
 
 
 @layernorm_backward.misconception(
-    "gain and bias got one gradient per row. They are shared by all rows: sum over every axis but the last."
+    "You return one gradient of gain and bias per row. All rows share them: sum over every axis but the last."
 )
 def one_per_row(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
     right = _by_torch(x, gain, dy, eps)
@@ -223,9 +223,7 @@ def one_per_row(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads
     return right | {"gain": dy * normed, "bias": dy}
 
 
-@layernorm_backward.misconception(
-    "The gain's gradient lacks x̂, which the gain was multiplied by. Yours is that of the bias."
-)
+@layernorm_backward.misconception("Your gradient of the gain lacks the factor x̂. That is the gradient of the bias.")
 def gain_like_bias(*args: Any, **eps: Any) -> Grads:
     right = _by_torch(*args, **eps)
     return right | {"gain": right["bias"]}

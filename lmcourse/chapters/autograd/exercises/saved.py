@@ -204,14 +204,14 @@ def counted_twice(forward: Forward, parameters: list[Tensor]) -> int:
 
 
 @saved_bytes.misconception(
-    "A parameter is in your sum. Parameters are there anyway, whether or not autograd holds on to them."
+    "Your sum contains a parameter. Parameters are in memory anyway, whether or not autograd saves them."
 )
 def with_parameters(forward: Forward, parameters: list[Tensor]) -> int:
     return sum({storage_id(t): t.untyped_storage().nbytes() for t in _kept(forward)}.values())
 
 
 @saved_bytes.misconception(
-    "A view of a parameter, such as w.T, is in your sum. It is another Python object and the same memory: compare "
+    "Your sum contains a view of a parameter, such as w.T. It is another Python object with the same memory: compare "
     "storages."
 )
 def parameters_by_identity(forward: Forward, parameters: list[Tensor]) -> int:
@@ -220,14 +220,14 @@ def parameters_by_identity(forward: Forward, parameters: list[Tensor]) -> int:
     return sum({storage_id(t): t.untyped_storage().nbytes() for t in kept}.values())
 
 
-@saved_bytes.misconception("Your sum is one of numbers, not of bytes: a float32 takes 4.")
+@saved_bytes.misconception("You add up numbers, not bytes: a float32 takes 4 bytes.")
 def elements(forward: Forward, parameters: list[Tensor]) -> int:
     kept = _without(_kept(forward), parameters)
     return sum({storage_id(t): t.untyped_storage().nbytes() // t.element_size() for t in kept}.values())
 
 
 @saved_bytes.misconception(
-    "You count the part that a view shows. The whole memory behind it stays alive: ask its storage."
+    "You count the part that a view shows. The whole memory behind it stays alive: use the size of its storage."
 )
 def only_what_a_view_shows(forward: Forward, parameters: list[Tensor]) -> int:
     kept = _without(_kept(forward), parameters)
@@ -235,7 +235,7 @@ def only_what_a_view_shows(forward: Forward, parameters: list[Tensor]) -> int:
 
 
 @saved_bytes.misconception(
-    "The memory behind two views of one tensor is in your sum twice. They are two Python objects, but one memory."
+    "You count the memory behind two views of one tensor twice. They are two Python objects, but one memory."
 )
 def views_apart(forward: Forward, parameters: list[Tensor]) -> int:
     kept = _without(_kept(forward), parameters)

@@ -162,14 +162,14 @@ def overwritten(graph: Graph, end: str) -> Grads:
     return grads
 
 
-@backward_sweep.misconception("All gradients are 0, because none was there to begin with: ∂L/∂L = 1.")
+@backward_sweep.misconception("All gradients are 0, because none was set at the start: ∂L/∂L = 1.")
 def without_a_seed(graph: Graph, end: str) -> Grads:
     return dict.fromkeys(graph, 0.0)
 
 
 @backward_sweep.misconception(
-    "You go by distance from the end, and a node passes on what it has at the first visit. What reaches it later, by a "
-    "longer way, is lost: wait until it is complete."
+    "You visit nodes by distance from the end, and a node passes on its gradient at the first visit. What reaches it "
+    "later, by a longer way, is lost: wait until it is complete."
 )
 def at_the_first_visit(graph: Graph, end: str) -> Grads:
     return _sweep_in_order(graph, end, _first_visits(graph, end))
@@ -184,8 +184,8 @@ def in_the_order_given(graph: Graph, end: str) -> Grads:
 
 
 @backward_sweep.misconception(
-    "You count every use of a node, also by nodes that do not lead to the end, but only the end starts. So what they "
-    "use waits for them for ever: count among the nodes that lead to the end, or let the others pass on their 0."
+    "You also count uses by nodes that do not lead to the end. They never pass on a gradient, so the nodes they use "
+    "wait forever. Count only uses by nodes that lead to the end."
 )
 def waits_for_nodes_beside(graph: Graph, end: str) -> Grads:
     grads = dict.fromkeys(graph, 0.0) | {end: 1.0}

@@ -120,14 +120,14 @@ def _wrong_single(
     return [dh.outer(x), dy_hat.outer({"z": z, "h": h}[into_w2])]
 
 
-@backward_two_layer.misconception("σ' is missing: between h and z lies a sigmoid, and the way back passes it, too.")
+@backward_two_layer.misconception(
+    "σ' is missing: between h and z is a sigmoid, and the backward pass goes through it, too."
+)
 def linear(*args: Tensor) -> list[Tensor]:
     return _wrong_single(*args, slope_of="none")
 
 
-@backward_two_layer.misconception(
-    "You take σ' at z. Its argument is h; in terms of z, which is σ(h) already, it is z(1 − z)."
-)
+@backward_two_layer.misconception("You take σ' at z. Its argument is h. Since z is σ(h) already, σ' is z(1 − z).")
 def slope_at_the_result(*args: Tensor) -> list[Tensor]:
     return _wrong_single(*args, slope_of="z")
 
@@ -147,15 +147,14 @@ def wrong_sign(*args: Tensor) -> list[Tensor]:
     return _wrong_single(*args, factor=-1.0)
 
 
-@backward_two_layer.misconception(
-    "On the way back to z the matrix is W₂ᵀ: z[p] reaches every output through column p of W₂."
-)
+@backward_two_layer.misconception("The gradient of z needs W₂ᵀ: z[p] reaches every output through column p of W₂.")
 def not_transposed(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
     return _wrong_single(x, w1, w2, y, through=w2)
 
 
 @backward_two_layer.misconception(
-    "Your sigmoid is eʰ/(1 + eʰ): at h = 1000 that is ∞/∞, NaN. 1/(1 + e⁻ʰ) is right at both ends, torch.sigmoid too."
+    "Your sigmoid is eʰ/(1 + eʰ): at h = 1000 that is ∞/∞, NaN. 1/(1 + e⁻ʰ) is right at both ends, and so is "
+    "torch.sigmoid."
 )
 def sigmoid_overflows(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
     raised = (w1 @ x).exp()
@@ -178,7 +177,7 @@ def updated_weights(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor
 
 
 @backward_two_layer.misconception(
-    "Both gradients are transposed. W₁ is (p, d): the outer product starts with what came from above."
+    "Both gradients are transposed. W₁ is (p, d): the outer product starts with the gradient that arrives."
 )
 def outer_products_turned(*args: Tensor) -> list[Tensor]:
     return [grad.T for grad in _single(*args)]

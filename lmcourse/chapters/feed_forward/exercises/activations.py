@@ -108,7 +108,7 @@ def in_sixteen_bits(x: Tensor) -> Tensor:
     return 0.5 * x * (1 + (x / math.sqrt(2)).erf())
 
 
-@gelu.misconception("You return float32 whatever came in. Compute as you like, but give back the dtype of x.")
+@gelu.misconception("You always return float32. Compute as you like, but return the dtype of x.")
 def always_float32(x: Tensor) -> Tensor:
     return _gelu(x).float()
 
@@ -130,7 +130,9 @@ def sigmoid_in_its_dtype(x: Tensor) -> Tensor:
     return x * (1.702 * x).sigmoid()
 
 
-@gelu.misconception("You compute in float32 always. For float64 that loses half the digits: widen 16 bits only.")
+@gelu.misconception(
+    "You always compute in float32, which loses half the digits of float64. Convert only 16-bit inputs to float32."
+)
 def through_float32(x: Tensor) -> Tensor:
     wide = x.float()
     return (wide * (1 + (wide / math.sqrt(2)).erf()) / 2).to(x.dtype)

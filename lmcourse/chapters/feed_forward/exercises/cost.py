@@ -61,7 +61,7 @@ elementwise_intensity = Exercise(
 )
 
 
-@elementwise_intensity.misconception("You count what is read only. The result has to be written, too.")
+@elementwise_intensity.misconception("You count only what is read. The result has to be written, too.")
 def reads_only(kernels: Kernels, bytes_each: int) -> float:
     return sum(k[0] for k in kernels) / (sum(k[1] for k in kernels) * bytes_each)
 
@@ -71,7 +71,7 @@ def per_number(kernels: Kernels, bytes_each: int) -> float:
     return _intensity(kernels, 1)
 
 
-@elementwise_intensity.misconception("That is bytes per operation, upside down. Intensity is work over traffic.")
+@elementwise_intensity.misconception("That is bytes per operation. Intensity is the inverse: operations per byte.")
 def upside_down(kernels: Kernels, bytes_each: int) -> float:
     intensity = _intensity(kernels, bytes_each)
     return 1 / intensity if intensity else float("inf")
@@ -83,14 +83,14 @@ def average_of_ratios(kernels: Kernels, bytes_each: int) -> float:
 
 
 @elementwise_intensity.misconception(
-    "You count one reading and one writing for all kernels together, as if they were fused. Between two kernels every "
+    "You count one read and one write for all kernels together, as if they were fused. Between two kernels every "
     "number goes to memory and back."
 )
 def as_if_fused(kernels: Kernels, bytes_each: int) -> float:
     return sum(k[0] for k in kernels) / ((kernels[0][1] + kernels[-1][2]) * bytes_each)
 
 
-@elementwise_intensity.misconception("You multiply by 8: these are bits. Intensity is per byte.")
+@elementwise_intensity.misconception("You multiply by 8, which gives bits. Intensity is per byte.")
 def per_bit(kernels: Kernels, bytes_each: int) -> float:
     return _intensity(kernels, 8 * bytes_each)
 
@@ -115,7 +115,7 @@ def sum_of_ratios(kernels: Kernels, bytes_each: int) -> float:
     return sum(_intensity([kernel], bytes_each) for kernel in kernels)
 
 
-@elementwise_intensity.misconception("You count what is written only. What a kernel reads comes from memory, too.")
+@elementwise_intensity.misconception("You count only what is written. What a kernel reads comes from memory, too.")
 def writes_only(kernels: Kernels, bytes_each: int) -> float:
     return sum(k[0] for k in kernels) / (sum(k[2] for k in kernels) * bytes_each)
 

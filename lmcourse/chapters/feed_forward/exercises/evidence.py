@@ -70,7 +70,8 @@ glue_significance = Exercise(
 
 
 @glue_significance.misconception(
-    "You divide by the noise of one score. The baseline is as noisy: the difference of two has √2 times as much."
+    "You divide by the noise of one score. The baseline is just as noisy: the difference of two scores has √2 times "
+    "the noise."
 )
 def baseline_without_noise(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
     return {name: z * 2**0.5 for name, z in _significance(scores, baseline, deviation, runs).items()}
@@ -86,7 +87,7 @@ def runs_ignored(scores: Scores, baseline: str, deviation: float, runs: int = 1)
     return _significance(scores, baseline, deviation)
 
 
-@glue_significance.misconception("You divide the noise by n. The noise of a mean falls with √n only.")
+@glue_significance.misconception("You divide the noise by n. The noise of a mean falls only with √n.")
 def noise_over_n(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
     return _significance(scores, baseline, deviation, runs**2)
 
@@ -106,7 +107,7 @@ def baseline_included(scores: Scores, baseline: str, deviation: float, runs: int
     return {baseline: 0.0, **_significance(scores, baseline, deviation, runs)}
 
 
-@glue_significance.misconception("You leave out the root: deviations shrink with √n, so it is √(2 / n).")
+@glue_significance.misconception("You leave out the root. Deviations shrink with √n, so the factor is √(2 / n).")
 def root_forgotten(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
     return {name: z * (2 / runs) ** -0.5 for name, z in _significance(scores, baseline, deviation, runs).items()}
 
@@ -116,7 +117,7 @@ def noise_that_grows(scores: Scores, baseline: str, deviation: float, runs: int 
     return {name: z / runs for name, z in _significance(scores, baseline, deviation, runs).items()}
 
 
-@glue_significance.misconception("Your signs are turned: a score above the baseline's is positive.")
+@glue_significance.misconception("Your signs are reversed: a score above the baseline's is positive.")
 def sign_turned(scores: Scores, baseline: str, deviation: float, runs: int = 1) -> Scores:
     return {name: -z for name, z in _significance(scores, baseline, deviation, runs).items()}
 

@@ -53,14 +53,14 @@ moe_counts = Exercise(
 )
 
 
-@moe_counts.misconception("The router is not counted: d_model · experts weights, which every token passes.")
+@moe_counts.misconception("You leave out the router: d_model · experts weights, which every token uses.")
 def router_forgotten(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     whole, used, _ = _counts(d_model, width, experts, k, shared)
     return [whole - d_model * experts, used - d_model * experts, 2 * (used - d_model * experts)]
 
 
 @moe_counts.misconception(
-    "Of the router you let a token use k columns. It has to score all experts before it can choose k of them."
+    "You count k columns of the router per token. It must score all experts before it can choose k of them."
 )
 def router_of_the_chosen(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     whole, used, _ = _counts(d_model, width, experts, k, shared)
@@ -68,7 +68,7 @@ def router_of_the_chosen(d_model: int, width: int, experts: int, k: int, shared:
     return [whole, used, 2 * used]
 
 
-@moe_counts.misconception("The router counts for the parameters, but not for what a token uses.")
+@moe_counts.misconception("You count the router in the parameters, but not in what a token uses.")
 def router_not_used(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     whole, used, _ = _counts(d_model, width, experts, k, shared)
     used -= d_model * experts
@@ -82,12 +82,12 @@ def plain_experts(d_model: int, width: int, experts: int, k: int, shared: int = 
     return [whole, used, 2 * used]
 
 
-@moe_counts.misconception("The shared experts are not counted.")
+@moe_counts.misconception("You leave out the shared experts.")
 def shared_forgotten(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     return _counts(d_model, width, experts, k)
 
 
-@moe_counts.misconception("Your tokens use k experts and no more. The shared ones come on top: k + shared.")
+@moe_counts.misconception("Your tokens use only k experts. They also use the shared experts: k + shared.")
 def shared_not_used(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     return [_counts(d_model, width, experts, k, shared)[0], *_counts(d_model, width, experts, k)[1:]]
 
@@ -98,13 +98,15 @@ def router_of_all(d_model: int, width: int, experts: int, k: int, shared: int = 
     return [whole + d_model * shared, used + d_model * shared, flops + 2 * d_model * shared]
 
 
-@moe_counts.misconception("Your FLOPs equal the weights. Each weight takes part in a product and a sum: 2 FLOPs.")
+@moe_counts.misconception(
+    "Your FLOPs equal the number of weights. Each weight takes a multiplication and an addition: 2 FLOPs."
+)
 def one_flop_a_weight(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     whole, used, _ = _counts(d_model, width, experts, k, shared)
     return [whole, used, used]
 
 
-@moe_counts.misconception("Your FLOPs are those of all experts. A token passes only k of them and the shared ones.")
+@moe_counts.misconception("You count the FLOPs of all experts. A token uses only k of them and the shared ones.")
 def flops_of_all(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     whole, used, _ = _counts(d_model, width, experts, k, shared)
     return [whole, used, 2 * whole]
@@ -127,7 +129,7 @@ def one_expert_used(d_model: int, width: int, experts: int, k: int, shared: int 
     return [_counts(d_model, width, experts, k, shared)[0], *_counts(d_model, width, experts, 1, shared)[1:]]
 
 
-@moe_counts.misconception("Your FLOPs leave out the router: a token passes its d_model · experts weights, too.")
+@moe_counts.misconception("Your FLOPs leave out the router: a token uses its d_model · experts weights, too.")
 def router_without_flops(d_model: int, width: int, experts: int, k: int, shared: int = 0) -> list[int]:
     whole, used, flops = _counts(d_model, width, experts, k, shared)
     return [whole, used, flops - 2 * d_model * experts]

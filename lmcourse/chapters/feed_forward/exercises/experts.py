@@ -169,7 +169,9 @@ def _balanced(p: Tensor, picked: Tensor, k: int) -> Tensor:
     return p.shape[1] * (picked.mean(dim=0) / k * p.mean(dim=0)).sum()
 
 
-@moe.misconception("The weights of the chosen experts are not divided by their sum. For k above 1 they add up to 1.")
+@moe.misconception(
+    "You do not divide the weights of the chosen experts by their sum. For k above 1 the weights add up to 1."
+)
 def weights_not_divided(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
 ) -> Result:
@@ -289,7 +291,7 @@ def limit_rounded_up(
     return _mixed(x, shares, w_gate, w_value, w_down), _balanced(p, picked, k)
 
 
-@moe.misconception("You take one token too few: a token whose place in the queue equals the limit still fits.")
+@moe.misconception("You take one token too few: a token at place `limit` in the queue, counted from 1, still fits.")
 def one_too_few(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
 ) -> Result:
@@ -299,7 +301,9 @@ def one_too_few(
     return _mixed(x, shares, w_gate, w_value, w_down), _balanced(p, picked, k)
 
 
-@moe.misconception("A full expert keeps the tokens with the largest weights. Here it keeps those that come first.")
+@moe.misconception(
+    "Your full expert keeps the tokens with the largest weights. It should keep the tokens that come first."
+)
 def best_tokens_kept(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
 ) -> Result:
@@ -311,7 +315,8 @@ def best_tokens_kept(
 
 
 @moe.misconception(
-    "A token that finds its expert full goes to another one. Here that expert adds nothing, and the others stay."
+    "You send a token whose expert is full to another expert. Here the full expert adds nothing, and the token's other "
+    "experts stay as they are."
 )
 def sent_to_another(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
@@ -361,8 +366,8 @@ def weights_detached(
 
 
 @moe.misconception(
-    "Your sum over all experts has weights of 0 for those that were not chosen, but they compute all the same: 0 · NaN "
-    "is NaN, and no FLOP is saved. Let an expert compute its own tokens only."
+    "You run all experts and give weight 0 to the ones that were not chosen: 0 · NaN is NaN, and no FLOP is saved. Let "
+    "an expert compute its own tokens only."
 )
 def all_experts_masked(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
@@ -417,7 +422,7 @@ def scores_for_weights(
     return _mixed(x, shares, w_gate, w_value, w_down), _balanced(p, picked, k)
 
 
-@moe.misconception("Your experts have GELU for a gate. They are SwiGLU layers: SiLU.")
+@moe.misconception("Your experts use GELU in the gate. They are SwiGLU layers, which use SiLU.")
 def gelu_experts(
     x: Tensor, w_router: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, k: int, capacity: float | None = None
 ) -> Result:

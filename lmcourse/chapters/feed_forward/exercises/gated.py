@@ -90,7 +90,7 @@ def branches_swapped(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor,
     return _glu_ffn(x, w_value, w_gate, w_down, kind)
 
 
-@glu_ffn.misconception("Both branches pass the activation. One of them stays linear: it carries the value.")
+@glu_ffn.misconception("You activate both branches. The value branch stays linear.")
 def both_activated(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
     return (_gate(x @ w_gate, kind) * _gate(x @ w_value, kind)) @ w_down
 
@@ -117,7 +117,7 @@ def step_gate(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: 
     return (gate * (x @ w_value)) @ w_down
 
 
-@glu_ffn.misconception("Your GEGLU has the tanh approximation inside. The exact GELU is asked for.")
+@glu_ffn.misconception("Your GEGLU uses the tanh approximation. Use the exact GELU.")
 def approximate_geglu(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
     z = x @ w_gate
     gate = F.gelu(z, approximate="tanh") if kind == "geglu" else _gate(z, kind)
@@ -135,7 +135,7 @@ def bilinear_without_gate(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Te
     return (gate * (x @ w_value)) @ w_down
 
 
-@glu_ffn.misconception("Your GLU has SiLU for a gate. The original one is the sigmoid, σ(z) without the factor z.")
+@glu_ffn.misconception("Your GLU uses SiLU as its gate. The original gate is the sigmoid, σ(z) without the factor z.")
 def silu_for_glu(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: str) -> Tensor:
     return _glu_ffn(x, w_gate, w_value, w_down, "swiglu" if kind == "glu" else kind)
 

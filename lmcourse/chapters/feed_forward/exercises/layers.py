@@ -88,17 +88,17 @@ def activation_at_the_start(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: T
     return (x.relu() @ w1 + b1) @ w2 + b2
 
 
-@ffn.misconception("There is no ReLU in yours: two matrices in a row are one matrix.")
+@ffn.misconception("You leave out the ReLU. Without it, two matrices in a row are one matrix.")
 def no_activation(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     return (x @ w1 + b1) @ w2 + b2
 
 
-@ffn.misconception("Your output passes a ReLU as well. The layer ends with the second bias and may be negative.")
+@ffn.misconception("You apply a ReLU to the output as well. The layer ends with the second bias and may be negative.")
 def activation_at_the_end(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     return _ffn(x, w1, b1, w2, b2).relu()
 
 
-@ffn.misconception("You add b1 after the ReLU. Before it, it moves the point where each neuron switches on.")
+@ffn.misconception("You add b1 after the ReLU. Add it before: there it moves the point where each neuron switches on.")
 def bias_behind_the_activation(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     return ((x @ w1).relu() + b1) @ w2 + b2
 
@@ -125,7 +125,7 @@ def residual_inside(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -
     return x + _ffn(x, w1, b1, w2, b2)
 
 
-@ffn.misconception("Your ReLU comes after the second matrix. Bend between the two: the result may be negative.")
+@ffn.misconception("Your ReLU comes after the second matrix. It belongs between the two: the result may be negative.")
 def activation_after_both(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     return ((x @ w1 + b1) @ w2 + b2).relu()
 

@@ -69,18 +69,18 @@ activation_minimum = Exercise(
 )
 
 
-@activation_minimum.misconception("You return the value first. Asked for is [x, f(x)].")
+@activation_minimum.misconception("You return the value first. Return [x, f(x)].")
 def value_first(kind: str, scale: float = 1.0) -> list[float]:
     return _minimum(kind, scale)[::-1]
 
 
-@activation_minimum.misconception("You find the minimum for scale 1 whatever the scale.")
+@activation_minimum.misconception("You always return the minimum for scale 1.")
 def scale_ignored(kind: str, scale: float = 1.0) -> list[float]:
     return _minimum(kind)
 
 
 @activation_minimum.misconception(
-    "The place is right, but the value belongs to scale 1. A gate that opens faster makes a shallower dip."
+    "x is right, but the value belongs to scale 1. A gate that opens faster makes a shallower dip."
 )
 def value_not_scaled(kind: str, scale: float = 1.0) -> list[float]:
     return [_minimum(kind, scale)[0], _minimum(kind)[1]]
@@ -100,7 +100,7 @@ def coarse_grid(kind: str, scale: float = 1.0) -> list[float]:
 
 
 @activation_minimum.misconception(
-    "That is where the slope is lowest, further left. At the minimum of the function the slope is zero."
+    "That is where the slope is lowest, which is further left. At the minimum of the function the slope is zero."
 )
 def lowest_slope(kind: str, scale: float = 1.0) -> list[float]:
     x = torch.linspace(-5, 0, 50_001, dtype=torch.float64, requires_grad=True)

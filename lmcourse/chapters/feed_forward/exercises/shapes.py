@@ -127,7 +127,7 @@ decoder_shape = Exercise(
 )
 
 
-@decoder_shape.misconception("The table of the tokens is not counted: V · d parameters.")
+@decoder_shape.misconception("You leave out the embedding table: V · d parameters.")
 def table_forgotten(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
     return _search(parameters, vocab_size, head_width, tables=0)
 
@@ -147,12 +147,12 @@ def output_forgotten(parameters: int, vocab_size: int, head_width: int = 128) ->
     return _search(parameters, vocab_size, head_width, attention=3)
 
 
-@decoder_shape.misconception("Width over depth is outside of 60 to 160: the aspect is d / layers.")
+@decoder_shape.misconception("Your aspect ratio, d / layers, is outside 60 to 160.")
 def any_aspect(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
     return _search(parameters, vocab_size, head_width, aspects=(10, 30))
 
 
-@decoder_shape.misconception("Your d_ff is no multiple of 64, or outside of 2.5 to 4 times d.")
+@decoder_shape.misconception("Your d_ff is not a multiple of 64, or not between 2.5 and 4 times d.")
 def odd_width(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
     shape = _search(parameters, vocab_size, head_width)
     return {**shape, "d_ff": shape["d_ff"] + 1}
@@ -163,7 +163,7 @@ def width_for_heads(parameters: int, vocab_size: int, head_width: int = 128) -> 
     return {**_search(parameters, vocab_size, head_width), "heads": head_width + 1}
 
 
-@decoder_shape.misconception("Where no shape keeps all rules, raise ValueError. You return one that breaks some.")
+@decoder_shape.misconception("If no shape satisfies all rules, raise ValueError. You return one that breaks a rule.")
 def never_gives_up(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
     try:
         return _search(parameters, vocab_size, head_width)

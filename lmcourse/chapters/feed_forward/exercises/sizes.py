@@ -65,13 +65,14 @@ matched_d_ff = Exercise(
 
 
 @matched_d_ff.misconception(
-    "Your layer is smaller *by* two thirds: a third of the width is left. Count the weights of both layers again."
+    "You make the layer smaller *by* two thirds, so a third of the width is left. Count the weights of both layers "
+    "again."
 )
 def smaller_by_two_thirds(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     return math.ceil(expansion * d_model / (3 * multiple)) * multiple
 
 
-@matched_d_ff.misconception("You kept the width. With three matrices instead of two the layer is half as large again.")
+@matched_d_ff.misconception("You kept the width. Three matrices instead of two make the layer 1.5 times as large.")
 def same_width(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     return math.ceil(expansion * d_model / multiple) * multiple
 
@@ -91,12 +92,12 @@ def rounded_down(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     return 2 * expansion * d_model // (3 * multiple) * multiple
 
 
-@matched_d_ff.misconception("A width that is a multiple already should stay; yours goes on to the next one.")
+@matched_d_ff.misconception("You round up a width that is already a multiple. It should stay as it is.")
 def always_the_next(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     return (2 * expansion * d_model // (3 * multiple) + 1) * multiple
 
 
-@matched_d_ff.misconception("The expansion is not used: your rule is 8/3 of d whatever was asked for.")
+@matched_d_ff.misconception("You do not use the expansion: you always take 8/3 of d.")
 def always_eight_thirds(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     return _matched(d_model, 4, multiple)
 

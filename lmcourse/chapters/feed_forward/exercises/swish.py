@@ -105,8 +105,8 @@ def infinity_over_infinity(x: Tensor, beta: float = 1.0) -> Tensor:
 
 
 @silu.misconception(
-    "The values are right, but the gradient is NaN where e^(−βx) overflows: 0 · ∞ on the way back. Training would end "
-    "there. σ(z) = (1 + tanh(z/2)) / 2 has no such place."
+    "The values are right, but the gradient is NaN where e^(−βx) overflows: 0 · ∞ in the backward pass. σ(z) = (1 + "
+    "tanh(z/2)) / 2 is safe everywhere."
 )
 def gradient_overflows(x: Tensor, beta: float = 1.0) -> Tensor:
     wide = x if x.dtype == torch.float64 else x.float()
@@ -129,8 +129,8 @@ def tanh_in_sixteen_bits(x: Tensor, beta: float = 1.0) -> Tensor:
 
 
 @silu.misconception(
-    "torch.where computes both of its branches. The one that is not chosen overflows, and on the way back its gradient "
-    "is 0 · ∞, which is NaN. Use one formula that is safe everywhere, such as (1 + tanh(z/2)) / 2."
+    "torch.where computes both of its branches. The branch that is not chosen overflows, and in the backward pass its "
+    "gradient is 0 · ∞, which is NaN. Use one formula that is safe everywhere, such as (1 + tanh(z/2)) / 2."
 )
 def both_branches(x: Tensor, beta: float = 1.0) -> Tensor:
     wide = x if x.dtype == torch.float64 else x.float()

@@ -120,7 +120,7 @@ def _wrong_decode(
 
 
 @decode_bits.misconception(
-    "You add the hidden one to subnormals too. When the exponent field is 0 the significand is 0.f, and zero is zero."
+    "You add the hidden 1 to subnormals, too. When the exponent field is 0 the significand is 0.f, and zero is zero."
 )
 def hidden_one_in_subnormals(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, hidden_one_always=True)
@@ -152,8 +152,8 @@ def zero_without_sign(*args: Any, **kwargs: Any) -> float:
 
 
 @decode_bits.misconception(
-    "An exponent of all ones is read as a number. It is kept for infinity and NaN, or, where there is no infinity, for "
-    "the one NaN with a fraction of all ones."
+    "An exponent of all ones is read as a number. It is reserved for infinity and NaN. A format without infinity "
+    "reserves only the fraction of all ones, for NaN."
 )
 def nothing_reserved(*args: Any, **kwargs: Any) -> float:
     return _wrong_decode(*args, **kwargs, reserved=False)
@@ -173,7 +173,8 @@ def fraction_doubled(*args: Any, **kwargs: Any) -> float:
 
 
 @decode_bits.misconception(
-    "NaN is not just 'all bits set to 1': the sign bit may be 0 or 1, and in IEEE formats any mantissa but 0 will do."
+    "NaN is not just 'all bits set to 1': the sign bit may be 0 or 1, and in IEEE formats any mantissa except 0 gives "
+    "NaN."
 )
 def nan_only_when_all_ones(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     if bits == 2 ** (1 + exponent_bits + mantissa_bits) - 1:
@@ -182,9 +183,7 @@ def nan_only_when_all_ones(bits: int, exponent_bits: int, mantissa_bits: int, ha
     return _wrong_decode(bits, exponent_bits, mantissa_bits, reserved=False) if math.isnan(value) else value
 
 
-@decode_bits.misconception(
-    "A code that has more bits than the format, or is negative, stands for nothing: raise ValueError."
-)
+@decode_bits.misconception("A code with more bits than the format, or a negative one, is invalid: raise ValueError.")
 def any_code_accepted(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     return _decode(bits % 2 ** (1 + exponent_bits + mantissa_bits), exponent_bits, mantissa_bits, has_infinity)
 

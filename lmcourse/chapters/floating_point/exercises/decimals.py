@@ -76,7 +76,7 @@ def whole_step_scaled_twice(digits: int, exponent: int) -> float:
 
 
 @decimal_error.misconception(
-    "One digit stands before the point, so only digits − 1 follow it: you are ten times too small."
+    "One digit comes before the decimal point, so only digits − 1 come after it. Your error is ten times too small."
 )
 def digits_after_the_point(digits: int, exponent: int) -> float:
     return 0.5 * 10.0 ** (exponent - digits)

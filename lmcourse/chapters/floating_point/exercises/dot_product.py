@@ -110,7 +110,7 @@ def rounded_once(a: Tensor, b: Tensor, accumulator: str) -> float:
     return _distance(torch.tensor(float(exact)).to(getattr(torch, accumulator)).item(), exact)
 
 
-@dot_product_error.misconception("Your total is float32 whatever was asked for: the accumulator's dtype is not used.")
+@dot_product_error.misconception("Your total is always float32. Use the accumulator's dtype.")
 def always_float32(a: Tensor, b: Tensor, accumulator: str) -> float:
     return _dot_error(a, b, "float32")
 
@@ -145,7 +145,7 @@ def signed_error(a: Tensor, b: Tensor, accumulator: str) -> float:
 
 
 @dot_product_error.misconception(
-    "You divide by the exact value: that is the relative error, and the absolute one is asked for."
+    "You divide by the exact value, which gives the relative error. Return the absolute error."
 )
 def relative_error(a: Tensor, b: Tensor, accumulator: str) -> float:
     exact = float(abs(_exact(a, b)))

@@ -83,20 +83,20 @@ def epsilon_times_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return abs(x) * 2.0**-mantissa_bits
 
 
-@ulp.misconception(
-    "Your gap goes on shrinking below the smallest normal number. Subnormals keep one and the same step."
-)
+@ulp.misconception("Your gap keeps shrinking below the smallest normal number. All subnormals have the same gap.")
 def no_subnormals(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return 2.0 ** (_exponent(x) - mantissa_bits) if x else 0.0
 
 
-@ulp.misconception("Your exponent is that of the nearest power of two. Just below 2 it is still 0: round it down.")
+@ulp.misconception(
+    "You take the exponent of the nearest power of two. Just below 2 the exponent is still 0: round down."
+)
 def exponent_rounded(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = round(math.log2(abs(x))) if x else _lowest(exponent_bits)
     return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
 
 
-@ulp.misconception("Between two powers of two you give the gap of the upper one. It is that of the lower one.")
+@ulp.misconception("Between two powers of two you give the gap of the upper one. The gap is that of the lower one.")
 def exponent_rounded_up(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = math.ceil(math.log2(abs(x))) if x else _lowest(exponent_bits)
     return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
@@ -116,7 +116,7 @@ def half_a_gap(x: float, exponent_bits: int, mantissa_bits: int) -> float:
 
 
 @ulp.misconception(
-    "Among the subnormals your step is half of what it is: their exponent is 1 − bias, as that of the smallest normal "
+    "Your gap between subnormals is half the right one. Their exponent is 1 − bias, as for the smallest normal "
     "numbers, not 0 − bias."
 )
 def subnormal_step_halved(x: float, exponent_bits: int, mantissa_bits: int) -> float:
@@ -125,22 +125,22 @@ def subnormal_step_halved(x: float, exponent_bits: int, mantissa_bits: int) -> f
 
 
 @ulp.misconception(
-    "The logarithm of a negative number or of zero does not exist: start from abs(x), and treat what lies below the "
-    "smallest normal number as one."
+    "A negative number or zero has no logarithm: start from abs(x), and treat everything below the smallest normal "
+    "number as if it were that number."
 )
 def logarithm_of_x(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return 2.0 ** (math.floor(math.log2(x)) - mantissa_bits)
 
 
 @ulp.misconception(
-    "Zero has no logarithm, and below the smallest normal number your gap goes on shrinking: treat what lies there as "
-    "if it were that number."
+    "Zero has no logarithm, and below the smallest normal number your gap keeps shrinking. Treat everything down there "
+    "as if it were the smallest normal number."
 )
 def logarithm_of_any_magnitude(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return 2.0 ** (math.floor(math.log2(abs(x))) - mantissa_bits)
 
 
-@ulp.misconception("At a power of two you give the gap below it. The next larger number is twice as far.")
+@ulp.misconception("At a power of two you give the gap below it. The next larger number is twice as far away.")
 def gap_below(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = math.ceil(math.log2(abs(x))) - 1 if x else _lowest(exponent_bits)
     return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
@@ -156,8 +156,8 @@ def quotient_of_logarithms(x: float, exponent_bits: int, mantissa_bits: int) -> 
 
 
 @ulp.misconception(
-    "Just below 1024 you give the gap from 1024 on. A logarithm rounds, math.log2 to 10.0 there, although the exponent "
-    "is still 9. math.frexp gives it exactly."
+    "Just below 1024 you give the gap above 1024. math.log2 rounds to 10.0 there, although the exponent is still 9. "
+    "math.frexp gives it exactly."
 )
 def floor_of_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = math.floor(math.log2(abs(x))) if x else _lowest(exponent_bits)

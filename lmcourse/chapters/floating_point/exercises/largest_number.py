@@ -77,7 +77,7 @@ def power_of_two(exponent_bits: int, mantissa_bits: int, has_infinity: bool = Tr
 
 
 @max_finite.misconception(
-    "1.111 × 2^8 = 480 is the one pattern that E4M3 spends on NaN. The largest number is one step below: 448."
+    "1.111 × 2^8 = 480 is the one pattern that E4M3 uses for NaN. The largest number is one step below: 448."
 )
 def nan_as_number(exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> float:
     return _wrong_max(2**exponent_bits - (2 if has_infinity else 1), 2 - 2.0**-mantissa_bits, exponent_bits)

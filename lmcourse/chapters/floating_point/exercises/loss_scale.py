@@ -157,7 +157,7 @@ loss_scales = Exercise(
 )
 
 
-@loss_scales.misconception("You let no gradient at all become 0. One in a hundred may.")
+@loss_scales.misconception("You allow no gradient to become 0. One in a hundred may.")
 def nothing_lost(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
     _, fits = _judges(exponent_bits, mantissa_bits)
     return _in_order(
@@ -166,8 +166,7 @@ def nothing_lost(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int
 
 
 @loss_scales.misconception(
-    "You count the gradients that were 0 from the start: they are no part of the 1 %, neither among the lost nor "
-    "among all."
+    "You count the gradients that were 0 from the start. Leave them out, both of the lost gradients and of the total."
 )
 def zeros_counted(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
     count = sum(gradient.numel() for gradient in gradients)
@@ -197,7 +196,7 @@ def below_normal(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int
 
 
 @loss_scales.misconception(
-    "You count what lies between half the smallest subnormal and the whole of it as lost. It is rounded up."
+    "You count gradients between half the smallest subnormal and the smallest subnormal as lost. They are rounded up."
 )
 def below_subnormal(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
     smallest = ieee(exponent_bits, mantissa_bits).min_subnormal
@@ -206,7 +205,7 @@ def below_subnormal(gradients: list[Tensor], exponent_bits: int, mantissa_bits: 
 
 
 @loss_scales.misconception(
-    "You keep what is exactly half the smallest subnormal. That is a tie, and zero is the even one of the two."
+    "You keep a gradient that is exactly half the smallest subnormal. That is a tie, and the even neighbour is zero."
 )
 def ties_kept(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
     half = ieee(exponent_bits, mantissa_bits).min_subnormal / 2
@@ -228,8 +227,8 @@ def less_than_one_percent(gradients: list[Tensor], exponent_bits: int, mantissa_
 
 
 @loss_scales.misconception(
-    "You call everything infinite that is larger than the largest finite number. What is less than half a step above "
-    "it is rounded down, and stays finite."
+    "You call everything infinite that is larger than the largest finite number. A number less than half a step above "
+    "it is rounded down and stays finite."
 )
 def overflow_before_rounding(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
     limit = ieee(exponent_bits, mantissa_bits).max_finite
@@ -244,19 +243,19 @@ def sign_forgotten(gradients: list[Tensor], exponent_bits: int, mantissa_bits: i
 
 
 @loss_scales.misconception(
-    "Your smallest scale is larger than your largest: no scale does both. Raise ValueError then."
+    "Your smallest scale is larger than your largest, so no scale meets both limits. Raise ValueError."
 )
 def no_error(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
     return _scales(gradients, *_judges(exponent_bits, mantissa_bits))
 
 
-@loss_scales.misconception("You return the exponents. The powers of two themselves are asked for: 2.0 ** k.")
+@loss_scales.misconception("You return the exponents. Return the powers of two: 2.0 ** k.")
 def exponents(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
     return [math.log2(scale) for scale in _loss_scales(gradients, exponent_bits, mantissa_bits)]
 
 
 @loss_scales.misconception(
-    "You try no scale below 1. Where even tiny gradients survive unscaled, the smallest scale is a fraction."
+    "You try no scale below 1. If even tiny gradients survive unscaled, the smallest scale is below 1."
 )
 def never_below_one(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
     smallest, largest = _scales(gradients, *_judges(exponent_bits, mantissa_bits))
@@ -264,8 +263,8 @@ def never_below_one(gradients: list[Tensor], exponent_bits: int, mantissa_bits: 
 
 
 @loss_scales.misconception(
-    "In bf16 your products overflow before bf16 does: 2^130 is infinite in float32, and a gradient times it, too. "
-    "Multiply in float64."
+    "In bf16 your products overflow before bf16 does: 2^130 is infinite in float32, and so is any gradient times "
+    "2^130. Multiply in float64."
 )
 def multiplied_in_float32(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int) -> list[float]:
     smallest, largest = _loss_scales(gradients, exponent_bits, mantissa_bits)

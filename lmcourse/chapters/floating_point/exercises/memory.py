@@ -70,7 +70,7 @@ def bool_as_a_bit(shape: list[int], dtype: str) -> int:
     return math.ceil(math.prod(shape) / 8) if dtype == "bool" else _bytes(shape, dtype)
 
 
-@tensor_bytes.misconception("Four bytes a number are right for float32, and for none of the other dtypes here.")
+@tensor_bytes.misconception("Four bytes per number are right only for float32, not for the other dtypes here.")
 def four_bytes_always(shape: list[int], dtype: str) -> int:
     return 4 * math.prod(shape)
 

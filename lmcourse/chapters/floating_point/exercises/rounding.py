@@ -85,19 +85,19 @@ def _rounded(x: float, exponent_bits: int, mantissa_bits: int, how: Callable[[fl
     return math.copysign(math.inf if abs(result) > format.max_finite else abs(result), x)
 
 
-@round_to.misconception("You cut the extra bits off. Rounding goes to the nearest value, up or down.")
+@round_to.misconception("You cut off the extra bits. Round to the nearest value, up or down.")
 def truncated(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return _rounded(x, exponent_bits, mantissa_bits, math.trunc)
 
 
 @round_to.misconception(
-    "Your ties go away from zero, as at school. In IEEE arithmetic a tie goes to the even neighbour."
+    "You round ties away from zero, as at school. In IEEE arithmetic a tie goes to the even neighbour."
 )
 def ties_away_from_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return _rounded(x, exponent_bits, mantissa_bits, lambda steps: math.copysign(math.floor(abs(steps) + 0.5), steps))
 
 
-@round_to.misconception("Your ties go towards zero. In IEEE arithmetic a tie goes to the even neighbour, up or down.")
+@round_to.misconception("You round ties towards zero. In IEEE arithmetic a tie goes to the even neighbour, up or down.")
 def ties_towards_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return _rounded(x, exponent_bits, mantissa_bits, lambda steps: math.copysign(math.ceil(abs(steps) - 0.5), steps))
 
@@ -135,8 +135,8 @@ def zero_without_sign(x: float, exponent_bits: int, mantissa_bits: int) -> float
 
 
 @round_to.misconception(
-    "You call everything infinite that is larger than the largest finite number. Round first: what is less than half "
-    "a step above it comes back down."
+    "You call everything infinite that is larger than the largest finite number. Round first: a number less than half "
+    "a step above it is rounded down."
 )
 def overflow_before_rounding(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     too_large = abs(x) > ieee(exponent_bits, mantissa_bits).max_finite
@@ -144,8 +144,8 @@ def overflow_before_rounding(x: float, exponent_bits: int, mantissa_bits: int) -
 
 
 @round_to.misconception(
-    "Half a step above the largest finite number you come back down. That is a tie, and its even neighbour would be "
-    "the next power of two: it goes to infinity."
+    "Half a step above the largest finite number, you round down. That is a tie, and its even neighbour would be the "
+    "next power of two, so it rounds to infinity."
 )
 def tie_at_the_end_comes_down(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     format = ieee(exponent_bits, mantissa_bits)
@@ -154,8 +154,8 @@ def tie_at_the_end_comes_down(x: float, exponent_bits: int, mantissa_bits: int) 
 
 
 @round_to.misconception(
-    "You measure x in steps of the gap above the next power of two. Between two powers the gap is that of the lower "
-    "one."
+    "You measure x in steps of the gap above the next power of two. Between two powers of two the gap is that of the "
+    "lower one."
 )
 def gap_of_the_power_above(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     format = ieee(exponent_bits, mantissa_bits)

@@ -150,8 +150,8 @@ def over_the_whole_tensor(logits: Tensor) -> Tensor:
 
 
 @stable_softmax.misconception(
-    "One logit far above the others still overflows. Softmax allows any shift, that by the mean for one, but only the "
-    "row's maximum always makes exp safe."
+    "One logit far above the others still overflows. Softmax allows any shift, but subtracting the mean is not enough: "
+    "only the row's maximum always makes exp safe."
 )
 def mean_subtracted(logits: Tensor) -> Tensor:
     return _normalised((logits - logits.mean(dim=-1, keepdim=True)).exp())
@@ -177,9 +177,7 @@ def divided_by_maximum(logits: Tensor) -> Tensor:
     return (logits - logits.amax(dim=-1, keepdim=True)).exp()
 
 
-@stable_softmax.misconception(
-    "You return float32 whatever came in. Compute as you like, but give back the dtype of the logits."
-)
+@stable_softmax.misconception("You always return float32. Compute as you like, but return the dtype of the logits.")
 def always_float32(logits: Tensor) -> Tensor:
     return torch.nn.functional.softmax(logits.float(), dim=-1)
 

@@ -62,8 +62,8 @@ def _power_above(x: float, shift: int) -> float:
 
 
 @stall_point.misconception(
-    "You let the sum stall when the increment is smaller than one ulp. It still moves then: only half an ulp rounds "
-    "away."
+    "Your sum stalls when the increment is smaller than one ulp. It still grows then: only an increment of half an ulp "
+    "or less is rounded away."
 )
 def one_ulp(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
     return _power_above(increment, mantissa_bits)
@@ -91,7 +91,8 @@ def increment_over_epsilon(increment: float, exponent_bits: int, mantissa_bits: 
 
 
 @stall_point.misconception(
-    "2 · increment / ε would be it if gaps grew smoothly. They change only at powers of two, and there the sum stops."
+    "2 · increment / ε would be right if gaps grew smoothly. They change only at powers of two, and there the sum "
+    "stops."
 )
 def twice_over_epsilon(increment: float, exponent_bits: int, mantissa_bits: int) -> float:
     return increment * 2.0 ** (mantissa_bits + 1)

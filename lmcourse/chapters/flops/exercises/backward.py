@@ -81,14 +81,16 @@ def twice_the_forward(batch: int, widths: list[int], input_grad: bool = False) -
 
 
 @backward_flops.misconception(
-    "You count one gradient per layer, so backward as much as forward. The gradient travels on to the layer before, "
-    "too."
+    "You count one gradient per layer, so the backward pass costs as much as the forward pass. Each layer also needs "
+    "the gradient of its input."
 )
 def weights_only(batch: int, widths: list[int], input_grad: bool = False) -> int:
     return sum(_products(batch, widths))
 
 
-@backward_flops.misconception("With input_grad the first layer has a gradient for its input, too: you never count it.")
+@backward_flops.misconception(
+    "You never count the gradient of the first layer's input. With input_grad it is computed, too."
+)
 def input_never_counted(batch: int, widths: list[int], input_grad: bool = False) -> int:
     return _backward(batch, widths)
 
@@ -101,14 +103,14 @@ def last_for_first(batch: int, widths: list[int], input_grad: bool = False) -> i
     return 2 * sum(products) - (0 if input_grad else products[-1])
 
 
-@backward_flops.misconception("That is forward and backward together. Only the way back is asked for.")
+@backward_flops.misconception("You count forward and backward. Count only the backward pass.")
 def forward_included(batch: int, widths: list[int], input_grad: bool = False) -> int:
     return _backward(batch, widths, input_grad) + sum(_products(batch, widths))
 
 
 @backward_flops.misconception(
-    "You count 5 per weight and row. The first factor, gradient times φ', has one entry per output: "
-    "it is element-wise, and no product over inputs and outputs."
+    "You count 5 FLOPs per weight and row. The first factor, gradient times φ', is element-wise, with one entry per "
+    "output: it is not a matrix product."
 )
 def five_per_weight(batch: int, widths: list[int], input_grad: bool = False) -> int:
     return 5 * sum(_products(batch, widths)) // 2
@@ -119,7 +121,7 @@ def multiply_adds(batch: int, widths: list[int], input_grad: bool = False) -> in
     return _backward(batch, widths, input_grad) // 2
 
 
-@backward_flops.misconception("Your code unpacks three widths. A chain may have any number of layers.")
+@backward_flops.misconception("Your code expects exactly three widths. A chain may have any number of layers.")
 def two_layers_only(batch: int, widths: list[int], input_grad: bool = False) -> int:
     inputs, hidden, outputs = widths
     return 2 * batch * inputs * hidden * (1 + input_grad) + 4 * batch * hidden * outputs

@@ -55,37 +55,39 @@ training_days = value_exercise(
 )
 training_days.wrong_value(
     _wrong_days(peak=SPARSE),
-    "That is with the peak for sparse matrices, twice the dense one; or, which comes to the same here, without MFU.",
+    "You use the peak for sparse matrices, twice the dense one, or leave out the MFU, which gives the same number "
+    "here.",
 )
 training_days.wrong_value(
-    _wrong_days(peak=SINGLE), "That is with the fp32 peak. The matrix products of training run in bf16."
+    _wrong_days(peak=SINGLE), "You use the fp32 peak. The matrix products of training run in bf16."
 )
 training_days.wrong_value(_wrong_days(per_parameter=2), "That is the forward pass alone. Training takes 6·N·T.")
 training_days.wrong_value(
-    _wrong_days(per_parameter=4), "You count backward as much as forward. It takes twice as much: 2 + 4 = 6 per weight."
+    _wrong_days(per_parameter=4),
+    ("You count as much for the backward pass as for the forward pass. It takes twice as much: 2 + 4 = 6 per weight."),
 )
 training_days.wrong_value(
-    _wrong_days(per_parameter=8), "That is with all blocks computed twice. MFU is about 6 FLOPs per weight, not 8."
+    _wrong_days(per_parameter=8), "You compute all blocks twice. MFU counts 6 FLOPs per weight, not 8."
 )
 training_days.wrong_value(
-    _wrong_days(mfu=2.0), "You multiply the days with MFU. What is lost makes it longer: divide by it."
+    _wrong_days(mfu=2.0), "You multiply the days by MFU. A lower MFU makes the run longer: divide by it."
 )
-training_days.wrong_value(_wrong_days(gpus=1), "That is one GPU alone. There are 1024 of them.")
+training_days.wrong_value(_wrong_days(gpus=1), "That is for one GPU. There are 1024.")
 training_days.wrong_value(_wrong_days(gpus=1000), "You count 1000 GPUs. There are 1024.")
-training_days.wrong_value(_wrong_days(peak=312e12), "That is with the peak of an A100. These are H100s.")
+training_days.wrong_value(_wrong_days(peak=312e12), "You use the peak of an A100. These GPUs are H100s.")
 training_days.wrong_value(
-    _wrong_days(peak=756e12), "That is with the peak of the PCIe card. The SXM module, with more power, does 989.4."
+    _wrong_days(peak=756e12), "You use the peak of the PCIe card. The SXM module, with more power, does 989.4."
 )
-training_days.wrong_value(_wrong_days(peak=DENSE / 2), "You halve the peak. 989.4 TFLOP/s are the dense rate already.")
-training_days.wrong_value(_wrong_days(mfu=0.4), "That is with an MFU of 0.4. Here it is 0.5.")
-training_days.wrong_value(_wrong_days(second=24), "These are hours. A day has 24 of them.")
-training_days.wrong_value(_wrong_days(second=DAY), "These are seconds. A day has 86,400 of them.")
+training_days.wrong_value(_wrong_days(peak=DENSE / 2), "You halve the peak. 989.4 TFLOP/s is the dense rate already.")
+training_days.wrong_value(_wrong_days(mfu=0.4), "You use an MFU of 0.4. Here it is 0.5.")
+training_days.wrong_value(_wrong_days(second=24), "You return hours. A day has 24 hours.")
+training_days.wrong_value(_wrong_days(second=DAY), "You return seconds. A day has 86,400 seconds.")
 training_days.wrong_value(
     _wrong_days(tokens=TOKENS // 1000),
     "15T tokens are 15 · 10¹², a million million each. You took 15 thousand million.",
 )
 training_days.wrong_value(
-    _wrong_days(per_parameter=1), "You multiply parameters and tokens, and forget the 6 FLOPs for each pair."
+    _wrong_days(per_parameter=1), "You multiply parameters by tokens, but forget the 6 FLOPs per parameter and token."
 )
 training_days.right_value(
     "144",
@@ -212,7 +214,7 @@ def cheapest_hour(parameters: float, tokens: float, days: float, offers: dict[st
     return _cheapest(parameters, tokens, days, offers, by="price")
 
 
-@cheapest_offer.misconception("You take the offer that is done first. Several are done in time: compare their bills.")
+@cheapest_offer.misconception("You take the offer that finishes first. Several finish in time: compare their bills.")
 def the_fastest(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     return _cheapest(parameters, tokens, days, offers, by="days")
 
@@ -222,12 +224,12 @@ def fewest_hours(parameters: float, tokens: float, days: float, offers: dict[str
     return _cheapest(parameters, tokens, days, offers, by="hours")
 
 
-@cheapest_offer.misconception("You never ask whether the run is done in time.")
+@cheapest_offer.misconception("You do not check whether the run finishes in time.")
 def ever_so_late(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     return _cheapest(parameters, tokens, days, offers, patient=True)
 
 
-@cheapest_offer.misconception("You want one GPU to be done in time, alone. All GPUs of an offer share the work.")
+@cheapest_offer.misconception("You require one GPU alone to finish in time. All GPUs of an offer share the work.")
 def one_gpu_in_time(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     return _cheapest(parameters, tokens, days, offers, alone=True)
 
@@ -237,40 +239,40 @@ def forward_only(parameters: float, tokens: float, days: float, offers: dict[str
     return _cheapest(parameters, tokens, days, offers, per_parameter=2)
 
 
-@cheapest_offer.misconception("You count 8 FLOPs per parameter and token. MFU is about the model's 6.")
+@cheapest_offer.misconception("You count 8 FLOPs per parameter and token. MFU counts the model's 6.")
 def blocks_again(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     return _cheapest(parameters, tokens, days, offers, per_parameter=8)
 
 
-@cheapest_offer.misconception("You let the GPUs reach their peak. They do peak · MFU useful FLOPs in a second.")
+@cheapest_offer.misconception("You assume that the GPUs reach their peak. They do peak · MFU useful FLOPs per second.")
 def at_the_peak(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     return _cheapest(parameters, tokens, days, offers, full=True)
 
 
-@cheapest_offer.misconception("The name is right; the number beside it is GPU-hours. Multiply them with their price.")
+@cheapest_offer.misconception("The name is right, but the number is GPU-hours. Multiply it by the price.")
 def hours_for_dollars(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     return _cheapest(parameters, tokens, days, offers, returned="hours")
 
 
-@cheapest_offer.misconception("Your bill is that of one GPU. All GPUs are paid.")
+@cheapest_offer.misconception("Your bill is for one GPU. You pay for all of them.")
 def bill_of_one(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     shared = {name: [gpus, price / gpus, peak, mfu] for name, (gpus, price, peak, mfu) in offers.items()}
     return _cheapest(parameters, tokens, days, shared)
 
 
-@cheapest_offer.misconception("You multiply GPU-hours with the number of GPUs. They count every GPU already.")
+@cheapest_offer.misconception("You multiply GPU-hours by the number of GPUs. GPU-hours already count every GPU.")
 def paid_twice(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     more = {name: [gpus, price * gpus, peak, mfu] for name, (gpus, price, peak, mfu) in offers.items()}
     return _cheapest(parameters, tokens, days, more)
 
 
-@cheapest_offer.misconception("You pay a GPU-hour's price for a day.")
+@cheapest_offer.misconception("You charge the price of a GPU-hour per day.")
 def a_price_a_day(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     name, dollars = _cheapest(parameters, tokens, days, offers)
     return [name, float(str(dollars)) / 24]
 
 
-@cheapest_offer.misconception("You pay a GPU-hour's price for a second: divide by 3600.")
+@cheapest_offer.misconception("You charge the price of a GPU-hour per second: divide by 3600.")
 def a_price_a_second(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     name, dollars = _cheapest(parameters, tokens, days, offers)
     return [name, float(str(dollars)) * 3600]
@@ -281,7 +283,7 @@ def dollars_first(parameters: float, tokens: float, days: float, offers: dict[st
     return _cheapest(parameters, tokens, days, offers)[::-1]
 
 
-@cheapest_offer.misconception("You pay for all of the days. The run is paid until it is done.")
+@cheapest_offer.misconception("You pay for all the days allowed. You only pay until the run is done.")
 def all_days_paid(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     bills = {}
     for name, offer in offers.items():
@@ -296,13 +298,13 @@ def all_days_paid(parameters: float, tokens: float, days: float, offers: dict[st
     return [best, bills[best]]
 
 
-@cheapest_offer.misconception("You halve the peak. It is dense already.")
+@cheapest_offer.misconception("You halve the peak. It is already the dense peak.")
 def peak_halved(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> list[object]:
     halved = {name: [gpus, price, peak / 2, mfu] for name, (gpus, price, peak, mfu) in offers.items()}
     return _cheapest(parameters, tokens, days, halved)
 
 
-@cheapest_offer.misconception("If no offer is done in time, there is nothing to return: raise ValueError.")
+@cheapest_offer.misconception("If no offer finishes in time, there is nothing to return: raise ValueError.")
 def none_for_none(parameters: float, tokens: float, days: float, offers: dict[str, Offer]) -> object:
     try:
         return _cheapest(parameters, tokens, days, offers)

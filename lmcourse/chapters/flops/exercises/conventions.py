@@ -134,17 +134,19 @@ four_shares = Exercise(
 )
 
 
-@four_shares.misconception("Your scores and values are those of a forward pass. Training takes three times as much.")
+@four_shares.misconception("You count the scores and values of a forward pass. Training takes three times as much.")
 def pairs_forward_only(**run: Any) -> Shares:
     return _shares(**run, pairs=1)
 
 
-@four_shares.misconception("You count one product for each pair: a score. A weight times a value is another one.")
+@four_shares.misconception("You count one product for each pair: the score. Weight times value is a second one.")
 def scores_without_values(**run: Any) -> Shares:
     return _shares(**run, pairs=1.5, scores=0.5, blocks=(1, 0.5, 0))
 
 
-@four_shares.misconception("What is repeated with “scores” are both products, scores and values: yours is one of them.")
+@four_shares.misconception(
+    "With “scores”, both products are repeated: scores and weighted values. You repeat only one."
+)
 def half_of_the_scores_again(**run: Any) -> Shares:
     return _shares(**run, scores=0.5)
 
@@ -163,7 +165,9 @@ def blocks_three_times_again(**run: Any) -> Shares:
     return _shares(**run, blocks=(3, 3, 0))
 
 
-@four_shares.misconception("Your repeated blocks hold the head as well. It is no block: its product is made once.")
+@four_shares.misconception(
+    "You repeat the head with the blocks. The head is not a block: its product is computed once."
+)
 def head_again(**run: Any) -> Shares:
     return _shares(**run, blocks=(1, 1, 1))
 
@@ -173,12 +177,12 @@ def blocks_without_pairs(**run: Any) -> Shares:
     return _shares(**run, blocks=(1, 0, 0))
 
 
-@four_shares.misconception("You take 8N for 6N. The head is not repeated, and scores and values are.")
+@four_shares.misconception("You replace 6N by 8N. But the head is not repeated, and scores and values are.")
 def eight_n(**run: Any) -> Shares:
     return _shares(**run, blocks=(1, 0, 1))
 
 
-@four_shares.misconception("Your hardware FLOPs are the model FLOPs: what is computed again is missing.")
+@four_shares.misconception("Your hardware FLOPs equal the model FLOPs: add what is computed again.")
 def nothing_again(**run: Any) -> Shares:
     return _shares(**run, scores=0, blocks=(0, 0, 0))
 
@@ -200,7 +204,9 @@ def causal_counts_all(**run: Any) -> Shares:
     return _shares(**run, causal=1)
 
 
-@four_shares.misconception("Your hardware share starts from the causal count. It is all pairs, and what is repeated.")
+@four_shares.misconception(
+    "Your hardware share starts from the causal count. It should count all pairs, plus what is repeated."
+)
 def hardware_from_causal(**run: Any) -> Shares:
     shares = _shares(**run)
     return shares | {"hardware": shares["hardware"] - shares["all pairs"] + shares["causal"]}
@@ -240,24 +246,22 @@ def forward_alone(**run: Any) -> Shares:
     return _shares(**run, weights=1, pairs=1)
 
 
-@four_shares.misconception("`tokens_per_second` is of all devices together: divide by `devices` as well as `peak`.")
+@four_shares.misconception("`tokens_per_second` is for all devices together: divide by `devices` as well as `peak`.")
 def one_device(**run: Any) -> Shares:
     return _shares(**{**run, "devices": 1})
 
 
-@four_shares.misconception("You return percent. A share lies between 0 and 1.")
+@four_shares.misconception("You return a percentage. A share is between 0 and 1.")
 def percent(**run: Any) -> Shares:
     return {name: 100 * share for name, share in _shares(**run).items()}
 
 
-@four_shares.misconception("A share above 1 cannot be: raise ValueError, do not return it.")
+@four_shares.misconception("A share above 1 is impossible: raise ValueError, do not return it.")
 def share_above_one(**run: Any) -> Shares:
     return _shares(**run, above_one=True)
 
 
-@four_shares.misconception(
-    "You look at the model FLOPs only. Hardware FLOPs are really computed, so their share cannot be above 1 either."
-)
+@four_shares.misconception("You check the model FLOPs only. The hardware share cannot be above 1 either.")
 def hardware_above_one(**run: Any) -> Shares:
     shares = _shares(**run, above_one=True)
     if shares["all pairs"] > 1:
@@ -265,7 +269,9 @@ def hardware_above_one(**run: Any) -> Shares:
     return shares
 
 
-@four_shares.misconception("These are FLOPs per token. A share is what they make of the peak.")
+@four_shares.misconception(
+    "You return FLOPs per token. Multiply by the tokens per second, and divide by the peak of all devices."
+)
 def flops_per_token(**run: Any) -> Shares:
     _shares(**run)
     return _shares(**{**run, "tokens_per_second": 1, "devices": 1, "peak": 1}, above_one=True)
@@ -382,7 +388,7 @@ def _other_conventions() -> None:
         for convention, share in shares.items():
             sentence = f"By {convention!r}, {name} has {share:.1%}, and {published:.1%} is published."
             if convention == "hardware" and share == shares["all pairs"]:
-                sentence = f"Nothing is known to be computed twice in {name}: the first name in the table counts."
+                sentence = f"Nothing is known to be recomputed in {name}: give the first matching name in the table."
             if convention != right:
                 which_convention.wrong_value(RIGHT | {name: convention}, sentence)
 

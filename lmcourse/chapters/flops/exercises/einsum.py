@@ -108,21 +108,21 @@ def one_per_pair(pattern: str, first: list[int], second: list[int]) -> int:
 
 
 @einsum_flops.misconception(
-    "You count the numbers of the result. Each of them is a sum: multiply with the axes that are summed, too."
+    "You count the numbers of the result. Each of them is a sum: multiply by the sizes of the summed axes, too."
 )
 def result_only(pattern: str, first: list[int], second: list[int]) -> int:
     sizes, _, _, result = _axes(pattern, first, second)
     return 0 if set(sizes) == set(result) else 2 * math.prod(sizes[name] for name in result)
 
 
-@einsum_flops.misconception("You multiply the sizes of both tensors, so an axis that both have counts twice.")
+@einsum_flops.misconception("You multiply the sizes of both tensors, so a shared axis counts twice.")
 def shared_axes_twice(pattern: str, first: list[int], second: list[int]) -> int:
     return 0 if _nothing_summed(pattern, first, second) else 2 * math.prod(first) * math.prod(second)
 
 
 @einsum_flops.misconception(
-    "You treat every pattern as x @ w, all of the first times the last axis of the second. The names decide which axes "
-    "are shared."
+    "You treat every pattern as x @ w: all axes of the first tensor times the last axis of the second. The names "
+    "decide which axes are shared."
 )
 def always_a_layer(pattern: str, first: list[int], second: list[int]) -> int:
     return 0 if _nothing_summed(pattern, first, second) else 2 * math.prod(first) * second[-1]
@@ -140,14 +140,14 @@ def batch_left_out(pattern: str, first: list[int], second: list[int]) -> int:
     return 2 * math.prod(size for name, size in sizes.items() if name not in stays)
 
 
-@einsum_flops.misconception(
-    "Where no axis is summed there is no addition and no matrix product: torch's counter, and we, count 0."
-)
+@einsum_flops.misconception("If no axis is summed, there is no matrix product: count 0, as torch's counter does.")
 def products_without_a_sum(pattern: str, first: list[int], second: list[int]) -> int:
     return 2 * math.prod(_axes(pattern, first, second)[0].values())
 
 
-@einsum_flops.misconception("An axis with two sizes is an error in the model: raise a ValueError, do not pick one.")
+@einsum_flops.misconception(
+    "An axis with two different sizes is an error: raise a ValueError, do not pick one of them."
+)
 def sizes_unchecked(pattern: str, first: list[int], second: list[int]) -> int:
     inputs, result = pattern.split("->")
     sizes = dict(zip(inputs.replace(",", " ").split(), first + second, strict=True))
@@ -155,7 +155,7 @@ def sizes_unchecked(pattern: str, first: list[int], second: list[int]) -> int:
 
 
 @einsum_flops.misconception(
-    "You look for two sizes only where an axis is summed. An axis that stays has one size, too: raise a ValueError."
+    "You check for different sizes only on summed axes. An axis that stays needs one size, too: raise a ValueError."
 )
 def summed_axes_checked(pattern: str, first: list[int], second: list[int]) -> int:
     inputs, result = pattern.split("->")

@@ -103,7 +103,7 @@ def head_in_every_layer(*args: int, d_kv: int | None = None, gated: bool = False
 
 
 @forward_flops.misconception(
-    "Your head takes twice too much: one product, 2·B·S·D·V. The embedding at the other end is a look-up."
+    "You count twice too much for the head. It is one product, 2·B·S·D·V; the embedding is a look-up."
 )
 def embedding_as_product(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     return _scaled(_forward(*args, d_kv=d_kv, gated=gated), head=2)
@@ -122,7 +122,7 @@ def wide_keys(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts
 
 
 @forward_flops.misconception(
-    "Sharing keys saves weights and memory, no scores: every query head still meets every key with its own query."
+    "Sharing keys saves weights and memory, but no scores: every query head still meets every key with its own query."
 )
 def scores_of_key_heads(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     share = 1.0 if d_kv is None else d_kv / args[3]
@@ -156,7 +156,7 @@ def causal_half(*args: int, d_kv: int | None = None, gated: bool = False) -> Par
     return _scaled(_forward(*args, d_kv=d_kv, gated=gated), scores=1 / 2, values=1 / 2)
 
 
-@forward_flops.misconception("Your feed-forward layer takes twice too much. Count its matrices of D · F again.")
+@forward_flops.misconception("You count twice too much for the feed-forward layer. Count its matrices of D · F again.")
 def ffn_twice(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     return _scaled(_forward(*args, d_kv=d_kv, gated=gated), ffn=2)
 
@@ -166,7 +166,7 @@ def one_score_per_token(batch: int, length: int, *args: int, d_kv: int | None = 
     return _scaled(_forward(batch, length, *args, d_kv=d_kv, gated=gated), scores=1 / length, values=1 / length)
 
 
-@forward_flops.misconception("That is a training step, three times as much. Only the forward pass is asked for.")
+@forward_flops.misconception("You count a training step, three times as much. Count only the forward pass.")
 def training(*args: int, d_kv: int | None = None, gated: bool = False) -> Parts:
     return {part: 3 * flops for part, flops in _forward(*args, d_kv=d_kv, gated=gated).items()}
 

@@ -100,27 +100,25 @@ def one_layer(prompt: int, new: int, layers: int, d_model: int, vocab_size: int,
     return _generation(prompt, new, 1, d_model, vocab_size, cache)
 
 
-@generation_flops.misconception(
-    "You make a pass too many: to read the last token. It is written, and then the text is done."
-)
+@generation_flops.misconception("You count one pass too many. The last token is written but never read.")
 def last_token_read(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     return _generation(prompt, new + 1, layers, d_model, vocab_size, cache)
 
 
 @generation_flops.misconception(
-    "Every pass of yours reads the whole text again. That is what the cache saves: with it, a pass has one new token."
+    "Each of your passes reads the whole text again. With a cache, a pass reads one new token."
 )
 def never_cached(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     return _generation(prompt, new, layers, d_model, vocab_size, cache=False)
 
 
-@generation_flops.misconception("Without a cache each pass reads the whole text so far. Yours reads one token.")
+@generation_flops.misconception("Without a cache each pass reads the whole text so far. Your passes read one token.")
 def always_cached(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     return _generation(prompt, new, layers, d_model, vocab_size, cache=True)
 
 
 @generation_flops.misconception(
-    "You compute the logits of every token of a pass. To write, those of its last token are enough."
+    "You compute the logits of every token of a pass. Only the last token's logits are needed."
 )
 def logits_of_all(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     _, head = _weights(d_model, vocab_size)
@@ -139,13 +137,15 @@ def not_itself(prompt: int, new: int, layers: int, d_model: int, vocab_size: int
     return _total([first, *((queries, keys - cache) for queries, keys in rest)], layers, d_model, vocab_size)
 
 
-@generation_flops.misconception("Each token that is read sees itself, in every pass: t tokens so far are t keys.")
+@generation_flops.misconception("Each token that is read also sees itself: with t tokens so far, there are t keys.")
 def not_itself_anywhere(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     first, *rest = _passes(prompt, new, cache)
     return _total([first, *((queries, keys - 1) for queries, keys in rest)], layers, d_model, vocab_size)
 
 
-@generation_flops.misconception("You count no logits. Each pass needs those of its last token, 2 · d · vocab_size.")
+@generation_flops.misconception(
+    "You leave out the logits. Each pass computes them for its last token: 2 · d · vocab_size."
+)
 def no_logits(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     _, head = _weights(d_model, vocab_size)
     return _generation(prompt, new, layers, d_model, vocab_size, cache) - new * head
@@ -164,7 +164,7 @@ def prompt_token_by_token(prompt: int, new: int, layers: int, d_model: int, voca
 
 
 @generation_flops.misconception(
-    "You read the prompt token by token, and compute logits for each. It is one pass, and one token's logits."
+    "You read the prompt token by token, and compute logits for each. It is one pass, with one token's logits."
 )
 def prompt_with_logits(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
     if not cache:

@@ -81,7 +81,7 @@ def scores_without_values(*sizes: int) -> list[int]:
     return _changed(sizes, flops=-_mask(sizes) / 2)
 
 
-@kaplan_total.misconception("Scores and values are missing: no weight stands for them, and they take FLOPs.")
+@kaplan_total.misconception("You leave out scores and values. They have no weights, but they take FLOPs.")
 def no_pairs(*sizes: int) -> list[int]:
     return _changed(sizes, flops=-_mask(sizes))
 
@@ -101,7 +101,7 @@ def one_layer(*sizes: int) -> list[int]:
     return _total(1, *sizes[1:])
 
 
-@kaplan_total.misconception("Attention has four matrices: queries, keys, values, and one back. You have fewer.")
+@kaplan_total.misconception("Attention has four matrices: queries, keys, values and output. You count fewer.")
 def one_of_three(layers: int, d_model: int, d_attn: int, *rest: int) -> list[int]:
     missing = 2 * layers * d_model * d_attn
     return _changed((layers, d_model, d_attn, *rest), -missing, -2 * missing)
@@ -135,20 +135,20 @@ def training(*sizes: int) -> list[int]:
     return _changed(sizes, flops=2 * _total(*sizes)[1])
 
 
-@kaplan_total.misconception("These are the FLOPs of a whole text. Per token they are a fraction 1 / context of it.")
+@kaplan_total.misconception("You return the FLOPs of a whole text. Divide by `context` for one token.")
 def flops_of_a_text(*sizes: int) -> list[int]:
     return _changed(sizes, flops=(sizes[4] - 1) * _total(*sizes)[1])
 
 
 @kaplan_total.misconception(
-    "Your second number is 6 · N, the rule for training. Asked for is the forward pass, with its pairs."
+    "Your second number is 6 · N, the rule for training. Return the forward pass, including its pairs."
 )
 def six_n(*sizes: int) -> list[int]:
     parameters, _ = _total(*sizes)
     return [parameters, 6 * parameters]
 
 
-@kaplan_total.misconception("12 · d_model² per layer holds if d_attn is d_model and d_ff four times as much.")
+@kaplan_total.misconception("12 · d_model² per layer is right only if d_attn = d_model and d_ff = 4 · d_model.")
 def twelve_squares(layers: int, d_model: int, d_attn: int, d_ff: int, context: int) -> list[int]:
     parameters = 12 * layers * d_model**2
     return [parameters, 2 * parameters + 2 * layers * context * d_attn]

@@ -64,7 +64,7 @@ def one_addition_less(m: int, k: int, n: int) -> int:
     return m * (2 * k - 1) * n
 
 
-@matmul_flops.misconception("That is two per number of the result: as if each took no more than one multiplication.")
+@matmul_flops.misconception("You count 2 FLOPs per number of the result. Each of them is a sum of k products.")
 def two_per_result(m: int, k: int, n: int) -> int:
     return 2 * m * n
 
@@ -80,7 +80,7 @@ def inner_axis_twice(m: int, k: int, n: int) -> int:
 
 
 @matmul_flops.misconception(
-    "You compute in floats. They hold whole numbers exactly up to 2^53 only: stay with integers, 2 and not 2.0."
+    "You compute in floats, which are exact only for integers up to 2^53. Use integers: 2, not 2.0."
 )
 def in_floats(m: int, k: int, n: int) -> float:
     return 2.0 * m * k * n

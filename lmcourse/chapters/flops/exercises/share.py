@@ -59,7 +59,7 @@ attention_share = Exercise(
 )
 
 
-@attention_share.misconception("That is attention divided by the rest. A share is attention divided by everything.")
+@attention_share.misconception("You divide attention by the rest. Divide it by the total.")
 def ratio_to_the_rest(length: int, d_model: int, expansion: int = 4) -> float:
     return length / ((2 + expansion) * d_model)
 
@@ -75,8 +75,8 @@ def causal_half(length: int, d_model: int, expansion: int = 4) -> float:
 
 
 @attention_share.misconception(
-    "You count the projections to q, k, v and out as attention. They are linear in the length; asked for are "
-    "scores and values alone."
+    "You count the projections to q, k, v and out as attention. They are linear in the length. Count only scores and "
+    "values."
 )
 def whole_attention_layer(length: int, d_model: int, expansion: int = 4) -> float:
     return (length + 2 * d_model) / (length + (2 + expansion) * d_model)
@@ -92,12 +92,12 @@ def always_four(length: int, d_model: int, expansion: int = 4) -> float:
     return _share(length, d_model)
 
 
-@attention_share.misconception("You have the text and the width the wrong way round: longer texts raise the share.")
+@attention_share.misconception("You swapped the text length and the width: longer texts raise the share.")
 def sizes_swapped(length: int, d_model: int, expansion: int = 4) -> float:
     return _share(d_model, length, expansion)
 
 
-@attention_share.misconception("You return percent. A share lies between 0 and 1.")
+@attention_share.misconception("You return a percentage. A share is between 0 and 1.")
 def percent(length: int, d_model: int, expansion: int = 4) -> float:
     return 100 * _share(length, d_model, expansion)
 

@@ -103,7 +103,8 @@ def forward_only(*sizes: int) -> int:
 
 
 @model_flops.misconception(
-    "You count backward as much as forward. Every product has two gradients, so it takes twice as much."
+    "You count as much for the backward pass as for the forward pass. Every product has two gradients, so it takes "
+    "twice as much."
 )
 def backward_once(*sizes: int) -> int:
     return _wrong(*sizes, passes=2)
@@ -130,18 +131,19 @@ def head_in_every_layer(*sizes: int) -> int:
     return _wrong(*sizes, head=sizes[2])
 
 
-@model_flops.misconception("That is 6 · tokens · weights. It leaves out scores and values, which no weight stands for.")
+@model_flops.misconception("You count 6 · tokens · weights. That leaves out scores and values, which have no weights.")
 def six_n_d(*sizes: int) -> int:
     return _wrong(*sizes, pairs=0)
 
 
-@model_flops.misconception("You count half of the pairs, as a causal mask would let you. Here all of them count.")
+@model_flops.misconception("You count half of the pairs, as for a causal mask. Here all pairs count.")
 def causal_half(*sizes: int) -> int:
     return _wrong(*sizes, pairs=0.5)
 
 
 @model_flops.misconception(
-    "You let every layer go forward twice. That is what checkpointing adds: hardware FLOPs, not model FLOPs."
+    "You count the forward pass of every layer twice. That is the recomputation of checkpointing: it counts as "
+    "hardware FLOPs, not as model FLOPs."
 )
 def recomputed(*sizes: int) -> int:
     return _wrong(*sizes, recomputed=1)
@@ -159,7 +161,7 @@ def always_four(*sizes: int) -> int:
 
 
 @model_flops.misconception(
-    "You compute in floats. They hold whole numbers exactly up to 2^53 only, and these are larger: stay with integers."
+    "You compute in floats, which are exact only for integers up to 2^53, and these are larger. Use integers."
 )
 def in_floats(*sizes: int) -> float:
     return float(_wrong(*sizes))

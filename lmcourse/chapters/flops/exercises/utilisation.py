@@ -65,12 +65,12 @@ def _share(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: 
     return step_flops / step_tokens * tokens_per_second / (gpus * peak)
 
 
-@mfu.misconception("You multiply the FLOPs of a whole step with a rate in tokens. Divide by the step's tokens first.")
+@mfu.misconception("You multiply the FLOPs of a whole step by a rate in tokens. First divide by the step's tokens.")
 def step_for_token(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
     return _mfu(step_flops, 1, tokens_per_second, gpus, peak)
 
 
-@mfu.misconception("You never divide by the step's tokens, and return what cannot be: your MFU is far above 1.")
+@mfu.misconception("You never divide by the step's tokens, so your MFU is far above 1.")
 def never_divided(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
     return step_flops * tokens_per_second / (gpus * peak)
 
@@ -80,7 +80,7 @@ def one_gpu(step_flops: float, step_tokens: int, tokens_per_second: float, gpus:
     return _mfu(step_flops, step_tokens, tokens_per_second, 1, peak)
 
 
-@mfu.misconception("You return percent. A share lies between 0 and 1.")
+@mfu.misconception("You return a percentage. A share is between 0 and 1.")
 def percent(*run: float) -> float:
     return 100 * _checked(*run)
 
@@ -90,7 +90,7 @@ def _checked(*run: float) -> float:
     return _mfu(step_flops, int(step_tokens), tokens_per_second, int(gpus), peak)
 
 
-@mfu.misconception("A share above 1 cannot be: something was counted wrongly. Raise ValueError, do not return it.")
+@mfu.misconception("A share above 1 is impossible: something was counted wrongly. Raise ValueError, do not return it.")
 def above_one(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
     return _share(step_flops, step_tokens, tokens_per_second, gpus, peak)
 
@@ -101,17 +101,17 @@ def capped(*run: float) -> float:
     return min(1.0, _share(step_flops, int(step_tokens), tokens_per_second, int(gpus), peak))
 
 
-@mfu.misconception("That is the inverse: the work that was possible, divided by the work that was done.")
+@mfu.misconception("You return the inverse: possible work divided by work done. Swap the two.")
 def inverse(*run: float) -> float:
     return 1 / _checked(*run)
 
 
-@mfu.misconception("You count what is done forward only. step_flops holds forward and backward: take all of it.")
+@mfu.misconception("You count only the forward pass. step_flops already is for forward and backward: use all of it.")
 def a_third(*run: float) -> float:
     return _checked(*run) / 3
 
 
-@mfu.misconception("You take the peak for half: it is dense already.")
+@mfu.misconception("You halve the peak. It is already the dense peak.")
 def peak_halved(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
     return _mfu(step_flops, step_tokens, tokens_per_second, gpus, peak / 2)
 

@@ -150,14 +150,15 @@ def without_all(shares: Shares, offers: Offers) -> dict[str, float]:
 
 
 @speedup_bounds.misconception(
-    "You make what an offer touches vanish, whatever its factor. A factor of 2 leaves half of that time."
+    "You remove all the time of the operations in an offer, whatever its factor. A factor of 2 leaves half of that "
+    "time."
 )
 def factor_ignored(shares: Shares, offers: Offers) -> dict[str, float]:
     return _speedups(shares, {offer: [names, math.inf] for offer, (names, _) in offers.items()})
 
 
 @speedup_bounds.misconception(
-    "You average the factors, weighted by time. Times add up, rates do not: find the time that is left."
+    "You average the factors, weighted by time. Speed-ups do not average; times add up. Find the time that is left."
 )
 def average_of_the_rates(shares: Shares, offers: Offers) -> dict[str, float]:
     parts = {offer: sum(shares.get(name, 0) for name in names) for offer, (names, _) in offers.items()}
@@ -170,9 +171,7 @@ def time_left(shares: Shares, offers: Offers) -> dict[str, float]:
     return {offer: 1 / value for offer, value in _speedups(shares, offers).items()}
 
 
-@speedup_bounds.misconception(
-    "That is 1 and the time saved. The step becomes shorter: divide the old time, 1, by the new one."
-)
+@speedup_bounds.misconception("You return 1 plus the time saved. Divide the old time, 1, by the new time.")
 def one_and_what_is_saved(shares: Shares, offers: Offers) -> dict[str, float]:
     return {offer: 2 - 1 / value for offer, value in _speedups(shares, offers).items()}
 
@@ -182,13 +181,13 @@ def first_name_only(shares: Shares, offers: Offers) -> dict[str, float]:
     return _speedups(shares, {offer: [names[:1], factor] for offer, (names, factor) in offers.items()})
 
 
-@speedup_bounds.misconception("These are gains: 0.33 for a third faster. Return how many times as fast: 1.33.")
+@speedup_bounds.misconception("You return gains, such as 0.33 for a third faster. Return how many times as fast: 1.33.")
 def gains(shares: Shares, offers: Offers) -> dict[str, float]:
     return {offer: value - 1 for offer, value in _speedups(shares, offers).items()}
 
 
 @speedup_bounds.misconception(
-    "The speed-up of what was touched is not the step's: everything else takes as long as before."
+    "You return the speed-up of the operations in the offer. Everything else in the step takes as long as before."
 )
 def of_the_part(shares: Shares, offers: Offers) -> dict[str, float]:
     return {offer: factor for offer, (_, factor) in offers.items()} | {"all": _speedups(shares, offers)["all"]}
@@ -202,8 +201,8 @@ def without_idle(shares: Shares, offers: Offers) -> dict[str, float]:
 
 
 @speedup_bounds.misconception(
-    "You make what an offer touches vanish, and multiply the speed-ups. A factor of 2 leaves half of that time; and "
-    "for `all`, add up what the offers save."
+    "You remove all the time of the operations in an offer, and multiply the speed-ups. A factor of 2 leaves half of "
+    "that time; for `all`, add up what the offers save."
 )
 def vanished_and_multiplied(shares: Shares, offers: Offers) -> dict[str, float]:
     found = factor_ignored(shares, offers)
@@ -212,8 +211,8 @@ def vanished_and_multiplied(shares: Shares, offers: Offers) -> dict[str, float]:
 
 
 @speedup_bounds.misconception(
-    "That is the new time of the operations that an offer touches, s/f. The step also has the rest, 1 − s; and the "
-    "speed-up is the old time, 1, over the new."
+    "That is the new time of the operations in an offer, s/f. Add the rest of the step, 1 − s, and divide the old "
+    "time, 1, by the sum."
 )
 def new_time_of_the_part(shares: Shares, offers: Offers) -> dict[str, float]:
     parts = {offer: sum(shares.get(name, 0) for name in names) / factor for offer, (names, factor) in offers.items()}

@@ -101,12 +101,12 @@ def in_numpy_single_precision(seconds: dict[int, list[float]], cache: int) -> fl
     return float((pairs[:, 0] / pairs[:, 1]).max() * 2)
 
 
-@copy_bandwidth.misconception("You count each byte once. A copy reads it and writes it: 2·size bytes cross.")
+@copy_bandwidth.misconception("You count each byte once. A copy reads and writes it: 2·size bytes are moved.")
 def read_only(seconds: Log, cache: int) -> float:
     return _bandwidth(seconds, cache) / 2
 
 
-@copy_bandwidth.misconception("Copies that stay in the cache are in your result. That is the cache's speed.")
+@copy_bandwidth.misconception("Your result includes copies that stay in the cache. They measure the cache's speed.")
 def cache_included(seconds: Log, cache: int) -> float:
     return _bandwidth(seconds, -1)
 
@@ -116,7 +116,7 @@ def median_copy(seconds: Log, cache: int) -> float:
     return max(2 * size / statistics.median(runs) for size, runs in seconds.items() if size > cache and runs)
 
 
-@copy_bandwidth.misconception("You look at the largest copy only. Take the best of all that leave the cache.")
+@copy_bandwidth.misconception("You look at the largest copy only. Take the best copy that does not fit in the cache.")
 def largest_only(seconds: Log, cache: int) -> float:
     _bandwidth(seconds, cache)
     return 2 * max(seconds) / min(seconds[max(seconds)])
@@ -132,12 +132,14 @@ def in_bits(seconds: Log, cache: int) -> float:
     return 8 * _bandwidth(seconds, cache)
 
 
-@copy_bandwidth.misconception("Where no copy leaves the cache nothing is known: raise ValueError, do not return 0.")
+@copy_bandwidth.misconception(
+    "If all copies fit in the cache, the memory was not measured: raise ValueError, do not return 0."
+)
 def zero_for_unknown(seconds: Log, cache: int) -> float:
     return _bandwidth(seconds, cache) if max(seconds, default=0) > cache else 0.0
 
 
-@copy_bandwidth.misconception("A copy that is exactly as large as the cache counts in yours; it still fits.")
+@copy_bandwidth.misconception("You count a copy that is exactly as large as the cache. It still fits.")
 def cache_sized_counts(seconds: Log, cache: int) -> float:
     return _bandwidth(seconds, cache - 1)
 

@@ -103,7 +103,7 @@ def multiplications_only(seconds: Log) -> float:
     return _peak(seconds) / 2
 
 
-@matmul_peak.misconception("You divide by the median. It tells how long a product takes; a peak is what can be done.")
+@matmul_peak.misconception("You divide by the median time. That is a typical run; a peak comes from the fastest one.")
 def median_time(seconds: Log) -> float:
     return max(2 * width**3 / statistics.median(runs) for width, runs in seconds.items() if runs)
 
@@ -133,7 +133,7 @@ def mean_of_widths(seconds: Log) -> float:
     return statistics.mean(2 * width**3 / min(runs) for width, runs in seconds.items() if runs)
 
 
-@matmul_peak.misconception("These are TFLOP/s. Return FLOP/s, so that nothing has to be guessed.")
+@matmul_peak.misconception("You return TFLOP/s. Return FLOP/s.")
 def in_tera(seconds: Log) -> float:
     return _peak(seconds) / 1e12
 
@@ -145,7 +145,7 @@ def squares(seconds: Log) -> float:
 
 
 @matmul_peak.misconception(
-    "You take the width of the shortest time. The smallest product is over first, and seldom has the best rate: "
+    "You take the width of the shortest time. The smallest product finishes first, but seldom has the best rate: "
     "compare FLOP/s, not seconds."
 )
 def rate_of_the_shortest_run(seconds: Log) -> float:

@@ -192,8 +192,8 @@ def _summed(times: list[tuple[str, float]], total: float) -> Shares:
 
 
 @time_shares.misconception(
-    "Your shares add up to more than 1: you count the calls inside a call once more in the call around them. Take off "
-    "what is directly inside."
+    "Your shares add up to more than 1: you count nested calls a second time in the call around them. Subtract the "
+    "calls directly inside."
 )
 def total_times(events: Events) -> Shares:
     if not events:
@@ -203,8 +203,8 @@ def total_times(events: Events) -> Shares:
 
 
 @time_shares.misconception(
-    "You have total times, and what they leave of the span as idle. Calls inside calls make that negative: first take "
-    "off what is directly inside each call."
+    "You return total times, and the rest of the span as idle. Nested calls make that negative: first subtract from "
+    "each call the calls directly inside it."
 )
 def idle_beside_total_times(events: Events) -> Shares:
     if not events:
@@ -214,8 +214,8 @@ def idle_beside_total_times(events: Events) -> Shares:
 
 
 @time_shares.misconception(
-    "You take off every call inside, at any depth. A call inside a child is part of the child's time already: take off "
-    "the direct children only."
+    "You subtract every nested call, at any depth. A grandchild is already part of the child's time: subtract only "
+    "direct children."
 )
 def taken_off_twice(events: Events) -> Shares:
     if not events:
@@ -245,8 +245,8 @@ def without_idle(events: Events) -> Shares:
 
 
 @time_shares.misconception(
-    "Your shares are of the time in which something runs. Divide by the whole span, from the first begin to the last "
-    "end: on a GPU the gaps are what you are looking for."
+    "You divide by the time in which something runs. Divide by the whole span, from the first begin to the last end: "
+    "on a GPU the gaps are what you are looking for."
 )
 def shares_of_the_busy_time(events: Events) -> Shares:
     shares = _shares(events)
@@ -254,7 +254,9 @@ def shares_of_the_busy_time(events: Events) -> Shares:
     return {name: share if name == "idle" else share / busy for name, share in shares.items()}
 
 
-@time_shares.misconception("You take the mean over the calls of a name. How often it is called counts, too: add up.")
+@time_shares.misconception(
+    "You take the mean over the calls of a name. Add up the calls: how often it is called counts, too."
+)
 def mean_over_calls(events: Events) -> Shares:
     calls = [name for name, _, _ in events]
     return {name: share / max(1, calls.count(name)) for name, share in _shares(events).items()}
@@ -270,8 +272,8 @@ def span_from_zero(events: Events) -> Shares:
 
 
 @time_shares.misconception(
-    "A call inside a call of the same name is counted twice in yours. Its time is off the outer call's, too, whatever "
-    "both are called."
+    "You count a call inside a call of the same name twice. Subtract its time from the outer call, even if the names "
+    "are equal."
 )
 def same_name_not_taken_off(events: Events) -> Shares:
     if not events:
@@ -285,7 +287,7 @@ def same_name_not_taken_off(events: Events) -> Shares:
     return shares | {"idle": _shares(events)["idle"]}
 
 
-@time_shares.misconception("These are µs. Divide by the span, from the first begin to the last end.")
+@time_shares.misconception("You return µs. Divide by the span, from the first begin to the last end.")
 def microseconds(events: Events) -> Shares:
     return {name: share * _span(events) for name, share in _shares(events).items()}
 
@@ -296,8 +298,8 @@ def percentages(events: Events) -> Shares:
 
 
 @time_shares.misconception(
-    "You count only the calls that hold no other call. A call that holds others has a time of its own before, between "
-    "and after them."
+    "You count only the calls that hold no other call. A call that holds others also takes time itself: before, "
+    "between and after them."
 )
 def innermost_calls_only(events: Events) -> Shares:
     shares = _shares(events)
@@ -307,15 +309,15 @@ def innermost_calls_only(events: Events) -> Shares:
 
 
 @time_shares.misconception(
-    "You have total times, and no idle. Take off what is directly inside each call, and add the time in which no call "
-    "is open."
+    "You return total times, and no idle. Subtract from each call the calls directly inside it, and add the time in "
+    "which no call is open."
 )
 def total_times_without_idle(events: Events) -> Shares:
     return _summed([(name, end - begin) for name, begin, end in events], _span(events)) if events else {}
 
 
 @time_shares.misconception(
-    "You divide total times by their sum. They add up to 1 then, and still count the calls inside a call twice."
+    "You divide total times by their sum. The shares then add up to 1, but still count nested calls twice."
 )
 def shares_of_all_total_times(events: Events) -> Shares:
     times = [(name, end - begin) for name, begin, end in events]
@@ -344,7 +346,7 @@ def order_of_the_list(events: Events) -> Shares:
 
 
 @time_shares.misconception(
-    "You sort by begin only. Of two calls that begin together the longer one is around the shorter one, so it comes "
+    "You sort by begin only. Of two calls that begin together, the longer one contains the shorter one, so it comes "
     "first."
 )
 def sorted_by_begin_only(events: Events) -> Shares:
@@ -352,7 +354,7 @@ def sorted_by_begin_only(events: Events) -> Shares:
 
 
 @time_shares.misconception(
-    "A call that begins when another one ends is inside it in yours. It comes after it: compare with ≤."
+    "You treat a call that begins exactly when another ends as nested. It comes after that call: compare with ≤."
 )
 def neighbours_are_inside(events: Events) -> Shares:
     in_order = sorted(events, key=lambda event: (event[1], -event[2]))

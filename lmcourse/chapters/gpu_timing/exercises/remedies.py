@@ -153,8 +153,8 @@ def _summed(kernels: Kernels, peak: float, bandwidth: float, rule: Callable[[flo
 
 
 @what_helps.misconception(
-    "You halve the longer of the two times, all of it. With twice the peak the bytes still take what they took: the "
-    "other limit takes over."
+    "You halve the longer of the two times, all of it. With twice the peak, moving the bytes takes as long as before "
+    "and becomes the limit."
 )
 def no_other_limit(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     def rule(computing: float, moving: float, seconds: float) -> Times:
@@ -169,8 +169,8 @@ def no_other_limit(kernels: Kernels, peak: float, bandwidth: float) -> Times:
 
 
 @what_helps.misconception(
-    "You take off half of the computing and half of the moving, whatever limits. The shorter of the two is hidden "
-    "behind the longer: making it shorter does not help."
+    "You subtract half of the computing and half of the moving time, whichever is the limit. The two overlap, so "
+    "making the shorter one even shorter does not help."
 )
 def both_always_help(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     def rule(computing: float, moving: float, seconds: float) -> Times:
@@ -180,7 +180,9 @@ def both_always_help(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     return _summed(kernels, peak, bandwidth, rule)
 
 
-@what_helps.misconception("You halve the measured time. The part of it that neither explains stays as it is.")
+@what_helps.misconception(
+    "You halve the measured time. The part that neither computing nor moving explains stays as it is."
+)
 def measured_time_halved(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     def rule(computing: float, moving: float, seconds: float) -> Times:
         arithmetic = computing > moving
@@ -194,8 +196,7 @@ def measured_time_halved(kernels: Kernels, peak: float, bandwidth: float) -> Tim
 
 
 @what_helps.misconception(
-    "With a faster chip your kernels take the roofline's time only. What neither explains, launches and Python, is "
-    "there on any chip."
+    "With a faster chip your kernels take only the roofline's time. The rest, launches and Python, remains on any chip."
 )
 def rest_is_lost(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     def rule(computing: float, moving: float, seconds: float) -> Times:
@@ -219,7 +220,7 @@ def one_after_the_other(kernels: Kernels, peak: float, bandwidth: float) -> Time
     return _summed(kernels, peak, bandwidth, rule)
 
 
-@what_helps.misconception("That is the time that neither explains. Without it, the roofline's time is what is left.")
+@what_helps.misconception("You return the time that neither explains. Without it, the roofline's time is left.")
 def launches_kept(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     times = _times(kernels, peak, bandwidth)
     return times | {"launches": sum(kernel[2] for kernel in kernels) - times["launches"]}
@@ -248,7 +249,7 @@ def too_fast_accepted(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     return times
 
 
-@what_helps.misconception("You have the peak and the bandwidth the wrong way round.")
+@what_helps.misconception("You swapped the peak and the bandwidth.")
 def wrong_way_round(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     times = _times(kernels, peak, bandwidth)
     return times | {"peak": times["bandwidth"], "bandwidth": times["peak"]}
@@ -260,14 +261,14 @@ def seconds_saved(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     return {remedy: taken - time for remedy, time in _times(kernels, peak, bandwidth).items()}
 
 
-@what_helps.misconception("A sum over the kernels is asked for, and yours is of the last kernel alone.")
+@what_helps.misconception("You return the last kernel's time. Add up all kernels.")
 def last_kernel_only(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     _times(kernels, peak, bandwidth)
     return _times(kernels[-1:], peak, bandwidth)
 
 
 @what_helps.misconception(
-    "You compare the sum of all times with the roofline. A kernel that is too fast hides behind a slow one."
+    "You compare the sum of all times with the roofline. A kernel that is too fast is then hidden by a slow one."
 )
 def only_the_sum_checked(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     if sum(kernel[2] for kernel in kernels) < sum(
@@ -279,7 +280,7 @@ def only_the_sum_checked(kernels: Kernels, peak: float, bandwidth: float) -> Tim
 
 
 @what_helps.misconception(
-    "Your rest is the time less computing *and* moving. They happen at the same time: take off the longer of the two."
+    "Your rest is the time minus computing *and* moving. They happen at the same time: subtract only the longer one."
 )
 def rest_beside_both(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     def rule(computing: float, moving: float, seconds: float) -> Times:
@@ -302,8 +303,8 @@ def half_of_the_rest(kernels: Kernels, peak: float, bandwidth: float) -> Times:
 
 
 @what_helps.misconception(
-    "You take off half of the computing and half of the moving, whichever is longer, and return the rest as the time "
-    "without it. Only the longer of the two counts, and without the rest the roofline's time is left."
+    "You subtract half of the computing and half of the moving, whichever is longer, and return the rest as the time "
+    "without it. Only the longer of the two counts; without the rest, the roofline's time is left."
 )
 def halves_and_the_rest(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     times: Times = both_always_help(kernels, peak, bandwidth)

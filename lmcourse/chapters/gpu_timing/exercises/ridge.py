@@ -97,15 +97,12 @@ def exactly(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = 
     return Fraction(tflops) / (1 + sparse) * 10**12 / worth / Fraction(bandwidth)
 
 
-@ridge_point.misconception(
-    "You take TiB for TB (and GiB for GB). A TiB is 2⁴⁰ bytes, a tenth more: that is how notes came to print 1.4 TiB/s "
-    "beside ridges that hold for TB."
-)
+@ridge_point.misconception("You read TB as TiB (and GB as GiB). A TiB is 2⁴⁰ bytes, a tenth more than a TB.")
 def binary_for_decimal(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     return _ridge(tflops, bandwidth, unit.replace("i", "") if unit in UNITS else unit, sparse)
 
 
-@ridge_point.misconception("You take TB for TiB. Data sheets count in powers of ten: a TB/s is 10¹² bytes/s.")
+@ridge_point.misconception("You read a TB as a TiB. Data sheets count in powers of ten: a TB/s is 10¹² bytes/s.")
 def decimal_for_binary(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     return _ridge(tflops, bandwidth, {"GB/s": "GiB/s", "TB/s": "TiB/s"}.get(unit, unit), sparse)
 
@@ -125,12 +122,14 @@ def bytes_per_flop(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: 
     return 1 / _ridge(tflops, bandwidth, unit, sparse)
 
 
-@ridge_point.misconception("You divide tera by giga, so the result is a thousand times too small. Bring both to units.")
+@ridge_point.misconception(
+    "You divide tera by giga, so the result is a thousand times too small. Convert both to base units."
+)
 def tera_over_giga(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     return _ridge(tflops, bandwidth, unit, sparse) / (1000 if unit.startswith("G") else 1)
 
 
-@ridge_point.misconception("That is FLOPs per number in bf16. The ridge is per byte, whatever a number takes.")
+@ridge_point.misconception("You return FLOPs per bf16 number. The ridge is FLOPs per byte.")
 def per_number(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
     return 2 * _ridge(tflops, bandwidth, unit, sparse)
 

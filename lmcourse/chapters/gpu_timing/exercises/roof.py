@@ -108,8 +108,8 @@ def _parts(kernels: Kernels, peak: float, bandwidth: float) -> list[tuple[float,
 
 
 @roofline.misconception(
-    "You add the time of arithmetic and of memory. A kernel loads the next numbers while it computes with the last: "
-    "the longer of the two counts."
+    "You add the time of arithmetic and of memory. A kernel loads the next numbers while it computes: the longer of "
+    "the two times counts."
 )
 def sum_of_both(kernels: Kernels, peak: float, bandwidth: float) -> float:
     return sum(map(sum, _parts(kernels, peak, bandwidth)))
@@ -144,7 +144,7 @@ def slowest_kernel(kernels: Kernels, peak: float, bandwidth: float) -> float:
     return max((max(part) for part in _parts(kernels, peak, bandwidth)), default=0.0)
 
 
-@roofline.misconception("You count a byte twice. `moved` holds what is read and what is written.")
+@roofline.misconception("You count each byte twice. `moved` already includes reads and writes.")
 def moved_twice(kernels: Kernels, peak: float, bandwidth: float) -> float:
     return sum(max(part[0], 2 * part[1]) for part in _parts(kernels, peak, bandwidth))
 

@@ -165,8 +165,8 @@ def _warm(run: Work, warmup: int, repeats: int) -> None:
 
 
 @time_it.misconception(
-    "You never wait for the device. That is how long it takes to hand the work over, not to do it: synchronise before "
-    "you look at the clock."
+    "You never wait for the device. You measure how long it takes to launch the work, not to do it: synchronise before "
+    "you read the clock."
 )
 def never_synchronised(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
     _warm(run, warmup, repeats)
@@ -183,14 +183,14 @@ def stopped_too_early(run: Work, synchronise: Work, clock: Clock, warmup: int = 
 
 
 @time_it.misconception(
-    "You start the clock while the device still works on the warm-up. Synchronise before the first look, too."
+    "You start the clock while the device still works on the warm-up. Synchronise before the first reading, too."
 )
 def started_too_early(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
     _warm(run, warmup, repeats)
     return statistics.median(_times(run, _nothing, synchronise, clock, repeats))
 
 
-@time_it.misconception("The runs that warm up are among your times. Run them, and throw their times away.")
+@time_it.misconception("Your times include the warm-up runs. Run them, but discard their times.")
 def warm_up_timed(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
     _warm(run, 0 if warmup >= 0 else -1, repeats)
     return statistics.median(_times(run, synchronise, synchronise, clock, warmup + repeats))
@@ -209,7 +209,7 @@ def mean_of_the_runs(run: Work, synchronise: Work, clock: Clock, warmup: int = 3
 
 
 @time_it.misconception(
-    "You take the fastest run. That is right for a peak, what can be done; how long something takes is the median."
+    "You take the fastest run. That is right for a peak; for how long something takes, use the median."
 )
 def fastest_run(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
     _warm(run, warmup, repeats)
@@ -217,8 +217,8 @@ def fastest_run(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, rep
 
 
 @time_it.misconception(
-    "One look at the clock before all runs and one after gives their mean, and hides the launches behind the work. "
-    "Time each run by itself."
+    "You read the clock once before and once after all runs. That gives a mean, and launches overlap with earlier "
+    "work. Time each run separately."
 )
 def all_at_once(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
     _warm(run, warmup, repeats)
@@ -230,13 +230,15 @@ def all_at_once(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, rep
     return (clock() - start) / repeats
 
 
-@time_it.misconception("Of an even number of times you take the upper middle one. The median is between the two.")
+@time_it.misconception(
+    "For an even number of times you take the upper of the two in the middle. The median is their mean."
+)
 def upper_middle(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
     _warm(run, warmup, repeats)
     return sorted(_times(run, synchronise, synchronise, clock, repeats))[repeats // 2]
 
 
-@time_it.misconception("That is the time of all runs together. How long does one take?")
+@time_it.misconception("You return the time of all runs together. Return the time of one.")
 def all_together(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
     _warm(run, warmup, repeats)
     return sum(_times(run, synchronise, synchronise, clock, repeats))

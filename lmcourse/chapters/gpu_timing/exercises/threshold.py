@@ -37,7 +37,8 @@ enough_tokens.right_value(
     "sum(n * 8192 < 156 * (2 * n + 8192) for n in range(8192))",
 )
 enough_tokens.wrong_value(
-    _equal(), "There both take equally long. What is the first whole number of tokens with which arithmetic limits?"
+    _equal(),
+    ("There, both take equally long. What is the first whole number of tokens for which arithmetic is the limit?"),
 )
 enough_tokens.wrong_value(
     162.2, "That is about where both take equally long. Tokens come in whole numbers: which is the first beyond it?"
@@ -48,7 +49,7 @@ enough_tokens.wrong_value(
 enough_tokens.wrong_value(
     157, "That is the first number above the ridge. An intensity of n needs activations that move for free."
 )
-enough_tokens.wrong_value(164, "That is one too many: arithmetic limits with one token fewer already.")
+enough_tokens.wrong_value(164, "That is one too many: arithmetic is already the limit with one token fewer.")
 enough_tokens.wrong_value(
     325, "That is twice as many. A weight has 2 bytes and takes 2 FLOPs a token: the two factors cancel."
 )
@@ -57,7 +58,7 @@ enough_tokens.wrong_value(78, "That is half the ridge. A weight has 2 bytes and 
 enough_tokens.wrong_value(162, "With 162 tokens there are 155.8 FLOPs per byte, a little less than the ridge.")
 enough_tokens.wrong_value(
     math.ceil(_equal(2 * RIDGE)),
-    "That is twice the ridge: the slip (1/p) for (2/p), the sparse peak, or fp32's four bytes at bf16's peak.",
+    "That is twice the ridge. You used 1/p instead of 2/p, the sparse peak, or fp32's four bytes with bf16's peak.",
 )
 enough_tokens.wrong_value(
     RIDGE, "That is the ridge itself: right if only the weights had to be moved. Activations move, too."
@@ -66,10 +67,11 @@ enough_tokens.wrong_value(
     math.ceil(RIDGE * WIDTH / (WIDTH - RIDGE)), "You count the input or the output. Both move: 2n in nD/(2n + D)."
 )
 enough_tokens.wrong_value(
-    math.ceil(RIDGE * WIDTH / (WIDTH + 2 * RIDGE)), "A sign: n·D = λ·(2n + D) gives n·(D − 2λ) = λ·D, with a minus."
+    math.ceil(RIDGE * WIDTH / (WIDTH + 2 * RIDGE)),
+    ("You have a sign wrong: n·D = λ·(2n + D) gives n·(D − 2λ) = λ·D, with a minus."),
 )
 enough_tokens.wrong_value(
-    math.ceil(_equal(312 / 2 * 1e12 / 2**40)), "You took 2 TB/s for 2 TiB/s. The ridge of 156 is given: use it."
+    math.ceil(_equal(312 / 2 * 1e12 / 2**40)), "You read 2 TB/s as 2 TiB/s. The ridge of 156 is given: use it."
 )
 enough_tokens.wrong_value(
     WIDTH // 2, "That is D/2, the highest intensity that this product can have, in FLOPs per byte."

@@ -141,7 +141,8 @@ def _known(device: str, number: str, peaks: Peaks) -> None:
 
 
 @mfu_of_step.misconception(
-    "For a GPU that is not listed you take one with a similar name. Variants of an H100 differ by a third: refuse."
+    "For a GPU that is not listed you use one with a similar name. Variants of an H100 differ by a third: raise an "
+    "error."
 )
 def nearest_name(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     family = device.split("-")[0].split()[1][:4]
@@ -150,14 +151,14 @@ def nearest_name(flops: float, seconds: list[float], device: str, number: str, p
     return _share(flops, seconds, peaks[listed][number])
 
 
-@mfu_of_step.misconception("You divide by the fp32 peak, whatever the products ran in. Take the peak of `number`.")
+@mfu_of_step.misconception("You always divide by the fp32 peak. Use the peak of the format `number`.")
 def single_precision_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     _known(device, number, peaks)
     return _share(flops, seconds, peaks[device]["fp32"])
 
 
 @mfu_of_step.misconception(
-    "Where a GPU has no such format you take its highest peak. A V100 has no bf16 units: refuse."
+    "If a GPU lacks the format, you use its highest peak. A V100 has no bf16 units: raise an error."
 )
 def highest_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     if device not in peaks:
@@ -165,7 +166,9 @@ def highest_peak(flops: float, seconds: list[float], device: str, number: str, p
     return _share(flops, seconds, peaks[device].get(number, max(peaks[device].values())))
 
 
-@mfu_of_step.misconception("You double the peak. The table is dense already, and sparse peaks are not for training.")
+@mfu_of_step.misconception(
+    "You double the peak. The table already lists dense peaks, and training does not use sparse ones."
+)
 def sparse_peak(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     _known(device, number, peaks)
     return _share(flops, seconds, 2 * peaks[device][number])
@@ -188,21 +191,21 @@ def _without_limit(
     return cure(flops / statistics.median(seconds) / peaks[device][number])
 
 
-@mfu_of_step.misconception("A share above 1 cannot be. Raise ValueError, so that the mistake is looked for.")
+@mfu_of_step.misconception("A share above 1 is impossible. Raise ValueError, so that the mistake is noticed.")
 def above_one(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return _without_limit(flops, seconds, device, number, peaks, lambda share: share)
 
 
-@mfu_of_step.misconception("You cap the share at 1, which hides the mistake behind it. Raise ValueError.")
+@mfu_of_step.misconception("You cap the share at 1, which hides a mistake. Raise ValueError.")
 def capped(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return _without_limit(flops, seconds, device, number, peaks, lambda share: min(share, 1.0))
 
 
-@mfu_of_step.misconception("These are percentages. A share lies between 0 and 1.")
+@mfu_of_step.misconception("You return percentages. A share is between 0 and 1.")
 def per_cent(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return 100 * _mfu(flops, seconds, device, number, peaks)
 
 
-@mfu_of_step.misconception("You divide by the time of all steps together. `flops` are those of one step.")
+@mfu_of_step.misconception("You divide by the time of all steps together. `flops` is for one step.")
 def all_steps(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
     return _mfu(flops, [sum(seconds)], device, number, peaks)

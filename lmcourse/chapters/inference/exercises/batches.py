@@ -173,12 +173,12 @@ def shortest_first(lengths: list[int], slots: int, continuous: bool) -> float:
     return _step_by_step(sorted(lengths), slots, continuous)
 
 
-@batch_use.misconception("`continuous` changes nothing: yours are always static.")
+@batch_use.misconception("You ignore `continuous`: your batches are always static.")
 def always_static(lengths: list[int], slots: int, continuous: bool) -> float:
     return _static(lengths, slots)
 
 
-@batch_use.misconception("`continuous` changes nothing: yours are always continuous.")
+@batch_use.misconception("You ignore `continuous`: your batches are always continuous.")
 def always_continuous(lengths: list[int], slots: int, continuous: bool) -> float:
     return _continuous(lengths, slots)
 
@@ -203,7 +203,7 @@ def in_turns(lengths: list[int], slots: int, continuous: bool) -> float:
 
 
 @batch_use.misconception(
-    "All your groups run as long as the longest request of all. A static batch ends with the longest text of its own "
+    "All your groups run as long as the longest request overall. A static batch ends with the longest text of its own "
     "group."
 )
 def longest_of_all(lengths: list[int], slots: int, continuous: bool) -> float:
@@ -234,7 +234,9 @@ def always_full(lengths: list[int], slots: int, continuous: bool) -> float:
     return 1.0 if continuous else _static(lengths, slots)
 
 
-@batch_use.misconception("A free slot waits one step in your schedule. It takes the next request at the next step.")
+@batch_use.misconception(
+    "In your schedule a free slot waits for one step. It should take the next request at the very next step."
+)
 def a_step_between(lengths: list[int], slots: int, continuous: bool) -> float:
     _checked(lengths, slots)
     if not continuous or not lengths:

@@ -152,7 +152,7 @@ def not_rounded(lengths: list[int], page: int) -> tuple[float, float]:
 
 
 @pages.misconception(
-    "You divide the number of texts by the number of pages. Divide tokens by the tokens for which there are pages."
+    "You divide the number of texts by the number of pages. Divide the tokens by the tokens that all pages can hold."
 )
 def texts_counted(lengths: list[int], page: int) -> tuple[float, float]:
     taken, _ = _token_by_token(lengths, page)
@@ -171,7 +171,7 @@ def page_forgotten(lengths: list[int], page: int) -> tuple[float, float]:
     return taken, used * page if taken else 1.0
 
 
-@pages.misconception("You divide the capacity by the tokens. The fraction that is used is the other way round.")
+@pages.misconception("You divide the capacity by the tokens. Divide the other way round.")
 def upside_down(lengths: list[int], page: int) -> tuple[float, float]:
     taken, used = _token_by_token(lengths, page)
     return taken, 1 / used

@@ -193,15 +193,16 @@ WRONG_FILTERS = (
         each_above_p,
         "top_p limits what the kept tokens have *together*. You compare each token's own probability with it.",
     ),
-    (rounded_at_one, "With top-p 1 everything stays. Your sum reaches 1 early, because it is rounded."),
+    (rounded_at_one, "With top-p 1 every token stays. Your rounded sum reaches 1 too early."),
     (
         ties_stay,
-        "You keep every token that equals the k-th best. Top-k keeps exactly k tokens, of equals the lower ids.",
+        "You keep every token that equals the k-th best. Top-k keeps exactly k tokens; among equals, the lower ids.",
     ),
-    (last_of_ties, "Of equal logits you keep the higher ids. The lower ones come first."),
+    (last_of_ties, "Among equal logits you keep the higher ids. Keep the lower ids."),
     (
         ties_out,
-        "You drop every token that equals the next best. Top-k keeps exactly k tokens, of equals the lower ids.",
+        "You drop every token that equals the best token that is out. Top-k keeps exactly k tokens; among equals, the "
+        "lower ids.",
     ),
     (k_th_out, "You drop the k-th best token itself. It belongs to the k tokens that stay."),
     (
@@ -214,13 +215,14 @@ WRONG_FILTERS = (
         of_logits,
         "You multiply the best *logit* by min_p. The fraction is of its probability: in logits, add ln(min_p).",
     ),
-    (sorted_places, "Your results are in sorted order. Put each back where its token is, with `scatter`."),
+    (sorted_places, "Your results are in sorted order. Put each one back at its token's place, with `scatter`."),
     (zeros, "You set logits to 0 for tokens that are out. A logit of 0 is still a probability: use −∞."),
     (probabilities, "You return probabilities. Return logits."),
     (
         not_renewed,
-        "Each rule sees what the rule before it has left, normalised again. Yours all see the original distribution.",
+        "Each rule works on what the previous rule left, normalised again. Your rules all work on the original "
+        "distribution.",
     ),
     (in_place, "You change the logits that you were given. Work on a copy."),
-    (never_refuses, "A k below 1, and a share that is not above 0 and at most 1, raise ValueError."),
+    (never_refuses, "Raise ValueError for a k below 1, and for a top_p or min_p that is not above 0 and at most 1."),
 )

@@ -238,7 +238,7 @@ WRONG_CACHES = (
     (DropsTheOldest, "If new tokens do not fit, you drop old ones. Raise ValueError."),
     (
         CountsFirst,
-        "After a refused append the cache is not as it was: you count the new tokens before you refuse them.",
+        "After a rejected append your cache has changed: you count the new tokens before you reject them.",
     ),
-    (KeepsAnything, "truncate to a negative number, or to more than there are, raises ValueError."),
+    (KeepsAnything, "truncate should raise ValueError for a negative number, or for more tokens than there are."),
 )

@@ -57,7 +57,9 @@ def inverted(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     return kept, _after(p, q, kept)
 
 
-@_wrong("You keep a token even when chance · q equals p. It must be less: else a chance of 0 keeps what p excludes.")
+@_wrong(
+    "You keep a token even when chance · q equals p. It must be less: a chance of 0 would keep tokens that p excludes."
+)
 def border_kept(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     rows = torch.arange(len(drafted))
     kept = _count((chance * q[rows, drafted] <= p[rows, drafted]).tolist())
@@ -70,7 +72,7 @@ def not_renormalised(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> A
     return kept, p[kept] if kept == len(q) else (p[kept] - q[kept]).clamp(min=0)
 
 
-@_wrong("You continue after the first miss. The later tokens were drafted after a token that is gone.")
+@_wrong("You continue after the first miss. The later tokens were drafted after a token that was rejected.")
 def goes_on(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = sum(_stays(p, q, drafted, chance))
     return kept, _after(p, q, kept)
@@ -88,7 +90,7 @@ def only_the_best(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answ
     return kept, _after(p, q, kept)
 
 
-@_wrong("You keep a token if p is at least q, and never otherwise. If p is smaller, chance decides.")
+@_wrong("You keep a token only if p is at least q. If p is smaller, keep it with probability p/q.")
 def no_chance(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, torch.full_like(chance, 1 - 1e-12)))
     return kept, _after(p, q, kept)
@@ -107,7 +109,7 @@ def wrong_row(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     return kept, _after(p, q, min(kept + 1, len(q)))
 
 
-@_wrong("You take |p − q|. If q is larger, nothing of that token is missing: use 0.")
+@_wrong("You take |p − q|. Where q is larger than p, use 0.")
 def absolute(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     gap = (p[kept] - q[kept]).abs() if kept < len(q) else p[kept]
@@ -129,7 +131,7 @@ def rejected_taken_out(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) ->
     return kept, rest / rest.sum()
 
 
-@_wrong("You do not set negative differences to 0. A token of which q has more is not missing.")
+@_wrong("You do not set negative differences to 0. Where q is larger than p, nothing is missing.")
 def negative_kept(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     gap = p[kept] - q[kept] if kept < len(q) else p[kept]
@@ -142,7 +144,7 @@ def softmax_of_the_rest(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -
     return kept, (p[kept] - q[kept]).softmax(-1) if kept < len(q) else p[kept]
 
 
-@_wrong("You draw from max(q − p, 0). Missing is what *p* has more.")
+@_wrong("You draw from max(q − p, 0). Draw from max(p − q, 0): what p has beyond q.")
 def other_way_round(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
     kept = _count(_stays(p, q, drafted, chance))
     rest = (q[kept] - p[kept]).clamp(min=0) if kept < len(q) else p[kept]
