@@ -158,8 +158,8 @@ def uniform_at_zero(logits: Tensor, temperature: float) -> Tensor:
 
 
 @temperature_probabilities.misconception(
-    "At 0 equally good tokens share in your result (dividing by a small number does that). The first of them "
-    "should have 1."
+    "At 0 equally good tokens share the probability in your result (dividing by a small number does that). The first "
+    "of them should have 1."
 )
 def shared_zero(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)
@@ -209,7 +209,7 @@ def small_is_zero(logits: Tensor, temperature: float) -> Tensor:
 
 
 @temperature_probabilities.misconception(
-    "At 0 a single row has its 1, and the other rows have none. Find the best token of each row: `argmax(dim=-1)`."
+    "At 0 only one row of your result has a 1. Find the best token of each row: `argmax(dim=-1)`."
 )
 def best_of_all_rows(logits: Tensor, temperature: float) -> Tensor:
     _checked(temperature)

@@ -174,17 +174,17 @@ def other_way(before: States, after: States, shift: int) -> list[bool]:
     return _entry_by_entry(before, after, -shift)
 
 
-@unchanged.misconception("You look at the last row only. All rows that both have must agree.")
+@unchanged.misconception("You look at the last row only. All rows that both caches have must agree.")
 def last_only(before: States, after: States, shift: int) -> list[bool]:
     return [bool(rows) and rows[-1] for rows in _each(before, after, shift)]
 
 
-@unchanged.misconception("You look at the first row only. All rows that both have must agree.")
+@unchanged.misconception("You look at the first row only. All rows that both caches have must agree.")
 def first_only(before: States, after: States, shift: int) -> list[bool]:
     return [bool(rows) and rows[0] for rows in _each(before, after, shift)]
 
 
-@unchanged.misconception("You are content with one row that agrees. All must.")
+@unchanged.misconception("You accept one row that agrees. All rows must agree.")
 def any_row(before: States, after: States, shift: int) -> list[bool]:
     return [any(rows) for rows in _each(before, after, shift)]
 
@@ -194,7 +194,7 @@ def one_answer(before: States, after: States, shift: int) -> list[bool]:
     return [all(_entry_by_entry(before, after, shift))] * len(before)
 
 
-@unchanged.misconception("You return False if the lengths differ. Compare the rows that both have.")
+@unchanged.misconception("You return False if the lengths differ. Compare the rows that both caches have.")
 def same_length(before: States, after: States, shift: int) -> list[bool]:
     same = _entry_by_entry(before, after, shift)
     return [ok and len(old) == len(new) for ok, old, new in zip(same, before, after, strict=True)]

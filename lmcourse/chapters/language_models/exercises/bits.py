@@ -69,12 +69,14 @@ def nats(loss: float, tokens: int, text: str) -> float:
     return loss * tokens / _byte_count(text)
 
 
-@bits_per_byte.misconception("You count characters: é is one character and two bytes.")
+@bits_per_byte.misconception("You count characters. é is one character but two bytes.")
 def characters(loss: float, tokens: int, text: str) -> float:
     return loss * tokens / math.log(2) / len(text)
 
 
-@bits_per_byte.misconception("You multiply by ln 2. A bit is only 0.69 nats, so there are *more* bits.")
+@bits_per_byte.misconception(
+    "You multiply by ln 2. A bit is only 0.69 nats, so the number of bits is *larger*: divide."
+)
 def times_ln2(loss: float, tokens: int, text: str) -> float:
     return loss * tokens * math.log(2) / _byte_count(text)
 
@@ -89,7 +91,7 @@ def per_token(loss: float, tokens: int, text: str) -> float:
     return loss / math.log(2)
 
 
-@bits_per_byte.misconception("That is the perplexity per byte. Asked for is its logarithm to base 2.")
+@bits_per_byte.misconception("You return the perplexity per byte. Return its logarithm to base 2.")
 def perplexity(loss: float, tokens: int, text: str) -> float:
     return float(np.exp2(_bits_per_byte(loss, tokens, text)))
 
@@ -99,12 +101,12 @@ def tokens_forgotten(loss: float, tokens: int, text: str) -> float:
     return loss / math.log(2) / _byte_count(text)
 
 
-@bits_per_byte.misconception("Those are the bits of the whole text. Divide by its bytes.")
+@bits_per_byte.misconception("You return the bits of the whole text. Divide by its bytes.")
 def not_per_byte(loss: float, tokens: int, text: str) -> float:
     return loss * tokens / math.log(2)
 
 
-@bits_per_byte.misconception("You take the logarithm of the loss. It is a logarithm already; it only changes its unit.")
+@bits_per_byte.misconception("You take the logarithm of the loss. It is a logarithm already: only convert its unit.")
 def logarithm_of_the_loss(loss: float, tokens: int, text: str) -> float:
     return (math.log2(loss) if loss else -math.inf) * tokens / _byte_count(text)
 

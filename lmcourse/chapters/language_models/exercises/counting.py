@@ -111,7 +111,7 @@ def _shared(counts: list[int], total: float | None = None) -> list[float]:
 
 
 @ngram.misconception(
-    "A context at the very end of the text is followed by nothing. Counted in, the probabilities no longer sum to one."
+    "You count a context at the very end of the text. No word follows it, so your probabilities do not sum to one."
 )
 def end_counted(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     n = len(context)
@@ -132,13 +132,14 @@ def no_overlap(text: list[int], context: list[int], vocabulary: int) -> list[flo
 
 
 @ngram.misconception(
-    "You divide by all places. That is how often context *and* word occur; asked for is the word, *given* the context."
+    "You divide by all places, which gives how often context *and* word occur. Return how often the word occurs, "
+    "*given* the context."
 )
 def joint(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     return _shared(_following(text, context, vocabulary), len(text) - len(context))
 
 
-@ngram.misconception("You look at the last word of the context only.")
+@ngram.misconception("You look only at the last word of the context.")
 def last_word_only(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     return _shared(_following(text, context[-1:], vocabulary))
 
@@ -162,20 +163,20 @@ def any_order(text: list[int], context: list[int], vocabulary: int) -> list[floa
     return _shared(counts)
 
 
-@ngram.misconception("You add one to every count. Plain counting is asked for.")
+@ngram.misconception("You add one to every count. Use the plain counts.")
 def add_one(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     counts = _following(text, context, vocabulary)
     _shared(counts)
     return _shared([count + 1 for count in counts])
 
 
-@ngram.misconception("A context that was never followed by a word says nothing: raise ValueError, do not invent.")
+@ngram.misconception("A context that no word ever follows gives no distribution: raise ValueError.")
 def guesses(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     counts = _following(text, context, vocabulary)
     return _shared(counts) if any(counts) else [1 / vocabulary] * vocabulary
 
 
-@ngram.misconception("Those are counts. Divide them by their sum.")
+@ngram.misconception("You return counts. Divide them by their sum.")
 def counts_only(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     counts = _following(text, context, vocabulary)
     _shared(counts)
@@ -187,7 +188,7 @@ def first_word_skipped(text: list[int], context: list[int], vocabulary: int) -> 
     return _shared(_following(text, context, vocabulary) if context else _following(text[1:], context, vocabulary))
 
 
-@ngram.misconception("You count the words *before* the context. Asked for are those after it.")
+@ngram.misconception("You count the words *before* the context. Count the words after it.")
 def words_before(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     return _shared(_following(text[::-1], context[::-1], vocabulary))
 

@@ -124,27 +124,32 @@ def _tolerance_of(v: Tensor) -> float:
     return 1e-2 if v.dtype in HALF_PRECISION else 1e-5
 
 
-@is_distribution.misconception("Sums of rounded numbers are rarely exactly 1: allow for their rounding.")
+@is_distribution.misconception(
+    "You require the sum to be exactly 1. Sums of rounded numbers rarely are: allow for rounding."
+)
 def exactly_one(v: Tensor) -> bool:
     return bool((v >= 0).all() and v.double().sum() == 1)
 
 
-@is_distribution.misconception("A probability is never negative, even where all of them sum to one.")
+@is_distribution.misconception("You accept a negative entry if the sum is one. A probability is never negative.")
 def negative_allowed(v: Tensor) -> bool:
     return abs(v.double().sum().item() - 1) <= _tolerance_of(v)
 
 
-@is_distribution.misconception("You add absolute values: a negative entry passes as a positive one.")
+@is_distribution.misconception("You add absolute values, so a negative entry passes as a positive one.")
 def absolute_values(v: Tensor) -> bool:
     return abs(v.double().abs().sum().item() - 1) <= _tolerance_of(v)
 
 
-@is_distribution.misconception("A zero is allowed: corners and edges belong to the simplex.")
+@is_distribution.misconception("You reject zeros. A zero is allowed: corners and edges belong to the simplex.")
 def zeros_refused(v: Tensor) -> bool:
     return bool((v > 0).all()) and _is_distribution(v)
 
 
-@is_distribution.misconception("NaN fails every comparison, so a test for what is *wrong* lets it through.")
+@is_distribution.misconception(
+    "Your test lets NaN through: every comparison with NaN is False, so test for what is right, not for what is "
+    "*wrong*."
+)
 def nan_passes(v: Tensor) -> bool:
     return not ((v < 0).any() or abs(v.double().sum().item() - 1) > _tolerance_of(v))
 
@@ -160,12 +165,14 @@ def sum_rounded_to_16_bits(v: Tensor) -> bool:
     return bool((v >= 0).all()) and abs(v.sum().item() - 1) <= _tolerance_of(v)
 
 
-@is_distribution.misconception("Numbers that are not negative are not yet probabilities: they have to sum to one.")
+@is_distribution.misconception("You only check that no entry is negative. The entries must also sum to one.")
 def sum_forgotten(v: Tensor) -> bool:
     return bool((v >= 0).all() and len(v))
 
 
-@is_distribution.misconception("One tolerance for all: 16-bit numbers are rounded a thousand times as coarsely.")
+@is_distribution.misconception(
+    "You use one tolerance for all dtypes. 16-bit numbers are rounded a thousand times as coarsely."
+)
 def one_tolerance(v: Tensor) -> bool:
     return bool((v >= 0).all()) and abs(v.double().sum().item() - 1) <= 1e-5
 
@@ -177,12 +184,12 @@ def tolerance_too_wide(v: Tensor) -> bool:
     return bool((v >= 0).all()) and abs(v.double().sum().item() - 1) <= _tolerance_of(v) + 1e-5
 
 
-@is_distribution.misconception("A negative entry is none of a distribution, however close to 0 it is.")
+@is_distribution.misconception("You accept a small negative entry. A distribution has none, however close to 0.")
 def slightly_negative_allowed(v: Tensor) -> bool:
     return bool((v >= -1e-5).all()) and abs(v.double().sum().item() - 1) <= _tolerance_of(v)
 
 
-@is_distribution.misconception("One entry may be a little above 1, as the sum may: rounding does both.")
+@is_distribution.misconception("You reject an entry a little above 1. Rounding can cause that, as it can for the sum.")
 def at_most_one(v: Tensor) -> bool:
     return bool(((v >= 0) & (v <= 1)).all()) and abs(v.double().sum().item() - 1) <= _tolerance_of(v)
 

@@ -102,8 +102,7 @@ for _change in (
 
 
 @entropy_rate.misconception(
-    "You weigh all words equally, as π = Pπ does, with rows and columns swapped. A word that comes more often "
-    "counts more."
+    "You weight all words equally, as π = Pπ does, with rows and columns swapped. A more frequent word counts more."
 )
 def rows_equally(P: Tensor) -> float:
     return _row_entropies(P).mean().item()
@@ -115,12 +114,12 @@ def of_single_words(P: Tensor) -> float:
     return float(-torch.special.xlogy(shares, shares).sum())
 
 
-@entropy_rate.misconception("That is in bits. Asked for are nats.")
+@entropy_rate.misconception("You return bits. Return nats.")
 def bits(P: Tensor) -> float:
     return _entropy_rate(P) / math.log(2)
 
 
-@entropy_rate.misconception("0 · ln 0 counts as 0 here: a word that cannot come costs nothing.")
+@entropy_rate.misconception("Your 0 · ln 0 is NaN. It counts as 0 here: a word that cannot come costs nothing.")
 def nan_of_zero(P: Tensor) -> float:
     return -(_shares(P)[:, None] * P * P.log()).sum().item()
 
@@ -130,24 +129,26 @@ def powers(P: Tensor) -> float:
     return float(torch.linalg.matrix_power(P, 1001)[0] @ _row_entropies(P))
 
 
-@entropy_rate.misconception("You add up the rows. One word is written at a time: take their weighted average.")
+@entropy_rate.misconception(
+    "You add up the entropies of the rows. One word is written at a time: take their weighted average."
+)
 def summed_rows(P: Tensor) -> float:
     return _row_entropies(P).sum().item()
 
 
 @entropy_rate.misconception(
-    "You weigh words by the sums of the columns of P. The words before are not equally frequent: solve π = πP."
+    "You weight words by the column sums of P. The words before them are not equally frequent: solve π = πP."
 )
 def column_sums(P: Tensor) -> float:
     return (P.mean(dim=0) @ _row_entropies(P)).item()
 
 
-@entropy_rate.misconception("You stay with word 0. An endless text forgets where it began.")
+@entropy_rate.misconception("You start from word 0. An endless text forgets where it began.")
 def first_row(P: Tensor) -> float:
     return _row_entropies(P)[0].item()
 
 
-@entropy_rate.misconception("The minus is missing: entropy is not negative.")
+@entropy_rate.misconception("The minus is missing: entropy is never negative.")
 def sign(P: Tensor) -> float:
     return -_entropy_rate(P)
 

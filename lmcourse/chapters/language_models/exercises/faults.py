@@ -35,18 +35,23 @@ def swapped() -> dict[str, tuple[str, str]]:
 
 
 @faults.misconception(
-    "In your examples all three models are right. Look at the ends of the text, and at repeated letters."
+    "All three models answer your examples correctly. Try the ends of the text, and repeated letters."
 )
 def no_fault_shows() -> dict[str, tuple[str, str]]:
     return {"model_a": ("abac", "a"), "model_b": ("abac", "a"), "model_c": ("abac", "a")}
 
 
-@faults.misconception("model_b reads “abab” well after “a”: the letters of a found pair must be needed again.")
+@faults.misconception(
+    "Your text does not show the fault of model_b, which reads “abab” correctly after “a”. Its fault shows only when "
+    "the letters of a pair already found are needed again."
+)
 def repeated_pairs() -> dict[str, tuple[str, str]]:
     return _faults() | {"model_b": ("ababab", "a")}
 
 
-@faults.misconception("model_c is right wherever there is a letter before. Try the context without letters.")
+@faults.misconception(
+    "Your text does not show the fault of model_c, which is right after any letter. Try the empty context."
+)
 def a_letter_before() -> dict[str, tuple[str, str]]:
     return _faults() | {"model_c": ("abcab", "a")}
 

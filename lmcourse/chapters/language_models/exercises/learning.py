@@ -129,74 +129,74 @@ for _change, _why in (
 
 
 @learn.misconception(
-    "Your table holds logits: e to their power does not sum to one in a row. Take log_softmax over the last axis."
+    "Your table holds logits: their exponentials do not sum to one in each row. Take log_softmax over the last axis."
 )
 def logits_returned(text: Tensor, v: int) -> Found:
     found = _train(text, v)
     return found | {"log_p": found["log_p"] + 1}
 
 
-@learn.misconception("Your table holds probabilities. Asked for are their logarithms.")
+@learn.misconception("Your table holds probabilities. It should hold their logarithms.")
 def probabilities(text: Tensor, v: int) -> Found:
     found = _train(text, v)
     return found | {"log_p": found["log_p"].exp()}
 
 
-@learn.misconception("In your table the columns are distributions. Row i has to hold what comes after word i.")
+@learn.misconception(
+    "In your table the columns are distributions. Row i must be the distribution of the word after word i."
+)
 def transposed(text: Tensor, v: int) -> Found:
     found = _train(text, v)
     return found | {"log_p": found["log_p"].T}
 
 
-@learn.misconception("You predict the word *before* from the word after: rows are to stand for the word that is known.")
+@learn.misconception("You predict the word *before* from the word after. Row i is for the known word, i.")
 def backwards(text: Tensor, v: int) -> Found:
     return _train(text, v, backwards=True)
 
 
 @learn.misconception(
-    "You train on the last tenth, too. Then it no longer shows what new text costs, and you stop too late."
+    "You train on the last tenth, too. Then its loss no longer shows the cost of new text, and you stop too late."
 )
 def tenth_trained_on(text: Tensor, v: int) -> Found:
     return _train(text, v, 4, steps=300, trains_on_all=True)
 
 
-@learn.misconception("You train on the last tenth, too. Then it no longer shows what new text costs.")
+@learn.misconception("You train on the last tenth, too. Then its loss no longer shows the cost of new text.")
 def tenth_trained_on_low_rank(text: Tensor, v: int) -> Found:
     return _train(text, v, 2, steps=200, trains_on_all=True)
 
 
 @learn.misconception(
-    "Your table costs less than the source itself on the text it trains on: it knows this text by heart. Keep the "
-    "table of the step at which the last tenth is cheapest, or take a smaller rank."
+    "On its training text your table costs less than the source itself: it has memorised the text. Keep the table of "
+    "the step at which the last tenth is cheapest, or take a smaller rank."
 )
 def last_step(text: Tensor, v: int) -> Found:
     return _train(text, v, 4, steps=250, stop=False)
 
 
 @learn.misconception(
-    "Your table knows the text it trains on by heart, and new text costs more than without the word before. Keep the "
-    "table of the step at which the last tenth is cheapest."
+    "Your table has memorised its training text, and new text costs more than a prediction that ignores the previous "
+    "word. Keep the table of the step at which the last tenth is cheapest."
 )
 def last_step_of_many(text: Tensor, v: int) -> Found:
     return _train(text, v, 8, steps=300, stop=False)
 
 
 @learn.misconception(
-    "Even on the text that it trains on your table costs more than the source itself. It has not learned enough: take "
-    "more or larger steps."
+    "Even on its training text your table costs more than the source itself. It has not learned enough: take more or "
+    "larger steps."
 )
 def too_few_steps(text: Tensor, v: int) -> Found:
     return _train(text, v, steps=4)
 
 
-@learn.misconception(
-    "You train all v² logits, each for itself: what is learned of one word serves no other. Use E @ F + b."
-)
+@learn.misconception("You train all v² logits separately, so words do not share what is learned. Use E @ F + b.")
 def full_table(text: Tensor, v: int) -> Found:
     return _train(text, v, 0, steps=150)
 
 
-@learn.misconception("New text costs what it costs without the word before: your rows are nearly the same.")
+@learn.misconception("New text costs as much as without the previous word: your rows are nearly the same.")
 def single_words(text: Tensor, v: int) -> Found:
     counts = torch.bincount(text[: -len(text) // 10], minlength=v).double() + 0.1
     log_p = (counts / counts.sum()).log().expand(v, v)
@@ -205,13 +205,13 @@ def single_words(text: Tensor, v: int) -> Found:
     return {"log_p": log_p, "train": prices[:-kept].mean(), "held_out": prices[-kept:].mean()}
 
 
-@learn.misconception("`train` and `held_out` are in bits. Asked for are nats.")
+@learn.misconception("Your `train` and `held_out` are in bits. Return nats.")
 def in_bits(text: Tensor, v: int) -> Found:
     found = _train(text, v)
     return found | {name: found[name] / math.log(2) for name in ("train", "held_out")}
 
 
-@learn.misconception("`train` and `held_out` are sums over the words of their parts. Take the means.")
+@learn.misconception("Your `train` and `held_out` are sums over words. Take the means.")
 def summed(text: Tensor, v: int) -> Found:
     found = _train(text, v)
     kept = (len(text) - 1) // 10

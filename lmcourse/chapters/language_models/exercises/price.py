@@ -89,22 +89,22 @@ def _sum(weights: list[float], odds: list[float]) -> float:
     return math.inf if any(of == 0 for _, of in pairs) else -math.fsum(w * math.log(of) for w, of in pairs)
 
 
-@cross_entropy.misconception("Truth and model are swapped: the average is taken over what really comes, p.")
+@cross_entropy.misconception("You swapped truth and model. The average is over the true distribution, p.")
 def swapped(p: list[float], q: list[float], base: float = math.e) -> float:
     return _cross_entropy(q, p, base)
 
 
-@cross_entropy.misconception("You answer in nats, whatever the base.")
+@cross_entropy.misconception("You always answer in nats. Use the base.")
 def always_nats(p: list[float], q: list[float], base: float = math.e) -> float:
     return _cross_entropy(p, q)
 
 
-@cross_entropy.misconception("You answer in bits, whatever the base.")
+@cross_entropy.misconception("You always answer in bits. Use the base.")
 def always_bits(p: list[float], q: list[float], base: float = math.e) -> float:
     return _cross_entropy(p, q, 2)
 
 
-@cross_entropy.misconception("That is the difference alone. The entropy of p belongs to the price.")
+@cross_entropy.misconception("You return only the difference. The price includes the entropy of p.")
 def difference_only(p: list[float], q: list[float], base: float = math.e) -> float:
     return _cross_entropy(p, q, base) - _cross_entropy(p, p, base)
 
@@ -115,25 +115,27 @@ def own_entropy(p: list[float], q: list[float], base: float = math.e) -> float:
     return _cross_entropy(p, p, base)
 
 
-@cross_entropy.misconception("The minus is missing: surprise is not negative.")
+@cross_entropy.misconception("The minus is missing: surprise is never negative.")
 def sign(p: list[float], q: list[float], base: float = math.e) -> float:
     return -_cross_entropy(p, q, base)
 
 
-@cross_entropy.misconception("You look at the likeliest word only. All that can come counts.")
+@cross_entropy.misconception("You look only at the likeliest word. Every word that can come counts.")
 def likeliest_only(p: list[float], q: list[float], base: float = math.e) -> float:
     _cross_entropy(p, q, base)
     model = q[p.index(max(p))]
     return -math.log(model, base) if model else math.inf
 
 
-@cross_entropy.misconception("You weigh every word equally. Weigh each with its probability, p.")
+@cross_entropy.misconception("You weight every word equally. Weight each word by its probability, p.")
 def unweighted(p: list[float], q: list[float], base: float = math.e) -> float:
     _cross_entropy(p, q, base)
     return _sum([1 / len(q)] * len(q), q) / math.log(base)
 
 
-@cross_entropy.misconception("A word that the model calls impossible came: that costs infinitely much, not an error.")
+@cross_entropy.misconception(
+    "You raise an error when a word comes that the model calls impossible. Its cost is infinite: return inf."
+)
 def crash_at_zero(p: list[float], q: list[float], base: float = math.e) -> float:
     if len(p) != len(q):
         raise ValueError("not as long as each other")
@@ -141,7 +143,7 @@ def crash_at_zero(p: list[float], q: list[float], base: float = math.e) -> float
 
 
 @cross_entropy.misconception(
-    "Where p is 0 as well, a model with q = 0 is right: only words that can come cost anything."
+    "You charge for words with p = 0. Only words that can come cost anything, even if q is 0 too."
 )
 def infinite_where_q_is_zero(p: list[float], q: list[float], base: float = math.e) -> float:
     return math.inf if 0 in q and len(p) == len(q) else _cross_entropy(p, q, base)
@@ -152,7 +154,9 @@ def times_the_base(p: list[float], q: list[float], base: float = math.e) -> floa
     return _cross_entropy(p, q) * math.log(base)
 
 
-@cross_entropy.misconception("A small number added to q hides what is impossible. Words with p = 0 are to be left out.")
+@cross_entropy.misconception(
+    "You add a small number to q, which hides impossible words. Leave out the words with p = 0 instead."
+)
 def with_epsilon(p: list[float], q: list[float], base: float = math.e) -> float:
     if len(p) != len(q):
         raise ValueError("not as long as each other")

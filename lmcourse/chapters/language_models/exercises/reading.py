@@ -73,7 +73,7 @@ def _refused(prompt: int) -> int:
     return prompt
 
 
-@tokens_read.misconception("Not every step reads the final length: at the first, nothing has been written yet.")
+@tokens_read.misconception("You let every step read the final length. At the first step, nothing has been written yet.")
 def square(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new) * new
 
@@ -86,43 +86,43 @@ def last_one_read(prompt: int, new: int, reuse: bool) -> int:
     return prompt + new if reuse else sum(prompt + i for i in range(1, new + 1))
 
 
-@tokens_read.misconception("Without reuse the prompt is read as well, in every step.")
+@tokens_read.misconception("You leave out the prompt. Without reuse, every step reads it.")
 def prompt_free(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) and sum(range(new)))
 
 
-@tokens_read.misconception("Without reuse the prompt is read *again* in every step.")
+@tokens_read.misconception("You read the prompt once. Without reuse, every step reads it *again*.")
 def prompt_once(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if reuse or not new else _refused(prompt) + sum(range(new))
 
 
-@tokens_read.misconception("With reuse the prompt still has to be read once.")
+@tokens_read.misconception("You leave out the prompt. With reuse it is still read once.")
 def only_new(prompt: int, new: int, reuse: bool) -> int:
     _refused(prompt)
     return new if reuse else _tokens_read(prompt, new, reuse)
 
 
-@tokens_read.misconception("`reuse` makes no difference in yours.")
+@tokens_read.misconception("You ignore `reuse`.")
 def reuse_ignored(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, False)
 
 
-@tokens_read.misconception("You have it the wrong way round: `reuse=True` is the cheap way.")
+@tokens_read.misconception("You swapped the two: `reuse=True` is the cheap way.")
 def turned_round(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, not reuse)
 
 
-@tokens_read.misconception("That is the order of it, half a square. The exact number is asked for.")
+@tokens_read.misconception("You return only the leading term, half a square. Return the exact number.")
 def half_square(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if reuse else (_refused(prompt) + new) ** 2 // 2
 
 
-@tokens_read.misconception("A prompt of one token is enough to continue.")
+@tokens_read.misconception("You reject a prompt of one token. It is enough.")
 def refuses_one(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt if prompt > 1 else 0, new, reuse)
 
 
-@tokens_read.misconception("With no token to write, nothing is read. Your formula needs at least one.")
+@tokens_read.misconception("If no token is written, nothing is read. Your formula needs at least one.")
 def reads_for_nothing(prompt: int, new: int, reuse: bool) -> int:
     return _tokens_read(prompt, new, reuse) if new or not reuse else _refused(prompt) - 1
 

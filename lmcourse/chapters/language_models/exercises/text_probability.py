@@ -100,7 +100,8 @@ def _log(p: float) -> float:
 
 
 @text_log_probability.misconception(
-    "You multiply first: a thousand small factors are 0 as a float, and its logarithm is −∞. Add logarithms."
+    "You multiply first. A product of a thousand small factors underflows to 0, and its logarithm is −∞. Add "
+    "logarithms."
 )
 def underflow(next_probabilities: Model, text: list[int]) -> float:
     return _log(math.prod(_each(next_probabilities, text)))
@@ -111,12 +112,14 @@ def sees_the_answer(next_probabilities: Model, text: list[int]) -> float:
     return math.fsum(_log(next_probabilities(tuple(text[: t + 1]))[word]) for t, word in enumerate(text))
 
 
-@text_log_probability.misconception("The model may look at the whole past; you pass it one word.")
+@text_log_probability.misconception("You pass the model one word. Pass it the whole past.")
 def one_back_only(next_probabilities: Model, text: list[int]) -> float:
     return math.fsum(_log(next_probabilities(tuple(text[max(t - 1, 0) : t]))[word]) for t, word in enumerate(text))
 
 
-@text_log_probability.misconception("The first word has a probability, too: that after nothing, ().")
+@text_log_probability.misconception(
+    "You leave out the first word. It has a probability, too: the one after the empty context, ()."
+)
 def first_word_skipped(next_probabilities: Model, text: list[int]) -> float:
     return math.fsum(map(_log, _each(next_probabilities, text)[1:]))
 
@@ -126,22 +129,24 @@ def averaged(next_probabilities: Model, text: list[int]) -> float:
     return math.fsum(map(_log, _each(next_probabilities, text))) / max(len(text), 1)
 
 
-@text_log_probability.misconception("That is in bits. Asked for are nats, the natural logarithm.")
+@text_log_probability.misconception("You return bits. Return nats: use the natural logarithm.")
 def in_bits(next_probabilities: Model, text: list[int]) -> float:
     return _log_probability(next_probabilities, text) / math.log(2)
 
 
-@text_log_probability.misconception("Logarithms of probabilities are not positive; yours is the surprise, −ln p.")
+@text_log_probability.misconception("You return the surprise, −ln p. A log-probability is never positive.")
 def sign(next_probabilities: Model, text: list[int]) -> float:
     return -_log_probability(next_probabilities, text)
 
 
-@text_log_probability.misconception("An impossible word makes the text impossible, −∞. It is not an error.")
+@text_log_probability.misconception(
+    "You raise an error for an impossible word. It makes the text impossible: return −∞."
+)
 def crash_at_zero(next_probabilities: Model, text: list[int]) -> float:
     return sum(math.log(p) for p in _each(next_probabilities, text))
 
 
-@text_log_probability.misconception("That is the probability. Asked for is its logarithm.")
+@text_log_probability.misconception("You return the probability. Return its logarithm.")
 def probability_itself(next_probabilities: Model, text: list[int]) -> float:
     return math.prod(_each(next_probabilities, text))
 

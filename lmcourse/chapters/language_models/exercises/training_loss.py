@@ -118,24 +118,22 @@ def _checked(tokens: Tensor) -> Tensor:
     return tokens
 
 
-@next_token_loss.misconception(
-    "You compare the logits at a token with that same token. They speak of the one after it."
-)
+@next_token_loss.misconception("You compare the logits at a token with that token. They predict the token after it.")
 def no_shift(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_picked(_log_p(logits), _checked(tokens)).mean()
 
 
-@next_token_loss.misconception("Your targets lie one place *before* the logits: they are what the model has read.")
+@next_token_loss.misconception("Your targets are one place *before* the logits: the model has already read them.")
 def shifted_back(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_picked(_log_p(logits[:, 1:]), _checked(tokens)[:, :-1]).mean()
 
 
-@next_token_loss.misconception("The last logits are there, too, with the first token as their target: drop them.")
+@next_token_loss.misconception("You keep the last logits, with the first token as their target. Drop them.")
 def around_the_end(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_picked(_log_p(logits), _checked(tokens).roll(-1, dims=1)).mean()
 
 
-@next_token_loss.misconception("You average probabilities. The logarithm is missing, and so is the minus.")
+@next_token_loss.misconception("You average probabilities. Take the logarithm first, and the minus.")
 def no_logarithm(logits: Tensor, tokens: Tensor) -> Tensor:
     return _picked(_log_p(logits[:, :-1]), _checked(tokens)[:, 1:]).exp().mean()
 
@@ -150,49 +148,49 @@ def summed(logits: Tensor, tokens: Tensor) -> Tensor:
     return _loss(logits, tokens) * tokens[:, 1:].numel()
 
 
-@next_token_loss.misconception("You add up a text and average over texts: a longer text would weigh more.")
+@next_token_loss.misconception(
+    "You add up each text and average over texts, so a longer text counts more. Average over all predictions."
+)
 def per_text(logits: Tensor, tokens: Tensor) -> Tensor:
     return _loss(logits, tokens) * (tokens.shape[1] - 1)
 
 
-@next_token_loss.misconception("You divide by the number of tokens. There is one prediction fewer in each text.")
+@next_token_loss.misconception("You divide by the number of tokens. Each text has one prediction fewer.")
 def divided_by_tokens(logits: Tensor, tokens: Tensor) -> Tensor:
     return _loss(logits, tokens) * (tokens.shape[1] - 1) / tokens.shape[1]
 
 
-@next_token_loss.misconception("Your softmax runs over positions. Words compete with words, not places with places.")
+@next_token_loss.misconception("Your softmax runs over positions. It should run over the words of each position.")
 def over_positions(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_picked(_log_p(logits[:, :-1], dim=1), _checked(tokens)[:, 1:]).mean()
 
 
-@next_token_loss.misconception("e^10000 is infinite as a float: subtract the largest logit first, or use log_softmax.")
+@next_token_loss.misconception("e^10000 overflows: subtract the largest logit first, or use log_softmax.")
 def overflows(logits: Tensor, tokens: Tensor) -> Tensor:
     raised = logits[:, :-1].float().exp()
     return -_picked(raised / raised.sum(dim=-1, keepdim=True), _checked(tokens)[:, 1:]).log().mean()
 
 
-@next_token_loss.misconception("The softmax of an unlikely word is 0 as a float, and ln 0 is −∞: use log_softmax.")
+@next_token_loss.misconception("The softmax of an unlikely word underflows to 0, and ln 0 is −∞: use log_softmax.")
 def softmax_then_logarithm(logits: Tensor, tokens: Tensor) -> Tensor:
     p = (logits if logits.dtype == torch.float64 else logits.float())[:, :-1].softmax(dim=-1)
     return -_picked(p, _checked(tokens)[:, 1:]).log().mean()
 
 
-@next_token_loss.misconception(
-    "Logits at s speak of token s + 1; you compare them with token s, because you cut both in the same way."
-)
+@next_token_loss.misconception("You cut logits and tokens in the same way. The logits at s predict token s + 1.")
 def both_cut_alike(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_picked(_log_p(logits[:, 1:]), _checked(tokens)[:, 1:]).mean()
 
 
 @next_token_loss.misconception(
-    "Your loss of 16-bit logits comes in 16 bits: two or three digits. Turn the logits to float32 first, and leave the "
-    "result float32."
+    "For 16-bit logits your loss has 16 bits too, which is two or three digits. Convert the logits to float32 first, "
+    "and return float32."
 )
 def in_16_bits(logits: Tensor, tokens: Tensor) -> Tensor:
     return -_picked(logits[:, :-1].log_softmax(dim=-1), _checked(tokens)[:, 1:]).mean()
 
 
-@next_token_loss.misconception("That is in bits. Asked for are nats.")
+@next_token_loss.misconception("You return bits. Return nats.")
 def in_bits(logits: Tensor, tokens: Tensor) -> Tensor:
     return _loss(logits, tokens) / math.log(2)
 
@@ -246,7 +244,7 @@ for _value, _sentence in (
     (128_256, "That is the perplexity. The loss is its logarithm."),
     (5.11, "That is a logarithm to base 10."),
     (10.37, "That is for Llama 2's 32,000 tokens."),
-    (0, "A loss of 0 is certainty: this model is as uncertain as can be."),
+    (0, "A loss of 0 means certainty. This model is as uncertain as possible."),
     (-11.76, "The sign is wrong: a loss is −ln p, and ln p is negative."),
     (10.82, "That is for GPT-2's 50,257 tokens."),
 ):

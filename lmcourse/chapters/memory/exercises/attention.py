@@ -68,13 +68,13 @@ def no_masks(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, masks=0, scores=0)
 
 
-@attention_activations.misconception("Your masks take p bytes per number. True or false fits into one.")
+@attention_activations.misconception("Your masks take p bytes per number. True or false takes one byte.")
 def wide_masks(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, masks=p, scores=p)
 
 
 @attention_activations.misconception(
-    "Your scores come once. Every head has a table of its own: S² numbers for each of the A heads."
+    "You count one score matrix. Every head has its own: S² numbers for each of the A heads."
 )
 def one_head(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, 1, p)
@@ -95,14 +95,15 @@ def batch_squared(B: int, S: int, D: int, A: int, p: int = 2) -> int:
 
 
 @attention_activations.misconception(
-    "Your q, k and v have an input each. They share one, and a tensor that three products keep is kept once."
+    "You count one input each for q, k and v. They share one input, and a tensor that three products keep is stored "
+    "once."
 )
 def three_inputs(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, streams=7)
 
 
 @attention_activations.misconception(
-    "One tensor of A·B·S² is missing: softmax keeps its result, and the product with v the weights after dropout."
+    "One tensor of A·B·S² is missing: softmax keeps its result, and the product with v keeps the weights after dropout."
 )
 def one_table(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, squares=1)
@@ -141,7 +142,9 @@ def three_tables(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, squares=3)
 
 
-@attention_activations.misconception("The mask of the result is missing: dropout follows the output matrix as well.")
+@attention_activations.misconception(
+    "The mask of the result is missing: there is dropout after the output matrix as well."
+)
 def no_mask_of_the_result(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, masks=0)
 
@@ -151,17 +154,17 @@ def no_mask_of_the_weights(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, scores=0)
 
 
-@attention_activations.misconception("Your mask of the weights takes p bytes per number. True or false fits into one.")
+@attention_activations.misconception("Your mask of the weights takes p bytes per number. True or false takes one byte.")
 def wide_mask_of_the_weights(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, scores=p)
 
 
-@attention_activations.misconception("Your mask of the result takes p bytes per number. True or false fits into one.")
+@attention_activations.misconception("Your mask of the result takes p bytes per number. True or false takes one byte.")
 def wide_mask_of_the_result(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, p, masks=p)
 
 
-@attention_activations.misconception("You count numbers, not bytes: each takes p, and a mask one.")
+@attention_activations.misconception("You count numbers, not bytes: a number takes p bytes, a mask entry one.")
 def numbers_for_bytes(B: int, S: int, D: int, A: int, p: int = 2) -> int:
     return _wrong_attention(B, S, D, A, 1)
 

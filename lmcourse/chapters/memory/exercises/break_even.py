@@ -111,7 +111,9 @@ def all_activations_saved(D: int, A: int, S: int, E: int = 4) -> float:
     return _break_even((4 + 2 * E) * D**2, sum(block_bytes(S, D, A, E, 4)))
 
 
-@min_batch_for_mixed.misconception("That is upside down: bytes that are paid, divided by bytes that each text saves.")
+@min_batch_for_mixed.misconception(
+    "Your quotient is upside down. Divide the bytes paid by the bytes that each text saves."
+)
 def upside_down(D: int, A: int, S: int, E: int = 4) -> float:
     return 1 / _min_batch(D, A, S, E)
 
@@ -121,7 +123,7 @@ def scores_forgotten(D: int, A: int, S: int, E: int = 4) -> float:
     return _break_even((4 + 2 * E) * D**2, _saved(D, A, S, E) - 4 * A * S**2)
 
 
-@min_batch_for_mixed.misconception("That is a number of tokens. Divide by S: a batch is counted in texts.")
+@min_batch_for_mixed.misconception("You return a number of tokens. Divide by S: a batch is counted in texts.")
 def tokens_for_texts(D: int, A: int, S: int, E: int = 4) -> float:
     return S * _min_batch(D, A, S, E)
 

@@ -96,7 +96,8 @@ def _segments(layers: int, every: int) -> list[int]:
 
 
 @compute_twice.misconception(
-    "You add all inputs to a whole segment. On the way back, inputs of later segments are gone."
+    "You add all kept inputs to a whole segment. During the backward pass, the inputs of later segments are already "
+    "released."
 )
 def all_inputs(layers: int, every: int) -> tuple[int, int]:
     lengths = _segments(layers, every)
@@ -104,18 +105,18 @@ def all_inputs(layers: int, every: int) -> tuple[int, int]:
 
 
 @compute_twice.misconception(
-    "You count the inputs alone. While a segment is computed again, its inside takes memory too."
+    "You count the inputs alone. While a segment is recomputed, its activations take memory, too."
 )
 def inputs_only(layers: int, every: int) -> tuple[int, int]:
     return len(_segments(layers, every)), _simulated(layers, every)[1]
 
 
-@compute_twice.misconception("You count one segment's insides alone. The kept inputs take memory as well.")
+@compute_twice.misconception("You count only the activations of one segment. The kept inputs take memory as well.")
 def insides_only(layers: int, every: int) -> tuple[int, int]:
     return max(_segments(layers, every)), _simulated(layers, every)[1]
 
 
-@compute_twice.misconception("The last segment is still in memory when the backward pass begins. It runs once.")
+@compute_twice.misconception("You recompute the last segment. It is still in memory when the backward pass begins.")
 def all_twice(layers: int, every: int) -> tuple[int, int]:
     return _simulated(layers, every)[0], layers
 
@@ -125,19 +126,19 @@ def segments_counted(layers: int, every: int) -> tuple[int, int]:
     return _simulated(layers, every)[0], len(_segments(layers, every)) - 1
 
 
-@compute_twice.misconception("You look at the end of the forward pass only. On the way back there may be more.")
+@compute_twice.misconception("You look only at the end of the forward pass. The peak may come in the backward pass.")
 def end_of_forward(layers: int, every: int) -> tuple[int, int]:
     lengths = _segments(layers, every)
     return len(lengths) + lengths[-1], _simulated(layers, every)[1]
 
 
-@compute_twice.misconception("The layers that are left over are a segment as well, with their own input.")
+@compute_twice.misconception("The leftover layers are a segment as well, with their own input.")
 def rest_forgotten(layers: int, every: int) -> tuple[int, int]:
     whole = max(layers // every, 1)
     return whole + min(every, layers), (whole - 1) * every
 
 
-@compute_twice.misconception("You compute nothing twice. All that was thrown away must be computed again.")
+@compute_twice.misconception("You recompute nothing. Everything that was discarded must be computed again.")
 def nothing_twice(layers: int, every: int) -> tuple[int, int]:
     return _simulated(layers, every)[0], 0
 

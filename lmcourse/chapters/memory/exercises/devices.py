@@ -88,39 +88,42 @@ def _wrong_parallel(
 
 
 @tensor_parallel_bytes.misconception(
-    "You divide everything by T. Norms, their results and the dropout of each half see whole vectors on every device."
+    "You divide everything by T. Norms, their results and the dropout of each half need whole vectors on every device."
 )
 def everything_shared(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes, whole=0, shared=34)
 
 
-@tensor_parallel_bytes.misconception("Your activations do not depend on T. What lies inside a half is shared.")
+@tensor_parallel_bytes.misconception(
+    "Your activations do not depend on T. The activations inside each half are divided by T."
+)
 def nothing_shared(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes, whole=34, shared=0, scores=5)
 
 
 @tensor_parallel_bytes.misconception(
-    "Your scores are whole on every device. Each device has its own heads, so it has A/T tables of scores."
+    "You keep all scores on every device. Each device has its own heads, so it has A/T tables of scores."
 )
 def whole_scores(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes, scores=5)
 
 
 @tensor_parallel_bytes.misconception(
-    "Your input of q, k and v, and that of up, are shared. Each device multiplies the whole vector with its columns."
+    "You divide the inputs of q, k, v and of up by T. Each device multiplies whole vectors by its columns."
 )
 def shared_inputs(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes, whole=6, shared=28)
 
 
 @tensor_parallel_bytes.misconception(
-    "Your weights, gradients and optimiser are whole on each device, as in data parallelism. Here every matrix is cut."
+    "You keep all weights, gradients and optimizer states on each device, as in data parallelism. Here every matrix is "
+    "divided."
 )
 def whole_states(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes, copies=T)
 
 
-@tensor_parallel_bytes.misconception("Those are the activations of one layer. The model has L of them.")
+@tensor_parallel_bytes.misconception("You count the activations of one layer. The model has L of them.")
 def one_layer(T: int, *sizes: int) -> Sizes:
     states, activations = _wrong_parallel(T, *sizes).values()
     return {"states": states, "activations": activations / sizes[1]}
@@ -132,19 +135,19 @@ def sixteen(T: int, *sizes: int) -> Sizes:
 
 
 @tensor_parallel_bytes.misconception(
-    "Your masks are shared. Dropout follows each half, where every device has the whole vectors: 2 bytes stay whole."
+    "You divide the dropout masks by T. Dropout comes after each half, where every device has whole vectors."
 )
 def shared_masks(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes, whole=8, shared=26)
 
 
-@tensor_parallel_bytes.misconception("Your states are rounded. A share need not be a whole number of bytes.")
+@tensor_parallel_bytes.misconception("You round the states. Bytes per device need not be a whole number.")
 def whole_bytes(T: int, *sizes: int) -> Sizes:
     return _wrong_parallel(T, *sizes) | {"states": 18 * sizes[0] // T}
 
 
 @tensor_parallel_bytes.misconception(
-    "You ask whether T divides the width D. It must divide the heads: 8 divides 48, but 12 heads cannot be shared by 8."
+    "You check whether T divides the width D. It must divide the number of heads: 8 divides 48, but not 12 heads."
 )
 def width_divides(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
     if D % T:

@@ -66,19 +66,19 @@ def _wrong_mlp(
     return B * S * (inputs * p * D + hidden * p * d_ff + (D if mask is None else mask))
 
 
-@mlp_activations.misconception("The input of the layer is missing: the first product keeps what it multiplies.")
+@mlp_activations.misconception("The input of the layer is missing: the first product keeps its input.")
 def input_forgotten(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p, inputs=0, hidden=4 if gated else 2)
 
 
 @mlp_activations.misconception(
-    "One hidden tensor is too few: GELU keeps what goes in, and the last product what came out."
+    "One hidden tensor is missing: GELU keeps its input, and the last product keeps GELU's output."
 )
 def one_hidden_tensor(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p, hidden=3 if gated else 1)
 
 
-@mlp_activations.misconception("The mask of dropout is missing: a byte for each number that comes out.")
+@mlp_activations.misconception("The mask of dropout is missing: one byte for each number of the output.")
 def mask_forgotten(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p, hidden=4 if gated else 2, mask=0)
 
@@ -95,9 +95,7 @@ def mask_of_numbers(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool =
     return _wrong_mlp(B, S, D, d_ff, p, hidden=4 if gated else 2, mask=p * D)
 
 
-@mlp_activations.misconception(
-    "The gate changes nothing in your count. A product of two tensors keeps both, and f keeps what went into it."
-)
+@mlp_activations.misconception("You ignore the gate. A product of two tensors keeps both, and f keeps its input.")
 def gate_for_free(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p)
 
@@ -111,14 +109,14 @@ def three_hidden_tensors(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: b
 
 
 @mlp_activations.misconception(
-    "The result of the layer is in your sum. It goes into a sum with the residual stream, and sums keep nothing."
+    "You count the result of the layer. It is added to the residual stream, and an addition keeps nothing."
 )
 def result_kept(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p, inputs=2, hidden=4 if gated else 2)
 
 
 @mlp_activations.misconception(
-    "With a gate you count the layer's input twice. Gate and up read one and the same tensor, so it is kept once."
+    "With a gate you count the layer's input twice. Gate and up read the same tensor, so it is kept once."
 )
 def input_kept_for_each(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p, inputs=2 if gated else 1, hidden=4 if gated else 2)
@@ -130,7 +128,7 @@ def always_four_times(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool
 
 
 @mlp_activations.misconception(
-    "You count one hidden tensor, with a gate or without. Every operation on hidden numbers that needs one keeps it."
+    "You count one hidden tensor, with or without a gate. Count every hidden tensor that an operation keeps."
 )
 def one_hidden_tensor_always(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p, hidden=1)
@@ -141,7 +139,7 @@ def one_hidden_tensor_more(B: int, S: int, D: int, d_ff: int, p: int = 2, gated:
     return _wrong_mlp(B, S, D, d_ff, p, hidden=5 if gated else 3)
 
 
-@mlp_activations.misconception("You count every tensor that exists. Ask which of them some backward step reads.")
+@mlp_activations.misconception("You count every tensor. Count only the tensors that the backward pass reads.")
 def nothing_free(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _wrong_mlp(B, S, D, d_ff, p, inputs=2, hidden=5 if gated else 3)
 
@@ -151,9 +149,7 @@ def nineteen(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False)
     return 19 * B * S * D
 
 
-@mlp_activations.misconception(
-    "`p` changes nothing in your result. Numbers take p bytes; only the mask always takes 1."
-)
+@mlp_activations.misconception("You ignore `p`. Numbers take p bytes; only the mask always takes 1.")
 def always_two_bytes(B: int, S: int, D: int, d_ff: int, p: int = 2, gated: bool = False) -> int:
     return _mlp(B, S, D, d_ff, 2, gated)
 

@@ -77,29 +77,29 @@ def _scaled(sizes: Sizes, factor: float, *parts: str) -> Sizes:
 STATES = ("weights", "gradients", "optimiser")
 
 
-@gpt3_case.misconception("Your states are half of what they take: 1, 2 and 6 bytes a parameter, not 2, 4 and 12.")
+@gpt3_case.misconception(
+    "Your states are half as large as they should be. A parameter takes 2, 4 and 12 bytes, not 1, 2 and 6."
+)
 def half_the_bytes(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 0.5, *STATES)
 
 
-@gpt3_case.misconception("Those are TiB, 2⁴⁰ bytes. A GiB is 2³⁰.")
+@gpt3_case.misconception("You return TiB, 2⁴⁰ bytes. A GiB is 2³⁰.")
 def tebibytes(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 2**-10)
 
 
-@gpt3_case.misconception("Those are GB, 10⁹ bytes. A GiB is 2³⁰.")
+@gpt3_case.misconception("You return GB, 10⁹ bytes. A GiB is 2³⁰.")
 def gigabytes(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), GIB / 10**9)
 
 
-@gpt3_case.misconception(
-    "The embeddings of tokens and positions are missing. They are 0.37 % of the parameters, and asked for."
-)
+@gpt3_case.misconception("You leave out the embeddings of tokens and positions. They are 0.37 % of the parameters.")
 def blocks_only(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), BLOCKS / gpt_3_parameters(), *STATES)
 
 
-@gpt3_case.misconception("You leave the embeddings whole on each device. They are divided as well.")
+@gpt3_case.misconception("You keep the whole embeddings on each device. They are divided as well.")
 def whole_embeddings(B: int, S: int, T: int = 1) -> Sizes:
     embeddings = gpt_3_parameters() - BLOCKS
     return _scaled(_gpt3(B, S, T), (BLOCKS + embeddings * T) / gpt_3_parameters(), *STATES)
@@ -110,12 +110,12 @@ def states_not_divided(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), T, *STATES)
 
 
-@gpt3_case.misconception("You divide all activations by T. What norms and dropout see is whole on every device.")
+@gpt3_case.misconception("You divide all activations by T. Norms and dropout work on whole vectors on every device.")
 def activations_divided(B: int, S: int, T: int = 1) -> Sizes:
     return _gpt3(B, S, T) | {"activations": _gpt3(B, S)["activations"] / T}
 
 
-@gpt3_case.misconception("Your learned positions depend on S. GPT-3 has 2048 of them, however short the text is.")
+@gpt3_case.misconception("Your learned positions depend on S. GPT-3 has 2048 of them, even for a shorter text.")
 def as_many_positions_as_tokens(B: int, S: int, T: int = 1) -> Sizes:
     fewer = 1 - (2048 - S) * 12_288 / gpt_3_parameters()
     return _scaled(_gpt3(B, S, T), fewer, *STATES)
@@ -148,7 +148,7 @@ def no_master_weights(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 8 / 12, "optimiser")
 
 
-@gpt3_case.misconception("Those are bytes. Divide by 2³⁰ for GiB.")
+@gpt3_case.misconception("You return bytes. Divide by 2³⁰ for GiB.")
 def bytes_for_gib(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), GIB)
 

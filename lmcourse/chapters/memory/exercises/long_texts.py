@@ -71,12 +71,12 @@ def _from(D: int, A: int, E: int, p: int, *, streams: int = 8, masks: int = 2, p
     return D * (p * (streams + 2 * E) + masks) // (A * per_pair) + 1
 
 
-@scores_take_over.misconception("At your length the scores do not take more than half yet. The next one is asked for.")
+@scores_take_over.misconception("At your length the scores do not take more than half yet. Return the next length.")
 def one_too_short(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _take_over(D, A, E, p) - 1
 
 
-@scores_take_over.misconception("*More* than half is asked for. Where both are equal, you are one token short.")
+@scores_take_over.misconception("The scores must take *more* than half. You stop at exactly half, one token too early.")
 def exactly_half(D: int, A: int, E: int = 4, p: int = 2) -> int:
     scores, rest = block_bytes(1, D, A, E, p)
     return ceil(Fraction(rest, scores))
@@ -104,34 +104,34 @@ def attention_only(D: int, A: int, E: int = 4, p: int = 2) -> int:
 
 
 @scores_take_over.misconception(
-    "You compare scores with twice the rest. More than half of all means: more than the rest."
+    "You compare the scores with twice the rest. More than half of the total means more than the rest."
 )
 def twice_the_rest(D: int, A: int, E: int = 4, p: int = 2) -> int:
     scores, rest = block_bytes(1, D, A, E, p)
     return 2 * rest // scores + 1
 
 
-@scores_take_over.misconception("The masks are missing, the one of the weights and the two others: a byte a number.")
+@scores_take_over.misconception("You leave out the masks: that of the weights and the two others, one byte per number.")
 def no_masks(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _from(D, A, E, p, masks=0, pairs=2 * p)
 
 
-@scores_take_over.misconception("That is 34·D / 5·A, whatever p and E are. It holds for p = 2 and E = 4.")
+@scores_take_over.misconception("You always use 34·D / 5·A. It is right only for p = 2 and E = 4.")
 def always_16_bits(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _take_over(D, A)
 
 
-@scores_take_over.misconception("E changes nothing in your result. The hidden layer is E·D wide, not always 4·D.")
+@scores_take_over.misconception("You ignore E. The hidden layer is E·D wide, not always 4·D.")
 def always_four_times(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _take_over(D, A, 4, p)
 
 
-@scores_take_over.misconception("p changes nothing in your result. A mask takes one byte whatever p is.")
+@scores_take_over.misconception("You ignore p. A mask takes one byte whatever p is.")
 def always_two_bytes(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _take_over(D, A, E)
 
 
-@scores_take_over.misconception("Your scores come once. Each of the A heads has its own S² of them.")
+@scores_take_over.misconception("You count one score matrix. Each of the A heads has its own S² scores.")
 def one_head(D: int, A: int, E: int = 4, p: int = 2) -> int:
     return _take_over(D, 1, E, p)
 

@@ -90,19 +90,20 @@ def _sizes(tensors: Iterable[Tensor], size: Callable[[Tensor], int] = _whole) ->
 
 
 @measured_activations.misconception(
-    "You count a tensor each time it is kept. Two operations that keep the same one share its memory."
+    "You count a tensor each time it is kept. Two operations that keep the same tensor share its memory."
 )
 def counted_twice(block: nn.Module, x: Tensor) -> Bytes:
     return _sizes(_without(_kept(block, x), _owned(block)))
 
 
-@measured_activations.misconception("The parameters are in your sum. They are there anyway, kept or not.")
+@measured_activations.misconception("Your sum contains the parameters. They are in memory anyway.")
 def with_parameters(block: nn.Module, x: Tensor) -> Bytes:
     return _sizes(_without(_once(_kept(block, x)), block.buffers()))
 
 
 @measured_activations.misconception(
-    "The buffers are in your sum: BatchNorm's running means, for one. They belong to the module, as parameters do."
+    "Your sum contains the module's buffers, such as BatchNorm's running means. They belong to the module, as "
+    "parameters do."
 )
 def with_buffers(block: nn.Module, x: Tensor) -> Bytes:
     return _sizes(_without(_once(_kept(block, x)), block.parameters()))
@@ -115,22 +116,22 @@ def numbers_for_bytes(block: nn.Module, x: Tensor) -> Bytes:
 
 
 @measured_activations.misconception(
-    "You count what a view shows. The whole storage behind it stays alive: ask tensor.untyped_storage()."
+    "You count only the part that a view shows. The whole storage behind it stays alive: use tensor.untyped_storage()."
 )
 def what_a_view_shows(block: nn.Module, x: Tensor) -> Bytes:
     return _sizes(_once(_without(_kept(block, x), _owned(block))), lambda tensor: tensor.nbytes)
 
 
 @measured_activations.misconception(
-    "The input is missing. It is kept like every other tensor, if some operation will ask for it."
+    "You leave out the input. It is kept like every other tensor, if the backward pass needs it."
 )
 def input_left_out(block: nn.Module, x: Tensor) -> Bytes:
     return _sizes(_once(_without(_kept(block, x), [*_owned(block), x])))
 
 
 @measured_activations.misconception(
-    "You add up what the modules return. What is kept is what the backward pass will ask for, and that is often the "
-    "input, sometimes a mask, sometimes nothing."
+    "You add up the outputs of the modules. Autograd keeps what the backward pass needs: often the input, sometimes a "
+    "mask, sometimes nothing."
 )
 def results_of_modules(block: nn.Module, x: Tensor) -> Bytes:
     results: list[Tensor] = []
@@ -152,14 +153,14 @@ def by_identity(block: nn.Module, x: Tensor) -> Bytes:
     return _sizes(kept.values())
 
 
-@measured_activations.misconception("All bytes are under one dtype. Group them: masks and statistics have their own.")
+@measured_activations.misconception(
+    "You put all bytes under one dtype. Group them: masks and statistics have other dtypes."
+)
 def one_dtype(block: nn.Module, x: Tensor) -> Bytes:
     return {str(x.dtype): sum(_by_the_course(block, x).values())}
 
 
-@measured_activations.misconception(
-    "You leave out what is as large as a parameter. Size does not tell them apart: ask whose memory it is."
-)
+@measured_activations.misconception("You leave out tensors of the same size as a parameter. Compare memory, not sizes.")
 def parameters_by_shape(block: nn.Module, x: Tensor) -> Bytes:
     shapes = {shape for parameter in block.parameters() for shape in (parameter.shape, parameter.t().shape)}
     kept = _without(_kept(block, x), block.buffers())
@@ -167,7 +168,7 @@ def parameters_by_shape(block: nn.Module, x: Tensor) -> Bytes:
 
 
 @measured_activations.misconception(
-    "You switch the block to `eval` and measure another pass than the one asked for: its dropout keeps nothing."
+    "You switch the block to `eval`, where dropout keeps nothing. Measure the block in the mode it is in."
 )
 def not_in_training(block: nn.Module, x: Tensor) -> Bytes:
     return _sizes(_once(_without(_kept(block.eval(), x), _owned(block))))

@@ -131,7 +131,7 @@ def _without(config: Sizes, *parts: str) -> int:
 
 
 @parameter_count.misconception(
-    "12·layers·d² plus the ends is a rule of thumb. It leaves out norms and biases, and takes d_ff = 4d for granted."
+    "12·layers·d² plus the ends is a rule of thumb. It leaves out norms and biases, and assumes d_ff = 4d."
 )
 def rule_of_thumb(config: Sizes) -> int:
     ends = _parts(config)
@@ -139,7 +139,7 @@ def rule_of_thumb(config: Sizes) -> int:
     return int(layers + ends["embedding"] + ends["positions"] + ends["head"])
 
 
-@parameter_count.misconception("You read `tied` the wrong way round. A tied head uses the embedding's matrix again.")
+@parameter_count.misconception("You inverted `tied`. A tied head uses the embedding's matrix again.")
 def tied_inverted(config: Sizes) -> int:
     return _without(config | {"tied": not config["tied"]})
 
@@ -171,7 +171,7 @@ def tied_head_counted(config: Sizes) -> int:
     return _count(config | {"tied": False})
 
 
-@parameter_count.misconception("A head that is not tied has a matrix of its own, as large as the embedding.")
+@parameter_count.misconception("A head that is not tied has its own matrix, as large as the embedding.")
 def head_forgotten(config: Sizes) -> int:
     return _without(config, "head")
 
@@ -194,9 +194,7 @@ def gate_without_bias(config: Sizes) -> int:
     return _count(config) - int(missing)
 
 
-@parameter_count.misconception(
-    "Your norms have a shift in every model. Without `biases` a norm has a scale only: d numbers."
-)
+@parameter_count.misconception("Your norms always have a shift. Without `biases` a norm has only a scale: d numbers.")
 def shift_in_every_norm(config: Sizes) -> int:
     more = 0 if config["biases"] else (2 * config["layers"] + 1) * config["d_model"]
     return _count(config) + int(more)
@@ -247,14 +245,14 @@ def wide_bias_of_down(config: Sizes) -> int:
     return _count(config) + int(config["biases"] * config["layers"] * (config["d_ff"] - config["d_model"]))
 
 
-@parameter_count.misconception("That is one layer with the two ends. The model has `layers` of them.")
+@parameter_count.misconception("You count one layer plus embedding and head. The model has `layers` layers.")
 def one_layer(config: Sizes) -> int:
     return _count(config | {"layers": 1})
 
 
 @parameter_count.misconception(
-    "That is 12·L·d², the rule for the matrices of GPT's blocks. Embedding, norms and biases come on top, and other "
-    "models have other blocks."
+    "That is 12·L·d², the rule for the matrices of GPT's blocks. Add embedding, norms and biases; and other models "
+    "have other blocks."
 )
 def twelve_l_d_squared(config: Sizes) -> int:
     return 12 * int(config["layers"]) * int(config["d_model"]) ** 2

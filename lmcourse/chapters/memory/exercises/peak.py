@@ -68,7 +68,9 @@ peak_and_moment = Exercise(
 )
 
 
-@peak_and_moment.misconception("You return the largest tensor. The peak is a sum: all that is in use at the same time.")
+@peak_and_moment.misconception(
+    "You return the largest tensor. The peak is a sum over everything in use at the same time."
+)
 def largest_tensor(events: list[int]) -> Peak:
     return max(events), events.index(max(events))
 
@@ -80,7 +82,7 @@ def all_allocations(events: list[int]) -> Peak:
     return sum(size for size in events if size > 0), max(i for i, size in enumerate(events) if size > 0)
 
 
-@peak_and_moment.misconception("That is what is in use at the end of the step. Look at all the moments in between.")
+@peak_and_moment.misconception("You return the memory in use at the end of the step. Look at all moments in between.")
 def end_of_the_step(events: list[int]) -> Peak:
     return sum(events), len(events) - 1
 
@@ -103,7 +105,7 @@ def moment_of_the_largest_tensor(events: list[int]) -> Peak:
 
 
 @peak_and_moment.misconception(
-    "You start again at 0 when the sum falls below it. Memory from before the step was released, so less is in use."
+    "You reset the sum to 0 when it becomes negative. Memory from before the step was released, so less is in use."
 )
 def never_below_zero(events: list[int]) -> Peak:
     in_use, sums = 0, []
@@ -118,9 +120,7 @@ def no_sign(events: list[int]) -> Peak:
     return sum(map(abs, events)), len(events) - 1
 
 
-@peak_and_moment.misconception(
-    "You return the moment before the peak. Two numbers are asked for: the peak comes first."
-)
+@peak_and_moment.misconception("You return the moment first. Return the peak first, then the moment.")
 def swapped(events: list[int]) -> Peak:
     peak, moment = _peak(events)
     return moment, peak
@@ -236,21 +236,20 @@ def _wrong_step(
 
 
 @step_peak.misconception(
-    "You count one copy of the logits. That is what autograd keeps; in the backward pass of the loss there are more."
+    "You count one copy of the logits, the one that autograd keeps. In the backward pass of the loss there are more."
 )
 def kept_for_peak(activations: int, B: int, S: int, V: int, block: int, *flags: bool, **named: bool) -> int:
     return _wrong_step(activations, B, S, V, block, *flags, **named, copies=1)
 
 
-@step_peak.misconception(
-    "You count two copies: one is kept, and one is its gradient. The gradient of the logits is a third."
-)
+@step_peak.misconception("You count two copies of the logits. There is a third in the backward pass of the loss.")
 def two_copies(activations: int, B: int, S: int, V: int, block: int, *flags: bool, **named: bool) -> int:
     return _wrong_step(activations, B, S, V, block, *flags, **named, copies=2)
 
 
 @step_peak.misconception(
-    "You count four copies where nothing holds the logits. The one that is kept is among the three that you measured."
+    "You count four copies even if no variable holds the logits. The copy that autograd keeps is one of the three that "
+    "you measured."
 )
 def four_copies(activations: int, B: int, S: int, V: int, block: int, *flags: bool, **named: bool) -> int:
     return _wrong_step(activations, B, S, V, block, *flags, **named, copies=4)
@@ -266,7 +265,7 @@ def both_moments(
 
 
 @step_peak.misconception(
-    "You count `block` where nothing is recomputed. What the blocks keep is among the activations already."
+    "You count `block` although nothing is recomputed. The activations already include what the blocks keep."
 )
 def block_without_recomputation(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
@@ -275,7 +274,7 @@ def block_without_recomputation(
 
 
 @step_peak.misconception(
-    "The logits in a variable count at the loss only. The variable still holds them when the blocks are recomputed."
+    "You count the logits in a variable only at the loss. The variable still holds them when the blocks are recomputed."
 )
 def variable_until_the_loss(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
@@ -283,14 +282,14 @@ def variable_until_the_loss(
     return activations + max(4 * B * S * V * (3 + keep_logits), block * recompute)
 
 
-@step_peak.misconception("`keep_logits` changes nothing in your result. A variable holds one copy more.")
+@step_peak.misconception("You ignore `keep_logits`. The variable holds one more copy.")
 def variable_ignored(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
 ) -> int:
     return _step(activations, B, S, V, block, recompute)
 
 
-@step_peak.misconception("`recompute` changes nothing in your result. A large block can be the peak.")
+@step_peak.misconception("You ignore `recompute`. A large recomputed block can be the peak.")
 def recomputation_ignored(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
 ) -> int:
@@ -307,13 +306,13 @@ def logits_in_16_bits(activations: int, B: int, S: int, V: int, block: int, *fla
     return _wrong_step(activations, B, S, V, block, *flags, **named, width=2)
 
 
-@step_peak.misconception("Your logits are those of one text. Every text of the batch has its own.")
+@step_peak.misconception("You count the logits of one text. Every text of the batch has its own.")
 def one_text(activations: int, B: int, S: int, V: int, block: int, *flags: bool, **named: bool) -> int:
     return _wrong_step(activations, 1, S, V, block, *flags, **named)
 
 
 @step_peak.misconception(
-    "The activations are missing at the recomputed block. The inputs of the blocks below are still kept then."
+    "You leave out the activations while a block is recomputed. The inputs of the blocks below it are still kept then."
 )
 def block_alone(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
@@ -322,7 +321,7 @@ def block_alone(
     return max(activations + 3 * logits, block * recompute) + logits * keep_logits
 
 
-@step_peak.misconception("With `recompute` you leave out the copies of the logits. They come before, at the loss.")
+@step_peak.misconception("With `recompute` you leave out the copies of the logits. They exist earlier, at the loss.")
 def no_loss_with_recomputation(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
 ) -> int:
@@ -330,9 +329,7 @@ def no_loss_with_recomputation(
     return activations + (block if recompute else 3 * logits) + logits * keep_logits
 
 
-@step_peak.misconception(
-    "The activations are missing at the loss. All layers have left them, and none is released yet."
-)
+@step_peak.misconception("You leave out the activations at the loss. None of them has been released yet.")
 def activations_missing_at_the_loss(
     activations: int, B: int, S: int, V: int, block: int, recompute: bool = False, keep_logits: bool = False
 ) -> int:
@@ -341,7 +338,7 @@ def activations_missing_at_the_loss(
 
 
 @step_peak.misconception(
-    "With `recompute` the activations are missing at the loss, and the variable at the block. List all that is in "
+    "With `recompute` you leave out the activations at the loss, and the variable at the block. List everything in "
     "memory at each moment."
 )
 def variable_for_activations(

@@ -78,7 +78,7 @@ state_bytes = Exercise(
 )
 
 
-@state_bytes.misconception("The gradients are forgotten: every parameter has one.")
+@state_bytes.misconception("You forget the gradients: every parameter has one.")
 def gradients_forgotten(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     return _states(parameters, precision, optimiser) | {"gradients": 0}
 
@@ -101,7 +101,7 @@ def no_master_weights(parameters: int, precision: str, optimiser: str = "adamw")
 
 
 @state_bytes.misconception(
-    "Your master weights are there with AdamW only. They come with the precision, whatever the optimiser is."
+    "You count master weights only with AdamW. They depend on the precision, not on the optimizer."
 )
 def master_weights_of_adamw(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     states = _states(parameters, precision, optimiser)
@@ -115,7 +115,7 @@ def gradients_in_16_bits(parameters: int, precision: str, optimiser: str = "adam
     return _states(parameters, "mixed-16" if precision == "mixed" else precision, optimiser)
 
 
-@state_bytes.misconception('Your gradients take 4 bytes in "mixed-16". The 16 means 16 bits: 2 bytes.')
+@state_bytes.misconception('Your gradients take 4 bytes in "mixed-16". There they have 16 bits: 2 bytes.')
 def gradients_in_32_bits(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     return _states(parameters, "mixed" if precision == "mixed-16" else precision, optimiser)
 
@@ -134,18 +134,22 @@ def moments_in_16_bits(parameters: int, precision: str, optimiser: str = "adamw"
     return states | {"optimiser": states["optimiser"] - half * parameters}
 
 
-@state_bytes.misconception("8 bits are one byte for each of the two moments. Yours take 8 bytes, as in fp32.")
+@state_bytes.misconception(
+    "Your 8-bit moments take 8 bytes together, as in fp32. 8 bits are one byte for each of the two."
+)
 def eight_bits_ignored(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     return _states(parameters, precision, "adamw" if optimiser == "adamw-8bit" else optimiser)
 
 
-@state_bytes.misconception("Momentum is one number for each parameter, plain SGD keeps none. You count two for each.")
+@state_bytes.misconception("You count two numbers per parameter. Momentum keeps one, and plain SGD none.")
 def every_optimiser_is_adam(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     _states(parameters, precision, optimiser)
     return _states(parameters, precision, optimiser if optimiser == "adamw-8bit" else "adamw")
 
 
-@state_bytes.misconception("Plain SGD keeps nothing between steps; only momentum keeps a number for each parameter.")
+@state_bytes.misconception(
+    "You count optimizer state for plain SGD. It keeps nothing between steps; only momentum does."
+)
 def sgd_with_momentum(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     return _states(parameters, precision, "momentum" if optimiser == "sgd" else optimiser)
 
@@ -162,13 +166,13 @@ def one_byte_for_both(parameters: int, precision: str, optimiser: str = "adamw")
     return states | {"optimiser": states["optimiser"] - fewer}
 
 
-@state_bytes.misconception("In fp32 there are no master weights: the weights themselves are in fp32 already.")
+@state_bytes.misconception("You count master weights in fp32. There are none: the weights are in fp32 already.")
 def master_weights_in_fp32(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     states = _states(parameters, precision, optimiser)
     return states | {"optimiser": states["optimiser"] + 4 * parameters} if precision == "fp32" else states
 
 
-@state_bytes.misconception("Inference has no optimiser: `optimiser` is 0, whatever the word.")
+@state_bytes.misconception("Inference has no optimizer: `optimiser` is 0, whichever optimizer is named.")
 def moments_of_inference(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     states = _states(parameters, precision, optimiser)
     return states | {"optimiser": MOMENTS[optimiser] * parameters} if precision == "inference" else states
@@ -181,12 +185,14 @@ def master_weights_in_16_bits(parameters: int, precision: str, optimiser: str = 
     return states | {"optimiser": states["optimiser"] - fewer}
 
 
-@state_bytes.misconception("All your parts are half of what they take. A number takes 4 bytes in fp32, 2 in 16 bits.")
+@state_bytes.misconception(
+    "All your parts are half as large as they should be. A number takes 4 bytes in fp32, 2 bytes in 16 bits."
+)
 def half_of_everything(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     return {part: size // 2 for part, size in _states(parameters, precision, optimiser).items()}
 
 
-@state_bytes.misconception("Reject a word that you do not know: raise a ValueError, for precision and optimiser.")
+@state_bytes.misconception("Raise a ValueError for an unknown precision or optimizer.")
 def anything_goes(parameters: int, precision: str, optimiser: str = "adamw") -> Bytes:
     known = optimiser if optimiser in MOMENTS else "adamw"
     return _states(parameters, precision if precision in PRECISIONS else "fp32", known)
@@ -299,22 +305,22 @@ def _fitting(gigabytes: int, devices: int, per_parameter: float, giga: int = 10*
     return int(gigabytes * devices * giga / per_parameter)
 
 
-@largest_model.misconception("You take GB for GiB. A GB is 10⁹ bytes, a GiB 2³⁰: 7.4 % more.")
+@largest_model.misconception("You read a GiB as a GB. A GB is 10⁹ bytes, a GiB is 2³⁰: 7.4 % more.")
 def gib_for_gb(gigabytes: int, devices: int, precision: str) -> int:
     return gigabytes * devices * 2**30 // sum(_states(1, precision).values())
 
 
-@largest_model.misconception("The gradients are forgotten: 4 bytes of each parameter.")
+@largest_model.misconception("You forget the gradients: 4 bytes per parameter.")
 def without_gradients(gigabytes: int, devices: int, precision: str) -> int:
     return _fitting(gigabytes, devices, sum(gradients_forgotten(1, precision).values()))
 
 
-@largest_model.misconception("That counts the weights alone. Training keeps gradients and Adam's moments as well.")
+@largest_model.misconception("You count the weights alone. Training keeps gradients and Adam's moments as well.")
 def weights_alone(gigabytes: int, devices: int, precision: str) -> int:
     return _fitting(gigabytes, devices, _states(1, precision)["weights"])
 
 
-@largest_model.misconception("That is one device. All of them share the states.")
+@largest_model.misconception("You use the memory of one device. The states are divided among all devices.")
 def one_device(gigabytes: int, devices: int, precision: str) -> int:
     return _largest(gigabytes, 1, precision)
 
@@ -331,7 +337,7 @@ def mixed_with_16(gigabytes: int, devices: int, precision: str) -> int:
     return _fitting(gigabytes, devices, 16) if precision == "mixed" else _largest(gigabytes, devices, precision)
 
 
-@largest_model.misconception("Those are billions. Return the number of parameters.")
+@largest_model.misconception("You return billions. Return the number of parameters.")
 def in_billions(gigabytes: int, devices: int, precision: str) -> int:
     return gigabytes * devices // sum(_states(1, precision).values())
 
@@ -342,13 +348,13 @@ def a_fraction(gigabytes: int, devices: int, precision: str) -> float:
 
 
 @largest_model.misconception(
-    "You round down for each device. Together they may hold a parameter more: divide all the memory at once."
+    "You round down for each device. Together the devices may hold one more parameter: divide the total memory."
 )
 def each_device_first(gigabytes: int, devices: int, precision: str) -> int:
     return devices * _largest(gigabytes, 1, precision)
 
 
-@largest_model.misconception("You round to the nearest number. A parameter that does not fit as a whole does not fit.")
+@largest_model.misconception("You round to the nearest integer. Round down: a parameter fits only as a whole.")
 def rounded(gigabytes: int, devices: int, precision: str) -> int:
     return round(gigabytes * devices * 10**9 / sum(_states(1, precision).values()))
 

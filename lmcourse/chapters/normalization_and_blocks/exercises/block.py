@@ -140,8 +140,8 @@ def on_a_copy(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2:
 
 
 @block.misconception(
-    "What attention returns reaches only the feed-forward layer. It belongs into the stream as well: x plus attention, "
-    "plus feed-forward."
+    "The result of attention reaches only the feed-forward layer. Add it to the stream as well: x plus attention, plus "
+    "feed-forward."
 )
 def as_printed(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     n = norm_1(x)
@@ -156,7 +156,8 @@ def reads_the_input(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, n
 
 
 @block.misconception(
-    "In a serial block the second branch reads what attention returned. It reads the stream: x plus that."
+    "In your serial block the second branch reads only the result of attention. It should read the stream: x plus that "
+    "result."
 )
 def reads_attention(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     n = norm_1(x)
@@ -164,7 +165,7 @@ def reads_attention(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, n
     return x + a + feed_forward(n if parallel else norm_2(a))  # type: ignore[no-any-return]
 
 
-@block.misconception("Each branch of a serial block has a norm of its own. You use norm_1 for both.")
+@block.misconception("You use norm_1 for both branches of a serial block. Each has its own norm.")
 def same_norm_twice(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     return _by_equations(x, attention, feed_forward, norm_1, norm_1, parallel)
 
@@ -179,19 +180,17 @@ def raw(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, 
     return _by_equations(x, attention, feed_forward, norm_1, lambda v: v, parallel)
 
 
-@block.misconception("`parallel` makes no difference: your block is always serial.")
+@block.misconception("You ignore `parallel`: your block is always serial.")
 def always_serial(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     return _by_equations(x, attention, feed_forward, norm_1, norm_2, False)
 
 
-@block.misconception("`parallel` makes no difference: your block is always parallel.")
+@block.misconception("You ignore `parallel`: your block is always parallel.")
 def always_parallel(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     return _by_equations(x, attention, feed_forward, norm_1, norm_2, True)
 
 
-@block.misconception(
-    "Your parallel block has two norms, as GPT-NeoX has. Here both branches read one and the same norm_1(x)."
-)
+@block.misconception("Your parallel block has two norms, as GPT-NeoX has. Here both branches read the same norm_1(x).")
 def two_norms(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     if not parallel:
         return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
@@ -205,7 +204,7 @@ def normed_twice(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm
     return x + attention(norm_1(x)) + feed_forward(norm_1(x))  # type: ignore[no-any-return]
 
 
-@block.misconception("The two blocks are swapped: with parallel=True yours is serial, with parallel=False parallel.")
+@block.misconception("You swapped the two blocks: with parallel=True yours is serial, with parallel=False parallel.")
 def flag_reversed(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     return _by_equations(x, attention, feed_forward, norm_1, norm_2, not parallel)
 
@@ -227,7 +226,7 @@ def parallel_reads_raw(
     return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
 
 
-@block.misconception("You add to the normalised x. The stream itself, x, is what branches add to.")
+@block.misconception("You add to the normalised x. Branches add to the stream itself, x.")
 def added_to_the_normed(
     x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool
 ) -> Tensor:
@@ -257,7 +256,9 @@ def one_after_the_other(
     return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
 
 
-@block.misconception("Your serial block is post-norm: it normalises sums. Here each branch reads a norm, x + f(N(x)).")
+@block.misconception(
+    "Your serial block is post-norm: it normalises sums. Here each branch reads normalised features: x + f(N(x))."
+)
 def post_norm(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     if parallel:
         return _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
@@ -265,18 +266,18 @@ def post_norm(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2:
     return norm_2(stream + feed_forward(stream))  # type: ignore[no-any-return]
 
 
-@block.misconception("In your serial block x is in the sum twice: x + attention has it already.")
+@block.misconception("In your serial block x is added twice: x + attention contains it already.")
 def twice_x_serial(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     y = _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
     return y if parallel else x + y
 
 
-@block.misconception("In your parallel block x is in the sum twice.")
+@block.misconception("In your parallel block x is added twice.")
 def twice_x_parallel(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     y = _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)
     return x + y if parallel else y
 
 
-@block.misconception("x is in your sum twice.")
+@block.misconception("You add x twice.")
 def twice_x(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
     return x + _by_equations(x, attention, feed_forward, norm_1, norm_2, parallel)

@@ -182,21 +182,20 @@ def _rows_centred(weights: Weights, *kinds: str) -> Weights:
 
 
 @centre_writers.misconception(
-    "You centre `out` and `down` along their inputs. What is *written* must have mean 0: each column, over outputs."
+    "You centre `out` and `down` along their inputs. What the matrix *writes* must have mean 0: centre each column, "
+    "over its outputs."
 )
 def inputs_centred(weights: Weights) -> Weights:
     return _rows_centred(weights, "out", "down")
 
 
-@centre_writers.misconception(
-    "qkv and up read the stream. Leave them as they are: they see the same features as before."
-)
+@centre_writers.misconception("You change qkv and up. They read the stream: leave them as they are.")
 def readers_centred(weights: Weights) -> Weights:
     return _rows_centred(weights, "qkv", "up")
 
 
 @centre_writers.misconception(
-    "You centre everything. qkv, up and head read the stream: leave them as they are, only what writes has to change."
+    "You centre everything. qkv, up and head read the stream: leave them as they are, and change only what writes."
 )
 def everything_centred(weights: Weights) -> Weights:
     return _rows_centred(weights, "qkv", "up", "head")
@@ -217,9 +216,7 @@ def all_rows(weights: Weights) -> Weights:
     return {name: w - w.mean(-1, keepdim=True) for name, w in weights.items()}
 
 
-@centre_writers.misconception(
-    "You centre the tensors that *read* the stream. The mean has to be taken from those that write into it."
-)
+@centre_writers.misconception("You centre the tensors that *read* the stream. Centre the tensors that write into it.")
 def readers_in_place_of_writers(weights: Weights) -> Weights:
     kinds = ("qkv", "up", "head")
     return {name: w - w.mean(-1, keepdim=True) if _kind(name) in kinds else w for name, w in weights.items()}
@@ -250,27 +247,29 @@ def one_digit(weights: Weights) -> Weights:
     return {name: w if len(name.partition(".")[2]) > 1 else right[name] for name, w in weights.items()}
 
 
-@centre_writers.misconception("The head reads the stream. Leave it as it is.")
+@centre_writers.misconception("You change the head. It reads the stream: leave it as it is.")
 def head_centred(weights: Weights) -> Weights:
     return _rows_centred(weights, "head")
 
 
-@centre_writers.misconception("The biases of out and down are written into the stream as well.")
+@centre_writers.misconception("You leave out the biases of out and down. They are added to the stream as well.")
 def biases_forgotten(weights: Weights) -> Weights:
     return _except("out_bias", "down_bias")(weights)
 
 
-@centre_writers.misconception("Positions are added to the stream as well: their rows need mean 0.")
+@centre_writers.misconception(
+    "You leave out the positions. They are added to the stream as well: their rows need mean 0."
+)
 def positions_forgotten(weights: Weights) -> Weights:
     return _except("positions")(weights)
 
 
-@centre_writers.misconception("The first thing in the stream is the embedding: its rows need mean 0 too.")
+@centre_writers.misconception("You leave out the embedding. It starts the stream: its rows need mean 0, too.")
 def embedding_forgotten(weights: Weights) -> Weights:
     return _except("embedding")(weights)
 
 
-@centre_writers.misconception("The feed-forward layer writes into the stream as well, with `down`.")
+@centre_writers.misconception("You leave out `down`. With it the feed-forward layer writes into the stream as well.")
 def down_forgotten(weights: Weights) -> Weights:
     return _except("down", "down_bias")(weights)
 
@@ -290,9 +289,7 @@ def global_mean(weights: Weights) -> Weights:
     return {name: w - w.mean() if _kind(name) in (*ROWS, *COLUMNS) else w for name, w in weights.items()}
 
 
-@centre_writers.misconception(
-    "You change the lengths. Subtract the mean and divide by nothing: RMSNorm takes the length away."
-)
+@centre_writers.misconception("You change the lengths. Only subtract the mean: RMSNorm removes the length.")
 def divided_too(weights: Weights) -> Weights:
     right = _projected(weights)
     return {
@@ -307,13 +304,13 @@ def first_block_only(weights: Weights) -> Weights:
     return {name: right[name] if name.endswith(".0") or "." not in name else w for name, w in weights.items()}
 
 
-@centre_writers.misconception("You return only what was changed. Return all weights, readers included.")
+@centre_writers.misconception("You return only the changed weights. Return all weights.")
 def readers_left_out(weights: Weights) -> Weights:
     return {name: w for name, w in _projected(weights).items() if _kind(name) in (*ROWS, *COLUMNS)}
 
 
 @centre_writers.misconception(
-    "You change the weights that you were given. Return new ones: the old model is still needed."
+    "You change the weights that you were given. Return new weights: the old model is still needed."
 )
 def in_place(weights: Weights) -> Weights:
     for name, right in _projected(weights).items():

@@ -137,7 +137,7 @@ def left_out(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Ten
 
 
 @contributions.misconception(
-    "You add part after part and normalise each time. All parts are divided by one length, that of the whole stream."
+    "You normalise after adding each part. All parts are divided by one length, that of the whole stream."
 )
 def added_in_turn(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     streams = parts.cumsum(0)
@@ -160,15 +160,13 @@ def mean_of_the_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EP
 
 
 @contributions.misconception(
-    "You read the mean of the parts: each is divided by n. The norm takes that away, up to eps, but not from one part."
+    "You divide each part by n. Leave the parts as they are: the norm reads their sum, not their mean."
 )
 def mean_in_place_of_the_sum(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return parts / len(parts) @ (scale * row) / _root(parts.mean(0), eps)
 
 
-@contributions.misconception(
-    "You add eps to the root. It belongs under the root, where it is added to the mean square."
-)
+@contributions.misconception("You add eps to the root. Add it to the mean square, under the root.")
 def eps_outside(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return parts @ (scale * row) / (parts.sum(0).square().mean().sqrt() + eps)
 
@@ -192,7 +190,9 @@ def over_all_parts(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) 
     return parts @ (scale * row) / (parts.square().mean() + eps).sqrt()
 
 
-@contributions.misconception("You give every part the same piece of the logit. A part adds what the row reads from it.")
+@contributions.misconception(
+    "You give every part an equal share of the logit. A part adds its own product with the row."
+)
 def equal_pieces(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     stream = parts.sum(0)
     return (stream / _root(stream, eps) @ (scale * row) / len(parts)).expand(len(parts)).clone()
@@ -203,7 +203,7 @@ def scale_divides(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -
     return parts @ (row / scale) / _root(parts.sum(0), eps)
 
 
-@contributions.misconception("You read the raw stream. The head never sees it: a norm stands in between.")
+@contributions.misconception("You read the raw stream. The head reads it only after the norm.")
 def not_normalised(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return parts @ (scale * row)
 
@@ -213,18 +213,18 @@ def scale_forgotten(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS)
     return parts @ row / _root(parts.sum(0), eps)
 
 
-@contributions.misconception("Contributions have a sign: a part may speak against the token.")
+@contributions.misconception("You drop the sign. A part may lower the logit of the token.")
 def absolute(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return (parts @ (scale * row) / _root(parts.sum(0), eps)).abs()
 
 
-@contributions.misconception("Those are fractions that add up to 1. Return what each part adds to the logit.")
+@contributions.misconception("You return fractions that add up to 1. Return what each part adds to the logit.")
 def shares_of_one(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     products = parts @ (scale * row)
     return products / products.sum()
 
 
-@contributions.misconception("Your embedding adds nothing. It is a part of the stream like the others.")
+@contributions.misconception("You leave out the embedding. It is a part of the stream like the others.")
 def embedding_dropped(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     products = parts @ (scale * row) / _root(parts.sum(0), eps)
     products[0] = 0
@@ -232,7 +232,7 @@ def embedding_dropped(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EP
 
 
 @contributions.misconception(
-    "That is the logit after each part, as if the model ended there. Return what each part adds in the whole model."
+    "You return the logit after each part, as if the model ended there. Return what each part adds in the whole model."
 )
 def running_logit(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     streams = parts.cumsum(0)
@@ -246,7 +246,7 @@ def length(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tenso
     return parts @ (scale * row) / (parts.sum(0).square().sum() + eps).sqrt()
 
 
-@contributions.misconception("You use 1e-6 whatever eps is. It is an argument.")
+@contributions.misconception("You always use 1e-6. Use the argument eps.")
 def eps_is_fixed(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
     return parts @ (scale * row) / _root(parts.sum(0), EPS)
 

@@ -129,7 +129,8 @@ def shift_added(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | Non
 
 
 @fold_norm.misconception(
-    "You multiply the shift by the *new* matrix, which scales it. It was added after the scale: take the old matrix."
+    "You multiply the shift by the *new* matrix, which scales it. The shift is added after the scale: use the old "
+    "matrix."
 )
 def shift_scaled(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     return weight * scale, (weight * scale) @ shift + _bias(weight, bias)
@@ -145,7 +146,7 @@ def inverse(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -
     return weight / scale, weight @ shift + _bias(weight, bias)
 
 
-@fold_norm.misconception("You add the shift to the matrix. It does not depend on x̂: it belongs into the bias.")
+@fold_norm.misconception("You add the shift to the matrix. It does not depend on x̂, so it belongs in the bias.")
 def shift_in_the_matrix(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
     return weight * scale + shift, _bias(weight, bias)
 
@@ -165,6 +166,6 @@ def transposed(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None
     return (weight * scale).T, weight @ shift + _bias(weight, bias)
 
 
-@fold_norm.misconception("You return None as the bias. The layer needs one now: the matrix times the shift.")
+@fold_norm.misconception("You return None as the bias. The layer now needs a bias: the matrix times the shift.")
 def none_stays_none(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
     return weight * scale, None if bias is None else weight @ shift + bias

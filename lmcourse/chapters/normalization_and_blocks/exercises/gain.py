@@ -46,7 +46,7 @@ norm_gain = value_exercise(
 SLIPS: dict[str, dict[float, str]] = {
     "faster": {
         FASTER: "",
-        0.0765: "`faster` is the time that is saved. For steps in the same time divide the old time by the new one.",
+        0.0765: "`faster` is the time saved. For the gain in steps per second, divide the old time by the new time.",
         0.3: "`faster` is what *a norm* saves. Norms are only 25.5 % of the step.",
         0.4286: "`faster` is 1/(1 − 0.3) − 1, as if the whole step were norms. They are 25.5 % of it.",
         0.3423: "`faster` is what norms without any cost would give. This kernel still takes 70 % of their time.",
@@ -67,12 +67,12 @@ for faster, first in SLIPS["faster"].items():
     for norms_saved, second in SLIPS["norms_saved"].items():
         if first or second:
             norm_gain.wrong_value({"faster": faster, "norms_saved": norms_saved}, f"{first} {second}".strip())
-norm_gain.wrong_value({"faster": NORMS_SAVED, "norms_saved": FASTER}, "The two are swapped.")
+norm_gain.wrong_value({"faster": NORMS_SAVED, "norms_saved": FASTER}, "You swapped the two numbers.")
 norm_gain.wrong_value(
-    {"faster": 100 * FASTER, "norms_saved": 100 * NORMS_SAVED}, "Those are percentages. Give fractions: 0.1 for 10 %."
+    {"faster": 100 * FASTER, "norms_saved": 100 * NORMS_SAVED}, "You give percentages. Give fractions: 0.1 for 10 %."
 )
 norm_gain.wrong_value(
-    {"faster": 1 + FASTER, "norms_saved": 1 - NORMS_SAVED}, "Those are quotients of new and old. Give the change."
+    {"faster": 1 + FASTER, "norms_saved": 1 - NORMS_SAVED}, "You give quotients of new and old. Give the change."
 )
 norm_gain.wrong_value(
     {"faster": 1 + FASTER, "norms_saved": NORMS_SAVED},

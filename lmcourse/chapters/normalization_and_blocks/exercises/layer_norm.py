@@ -179,24 +179,25 @@ def unbiased(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, correction=1)
 
 
-@layer_norm.misconception("You add eps to the root. It belongs under the root, where it is added to the variance.")
+@layer_norm.misconception("You add eps to the root. Add it to the variance, under the root.")
 def eps_outside(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, outside=True)
 
 
-@layer_norm.misconception("There is no eps under your root: small features come out too large, and equal ones as 0/0.")
+@layer_norm.misconception("Your root has no eps: small features become too large, and equal ones become 0/0.")
 def eps_missing(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     return _wrong(x, scale, shift, 0.0)
 
 
 @layer_norm.misconception(
-    "You divide by torch's std() plus eps. That has two slips: std() divides by d − 1, and eps belongs under the root."
+    "You divide by torch's std() plus eps. There are two mistakes: std() divides by d − 1, and eps belongs under the "
+    "root."
 )
 def torch_std(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, correction=1, outside=True)
 
 
-@layer_norm.misconception("You take the roots of variance and eps one by one. Add eps first, then take one root.")
+@layer_norm.misconception("You take the roots of variance and eps separately. Add eps first, then take one root.")
 def two_roots(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     return _wrong(x, scale, shift, math.sqrt(eps), outside=True)
 
@@ -232,25 +233,26 @@ def parameters_rounded(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-
 
 
 @layer_norm.misconception(
-    "You round what is normalised, scale and shift to 16 bits, and then the result. Round once, in the last step."
+    "You round the normalised features, scale and shift to 16 bits, and then the result again. Round once, in the last "
+    "step."
 )
 def rounded_everywhere(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     normed = _wrong(x, torch.ones_like(scale), torch.zeros_like(shift), eps)
     return normed * scale.to(x.dtype) + shift.to(x.dtype)
 
 
-@layer_norm.misconception("You use 1e-5 whatever eps is. It is an argument.")
+@layer_norm.misconception("You always use 1e-5. Use the argument eps.")
 def eps_is_fixed(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     return _wrong(x, scale, shift)
 
 
-@layer_norm.misconception("Your shift is scaled as well. It comes after the scale.")
+@layer_norm.misconception("You multiply the shift by the scale as well. Add the shift after scaling.")
 def shift_first(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     return _wrong(x, scale, shift * scale, eps)
 
 
 @layer_norm.misconception(
-    "E[x²] − E[x]² takes the difference of two large numbers: far from zero fp32 has no digit of the variance left."
+    "E[x²] − E[x]² subtracts two large numbers: far from zero, fp32 loses every digit of the variance."
 )
 def one_pass(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
@@ -260,39 +262,42 @@ def one_pass(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tens
 
 
 @layer_norm.misconception(
-    "You compute in 16 bits: in fp16 400² is infinite, and bf16 loses digits. Widen first, and cast back at the end."
+    "You compute in 16 bits: in fp16 400² is infinite, and bf16 loses digits. Convert to fp32 first, and cast back at "
+    "the end."
 )
 def in_half(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x, *args, **eps, dtype=x.dtype)
 
 
 @layer_norm.misconception(
-    "You cast back to the dtype of x before scale and shift, which make fp32 of it again. Cast in the very last step."
+    "You cast back to the dtype of x before scale and shift, which convert it to fp32 again. Cast in the very last "
+    "step."
 )
 def cast_before_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
     return _wrong(x.float(), torch.ones_like(scale), torch.zeros_like(shift), eps).to(x.dtype) * scale + shift
 
 
 @layer_norm.misconception(
-    "You widen fp16 only. bf16 has the range of fp32, but 8 bits of significand: it loses the digits of your variance."
+    "You convert only fp16 to fp32. bf16 has the range of fp32 but only 8 bits of significand: your variance loses "
+    "digits."
 )
 def bf16_as_it_is(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x, *args, **eps, dtype=x.dtype if x.dtype == torch.bfloat16 else None)
 
 
-@layer_norm.misconception("You compute in fp32 even what came in fp64: half of its digits are lost.")
+@layer_norm.misconception("You compute in fp32 even for fp64 inputs, which loses half of their digits.")
 def in_single(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, dtype=torch.float32)
 
 
 @layer_norm.misconception(
-    "The result has another dtype than x. Cast it back, or the whole model silently becomes fp32."
+    "Your result has a different dtype from x. Cast it back, or the whole model silently becomes fp32."
 )
 def returns_fp32(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x.to(torch.promote_types(x.dtype, torch.float32)), *args, **eps)
 
 
-@layer_norm.misconception("You do not subtract the mean. That is another norm, the one of the next exercise.")
+@layer_norm.misconception("You do not subtract the mean. That is a different norm, the one of the next exercise.")
 def not_centred(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, centred=False)
 

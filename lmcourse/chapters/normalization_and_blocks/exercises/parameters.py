@@ -159,13 +159,13 @@ def final_forgotten(layers: int, d_model: int, kind: str, placement: str) -> int
     return _count(layers, d_model, kind, placement, final=0)
 
 
-@norm_parameters.misconception("An RMSNorm has a scale only, no shift.")
+@norm_parameters.misconception("You count a shift in RMSNorm. It has only a scale.")
 def rms_with_shift(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(layers, d_model, kind, placement, per_rms=2)
 
 
 @norm_parameters.misconception(
-    "A model without blocks has no norms in blocks. It still has the norm before the head, if there is one."
+    "You leave out the norm before the head if there are no blocks. It is there, except in “post”."
 )
 def a_block_at_least(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(max(layers, 1), d_model, kind, placement)
@@ -182,7 +182,7 @@ def double_counts_three(layers: int, d_model: int, kind: str, placement: str) ->
 
 
 @norm_parameters.misconception(
-    "A post-norm model ends with a norm in its last block. There is no further one before the head."
+    "You count a norm before the head of a post-norm model. Its last block already ends with a norm."
 )
 def post_has_a_final_norm(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(layers, d_model, kind, placement, post_final=1)
@@ -193,12 +193,14 @@ def one_a_block(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(layers, d_model, kind, placement, single=1, output=1, double=2)
 
 
-@norm_parameters.misconception("“output” has one norm a branch, after it. You count two.")
+@norm_parameters.misconception("You count two norms per branch in “output”. There is one, after the branch.")
 def output_counts_four(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(layers, d_model, kind, placement, output=4)
 
 
-@norm_parameters.misconception("Your norm before the head has a scale only. In a model with LayerNorms it is one, too.")
+@norm_parameters.misconception(
+    "Your norm before the head has only a scale. In a model with LayerNorms it is a LayerNorm, too."
+)
 def final_without_shift(layers: int, d_model: int, kind: str, placement: str) -> int:
     right = _count(layers, d_model, kind, placement)
     return right - d_model * (kind == "layer" and placement != "post")
@@ -211,12 +213,12 @@ def final_for_pre_only(layers: int, d_model: int, kind: str, placement: str) -> 
     return _count(layers, d_model, kind, placement, final=int(placement == "pre"))
 
 
-@norm_parameters.misconception("You count norms. Each norm has one number for every feature, or two.")
+@norm_parameters.misconception("You count norms. Count parameters: a norm has one or two per feature.")
 def norms_counted(layers: int, d_model: int, kind: str, placement: str) -> int:
     return _count(layers, 1, kind, placement)
 
 
-@norm_parameters.misconception("You return a result for a kind or placement that is none of these. Raise ValueError.")
+@norm_parameters.misconception("You return a result for an unknown kind or placement. Raise ValueError.")
 def any_name(layers: int, d_model: int, kind: str, placement: str) -> int:
     known = placement if placement in PLACEMENTS else "pre"
     return _count(layers, d_model, kind if kind == "layer" else "rms", known)

@@ -140,7 +140,7 @@ def subtracts_the_mean(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(wide - wide.mean(-1, keepdim=True), scale, eps).to(x.dtype)
 
 
-@rms_norm.misconception("You divide by the standard deviation, which has the mean in it. Take the mean of the squares.")
+@rms_norm.misconception("You divide by the standard deviation, which subtracts the mean. Use the mean of the squares.")
 def standard_deviation(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     return (wide / (wide.var(-1, correction=0, keepdim=True) + eps).sqrt() * scale).to(x.dtype)
@@ -159,17 +159,17 @@ def no_root(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, power=1.0)
 
 
-@rms_norm.misconception("You add eps to the root. It belongs under the root, where it is added to the mean square.")
+@rms_norm.misconception("You add eps to the root. Add it to the mean square, under the root.")
 def eps_outside(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, outside=True)
 
 
-@rms_norm.misconception("There is no eps under your root: small features come out too large.")
+@rms_norm.misconception("Your root has no eps: small features become too large.")
 def eps_missing(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale, 0.0)
 
 
-@rms_norm.misconception("You take the roots of mean square and eps one by one. Add eps first, then take one root.")
+@rms_norm.misconception("You take the roots of mean square and eps separately. Add eps first, then take one root.")
 def two_roots(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale, math.sqrt(eps), outside=True)
 
@@ -186,19 +186,17 @@ def eps_as_a_floor(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return (wide / wide.square().mean(-1, keepdim=True).clamp(min=eps).sqrt() * scale).to(x.dtype)
 
 
-@rms_norm.misconception("You use 1e-6 whatever eps is. It is an argument.")
+@rms_norm.misconception("You always use 1e-6. Use the argument eps.")
 def eps_is_fixed(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale)
 
 
-@rms_norm.misconception("You use 1e-5 whatever eps is. It is an argument, and 1e-6 if it is not given.")
+@rms_norm.misconception("You always use 1e-5. Use the argument eps; its default is 1e-6.")
 def eps_of_layer_norm(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x, scale, 1e-5)
 
 
-@rms_norm.misconception(
-    "Your result is rounded to 16 bits before the scale, and again after it. Round once, at the end."
-)
+@rms_norm.misconception("You round to 16 bits before the scale, and again after it. Round once, at the end.")
 def rounded_twice(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return (_wrong(x, torch.ones_like(scale), eps) * scale).to(x.dtype)
 
@@ -216,21 +214,23 @@ def rounded_everywhere(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
 
 
 @rms_norm.misconception(
-    "You compute in fp32 whatever x is, and round before the scale. Keep fp64, multiply in the wide dtype, round once."
+    "You compute in fp32 whatever x is, and round before the scale. Keep fp64, multiply in the wider dtype, and round "
+    "once."
 )
 def as_in_transformers(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x.float(), torch.ones_like(scale), eps).to(x.dtype) * scale.to(x.dtype)
 
 
 @rms_norm.misconception(
-    "You cast back to the dtype of x before the scale, which makes fp32 of it again. Multiply first, cast last."
+    "You cast back to the dtype of x before the scale, which converts it to fp32 again. Multiply first, cast last."
 )
 def cast_before_the_scale(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
     return _wrong(x.float(), torch.ones_like(scale), eps).to(x.dtype) * scale
 
 
 @rms_norm.misconception(
-    "You widen fp16 only. bf16 has the range of fp32, but 8 bits of significand: you compute with 2.4 digits."
+    "You convert only fp16 to fp32. bf16 has the range of fp32 but only 8 bits of significand: you compute with 2.4 "
+    "digits."
 )
 def bf16_as_it_is(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x, *args, **eps, dtype=x.dtype if x.dtype == torch.bfloat16 else None)
@@ -241,12 +241,14 @@ def in_half(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x, *args, **eps, dtype=x.dtype)
 
 
-@rms_norm.misconception("You compute in fp32 even what came in fp64: half of its digits are lost.")
+@rms_norm.misconception("You compute in fp32 even for fp64 inputs, which loses half of their digits.")
 def in_single(*args: Any, **eps: Any) -> Tensor:
     return _wrong(*args, **eps, dtype=torch.float32)
 
 
-@rms_norm.misconception("The result has another dtype than x. Cast it back, or the whole model silently becomes fp32.")
+@rms_norm.misconception(
+    "Your result has a different dtype from x. Cast it back, or the whole model silently becomes fp32."
+)
 def returns_fp32(x: Tensor, *args: Any, **eps: Any) -> Tensor:
     return _wrong(x.to(torch.promote_types(x.dtype, torch.float32)), *args, **eps)
 

@@ -131,16 +131,14 @@ def with_torch(blocks: int, placement: str, ratio: float) -> float:
     return (1 + squares.sum()).rsqrt().item()
 
 
-@embedding_share.misconception(
-    "A block has two branches, and each of them adds: attention, and the feed-forward layer."
-)
+@embedding_share.misconception("You add one branch per block. A block has two: attention and the feed-forward layer.")
 def one_branch(blocks: int, placement: str, ratio: float) -> float:
     _check(blocks, placement)
     square = (1 + ratio**2) ** blocks if placement == "post" else 1 + blocks * ratio**2
     return 1 / math.sqrt(square)
 
 
-@embedding_share.misconception("That is the fraction of the *squared* length. A cosine is its root.")
+@embedding_share.misconception("You return the fraction of the *squared* length. The cosine is its root.")
 def squared_share(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(blocks, placement, ratio) ** 2
 
@@ -154,7 +152,7 @@ def a_quarter_per_block(blocks: int, placement: str, ratio: float) -> float:
 
 
 @embedding_share.misconception(
-    "With “post” you divide once a block. A block has two branches, and a norm after each of them."
+    "With “post” you divide once per block. A block has two branches, and a norm after each of them."
 )
 def post_once_a_block(blocks: int, placement: str, ratio: float) -> float:
     share = _by_construction(blocks, placement, ratio)
@@ -162,14 +160,15 @@ def post_once_a_block(blocks: int, placement: str, ratio: float) -> float:
 
 
 @embedding_share.misconception(
-    "You treat “post” like the others. Its norm shortens the old stream with every addition."
+    "You treat “post” like the others. Its norms shorten the old stream after every addition."
 )
 def post_like_pre(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(blocks, "pre" if placement == "post" else placement, ratio)
 
 
 @embedding_share.misconception(
-    "You treat “output” and “double” like “post”. Only “post” normalises the stream itself: the two norm the branch."
+    "You treat “output” and “double” like “post”. Only “post” normalises the stream itself: the other two normalise "
+    "the branch."
 )
 def output_like_post(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(blocks, "post" if placement in ("output", "double") else placement, ratio)
@@ -191,7 +190,7 @@ def linear(blocks: int, placement: str, ratio: float) -> float:
     return (1 + ratio) ** (-2.0 * blocks) if placement == "post" else 1 / (1 + 2 * blocks * ratio)
 
 
-@embedding_share.misconception("Your stream lacks the embedding itself: its square is 1, beside those of the branches.")
+@embedding_share.misconception("Your stream lacks the embedding itself: add its square, 1, to those of the branches.")
 def embedding_not_counted(blocks: int, placement: str, ratio: float) -> float:
     if placement == "post" or blocks == 0 or ratio == 0:
         return _by_construction(blocks, placement, ratio)
@@ -199,18 +198,20 @@ def embedding_not_counted(blocks: int, placement: str, ratio: float) -> float:
     return 1 / math.sqrt(2 * blocks * ratio**2)
 
 
-@embedding_share.misconception("You take every branch to be as long as the stream. `ratio` gives its length.")
+@embedding_share.misconception("You assume that every branch is as long as the stream. `ratio` gives its length.")
 def ratio_ignored(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(blocks, placement, 1.0)
 
 
-@embedding_share.misconception("With “post” you take the branch to be as long as the stream. `ratio` gives its length.")
+@embedding_share.misconception(
+    "With “post” you assume that the branch is as long as the stream. `ratio` gives its length."
+)
 def post_ratio_ignored(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(blocks, placement, 1.0 if placement == "post" else ratio)
 
 
 @embedding_share.misconception(
-    "Without a post-norm you take the branches to be as long as the embedding. `ratio` gives their length."
+    "Without a post-norm you assume that the branches are as long as the embedding. `ratio` gives their length."
 )
 def sum_ratio_ignored(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(blocks, placement, ratio if placement == "post" else 1.0)
@@ -246,24 +247,26 @@ def ratio_not_squared(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(blocks, placement, math.sqrt(ratio))
 
 
-@embedding_share.misconception("With “post” you count the ratio by its length. Its square counts: √(1 + ratio²).")
+@embedding_share.misconception("With “post” you use the ratio itself. Use its square: √(1 + ratio²).")
 def post_ratio_not_squared(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(blocks, placement, math.sqrt(ratio) if placement == "post" else ratio)
 
 
 @embedding_share.misconception(
-    "Without a post-norm your branches are as long as the stream. There they are `ratio` times the *embedding*."
+    "Without a post-norm your branch lengths are relative to the stream. There they are `ratio` times the *embedding*."
 )
 def always_of_the_stream(blocks: int, placement: str, ratio: float) -> float:
     return _by_construction(blocks, "post", ratio) if placement in PLACEMENTS else _by_construction(blocks, "?", ratio)
 
 
-@embedding_share.misconception("That is everything *but* the embedding. Return the embedding's part.")
+@embedding_share.misconception("You return everything *except* the embedding. Return the embedding's part.")
 def the_rest(blocks: int, placement: str, ratio: float) -> float:
     return math.sqrt(1 - _by_construction(blocks, placement, ratio) ** 2)
 
 
-@embedding_share.misconception("You round. The smallest cosines have no digits left then: return the number as it is.")
+@embedding_share.misconception(
+    "You round, which leaves the smallest cosines without digits. Return the number as it is."
+)
 def rounded(blocks: int, placement: str, ratio: float) -> float:
     return round(_by_construction(blocks, placement, ratio), 4)
 

@@ -254,21 +254,22 @@ def _rules(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: st
 
 
 @ways_back.misconception(
-    "In “post” your straight part is dy. The norm comes after the plus sign: on the way back the straight part "
-    "passes it, too."
+    "In “post” your straight part is dy. The norm comes after the plus sign, so the straight part goes back through "
+    "it, too."
 )
 def post_straight_is_dy(*args: Any) -> Parts:
     return _rules(*args, post=lambda x, dy, *functions: (dy, _post(x, dy, *functions)[1]))
 
 
 @ways_back.misconception(
-    "In “post” the branch gets dy. On the way back the norm comes first, and what leaves it is copied at the plus sign."
+    "In “post” your branch gets dy. Going back, the norm comes first, and the plus sign passes its result to both "
+    "parts."
 )
 def post_through_without_the_norm(*args: Any) -> Parts:
     return _rules(*args, post=lambda x, dy, f, *norms: (_post(x, dy, f, *norms)[0], f(x)[1](dy)))
 
 
-@ways_back.misconception("In “post” your gradient does not pass the norm, in neither part.")
+@ways_back.misconception("In “post” neither part of your gradient goes through the norm.")
 def post_without_the_norm(*args: Any) -> Parts:
     return _rules(*args, post=lambda x, dy, f, before, after: (dy, f(x)[1](dy)))
 
@@ -318,7 +319,7 @@ def _double_of_the_sum(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -
     return dy, before_back(f_back(after(x + value)[1](dy)))
 
 
-@ways_back.misconception("In “double” your second norm read a sum. It read what f returned, and nothing else.")
+@ways_back.misconception("In “double” your second norm read a sum. It read only the result of f.")
 def double_norm_of_the_sum(*args: Any) -> Parts:
     return _rules(*args, double=_double_of_the_sum)
 
@@ -355,7 +356,7 @@ def forwards(*args: Any) -> Parts:
 
 
 @ways_back.misconception(
-    "In “pre” your gradient leaves the branch without passing `before`. The branch read before(x), not x."
+    "In “pre” your gradient leaves the branch without going through `before`. The branch read before(x), not x."
 )
 def pre_before_forgotten(*args: Any) -> Parts:
     return _rules(*args, pre=lambda x, dy, f, before, after: (dy, f(before(x)[0])[1](dy)))
@@ -367,7 +368,7 @@ def _double_without_before(x: Tensor, dy: Tensor, f: Any, before: Any, after: An
 
 
 @ways_back.misconception(
-    "In “pre” and “double” your gradient leaves the branch without passing `before`, which was the first to read x."
+    "In “pre” and “double” your gradient leaves the branch without going through `before`, the first function in it."
 )
 def before_forgotten(*args: Any) -> Parts:
     return _rules(
@@ -376,7 +377,7 @@ def before_forgotten(*args: Any) -> Parts:
 
 
 @ways_back.misconception(
-    "In “output” and “double” your gradient enters the branch without passing `after`, the last function in it."
+    "In “output” and “double” your gradient enters the branch without going through `after`, the last function in it."
 )
 def after_forgotten(*args: Any) -> Parts:
     return _rules(*args, double=_pre, output=lambda x, dy, f, before, after: (dy, f(x)[1](dy)))
@@ -397,14 +398,16 @@ def f_at_x(*args: Any) -> Parts:
 
 
 @ways_back.misconception(
-    "Your second part is the whole gradient. Return the two parts one by one: their sum is the gradient."
+    "Your second part is the whole gradient. Return the two parts separately: their sum is the gradient."
 )
 def through_is_the_whole(*args: Any) -> Parts:
     straight, through = _rules(*args)
     return straight, straight + through
 
 
-@ways_back.misconception("In “post” your second part is the whole gradient. Return what went through the branch alone.")
+@ways_back.misconception(
+    "In “post” your second part is the whole gradient. Return only the gradient through the branch."
+)
 def post_through_is_the_whole(*args: Any) -> Parts:
     def rule(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
         straight, through = _post(x, dy, f, before, after)
@@ -414,8 +417,8 @@ def post_through_is_the_whole(*args: Any) -> Parts:
 
 
 @ways_back.misconception(
-    "Your straight part passes `before` in “pre” and “double”. That norm is inside the branch: the straight way goes "
-    "past it."
+    "Your straight part goes through `before` in “pre” and “double”. That norm is inside the branch: the straight part "
+    "skips it."
 )
 def straight_through_before(*args: Any) -> Parts:
     def past(rule: Rule) -> Rule:
@@ -445,20 +448,20 @@ def _straight_through_after(rule: Rule) -> Rule:
 
 
 @ways_back.misconception(
-    "Your straight part passes `after` in “double” and “output”. That norm is inside the branch: the straight way goes "
-    "past it."
+    "Your straight part goes through `after` in “double” and “output”. That norm is inside the branch: the straight "
+    "part skips it."
 )
 def straight_through_after(*args: Any) -> Parts:
     return _rules(*args, double=_straight_through_after(_double), output=_straight_through_after(_output))
 
 
-@ways_back.misconception("Your straight part is x. Return a gradient: what comes back to x on the straight way.")
+@ways_back.misconception("Your straight part is x. Return a gradient: the part that reaches x without the branch.")
 def straight_is_x(*args: Any) -> Parts:
     return args[0], _rules(*args)[1]
 
 
 @ways_back.misconception(
-    "In the branch your gradient passes f only. It passes the norms of the branch as well, each by its pullback."
+    "In the branch your gradient goes only through f. Apply the pullbacks of the branch's norms as well."
 )
 def norms_of_the_branch_forgotten(*args: Any) -> Parts:
     return _rules(
@@ -469,9 +472,7 @@ def norms_of_the_branch_forgotten(*args: Any) -> Parts:
     )
 
 
-@ways_back.misconception(
-    "Your gradient passes f only. Every norm that was called has a pullback that belongs on the way."
-)
+@ways_back.misconception("Your gradient goes only through f. Apply the pullback of every norm that was called.")
 def all_norms_forgotten(*args: Any) -> Parts:
     return _rules(
         *args,
@@ -483,7 +484,7 @@ def all_norms_forgotten(*args: Any) -> Parts:
 
 
 @ways_back.misconception(
-    "You multiply what the pullbacks make of dy. Chain them: each takes what the one before has returned."
+    "You multiply the results of the pullbacks. Chain them: each takes the result of the one before."
 )
 def pullbacks_multiplied(*args: Any) -> Parts:
     def double(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
@@ -502,13 +503,13 @@ def pullbacks_multiplied(*args: Any) -> Parts:
     return _rules(*args, pre=pre, double=double, output=output)
 
 
-@ways_back.misconception("The two parts are swapped: the straight one comes first.")
+@ways_back.misconception("You swapped the two parts: the straight part comes first.")
 def swapped(*args: Any) -> Parts:
     straight, through = _rules(*args)
     return through, straight
 
 
-@ways_back.misconception("You return the sum. Return its two parts, the straight one first.")
+@ways_back.misconception("You return the sum. Return its two parts, the straight part first.")
 def added_up(*args: Any) -> Tensor:
     straight, through = _rules(*args)
     return straight + through
@@ -542,7 +543,7 @@ def called_twice(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placeme
 
 
 @ways_back.misconception(
-    "In “post” you pull dy back through the norm twice. Both parts start from one and the same gradient: keep it."
+    "In “post” you pull dy back through the norm twice. Both parts start from the same gradient: keep it."
 )
 def post_pulled_back_twice(*args: Any) -> Parts:
     def rule(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any) -> Parts:
@@ -559,6 +560,6 @@ def both_norms_called(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, pl
     return _rules(x, dy, f, before, after, placement)
 
 
-@ways_back.misconception("You take a misspelt placement for “pre”. Raise ValueError.")
+@ways_back.misconception("You treat an unknown placement as “pre”. Raise ValueError.")
 def anything_goes(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str) -> Parts:
     return _rules(x, dy, f, before, after, placement if placement in RULES else "pre")

@@ -120,7 +120,7 @@ AdaGrad = Exercise(
 )
 
 
-@AdaGrad.misconception("A parameter without a gradient stops you. It is unused so far: skip it.")
+@AdaGrad.misconception("Your step fails on a parameter without a gradient. Skip it: it was not used.")
 class AssumesAGradient(AdaGradRule):
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
@@ -129,13 +129,13 @@ class AssumesAGradient(AdaGradRule):
                 p -= self.stride(p, p.grad.data, group)
 
 
-@AdaGrad.misconception("You keep the last square only, so every step is as long as the rate. Add the squares up.")
+@AdaGrad.misconception("You keep only the last square, so every step is as long as the rate. Add the squares up.")
 class Forgets(AdaGradRule):
     def total(self, s: Tensor, g: Tensor) -> Tensor:
         return g * g
 
 
-@AdaGrad.misconception("Your sum fades: that is RMSprop. AdaGrad forgets nothing.")
+@AdaGrad.misconception("Your sum decays, as in RMSprop. AdaGrad's sum does not.")
 class Fades(AdaGradRule):
     def total(self, s: Tensor, g: Tensor) -> Tensor:
         return 0.9 * s + 0.1 * g * g
@@ -147,7 +147,7 @@ class RootMissing(AdaGradRule):
         return group["lr"] * g / (s + group["eps"])  # type: ignore[no-any-return]
 
 
-@AdaGrad.misconception("Your ε is inside the root and makes the steps of tiny gradients tiny. It stands outside.")
+@AdaGrad.misconception("Your ε is inside the root, which makes the steps of tiny gradients tiny. Add it outside.")
 class EpsInside(AdaGradRule):
     def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
         return group["lr"] * g / (s + group["eps"]).sqrt()  # type: ignore[no-any-return]
@@ -159,13 +159,13 @@ class NoEps(AdaGradRule):
         return group["lr"] * g / s.sqrt()  # type: ignore[no-any-return]
 
 
-@AdaGrad.misconception("You keep one number for a whole parameter. One per coordinate is what this method is about.")
+@AdaGrad.misconception("You keep one number for a whole parameter. Keep one per coordinate.")
 class OneSizeForAll(AdaGradRule):
     def total(self, s: Tensor, g: Tensor) -> Tensor:
         return s + g.square().sum()
 
 
-@AdaGrad.misconception("You add up gradients, not their squares: where the sign changes, the sum forgets.")
+@AdaGrad.misconception("You add up gradients, not their squares: gradients of opposite sign cancel.")
 class SumOfGradients(AdaGradRule):
     def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
         return group["lr"] * g / (s.abs() + group["eps"])  # type: ignore[no-any-return]
@@ -174,7 +174,7 @@ class SumOfGradients(AdaGradRule):
         return s + g
 
 
-@AdaGrad.misconception("You step before the new square is in the sum. The first step then divides by ε alone.")
+@AdaGrad.misconception("You step before you add the new square to the sum. The first step then divides by ε alone.")
 class SquareTooLate(AdaGradRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         before = self.state[p].get("s", torch.zeros_like(p))
@@ -190,7 +190,7 @@ class GradientSquared(AdaGradRule):
         return result
 
 
-@AdaGrad.misconception("You change `.grad`: a gradient must come out of `step` as it went in.")
+@AdaGrad.misconception("You change `.grad`. `step` must leave gradients unchanged.")
 class GradientDivided(AdaGradRule):
     def quotient(self, g: Tensor, s: Tensor, group: Settings) -> Tensor:
         return group["lr"] * g.div_(s.sqrt() + group["eps"])  # type: ignore[no-any-return]

@@ -139,7 +139,9 @@ class OtherHalfCorrected(AdamRule):
         return super().quotient(m, s, 1.0, share_s, eps)
 
 
-@Adam.misconception("One clock ticks for all parameters. One that starts late counts its own steps.")
+@Adam.misconception(
+    "You use one step counter for all parameters. Each parameter needs its own, since some start later."
+)
 class SharedClock(AdamRule):
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
@@ -157,7 +159,7 @@ class ClockFromZero(AdamRule):
         raise ZeroDivisionError("float division by zero")
 
 
-@Adam.misconception("Your ε is inside the root. It stands outside.")
+@Adam.misconception("Your ε is inside the root. Add it outside.")
 class EpsInside(AdamRule):
     def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:
         return (m / share_m) / (s / share_s + eps).sqrt()
@@ -175,7 +177,9 @@ class NoEps(AdamRule):
         return super().quotient(m, s, share_m, share_s, 0.0)
 
 
-@Adam.misconception("β₁ and β₂ are swapped: the first belongs to the mean of gradients, the second to that of squares.")
+@Adam.misconception(
+    "You swapped β₁ and β₂: the first is for the mean of the gradients, the second for the mean of the squares."
+)
 class BetasSwapped(AdamRule):
     def betas(self, group: Settings) -> tuple[float, float]:
         beta1, beta2 = group["betas"]

@@ -157,9 +157,7 @@ class WithoutTheRate(_DecayingRule):
         return lost + self.adams(p, g, group)
 
 
-@AdamW.misconception(
-    "You shrink after the step, and with it the step itself. Shrink first: it is the old weights that decay."
-)
+@AdamW.misconception("You decay after the step, which shrinks the step itself, too. Decay the old weights first.")
 class Afterwards(_DecayingRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         step = self.adams(p, g, group)
@@ -167,26 +165,26 @@ class Afterwards(_DecayingRule):
         return step + lost
 
 
-@AdamW.misconception("A group may switch its decay off, and yours decays all the same: read it from the group.")
+@AdamW.misconception("You decay a group that switches decay off. Read the decay from the group.")
 class EveryGroup(_DecayingRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         return super().stride(p, g, {**group, "weight_decay": self.defaults["weight_decay"]})
 
 
-@AdamW.misconception("You decay twice: in the gradient, and beside it.")
+@AdamW.misconception("You decay twice: in the gradient, and separately.")
 class Twice(_DecayingRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         return super().stride(p, g + group["weight_decay"] * p, group)
 
 
-@AdamW.misconception("Your decay uses the rate of the beginning. It follows the current one.")
+@AdamW.misconception("Your decay uses the initial rate. Use the current rate.")
 class FirstRate(_DecayingRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         lost: Tensor = group["first"] * group["weight_decay"] * p
         return lost + self.adams(p, g, group)
 
 
-@AdamW.misconception("You shrink the step. What decays are the weights.")
+@AdamW.misconception("You shrink the step. Shrink the weights.")
 class OfTheStep(_DecayingRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
         share: float = 1 - group["lr"] * group["weight_decay"]
@@ -200,7 +198,7 @@ class EpsBefore(_DecayingRule):
 
 
 @AdamW.misconception(
-    "Two things: you shrink after the step, so that the step shrinks too; and ε is added to √s before s is corrected."
+    "Two mistakes: you decay after the step, which shrinks the step too; and you add ε to √s before you correct s."
 )
 class AfterwardsAndEpsBefore(Afterwards, EpsBefore):
     pass
@@ -219,7 +217,7 @@ class Grows(_DecayingRule):
         return self.adams(p, g, group) - gained
 
 
-@AdamW.misconception("A parameter without a gradient decays. It is unused in that step and left as it is.")
+@AdamW.misconception("You decay a parameter without a gradient. It was not used in that step: leave it as it is.")
 class DecaysUnused(_DecayingRule):
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]

@@ -56,59 +56,61 @@ best_momentum = Exercise(
 )
 
 
-@best_momentum.misconception("Your second and third number are the same, √β. The momentum β itself is its square.")
+@best_momentum.misconception("Your second and third numbers are both √β. The momentum, β, is its square.")
 def beta_is_the_factor(mu: float, L: float) -> Setting:
     rate, _, factor = _best(mu, L)
     return rate, factor, factor
 
 
-@best_momentum.misconception("Your third number is β. What the error loses in a step is its root.")
+@best_momentum.misconception("Your third number is β. The error shrinks by its root, √β, in each step.")
 def factor_is_beta(mu: float, L: float) -> Setting:
     rate, beta, _ = _best(mu, L)
     return rate, beta, beta
 
 
-@best_momentum.misconception("You use κ where √κ belongs: (κ − 1)/(κ + 1) is what descent without memory reaches.")
+@best_momentum.misconception("You use κ where √κ belongs: (κ − 1)/(κ + 1) is the factor without momentum.")
 def kappa_not_rooted(mu: float, L: float) -> Setting:
     factor = (L - mu) / (L + mu)
     return _best(mu, L)[0], factor**2, factor
 
 
-@best_momentum.misconception("2/(L + μ) is the best rate without momentum. With it a larger one pays.")
+@best_momentum.misconception("2/(L + μ) is the best rate without momentum. With momentum a larger rate is better.")
 def rate_of_descent(mu: float, L: float) -> Setting:
     return 2 / (L + mu), *_best(mu, L)[1:]
 
 
-@best_momentum.misconception("1/L is a safe rate, and not the best one.")
+@best_momentum.misconception("1/L is a safe rate, but not the best one.")
 def one_over_steepest(mu: float, L: float) -> Setting:
     return 1 / L, *_best(mu, L)[1:]
 
 
-@best_momentum.misconception("That is √γ, or a multiple of it. The sum of the roots has to be squared.")
+@best_momentum.misconception("You return √γ, or a multiple of it. Square the sum of the roots.")
 def roots_not_squared(mu: float, L: float) -> Setting:
     return 4 / (math.sqrt(L) + math.sqrt(mu)), *_best(mu, L)[1:]
 
 
 @best_momentum.misconception(
-    "Your rate is a quarter of the best. Above the sum of the roots stands a 2, and both are squared."
+    "Your rate is a quarter of the best one. The 2 in 2/(√L + √μ) is missing, and it is squared with the rest."
 )
 def quarter(mu: float, L: float) -> Setting:
     rate, beta, factor = _best(mu, L)
     return rate / 4, beta, factor
 
 
-@best_momentum.misconception("You square the roots one by one: 4/(L + μ). The *sum* of the roots is squared.")
+@best_momentum.misconception("You square the roots separately: 4/(L + μ). Square their *sum*.")
 def squared_one_by_one(mu: float, L: float) -> Setting:
     return 4 / (L + mu), *_best(mu, L)[1:]
 
 
-@best_momentum.misconception("You took the flat direction for the steep one: your factor is negative.")
+@best_momentum.misconception("You swapped the flat and the steep direction: your factor is negative.")
 def swapped(mu: float, L: float) -> Setting:
     rate, beta, factor = _best(mu, L)
     return rate, beta, -factor
 
 
-@best_momentum.misconception("β = 0.9 is a habit. The best one depends on how steep the bowl is against how flat.")
+@best_momentum.misconception(
+    "β = 0.9 is a habit. The best β depends on the ratio of the steepest to the flattest curvature."
+)
 def always_nine_tenths(mu: float, L: float) -> Setting:
     return _best(mu, L)[0], 0.9, math.sqrt(0.9)
 

@@ -138,7 +138,7 @@ def last_gradient_missing(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair
     return _average(_measured(X, y, rate, max(steps - 1, 0))), bound
 
 
-@descent_certificate.misconception("You average lengths. The theorem speaks of *squared* lengths.")
+@descent_certificate.misconception("You average lengths. The theorem is about *squared* lengths.")
 def not_squared(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     _, bound = _certificate(X, y, rate, steps)
     return float(np.mean([g.norm().item() for g in _measured(X, y, rate, steps)])), bound
@@ -152,13 +152,15 @@ def the_last_only(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     return _average(_measured(X, y, rate, steps)[-1:]), bound
 
 
-@descent_certificate.misconception("You set f* to 0. Noisy data leave a loss that no w removes.")
+@descent_certificate.misconception("You set f* to 0. With noisy data no w brings the loss to 0.")
 def bottom_at_zero(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     average, _ = _certificate(X, y, rate, steps)
     return average, float(y.square().mean()) / (rate * (steps + 1))
 
 
-@descent_certificate.misconception("A factor of 2 is missing in the bound: a step is sure of γ/2 · ‖∇f‖² only.")
+@descent_certificate.misconception(
+    "The bound lacks a factor of 2: a step is only guaranteed to lower f by γ/2 · ‖∇f‖²."
+)
 def half_the_bound(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     average, bound = _certificate(X, y, rate, steps)
     return average, bound / 2
@@ -170,7 +172,7 @@ def bound_of_the_largest_rate(X: Tensor, y: Tensor, rate: float, steps: int) -> 
     return average, bound * rate / _largest_rate(X)
 
 
-@descent_certificate.misconception("Your loss and its gradient have lost their 1/n.")
+@descent_certificate.misconception("Your loss and its gradient lack the factor 1/n.")
 def n_lost(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     _, bound = _certificate(X, y, rate, steps)
     return _average(_measured(X, y, rate, steps, 1.0)), bound * len(X)
@@ -182,14 +184,16 @@ def loss_without_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     return average, bound * len(X)
 
 
-@descent_certificate.misconception("You take ‖X‖² for L. The loss is a mean over n examples, so L is ‖X‖²/n.")
+@descent_certificate.misconception("You use ‖X‖² as L. The loss is a mean over n examples, so L is ‖X‖²/n.")
 def bound_without_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     if rate > (1 + 1e-9) * _largest_rate(X) / len(X):
         raise ValueError("a rate above 1/‖X‖²")
     return _certificate(X, y, rate, steps)
 
 
-@descent_certificate.misconception("A rate above 1/L gets numbers. The theorem says nothing there: raise ValueError.")
+@descent_certificate.misconception(
+    "You return numbers for a rate above 1/L. The theorem does not cover it: raise ValueError."
+)
 def never_refuses(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     safe = min(rate, _largest_rate(X))
     _, bound = _certificate(X, y, safe, steps)
@@ -204,7 +208,8 @@ def _with_bottom(X: Tensor, y: Tensor, rate: float, steps: int, best: Tensor) ->
 
 
 @descent_certificate.misconception(
-    "You take the loss after 1,000 more steps for f*. In a flat direction descent is not there yet: solve for a best w."
+    "You use the loss after 1,000 more steps as f*. In a flat direction, descent is still far from it: solve for a "
+    "best w."
 )
 def thousand_more_steps(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     w = torch.zeros_like(X[0])
@@ -214,20 +219,21 @@ def thousand_more_steps(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
 
 
 @descent_certificate.misconception(
-    "XᵀX has no inverse where columns of X are equal. torch.linalg.pinv(X) @ y is a best w there, too."
+    "If columns of X are equal, XᵀX has no inverse. torch.linalg.pinv(X) @ y is a best w there, too."
 )
 def inverted(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     return _with_bottom(X, y, rate, steps, torch.linalg.inv(X.T @ X) @ X.T @ y)
 
 
 @descent_certificate.misconception(
-    "torch.linalg.solve needs a matrix with an inverse, and equal columns leave XᵀX none. Use torch.linalg.pinv."
+    "torch.linalg.solve needs an invertible matrix. If columns of X are equal, XᵀX is not invertible. Use "
+    "torch.linalg.pinv."
 )
 def solved(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     return _with_bottom(X, y, rate, steps, torch.linalg.solve(X.T @ X, X.T @ y))
 
 
-@descent_certificate.misconception("The theorem covers γ = 1/L itself. You refuse it.")
+@descent_certificate.misconception("You reject γ = 1/L. The theorem covers it.")
 def refuses_the_largest(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     if rate >= (1 - 1e-12) * _largest_rate(X):
         raise ValueError("a rate of 1/L")
@@ -235,7 +241,7 @@ def refuses_the_largest(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
 
 
 @descent_certificate.misconception(
-    "You let rates pass that are a percent above 1/L. Allow for rounding only: a part in 10⁹, say."
+    "You accept rates up to a percent above 1/L. Allow only for rounding, say a part in 10⁹."
 )
 def a_percent_too_much(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     if rate > 1.01 * _largest_rate(X):

@@ -97,17 +97,19 @@ def no_mean(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     return len(X) * _gradient(W, X, y)
 
 
-@softmax_gradient.misconception("Your sign is turned round: a step against it would lower the right class.")
+@softmax_gradient.misconception("Your sign is reversed: a step against it would lower the right class.")
 def upwards(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     return -_gradient(W, X, y)
 
 
-@softmax_gradient.misconception("Rows and columns are swapped: a gradient has the shape of what it belongs to, W.")
+@softmax_gradient.misconception("You swapped rows and columns: the gradient has the shape of W.")
 def transposed(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     return _gradient(W, X, y).T
 
 
-@softmax_gradient.misconception("Only the right class is pushed. The others are pushed down, each by its probability.")
+@softmax_gradient.misconception(
+    "You push only the right class. The other classes are pushed down, each by its probability."
+)
 def right_class_only(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     p = (X @ W.T).softmax(dim=1)
     right = torch.nn.functional.one_hot(y, len(W)).to(p)
@@ -119,7 +121,7 @@ def no_target(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     return _gradient(W, X, y, target=0.0)
 
 
-@softmax_gradient.misconception("Your softmax runs over the examples. It is the classes of one example that compete.")
+@softmax_gradient.misconception("Your softmax runs over the examples. It should run over the classes of one example.")
 def over_examples(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     p = (X @ W.T).softmax(dim=0)
     p[torch.arange(len(y)), y] -= 1
@@ -127,7 +129,7 @@ def over_examples(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
 
 
 @softmax_gradient.misconception(
-    "You take 1 off at the right classes of *all* examples in every row. Index rows and classes together."
+    "In every row you subtract 1 at the right classes of *all* examples. Index rows and classes together."
 )
 def every_class_of_y(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     p = (X @ W.T).softmax(dim=1)
@@ -135,7 +137,9 @@ def every_class_of_y(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     return p.T @ X / len(X)
 
 
-@softmax_gradient.misconception("e to a large score is infinite. Subtract the largest score of each row first.")
+@softmax_gradient.misconception(
+    "The exponential of a large score overflows. Subtract the largest score of each row first."
+)
 def overflows(W: Tensor, X: Tensor, y: Tensor) -> Tensor:
     p = (X @ W.T).exp()
     p = p / p.sum(dim=1, keepdim=True)

@@ -94,7 +94,7 @@ def uphill(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tens
     return _walk(H, b, start, -rate, steps)
 
 
-@descend.misconception("Your gradient is Hx alone. That of this bowl is Hx − b; b moves its bottom.")
+@descend.misconception("Your gradient is Hx alone. The gradient of this bowl is Hx − b.")
 def b_forgotten(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
     return _walk(H, b, start, rate, steps, of_b=0.0)
 
@@ -119,7 +119,7 @@ def twice_the_gradient(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: 
     return _walk(H, b, start, rate, steps, of_x=2.0)
 
 
-@descend.misconception("You divide the gradient by its length. How long it is says how far to step.")
+@descend.misconception("You divide the gradient by its length. Its length determines how far to step.")
 def unit_steps(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
     points = [start]
     for _ in range(steps):
@@ -128,7 +128,7 @@ def unit_steps(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> 
     return torch.stack(points)
 
 
-@descend.misconception("Every step uses the gradient of the start. Compute it again at each point.")
+@descend.misconception("You use the gradient of the start in every step. Compute it again at each point.")
 def gradient_of_the_start(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
     return torch.stack([start - k * rate * (H @ start - b) for k in range(steps + 1)])
 

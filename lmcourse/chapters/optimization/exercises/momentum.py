@@ -162,7 +162,8 @@ class OneBuffer(MomentumRule):
 
 
 @Momentum.misconception(
-    "The rate is inside your buffer: what was added at an old rate keeps it. Here the rate of the day counts for all."
+    "The rate is inside your buffer: what was added at an old rate keeps it. Here the current rate applies to the "
+    "whole buffer."
 )
 class RateInside(MomentumRule):
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
@@ -170,20 +171,21 @@ class RateInside(MomentumRule):
 
 
 @Momentum.misconception(
-    "`nesterov=True` changes nothing. There the stored parameter is y, which is a part of a step ahead of x."
+    "`nesterov=True` changes nothing. With Nesterov the stored parameter is y, which is ahead of x by a fraction of a "
+    "step."
 )
 class NoLookAhead(MomentumRule):
     def ahead(self, g: Tensor, b: Tensor, momentum: float) -> Tensor:
         return b
 
 
-@Momentum.misconception("For Nesterov you add the whole b to g. From x to y it is only μ of the new b.")
+@Momentum.misconception("For Nesterov you add the whole b to g. Add only μ times the new b.")
 class GradientTwice(MomentumRule):
     def ahead(self, g: Tensor, b: Tensor, momentum: float) -> Tensor:
         return g + b
 
 
-@Momentum.misconception("It stops at a parameter without a gradient. Such a one is skipped: it may be unused today.")
+@Momentum.misconception("Your step fails on a parameter without a gradient. Skip it: it was not used.")
 class NoGradient(MomentumRule):
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
@@ -193,7 +195,7 @@ class NoGradient(MomentumRule):
 
 
 @Momentum.misconception(
-    "A parameter without a gradient rolls on. It is skipped: neither it nor its buffer changes in that step."
+    "You move a parameter without a gradient. Skip it: neither it nor its buffer changes in that step."
 )
 class RollsOn(MomentumRule):
     @torch.no_grad()
@@ -204,13 +206,13 @@ class RollsOn(MomentumRule):
                     p -= self.stride(p, torch.zeros_like(p) if p.grad is None else p.grad, group)
 
 
-@Momentum.misconception("You use the rate you were made with. A schedule changes `group['lr']`: read it at every step.")
+@Momentum.misconception("You use the initial rate. A schedule changes `group['lr']`: read it at every step.")
 class FirstRate(MomentumRule):
     def settings(self, group: Settings) -> Settings:
         return {**group, "lr": group.setdefault("first", group["lr"])}
 
 
-@Momentum.misconception("The update is recorded by autograd, which refuses it: put `@torch.no_grad()` above `step`.")
+@Momentum.misconception("Autograd tries to record the update and raises an error: put `@torch.no_grad()` above `step`.")
 class Tracked(MomentumRule):
     def step(self) -> None:  # type: ignore[override]
         for group in self.param_groups:

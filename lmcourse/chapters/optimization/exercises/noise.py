@@ -103,7 +103,7 @@ def _correction(gradients: Tensor, batch: int, replacement: bool) -> float:
     return 1.0 if replacement or n == 1 else (n - batch) / (n - 1)
 
 
-@gradient_noise.misconception("That is the noise of one example. Averaging B of them divides it by B.")
+@gradient_noise.misconception("You return the noise of one example. Averaging B of them divides it by B.")
 def one_example(gradients: Tensor, batch: int, replacement: bool) -> float:
     return _one(gradients) * _correction(gradients, batch, replacement)
 
@@ -118,7 +118,7 @@ def root_of_b(gradients: Tensor, batch: int, replacement: bool) -> float:
     return _noise(gradients, batch, replacement) * math.sqrt(batch)
 
 
-@gradient_noise.misconception("You divide by n − 1. These n gradients are all there are: divide by n.")
+@gradient_noise.misconception("You divide by n − 1. These n gradients are the whole population: divide by n.")
 def bessel(gradients: Tensor, batch: int, replacement: bool) -> float:
     n = len(gradients)
     return _noise(gradients, batch, replacement) * (n / (n - 1) if n > 1 else 1.0)
@@ -145,7 +145,9 @@ def not_centred(gradients: Tensor, batch: int, replacement: bool) -> float:
     return float(gradients.square().sum(dim=1).mean()) / batch * _correction(gradients, batch, replacement)
 
 
-@gradient_noise.misconception("You turned it round: drawing each at most once is what `replacement=False` says.")
+@gradient_noise.misconception(
+    "You inverted `replacement`: with `replacement=False` each example is drawn at most once."
+)
 def turned_round(gradients: Tensor, batch: int, replacement: bool) -> float:
     return _one(gradients) / batch * _correction(gradients, batch, not replacement)
 
@@ -168,8 +170,8 @@ def whole_is_exact(gradients: Tensor, batch: int, replacement: bool) -> float:
 
 
 @gradient_noise.misconception(
-    "You subtract the square of the mean from the mean of the squares. Where both are large and nearly equal, no digit "
-    "is left: subtract the mean first."
+    "You subtract the square of the mean from the mean of the squares. If both are large and nearly equal, no correct "
+    "digit is left: subtract the mean first."
 )
 def cancelled(gradients: Tensor, batch: int, replacement: bool) -> float:
     variance = float((gradients.square().mean(dim=0) - gradients.mean(dim=0).square()).sum())

@@ -61,8 +61,7 @@ def add_group_misconceptions(exercise: Exercise, rule: type[Rule]) -> None:
         exercise,
         rule,
         _Defaults,
-        "You read `self.defaults`. A group may have settings of its own, and a schedule changes them: read "
-        "`group[...]`.",
+        "You read `self.defaults`. A group may have its own settings, and a schedule changes them: read `group[...]`.",
     )
 
 
@@ -72,8 +71,7 @@ def add_zeros_misconception(exercise: Exercise, rule: type[Rule]) -> None:
         exercise,
         rule,
         _ZerosSkipped,
-        "You skip a gradient that is 0. It is a gradient: what went before fades, and moves the parameter on. Only "
-        "None is none.",
+        "You skip a gradient that is 0. It still decays the means, which still move the parameter. Skip only None.",
     )
 
 

@@ -98,16 +98,14 @@ def spread(small: float, large: float, b_small: int, b_large: int) -> Scale:
     return _found(squared, math.sqrt(max(noise, 0.0)))
 
 
-@noise_scale.misconception(
-    "You take the larger batch's ‖g‖² for ‖G‖². It still contains noise, σ²/b_large: subtract it."
-)
+@noise_scale.misconception("You use the larger batch's ‖g‖² as ‖G‖². It still contains noise, σ²/b_large: subtract it.")
 def larger_for_full(small: float, large: float, b_small: int, b_large: int) -> Scale:
     _refuse(b_small, b_large)
     return _found(large, (small - large) / (1 / b_small - 1 / b_large))
 
 
 @noise_scale.misconception(
-    "You take the larger batch's ‖g‖² for ‖G‖², and the rest of the smaller one's for σ²/b_small. Both contain noise."
+    "You use the larger batch's ‖g‖² as ‖G‖², and the rest of the smaller batch's as σ²/b_small. Both contain noise."
 )
 def larger_for_both(small: float, large: float, b_small: int, b_large: int) -> Scale:
     _refuse(b_small, b_large)
@@ -132,7 +130,7 @@ def upside_down(small: float, large: float, b_small: int, b_large: int) -> Scale
     return squared, noise, 1 / scale if scale else math.inf
 
 
-@noise_scale.misconception("The difference of the two is not σ² yet: it is σ² times (1/b_small − 1/b_large).")
+@noise_scale.misconception("The difference of the two is not σ²: it is σ² times (1/b_small − 1/b_large).")
 def only_the_difference(small: float, large: float, b_small: int, b_large: int) -> Scale:
     _refuse(b_small, b_large)
     noise = small - large

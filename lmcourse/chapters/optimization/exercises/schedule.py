@@ -105,7 +105,7 @@ def floor_added(step: int, steps: int, warmup: int, floor: float = 0.0) -> float
     return (0.0 if step < warmup else floor) + _wrong(step, steps, warmup, 0.0)
 
 
-@rate_factor.misconception("You lift the warm-up to the floor. It is 1/W, 2/W, …, 1, whatever the floor.")
+@rate_factor.misconception("You raise the warm-up to the floor. It is 1/W, 2/W, …, 1 for any floor.")
 def warmup_cut_off(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     found = _factor(step, steps, warmup, floor)
     return max(found, floor)
@@ -117,25 +117,25 @@ def warmup_from_the_floor(step: int, steps: int, warmup: int, floor: float = 0.0
     return floor + (1 - floor) * found if step < min(warmup, steps) else found
 
 
-@rate_factor.misconception("You cut the curve off at the floor. It ends there, with its whole shape above.")
+@rate_factor.misconception("You cut the curve off at the floor. Scale it so that it ends at the floor.")
 def clipped(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     found = _wrong(step, steps, warmup, 0.0)
     return found if step < warmup else max(found, floor)
 
 
-@rate_factor.misconception("A full wave comes up again. Half of one goes down.")
+@rate_factor.misconception("You use a full wave, which comes up again. Use half a wave.")
 def full_wave(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     return _wrong(step, steps, warmup, floor, waves=1.0)
 
 
-@rate_factor.misconception("A quarter of a wave is steep at its end. Half a wave is flat at both ends.")
+@rate_factor.misconception("You use a quarter of a wave, which is steep at its end. Use half a wave.")
 def quarter_wave(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     if step < warmup or step >= steps:
         return _factor(step, steps, warmup, floor)
     return floor + (1 - floor) * math.cos(math.pi / 2 * (step - warmup) / (steps - warmup))
 
 
-@rate_factor.misconception("After the last step your rate rises again. From there on it is the floor.")
+@rate_factor.misconception("After the last step your rate rises again. It should stay at the floor.")
 def up_again(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     if step < warmup:
         return (step + 1) / warmup
@@ -143,12 +143,12 @@ def up_again(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     return floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2
 
 
-@rate_factor.misconception("The floor is what the rate falls to. Yours goes to 0.")
+@rate_factor.misconception("Your rate falls to 0. It should fall to the floor.")
 def no_floor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     return _wrong(step, steps, warmup, 0.0)
 
 
-@rate_factor.misconception("That is a straight line. A cosine is flat at both ends.")
+@rate_factor.misconception("You use a straight line. A cosine is flat at both ends.")
 def linear(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     if step < warmup or step >= steps:
         return _factor(step, steps, warmup, floor)

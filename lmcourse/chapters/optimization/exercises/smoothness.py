@@ -76,14 +76,12 @@ def _eigenvalues(X: Tensor) -> Tensor:
     return values.clamp(min=0)
 
 
-@smoothness.misconception(
-    "The 1/n is gone: your L grows with the number of examples, and the rate would have to shrink with it."
-)
+@smoothness.misconception("The 1/n is missing: your L grows with the number of examples.")
 def n_lost(X: Tensor) -> float:
     return float(_eigenvalues(X)[-1])
 
 
-@smoothness.misconception("That is the singular value over n. A curvature has its square.")
+@smoothness.misconception("You return the singular value over n. A curvature is its square over n.")
 def singular_value(X: Tensor) -> float:
     return float(_eigenvalues(X)[-1].sqrt() / len(X))
 
@@ -93,17 +91,17 @@ def trace(X: Tensor) -> float:
     return float(_eigenvalues(X).sum() / len(X))
 
 
-@smoothness.misconception("You look along the axes. The steepest direction may lie between them.")
+@smoothness.misconception("You look only along the axes. The steepest direction may be between them.")
 def largest_entry(X: Tensor) -> float:
     return float((X.double().T @ X.double()).diagonal().max() / len(X))
 
 
-@smoothness.misconception("That is the flattest direction. L belongs to the steepest.")
+@smoothness.misconception("You return the curvature of the flattest direction. L is that of the steepest.")
 def flattest(X: Tensor) -> float:
     return float(_eigenvalues(X)[0] / len(X))
 
 
-@smoothness.misconception("Twice too much: the ½ of the loss cancels the 2 of the square.")
+@smoothness.misconception("Your L is twice too large: the ½ of the loss cancels the 2 of the square.")
 def twice(X: Tensor) -> float:
     return float(2 * _eigenvalues(X)[-1] / len(X))
 
@@ -114,7 +112,7 @@ def divided_by_columns(X: Tensor) -> float:
 
 
 @smoothness.misconception(
-    "You take the largest row sum of |H|. L is never above it, and mostly below: it is the largest eigenvalue."
+    "You take the largest row sum of |H|, which is only an upper bound. L is the largest eigenvalue."
 )
 def row_sums(X: Tensor) -> float:
     return float((X.double().T @ X.double()).abs().sum(dim=1).max() / len(X))

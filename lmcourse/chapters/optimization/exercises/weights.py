@@ -86,12 +86,12 @@ def power_of_the_last(betas: Weights) -> Weights:
     return [weight / (1 - betas[-1] ** len(betas)) for weight in _raw(betas)]
 
 
-@mean_weights.misconception("Your weights come newest first. The oldest gradient, g₁, stands first.")
+@mean_weights.misconception("Your weights come newest first. The oldest gradient, g₁, comes first.")
 def newest_first(betas: Weights) -> Weights:
     return _divided(_raw(betas))[::-1]
 
 
-@mean_weights.misconception("You start m at g₁. It starts at 0, so g₁ too enters with 1 − β of its step.")
+@mean_weights.misconception("You start m at g₁. It starts at 0, so g₁ also enters with the factor 1 − β of its step.")
 def begins_with_the_first(betas: Weights) -> Weights:
     weights = _raw([0.0, *betas[1:]]) if betas else []
     return _divided(weights)
@@ -107,7 +107,9 @@ def the_first_for_all(betas: Weights) -> Weights:
     return _divided(_raw([betas[0]] * len(betas))) if betas else []
 
 
-@mean_weights.misconception("You multiply a gradient's weight by the β of its own step too. Only later steps fade it.")
+@mean_weights.misconception(
+    "You multiply a gradient's weight by the β of its own step too. Only later steps shrink it."
+)
 def own_beta_too(betas: Weights) -> Weights:
     weights: Weights = []
     for beta in betas:
@@ -115,7 +117,7 @@ def own_beta_too(betas: Weights) -> Weights:
     return [weight / sum(weights) for weight in weights] if sum(weights) else weights
 
 
-@mean_weights.misconception("You multiply by the β of earlier steps. A gradient is faded by the steps after it.")
+@mean_weights.misconception("You multiply by the β of earlier steps. Later steps shrink a gradient, not earlier ones.")
 def faded_by_earlier(betas: Weights) -> Weights:
     weights, product = [], 1.0
     for beta in betas:
@@ -124,7 +126,7 @@ def faded_by_earlier(betas: Weights) -> Weights:
     return _divided(weights)
 
 
-@mean_weights.misconception("You leave out 1 − β: a gradient enters with that share, not whole.")
+@mean_weights.misconception("You leave out 1 − β: a gradient enters with that factor.")
 def enters_whole(betas: Weights) -> Weights:
     weights: Weights = []
     for beta in betas:

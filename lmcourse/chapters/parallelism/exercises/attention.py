@@ -156,7 +156,9 @@ def not_scaled(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, he
     return worker.all_reduce(_part(x, qkv, out, heads, scale=1.0))
 
 
-@tensor_parallel_attention.misconception("You take all of a worker's features for one head. It has `heads` of them.")
+@tensor_parallel_attention.misconception(
+    "You treat all of a worker's features as one head. The worker has `heads` heads."
+)
 def one_head(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
     return _layer(worker, x, qkv, out, 1)
 
@@ -197,9 +199,7 @@ def heads_and_tokens_mixed(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out
     return worker.all_reduce(mixed.reshape(len(x), -1) @ out.T)
 
 
-@tensor_parallel_attention.misconception(
-    "You took keys for values and values for keys. The rows are queries, keys, values."
-)
+@tensor_parallel_attention.misconception("You swapped keys and values. The rows are queries, keys, values.")
 def keys_and_values_swapped(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads: int) -> Tensor:
     q, k, v = _heads(x, qkv, heads)
     return worker.all_reduce(_attended(q, v, k, q.shape[-1] ** -0.5) @ out.T)

@@ -218,8 +218,8 @@ def fraction_of_the_busy_time(step: TrainingStep, machines: Machines) -> Best:
 
 
 @best_layout.misconception(
-    "Your bubble is made of arithmetic alone. While a stage works off a micro-batch, the traffic of tensor parallelism "
-    "and of the border takes time as well."
+    "Your bubble contains only arithmetic. In each micro-batch, the traffic of tensor parallelism and between stages "
+    "takes time as well."
 )
 def bubble_of_arithmetic(step: TrainingStep, machines: Machines) -> Best:
     return _search(
@@ -237,33 +237,36 @@ def one_stage_too_many(step: TrainingStep, machines: Machines) -> Best:
 
 
 @best_layout.misconception(
-    "You add all the seconds of the gradients. They are sent while the backward pass computes: only the rest costs."
+    "You add all the seconds for sending gradients. They are sent during the backward pass: only the excess costs time."
 )
 def nothing_hidden(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, exposed=lambda parts, pipeline: parts.gradients)
 
 
 @best_layout.misconception(
-    "Your gradients cost nothing. Arithmetic can hide only as many seconds of them as the backward pass has."
+    "Sending gradients costs nothing in yours. The backward pass can hide only as many seconds as it takes itself."
 )
 def gradients_for_free(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, exposed=lambda parts, pipeline: 0.0)
 
 
 @best_layout.misconception(
-    "You let the whole arithmetic hide gradients. There are none in the forward pass, which is a third of it."
+    "You hide gradients behind all the arithmetic. The forward pass, a third of it, has no gradients to send."
 )
 def hidden_by_forward_too(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - parts.arithmetic))
 
 
-@best_layout.misconception("Only a third of the arithmetic hides gradients in yours. Backward is the other two thirds.")
+@best_layout.misconception(
+    "You hide gradients behind a third of the arithmetic. The backward pass is the other two thirds."
+)
 def hidden_by_a_third(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - parts.arithmetic / 3))
 
 
 @best_layout.misconception(
-    "You let the traffic of tensor parallelism and of the border hide gradients as well. Arithmetic does."
+    "You hide gradients behind the traffic of tensor parallelism and between stages as well. Only arithmetic hides "
+    "them."
 )
 def hidden_by_traffic(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, exposed=lambda parts, pipeline: max(0.0, parts.gradients - _busy(parts) * 2 / 3))
@@ -296,19 +299,18 @@ def more_alive_than_there_are(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, alive=lambda parts, pipeline: pipeline)
 
 
-@best_layout.misconception("The fastest of all does not fit: leave out the layouts that need more than the memory.")
+@best_layout.misconception("Your layout does not fit: leave out the layouts that need more than the memory.")
 def memory_ignored(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, replace(machines, memory=float("inf")))
 
 
-@best_layout.misconception("Weights, gradients and optimiser take memory, too: yours counts activations only.")
+@best_layout.misconception("You count only activations. Weights, gradients and optimizer states take memory, too.")
 def no_state(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, state=0.0)
 
 
 @best_layout.misconception(
-    "Your bubble leaves out the border. While a stage works through a micro-batch, its traffic to the next stage takes "
-    "time as well."
+    "Your bubble leaves out the traffic between stages. In each micro-batch it takes time as well."
 )
 def bubble_without_border(step: TrainingStep, machines: Machines) -> Best:
     return _search(
@@ -319,15 +321,14 @@ def bubble_without_border(step: TrainingStep, machines: Machines) -> Best:
 
 
 @best_layout.misconception(
-    "You subtract the backward pass even where it is longer than the gradients. It hides all of them then, and no more."
+    "You subtract the backward pass even if it is longer than sending the gradients. Then the rest is 0, not negative."
 )
 def hides_more_than_there_is(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, exposed=lambda parts, pipeline: parts.gradients - parts.arithmetic * 2 / 3)
 
 
 @best_layout.misconception(
-    "You let the whole step hide gradients. Only the arithmetic of the backward pass does; the bubble and the rest "
-    "do not."
+    "You hide gradients behind the whole step. Only the arithmetic of the backward pass hides them."
 )
 def longer_of_the_two(step: TrainingStep, machines: Machines) -> Best:
     return _search(
@@ -352,7 +353,7 @@ def slowest(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, worst=True)
 
 
-@best_layout.misconception("You return the last of several equally fast layouts. Asked is the first.")
+@best_layout.misconception("You return the last of several equally fast layouts. Return the first.")
 def last_of_equals(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, last=True)
 

@@ -149,7 +149,7 @@ def not_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, d
 
 
 @tensor_parallel_ffn.misconception(
-    "You add before GELU. Each worker has other hidden features, and has them complete: there is nothing to add."
+    "You add before GELU. Each worker has different hidden features, and they are complete: there is nothing to add."
 )
 def reduced_before(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     h = worker.all_reduce(x @ up.T)
@@ -164,7 +164,7 @@ def no_backward_reduce(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Te
     return worker.all_reduce(y), dx
 
 
-@tensor_parallel_ffn.misconception("You sum what is summed already: y is as many times too large as there are workers.")
+@tensor_parallel_ffn.misconception("You sum y a second time, so it is too large by the number of workers.")
 def reduced_twice(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     y, dx = _layer(worker, x, up, down, dy)
     return worker.all_reduce(y), dx
@@ -184,9 +184,7 @@ def averaged(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: 
     return y / worker.size, dx / worker.size
 
 
-@tensor_parallel_ffn.misconception(
-    "You add up dy over the workers. Each has all of it already: the gradient of a sum with respect to a part is dy."
-)
+@tensor_parallel_ffn.misconception("You add up dy over the workers. Every worker has the whole dy already.")
 def dy_reduced(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
     y, dx = _layer(worker, x, up, down, dy)
     return y, dx * worker.size

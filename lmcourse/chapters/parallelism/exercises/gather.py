@@ -249,6 +249,6 @@ def share_of_the_neighbour(worker: Worker, x: Tensor, kind: str) -> Tensor:
     return _direct(worker, torch.roll(x, -(len(x) // worker.size), 0), kind)
 
 
-@gather_and_scatter.misconception("You take any other word for one of the two: raise a ValueError.")
+@gather_and_scatter.misconception("You accept an unknown name. Raise a ValueError.")
 def any_word(worker: Worker, x: Tensor, kind: str) -> Tensor:
     return _direct(worker, x, "all-gather" if "gather" in kind else "reduce-scatter")

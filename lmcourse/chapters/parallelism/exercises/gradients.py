@@ -155,8 +155,8 @@ def summed(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> l
 
 
 @average_gradients.misconception(
-    "The result is right, but you call a collective for every tensor. Each waits for the slowest worker: put all "
-    "into one."
+    "The result is right, but you call a collective for every tensor. Each call waits for the slowest worker: put all "
+    "tensors into one."
 )
 def one_each(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
     return [_weighted(worker, [gradient], targets)[0] for gradient in gradients]
@@ -202,7 +202,7 @@ def flat_returned(worker: CollectiveWorker, gradients: list[Tensor], targets: in
     return [gradient.flatten() for gradient in _weighted(worker, gradients, targets)]
 
 
-@average_gradients.misconception("Only rank 0 has the mean in yours: the other workers return their own gradients.")
+@average_gradients.misconception("Only your rank 0 has the mean: the other workers return their own gradients.")
 def only_on_rank_0(worker: CollectiveWorker, gradients: list[Tensor], targets: int) -> list[Tensor]:
     averaged = _weighted(worker, gradients, targets)
     return averaged if worker.rank == 0 else gradients

@@ -140,8 +140,8 @@ def from_the_next_chunk(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "The sum is right, but whole tensors go round: each worker sends (N − 1)·M bytes. With N chunks it sends less than "
-    "2M, for any N."
+    "The sum is right, but you send whole tensors around the ring: each worker sends (N − 1)·M bytes. With N chunks it "
+    "sends less than 2M, for any N."
 )
 def whole_tensors(worker: Worker, x: Tensor) -> Tensor:
     total = passed = x
@@ -166,7 +166,7 @@ def through_a_chief(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "Your result is that of the first phase: each worker has the sum of one chunk only. Now pass the sums round."
+    "You stop after the first phase: each worker has the sum of one chunk only. Now pass the sums around the ring."
 )
 def half_way(worker: Worker, x: Tensor) -> Tensor:
     n, rank = worker.size, worker.rank
@@ -192,7 +192,7 @@ def average(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "In the second phase complete sums arrive. They replace what is there; yours are added to it."
+    "In the second phase you add the sums that arrive. They are complete: replace the chunk by them."
 )
 def adds_again(worker: Worker, x: Tensor) -> Tensor:
     return _ring(worker, x, second_phase_adds=True)
@@ -233,7 +233,7 @@ def no_wrap(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "One worker alone sends to itself in yours. It has the sum already: N − 1 rounds are none."
+    "A single worker sends to itself in yours. It has the sum already: there are N − 1 = 0 rounds."
 )
 def sends_to_itself(worker: Worker, x: Tensor) -> Tensor:
     if worker.size == 1:
@@ -242,7 +242,7 @@ def sends_to_itself(worker: Worker, x: Tensor) -> Tensor:
 
 
 @ring_all_reduce.misconception(
-    "You send no message for an empty chunk. A ring sends one in every round, also an empty one, as the task says."
+    "You send no message for an empty chunk. The task asks for one in every round, even an empty one."
 )
 def skips_empty(worker: Worker, x: Tensor) -> Tensor:
     n, rank = worker.size, worker.rank

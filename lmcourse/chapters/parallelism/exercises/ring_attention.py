@@ -153,7 +153,7 @@ def with_the_fused_kernel(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Te
 
 
 @ring_attention.misconception(
-    "Your tokens see the future: keys of later ranks are hidden, and within your own block the triangle."
+    "Your tokens see the future. Hide the keys of later ranks, and the later keys within your own block."
 )
 def not_causal(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _softmax_of_all(worker, q, k, v, causal=False)
@@ -169,7 +169,7 @@ def triangle_in_every_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> 
     return scores.masked_fill(~mask, -torch.inf).softmax(1) @ torch.cat([v for _, _, v in blocks])  # type: ignore[no-any-return]
 
 
-@ring_attention.misconception("Your tokens see the keys of their own worker only, although others came by.")
+@ring_attention.misconception("Your tokens see only the keys of their own worker. Use the blocks that arrive, too.")
 def own_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     _passed(worker, k, v)
     scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), -torch.inf)
@@ -177,14 +177,14 @@ def own_block(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @ring_attention.misconception(
-    "You take the blocks for those of another rank: what comes in round s has passed s workers, from rank − s."
+    "You assign the blocks to the wrong ranks. The block that arrives in round s comes from rank − s."
 )
 def rank_off_by_one(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _softmax_of_all(worker, q, k, v, shift=1)
 
 
 @ring_attention.misconception(
-    "Your tokens see the blocks of later ranks, and not those of earlier ones. The past is in the ranks below yours."
+    "Your tokens see the blocks of later ranks but not of earlier ranks. The past is in the ranks below yours."
 )
 def sees_later_ranks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     state = q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
@@ -236,7 +236,7 @@ def own_values(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @ring_attention.misconception(
-    "You average the results of the blocks. A block whose scores are larger weighs more: divide once, at the end."
+    "You average the results of the blocks. A block with larger scores counts more: divide once, at the end."
 )
 def mean_of_blocks(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     parts = [own_block_of(q, k, v)]
@@ -289,7 +289,7 @@ def not_divided(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @ring_attention.misconception(
-    "The result is right, but you pass your keys on once too often: after N − 1 rounds all workers have seen them."
+    "The result is right, but you pass your keys on one round too many: after N − 1 rounds all workers have seen them."
 )
 def one_round_too_many(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if worker.size > 1:
@@ -312,8 +312,8 @@ def to_everybody(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @ring_attention.misconception(
-    "The result is right, but your blocks go round to the left. Then the block of a later rank comes first: send to "
-    "rank + 1."
+    "The result is right, but you send blocks to the left. Then the block of a later rank comes first: send to rank + "
+    "1."
 )
 def to_the_left(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     n, blocks = worker.size, [torch.stack([k, v])]
@@ -336,8 +336,8 @@ def receives_first(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 @ring_attention.misconception(
-    "In every round your own keys are sent again, so the right neighbour sees the same block N − 1 times. Pass on what "
-    "came last."
+    "You send your own keys in every round, so the right neighbour sees the same block N − 1 times. Pass on the block "
+    "that came last."
 )
 def own_keys_again(worker: Worker, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     n, state = worker.size, (q.new_full((len(q), 1), -torch.inf), q.new_zeros(len(q), 1), torch.zeros_like(q))

@@ -149,7 +149,7 @@ def same_on_all(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
 
 
 @stage_order.misconception(
-    "Your first stage starts the fewest micro-batches. It is the last one that can go backward at once."
+    "Your first stage starts the fewest micro-batches. The last stage can start its backward pass at once."
 )
 def from_the_wrong_end(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return _with(rank + 1, rank, stages, micro, schedule)
@@ -180,8 +180,8 @@ def there_and_back(rank: int, stages: int, micro: int, schedule: str) -> list[st
 
 
 @stage_order.misconception(
-    "You count a backward pass as two forwards and start 3(p − r) − 2 micro-batches. 1F1B starts p − r, whatever "
-    "they take."
+    "You count a backward pass as two forwards and start 3(p − r) − 2 micro-batches. 1F1B starts p − r, however long a "
+    "pass takes."
 )
 def there_and_back_in_time(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return _with(3 * (stages - rank) - 2, rank, stages, micro, schedule)
@@ -196,7 +196,7 @@ def more_than_there_are(rank: int, stages: int, micro: int, schedule: str) -> li
     return order[:micro] + [f"F{micro + i}" for i in range(extra)] + order[micro:] if extra else order
 
 
-@stage_order.misconception("The backward passes at the end are missing: each micro-batch needs one.")
+@stage_order.misconception("You leave out the backward passes at the end: each micro-batch needs one.")
 def no_end(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     order = _by_counting(rank, stages, micro, schedule)
     last = max(index for index, step in enumerate(order) if step[0] == "F")
@@ -219,6 +219,6 @@ def from_one(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return [f"{step[0]}{int(step[1:]) + 1}" for step in _by_counting(rank, stages, micro, schedule)]
 
 
-@stage_order.misconception("You take an unknown schedule for GPipe: raise a ValueError.")
+@stage_order.misconception("You treat an unknown schedule as GPipe: raise a ValueError.")
 def any_schedule(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return _by_counting(rank, stages, micro, "1f1b" if schedule == "1f1b" else "gpipe")

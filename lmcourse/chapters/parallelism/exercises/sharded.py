@@ -181,14 +181,14 @@ def rate_in_momentum(
     return worker.all_gather(weights.chunk(worker.size)[worker.rank] - velocity), velocity
 
 
-@sharded_step.misconception("The gradient enters with 1 − beta. Here it enters whole, as in torch's SGD.")
+@sharded_step.misconception("You multiply the gradient by 1 − beta. Add it unscaled, as torch's SGD does.")
 def damped(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
 ) -> Step:
     return _step(worker, weights, (1 - beta) * gradient, momentum, rate, beta)
 
 
-@sharded_step.misconception("You go uphill: the step is subtracted from the weights.")
+@sharded_step.misconception("You add the step to the weights. Subtract it.")
 def uphill(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
 ) -> Step:

@@ -144,16 +144,16 @@ def local_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> 
 
 
 @vocabulary_parallel_loss.misconception(
-    "A worker whose logits are all −∞ takes its own maximum away from them: −∞ − (−∞) is NaN. The maximum of all "
-    "workers is a number."
+    "A worker whose logits are all −∞ subtracts its own maximum: −∞ − (−∞) is NaN. Subtract the maximum over all "
+    "workers."
 )
 def own_maximum_first(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     return _own_maxima(worker, logits, targets, rescaled=True)
 
 
 @vocabulary_parallel_loss.misconception(
-    "You subtract one and the same maximum from all tokens. Where a token's logits are far below it, Σ exp is 0: each "
-    "token has a maximum of its own."
+    "You subtract the same maximum from all tokens. For a token whose logits are far below it, Σ exp is 0: use each "
+    "token's own maximum."
 )
 def one_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.double()

@@ -80,14 +80,14 @@ def far_is_better(slopes: Tensor, queries: int, keys: int) -> Tensor:
     return _bias(slopes, queries, keys).abs() * torch.where(_bias(slopes, queries, keys).isinf(), -1, 1)
 
 
-@alibi_bias.misconception("Later keys are open: in causal attention their bias is −∞.")
+@alibi_bias.misconception("Later keys are visible. In causal attention their bias is −∞.")
 def future_open(slopes: Tensor, queries: int, keys: int) -> Tensor:
     _bias(slopes, queries, keys)
     offset = torch.arange(keys) - torch.arange(keys - queries, keys)[:, None]
     return -(slopes[:, None, None] * offset.abs())
 
 
-@alibi_bias.misconception("Later keys get 0. That is not a mask but the best place of all: they need −∞.")
+@alibi_bias.misconception("Later keys get the bias 0, the largest of all. They need −∞.")
 def future_at_zero(slopes: Tensor, queries: int, keys: int) -> Tensor:
     return _bias(slopes, queries, keys).nan_to_num(neginf=0.0)
 
@@ -104,15 +104,15 @@ def from_one(slopes: Tensor, queries: int, keys: int) -> Tensor:
 
 
 @alibi_bias.misconception(
-    "You add slope · j, the key's position. A softmax would not see the difference, since a whole row moves by the "
-    "same; here the bias itself is asked for."
+    "You add slope · j, the key's position. A softmax would not notice, because each row shifts as a whole. But return "
+    "the bias itself: 0 for the token's own position."
 )
 def by_position_of_the_key(slopes: Tensor, queries: int, keys: int) -> Tensor:
     last = torch.arange(keys - queries, keys, dtype=slopes.dtype)[:, None]
     return _bias(slopes, queries, keys) + slopes[:, None, None] * last
 
 
-@alibi_bias.misconception("More queries than tokens cannot be: raise ValueError.")
+@alibi_bias.misconception("There cannot be more queries than tokens: raise ValueError.")
 def too_many_queries(slopes: Tensor, queries: int, keys: int) -> Tensor:
     return _penalties(slopes, queries, keys)
 

@@ -140,22 +140,24 @@ def _sloppy(offset: Tensor, bidirectional: bool, buckets: int, max_distance: int
     return torch.where(distance < exact, distance, far) + (is_future & bidirectional) * count
 
 
-@t5_bucket.misconception("Your past is the future: an offset is key minus query, so the past is negative.")
+@t5_bucket.misconception("You swapped past and future: an offset is key minus query, so the past is negative.")
 def sign_flipped(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _t5(-offset, bidirectional, buckets, max_distance)
 
 
-@t5_bucket.misconception("Your halves are exchanged: both ways, the past has the lower half and the future the upper.")
+@t5_bucket.misconception(
+    "You swapped the halves: in both directions, the past has the lower half and the future the upper."
+)
 def halves_exchanged(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _t5(-offset if bidirectional else offset, bidirectional, buckets, max_distance)
 
 
-@t5_bucket.misconception("In the decoder nothing is ahead: every positive offset belongs to bucket 0.")
+@t5_bucket.misconception("In a decoder no key is ahead: every positive offset belongs to bucket 0.")
 def future_by_its_size(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="future")
 
 
-@t5_bucket.misconception("Both ways share the buckets: each side has half of them.")
+@t5_bucket.misconception("The two directions share the buckets: each side has half of them.")
 def not_halved(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="not halved")
 
@@ -171,7 +173,7 @@ def rounded(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance
 
 
 @t5_bucket.misconception(
-    "Far distances get buckets that do not exist. Everything from `max_distance` on is in the last."
+    "Far distances get buckets that do not exist. Every distance of `max_distance` or more is in the last one."
 )
 def beyond_the_last(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="unlimited")
@@ -196,7 +198,7 @@ def far_from_zero(offset: Tensor, bidirectional: bool, buckets: int = 32, max_di
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="no start")
 
 
-@t5_bucket.misconception("You have one bucket too many on a side: n buckets are 0 to n − 1.")
+@t5_bucket.misconception("You have one bucket too many on each side: n buckets are numbered 0 to n − 1.")
 def one_bucket_too_many(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="one too many")
 
@@ -206,7 +208,7 @@ def itself_in_the_future(offset: Tensor, bidirectional: bool, buckets: int = 32,
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="itself")
 
 
-@t5_bucket.misconception("You use a maximum distance of 128, whatever `max_distance` is.")
+@t5_bucket.misconception("You always use a maximum distance of 128. Use `max_distance`.")
 def always_up_to_128(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="always 128")
 
@@ -218,7 +220,7 @@ def always_a_factor_of_8(offset: Tensor, bidirectional: bool, buckets: int = 32,
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="always 8")
 
 
-@t5_bucket.misconception("You keep 16 distances exact in every case. It is half of the buckets of a side.")
+@t5_bucket.misconception("You always keep 16 distances exact. It should be half of the buckets of a side.")
 def always_16_exact(offset: Tensor, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
     return _sloppy(offset, bidirectional, buckets, max_distance, mistake="always 16")
 

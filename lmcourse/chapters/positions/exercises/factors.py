@@ -117,7 +117,8 @@ def long_steps(m: int, speed: float) -> complex:
 
 
 @position_factor.misconception(
-    "You add something for each position. Then a far vector is longer than a near one: multiply for each position."
+    "You add something for each position, so a far vector is longer than a near one. Multiply for each position "
+    "instead."
 )
 def added(m: int, speed: float) -> complex:
     return 1 + 1j * m * speed
@@ -144,7 +145,9 @@ def the_phase(m: int, speed: float) -> complex:
     return 1j * m * speed
 
 
-@position_factor.misconception("Your factor at position 0 is not 1. There nothing has turned yet: m steps, not m + 1.")
+@position_factor.misconception(
+    "Your factor at position 0 is not 1. Nothing has turned there yet: take m steps, not m + 1."
+)
 def a_step_too_many(m: int, speed: float) -> complex:
     return cmath.exp(1j * (m + 1) * speed)
 
@@ -171,8 +174,8 @@ def powers_of_the_speed(m: int, speed: float) -> complex:
 
 
 @position_factor.misconception(
-    "Your numbers are in fp32, which knows an angle of 25,000 radians to a thousandth. Python's complex numbers are "
-    "fp64."
+    "Your numbers are in fp32, which stores an angle of 25,000 radians only to a thousandth. Python's complex numbers "
+    "are fp64."
 )
 def single_precision(m: int, speed: float) -> complex:
     angle = torch.tensor(m, dtype=torch.float32) * speed

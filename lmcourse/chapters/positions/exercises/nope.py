@@ -73,7 +73,7 @@ def summed(x: Tensor) -> Tensor:
     return 1 / x.cumsum(dim=1).square().mean(dim=-1)
 
 
-@nope_position_signal.misconception("That is the mean square, which falls like 1/s. The signal is its inverse.")
+@nope_position_signal.misconception("You return the mean square, which falls like 1/s. The signal is its inverse.")
 def not_inverted(x: Tensor) -> Tensor:
     return 1 / _signal(x)
 
@@ -88,12 +88,14 @@ def sum_of_squares(x: Tensor) -> Tensor:
     return _signal(x) / x.shape[-1]
 
 
-@nope_position_signal.misconception("You average over the texts as well. Every text has a signal of its own.")
+@nope_position_signal.misconception("You average over the texts as well. Every text has its own signal.")
 def over_the_batch(x: Tensor) -> Tensor:
     return (1 / (1 / _signal(x).double()).mean(dim=0)).to(x.dtype).expand(x.shape[:2])
 
 
-@nope_position_signal.misconception("A token sees itself too: the first one has an average of one token, not of none.")
+@nope_position_signal.misconception(
+    "Your tokens do not see themselves. The first token's average is over one token, not none."
+)
 def without_itself(x: Tensor) -> Tensor:
     before = x.cumsum(dim=1) - x
     count = torch.arange(x.shape[1], dtype=x.dtype)[:, None]
@@ -101,7 +103,7 @@ def without_itself(x: Tensor) -> Tensor:
 
 
 @nope_position_signal.misconception(
-    "A token sees itself too. You average the tokens before it, and for the first token nothing is left to average."
+    "You average only the tokens before each token, which leaves nothing for the first one. A token sees itself, too."
 )
 def only_tokens_before(x: Tensor) -> Tensor:
     before = x.double().cumsum(dim=1) - x.double()

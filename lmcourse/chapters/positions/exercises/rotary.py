@@ -113,13 +113,13 @@ for pairs in ("(x[..., ::2], x.float()[..., 1::2])", "(x.float()[..., ::2], x[..
     rope.equivalent_mutant(f"{PAIRS} → a, b = {pairs}", PROMOTED)
 
 
-@rope.misconception("You swapped cosine and sine. At position 0 the angle is 0, and nothing may change.")
+@rope.misconception("You swapped cosine and sine. At position 0 the angle is 0, so nothing may change.")
 def cosine_for_sine(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned(x, math.pi / 2 - angles(positions, x.shape[-1], base))
 
 
 @rope.misconception(
-    "You exchanged cosine and sine: at position 0 your pair (a, b) becomes (−b, a), and nothing may turn."
+    "You swapped cosine and sine: at position 0 your pair (a, b) becomes (−b, a), but nothing may turn there."
 )
 def a_quarter_turn_ahead(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     angle = angles(positions, x.shape[-1], base)
@@ -141,7 +141,7 @@ def laid_in_halves(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned_pairs(x, positions, base)[..., evens_first(x.shape[-1])]
 
 
-@rope.misconception("You use 10,000 whatever `base` is.")
+@rope.misconception("You always use 10,000. Use `base`.")
 def always_ten_thousand(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     return turned_pairs(x, positions)
 

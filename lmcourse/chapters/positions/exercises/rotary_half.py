@@ -89,8 +89,8 @@ def clockwise_halves(x: Tensor, positions: Tensor, interleaved: bool = False) ->
 
 
 @rope_half.misconception(
-    "Your halves meet the angles of neighbours: cos and sin are repeated in place (c₀ c₀ c₁ c₁) instead of one after "
-    "the other (c₀ c₁ c₀ c₁)."
+    "Your halves use the angles of neighbours: you repeat cos and sin in place (c₀ c₀ c₁ c₁) instead of one after the "
+    "other (c₀ c₁ c₀ c₁)."
 )
 def mixed_layouts(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     x = x[..., evens_first(x.shape[-1])] if interleaved else x
@@ -99,7 +99,9 @@ def mixed_layouts(x: Tensor, positions: Tensor, interleaved: bool = False) -> Te
     return (x.double() * angle.cos() + torch.cat([-second, first], dim=-1) * angle.sin()).to(x.dtype)
 
 
-@rope_half.misconception("You ignore `interleaved`. Neighbours that were a pair must first come to be d/2 apart.")
+@rope_half.misconception(
+    "You ignore `interleaved`. First reorder the features, so that neighbours that form a pair are d/2 apart."
+)
 def order_ignored(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     return _rope_half(x, positions)
 
@@ -109,7 +111,7 @@ def inverse_order(x: Tensor, positions: Tensor, interleaved: bool = False) -> Te
     return _rope_half(x[..., evens_first(x.shape[-1]).argsort()] if interleaved else x, positions)
 
 
-@rope_half.misconception("You bring the features back to their old places. The result stays in halves.")
+@rope_half.misconception("You move the features back to their old places. Leave the result in halves.")
 def brought_back(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     result = _rope_half(x, positions, interleaved)
     return result[..., evens_first(x.shape[-1]).argsort()] if interleaved else result
@@ -151,8 +153,8 @@ def waves_rounded(x: Tensor, positions: Tensor, interleaved: bool = False) -> Te
 
 
 @rope_half.misconception(
-    "You turn the right pairs and put the two of each next to each other again. The result stays in halves: torch.cat, "
-    "not torch.stack."
+    "You turn the right pairs, but put the two features of each pair next to each other again. Leave the result in "
+    "halves: torch.cat, not torch.stack."
 )
 def interleaved_results(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     result = _rope_half(x, positions, interleaved)
@@ -160,8 +162,8 @@ def interleaved_results(x: Tensor, positions: Tensor, interleaved: bool = False)
 
 
 @rope_half.misconception(
-    "You turn neighbours and lay them in halves, whatever `interleaved` is. Without it the pairs are "
-    "i and i + d/2 already."
+    "You always turn neighbours and reorder them into halves. Without `interleaved` the pairs are i and i + d/2 "
+    "already."
 )
 def always_reordered(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     return _rope_half(x, positions, interleaved=True)
@@ -176,7 +178,7 @@ def reordered_afterwards(x: Tensor, positions: Tensor, interleaved: bool = False
     return result[..., evens_first(x.shape[-1])] if interleaved else result
 
 
-@rope_half.misconception("Your two meanings of `interleaved` are exchanged: with True the features need a new order.")
+@rope_half.misconception("You inverted `interleaved`: with True the features need a new order.")
 def flag_inverted(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     return _rope_half(x, positions, not interleaved)
 

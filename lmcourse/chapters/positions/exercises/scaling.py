@@ -115,7 +115,7 @@ def base_and_division(width: int, base: float, kind: str, factor: float, trained
     return found / factor if kind == "ntk" else found
 
 
-@rope_speeds.misconception("Your NTK base became smaller: a smaller base turns faster. The last pair must slow down.")
+@rope_speeds.misconception("Your NTK base is smaller, which makes pairs turn faster. The last pair must slow down.")
 def smaller_base(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     other = base / factor ** (width / (width - 2))
     return _powers(width, other) if kind == "ntk" else _speeds(width, base, kind, factor, trained)
@@ -126,7 +126,7 @@ def multiplied(width: int, base: float, kind: str, factor: float, trained: int) 
     return _speeds(width, base, kind, 1 / factor, trained)
 
 
-@rope_speeds.misconception("Only interpolation should be multiplied or divided as a whole, and it is divided.")
+@rope_speeds.misconception("You scale all speeds in every method. Only interpolation does that, and it divides.")
 def interpolation_multiplied(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     return _speeds(width, base, kind, 1 / factor if kind == "interpolation" else factor, trained)
 
@@ -147,7 +147,7 @@ def turns_of_the_longer_text(width: int, base: float, kind: str, factor: float, 
     return _by_parts(width, base, factor, trained, lambda turns: _linear(turns * factor))
 
 
-@rope_speeds.misconception("By parts: you slow down the fast pairs and keep the slow ones. It must be the other way.")
+@rope_speeds.misconception("By parts: you slow down the fast pairs and keep the slow ones. Do it the other way round.")
 def fast_ones_slowed(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind != "by parts":
         return _speeds(width, base, kind, factor, trained)
@@ -173,7 +173,7 @@ def kept_above_one(width: int, base: float, kind: str, factor: float, trained: i
 
 
 @rope_speeds.misconception(
-    "By parts: your mix begins at no turn. At one turn all is divided, at four all is kept: (turns − 1)/3."
+    "By parts: your mix begins at no turn. At one turn the speed is fully divided, at four fully kept: (turns − 1)/3."
 )
 def a_quarter_of_the_turns(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind != "by parts":
@@ -190,9 +190,7 @@ def a_quarter_of_all_turns(width: int, base: float, kind: str, factor: float, tr
     return _by_parts(width, base, factor, trained, lambda turns: min(turns / 4, 1.0))
 
 
-@rope_speeds.misconception(
-    "By parts: the mix is not limited. Below one turn nothing is kept, above four all of it: clamp to 0 … 1."
-)
+@rope_speeds.misconception("By parts: your mix is not limited. Below one turn it is 0, above four turns 1: clamp it.")
 def not_clamped(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind != "by parts":
         return _speeds(width, base, kind, factor, trained)
@@ -230,7 +228,7 @@ def three_quarters(width: int, base: float, kind: str, factor: float, trained: i
 
 
 @rope_speeds.misconception(
-    "By parts: between one turn and four you take the middle. The share that is kept grows with the turns."
+    "By parts: between one and four turns you always take the middle. The fraction kept grows with the turns."
 )
 def half_and_half(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind != "by parts":
@@ -238,7 +236,7 @@ def half_and_half(width: int, base: float, kind: str, factor: float, trained: in
     return _by_parts(width, base, factor, trained, lambda turns: 0.5 if 1 < turns < 4 else float(turns >= 4))
 
 
-@rope_speeds.misconception("By parts: a pair that turns at most once is divided by the factor, and not stopped.")
+@rope_speeds.misconception("By parts: you stop a pair that turns at most once. Divide its speed by the factor.")
 def no_division_below_one(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     if kind != "by parts":
         return _speeds(width, base, kind, factor, trained)

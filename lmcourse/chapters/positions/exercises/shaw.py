@@ -111,14 +111,16 @@ def unscaled(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
 
 
 @shaw_scores.misconception(
-    "You use the clipped offset as an index without adding K. Python takes −1 for the last vector, without a word."
+    "You use the clipped offset as an index without adding K. Python silently reads −1 as the last vector."
 )
 def not_counted_from_zero(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     clip = vectors.shape[0] // 2
     return _with_index(q, k, vectors, _offsets(q.shape[1]).clamp(-clip, clip))
 
 
-@shaw_scores.misconception("Far offsets wrap around to other vectors. They should all share the outermost one: clamp.")
+@shaw_scores.misconception(
+    "Your far offsets wrap around to other vectors. They should all share the outermost one: clamp."
+)
 def wrapped(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     clip = vectors.shape[0] // 2
     return _with_index(q, k, vectors, (_offsets(q.shape[1]) + clip) % len(vectors))
@@ -129,7 +131,9 @@ def key_times_vector(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     return _shaw(q, k, 0 * vectors) + _shaw(k, 0 * k, vectors.flip(0)).transpose(-1, -2)
 
 
-@shaw_scores.misconception("Past and future share your vectors. The sign of the offset counts: there are 2K + 1.")
+@shaw_scores.misconception(
+    "You use the same vectors for past and future. The sign of the offset counts: there are 2K + 1 vectors."
+)
 def distance_without_sign(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     clip = vectors.shape[0] // 2
     return _with_index(q, k, vectors, _offsets(q.shape[1]).abs().clamp(max=clip) + clip)
@@ -147,13 +151,13 @@ def root_of_the_length(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     return scores
 
 
-@shaw_scores.misconception("You hide later keys. No mask is asked for here: the scores of all pairs.")
+@shaw_scores.misconception("You hide later keys. Return the scores of all pairs, without a mask.")
 def causal(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     scores = _shaw(q, k, vectors)
     return scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -torch.inf)
 
 
-@shaw_scores.misconception("You return weights. The scores are asked for, before the softmax.")
+@shaw_scores.misconception("You return weights. Return the scores before the softmax.")
 def weights(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     return _shaw(q, k, vectors).softmax(dim=-1)
 

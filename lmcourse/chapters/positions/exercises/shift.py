@@ -83,7 +83,7 @@ def transposed(k: int, d: int) -> Tensor:
     return _shift_matrix(k, d).T.contiguous()
 
 
-@shift_matrix.misconception("Your matrix knows only the size of k: for a negative k it steps on and not back.")
+@shift_matrix.misconception("Your matrix ignores the sign of k: for a negative k it must step back.")
 def direction_lost(k: int, d: int) -> Tensor:
     return _shift_matrix(abs(k), d)
 
@@ -95,7 +95,7 @@ def no_minus(k: int, d: int) -> Tensor:
 
 
 @shift_matrix.misconception(
-    "You pair feature i with feature i + d/2. In this table sine and cosine of a pair stand next to each other."
+    "You pair feature i with feature i + d/2. In this table the sine and cosine of a pair are next to each other."
 )
 def halves_paired(k: int, d: int) -> Tensor:
     halves_order = torch.arange(d).reshape(-1, 2).T.flatten()
@@ -128,9 +128,7 @@ def a_quarter_turn(k: int, d: int) -> Tensor:
     return _blocks(math.pi / 2 - k * angles(torch.tensor(1), d))
 
 
-@shift_matrix.misconception(
-    "You return the blocks as a stack. They must stand along the diagonal of one (d, d) matrix."
-)
+@shift_matrix.misconception("You return the blocks as a stack. Place them along the diagonal of one (d, d) matrix.")
 def a_stack_of_blocks(k: int, d: int) -> Tensor:
     matrix = _shift_matrix(k, d)
     return torch.stack([matrix[i : i + 2, i : i + 2] for i in range(0, d, 2)])

@@ -103,7 +103,7 @@ def from_one(positions: Tensor, d: int) -> Tensor:
     return _sinusoidal(positions + 1, d)
 
 
-@sinusoidal.misconception("You count the positions yourself, 0, 1, 2, … They are given in `positions`.")
+@sinusoidal.misconception("You number the positions yourself, 0, 1, 2, … Use `positions`.")
 def counted_yourself(positions: Tensor, d: int) -> Tensor:
     return _sinusoidal(torch.arange(len(positions)), d)
 
@@ -119,8 +119,8 @@ def odd_widths_accepted(positions: Tensor, d: int) -> Tensor:
 
 
 @sinusoidal.misconception(
-    "Your last pair turns at exactly 1/10000, an exponent of 2i/(d − 2). Some code does that; here pair d/2, "
-    "one after the last, would."
+    "Your last pair turns at exactly 1/10000, an exponent of 2i/(d − 2). Some code does that; here only pair d/2, one "
+    "after the last, would."
 )
 def ends_at_the_last_pair(positions: Tensor, d: int) -> Tensor:
     angles(positions, d)

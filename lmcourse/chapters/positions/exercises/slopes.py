@@ -85,14 +85,14 @@ def from_zero(heads: int) -> Tensor:
     return torch.tensor([slope / ratio for slope in _list(heads)])
 
 
-@alibi_slopes.misconception("Your slopes go up. The first head is the steepest, and the series goes down to 2^−8.")
+@alibi_slopes.misconception("Your slopes increase. The first head is the steepest, and the series decreases to 2^−8.")
 def going_up(heads: int) -> Tensor:
     return _slopes(heads).flip(0)
 
 
 @alibi_slopes.misconception(
-    "You borrow the second, fourth, … slope of the larger series. Those are there already: take the first, third, …"
-    " slope."
+    "You take the second, fourth, … slope of the larger series. Your heads have those already: take the first, third, "
+    "… slope."
 )
 def the_ones_that_are_there(heads: int) -> Tensor:
     return _between(heads, _next(heads)[1::2])
@@ -109,14 +109,14 @@ def larger_series_cut_off(heads: int) -> Tensor:
 
 
 @alibi_slopes.misconception(
-    "You continue the series beyond 2^−8. What is missing comes from the gaps of a finer series."
+    "You continue the series beyond 2^−8. Take the missing slopes from between them, from a finer series."
 )
 def series_continued(heads: int) -> Tensor:
     power = 1 << (heads.bit_length() - 1)
     return torch.tensor([2.0 ** (-8 / power * head) for head in range(1, heads + 1)])
 
 
-@alibi_slopes.misconception("You halve from head to head, whatever n is. The ratio is 2^(−8/n): ½ for n = 8 only.")
+@alibi_slopes.misconception("You always halve from head to head. The ratio is 2^(−8/n), which is ½ only for n = 8.")
 def always_halved(heads: int) -> Tensor:
     return torch.tensor([0.5**head for head in range(1, heads + 1)])
 

@@ -104,7 +104,7 @@ def _diagonals(scores: Tensor) -> list[Tensor]:
     return [scores.diagonal(offset, -2, -1) for offset in range(1 - rows, columns)]
 
 
-@is_relative.misconception("You ask for symmetry. Past and future may differ: a relative score may be lopsided.")
+@is_relative.misconception("You require symmetry. Past and future may differ in a relative score.")
 def symmetric(scores: Tensor, tolerance: float = 1e-4) -> bool:
     size = min(scores.shape[-2:])
     square = scores[..., :size, :size]
@@ -116,7 +116,7 @@ def equal_rows(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return not ((scores - scores[..., :1, :]).abs() > tolerance).any().item()
 
 
-@is_relative.misconception("You look at the main diagonal only. Every offset has a diagonal of its own.")
+@is_relative.misconception("You look at the main diagonal only. Every offset has its own diagonal.")
 def main_diagonal(scores: Tensor, tolerance: float = 1e-4) -> bool:
     diagonal = scores.diagonal(0, -2, -1)
     return not (diagonal.amax(-1) - diagonal.amin(-1) > tolerance).any().item()
@@ -127,13 +127,15 @@ def anti_diagonals(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return _is_relative(scores.flip(-1), tolerance)
 
 
-@is_relative.misconception("A mask is relative too. −∞ minus −∞ is NaN, and a comparison with NaN is False.")
+@is_relative.misconception(
+    "You reject a mask, which is relative, too. −∞ minus −∞ is NaN, and a comparison with NaN is False."
+)
 def stumbles_over_masks(scores: Tensor, tolerance: float = 1e-4) -> bool:
     spreads = (diagonal.amax(-1) - diagonal.amin(-1) for diagonal in _diagonals(scores))
     return all(bool((spread <= tolerance).all()) for spread in spreads)
 
 
-@is_relative.misconception("You ask for equality to the last bit. Rounding alone breaks that: use the tolerance.")
+@is_relative.misconception("You require bitwise equality. Rounding alone breaks that: use the tolerance.")
 def to_the_last_bit(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return _is_relative(scores, 0.0)
 
@@ -160,13 +162,13 @@ def future_only(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return _is_relative(scores.triu(), tolerance)
 
 
-@is_relative.misconception("You average over the heads, and their mistakes cancel. Every matrix has to pass.")
+@is_relative.misconception("You average over the heads, where differences can cancel. Every matrix has to pass.")
 def heads_averaged(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return _is_relative(scores.reshape(-1, *scores.shape[-2:]).mean(dim=0), tolerance)
 
 
 @is_relative.misconception(
-    "You leave out what is −∞. A diagonal of nothing else is constant, but −∞ beside a number is not."
+    "You skip entries of −∞. A diagonal of only −∞ is constant, but one that mixes −∞ and numbers is not."
 )
 def infinities_skipped(scores: Tensor, tolerance: float = 1e-4) -> bool:
     lowest, highest = scores.nan_to_num(neginf=math.inf), scores
@@ -175,8 +177,7 @@ def infinities_skipped(scores: Tensor, tolerance: float = 1e-4) -> bool:
 
 
 @is_relative.misconception(
-    "One NaN hides a whole diagonal: a head that is all −∞ gives NaN, and the largest of NaN and anything is NaN. Ask "
-    "every head on its own."
+    "A head that is all −∞ gives NaN, and the maximum over all heads is then NaN. Check every head separately."
 )
 def hidden_by_a_masked_head(scores: Tensor, tolerance: float = 1e-4) -> bool:
     return not any(bool((each.amax(-1) - each.amin(-1)).max() > tolerance) for each in _diagonals(scores))

@@ -105,12 +105,14 @@ def scaled(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([_weights(s, h, real, s.shape[1] ** -0.5) @ h, s], dim=-1)
 
 
-@attend_source.misconception("The halves are swapped: what was found comes first, then the decoder's own state.")
+@attend_source.misconception(
+    "You swapped the halves: the blend of source states comes first, then the decoder's own state."
+)
 def halves_swapped(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([s, _weights(s, h, real) @ h], dim=-1)
 
 
-@attend_source.misconception("Padding is read as if it were words. It must get no weight: its scores become −∞.")
+@attend_source.misconception("You read padding as if it were words. It must get no weight: set its scores to −∞.")
 def padding_seen(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([(s @ h.T).softmax(dim=-1) @ h, s], dim=-1)
 
@@ -128,7 +130,7 @@ def scores_of_zero(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
 
 
 @attend_source.misconception(
-    "You take as many words from the front as are real. Padding may stand anywhere: `real` says of each word."
+    "You keep the first words, as many as are real. Padding may be anywhere: use `real` for each word."
 )
 def first_words(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     words = h[: int(real.sum())]
@@ -136,7 +138,7 @@ def first_words(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
 
 
 @attend_source.misconception(
-    "You lower the scores of padding by a fixed amount, and a large score outbids it. Make them −∞."
+    "You lower the scores of padding by a fixed amount, which a large score can exceed. Set them to −∞."
 )
 def lowered(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([(s @ h.T - 10_000.0 * ~real).softmax(dim=-1) @ h, s], dim=-1)
@@ -147,28 +149,30 @@ def words_hidden(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([_weights(s, h, ~real) @ h, s], dim=-1)
 
 
-@attend_source.misconception("Your weights sum to one over the decoder's steps. Each step shares out *its* attention.")
+@attend_source.misconception(
+    "Your weights sum to one over the decoder's steps. Each step distributes its *own* attention over the words."
+)
 def over_the_decoder(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([(s @ h.T).masked_fill(~real, -torch.inf).softmax(dim=0) @ h, s], dim=-1)
 
 
-@attend_source.misconception("You blend the decoder's states. What is averaged are the states of the source, h.")
+@attend_source.misconception("You average the decoder's states. Average the states of the source, h.")
 def decoder_blended(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([_weights(s, s, torch.ones(len(s), dtype=torch.bool)) @ s, s], dim=-1)
 
 
-@attend_source.misconception("You add the two. They are put side by side: 2d numbers, from which the head can choose.")
+@attend_source.misconception("You add the two vectors. Concatenate them: 2d numbers.")
 def added(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return _weights(s, h, real) @ h + s
 
 
-@attend_source.misconception("The decoder's own state is lost: it goes on beside what was found, 2d numbers in all.")
+@attend_source.misconception("You drop the decoder's own state. Concatenate it with the blend: 2d numbers in all.")
 def found_only(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return _weights(s, h, real) @ h
 
 
 @attend_source.misconception(
-    "e to a large score is infinite and to a low one 0, and then you divide: subtract each row's largest first."
+    "Your exponentials overflow or underflow before you divide: subtract each row's largest score first."
 )
 def softmax_by_the_book(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     raised = (s @ h.T).masked_fill(~real, -torch.inf).exp()

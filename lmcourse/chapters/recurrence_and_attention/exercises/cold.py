@@ -125,9 +125,7 @@ def inverse(scores: Tensor, share: float) -> float:
     return 1 / _newton(scores, share)
 
 
-@temperature_for.misconception(
-    "You give all equal matches together the weight. Each of them has `share`: look at one weight."
-)
+@temperature_for.misconception("You give `share` to all equal matches together. Each of them has the weight `share`.")
 def together(scores: Tensor, share: float) -> float:
     best = scores == scores.max()
     if not 1 / len(scores) < share < 1:
@@ -149,7 +147,7 @@ def two_best(scores: Tensor, share: float) -> float:
 
 
 @temperature_for.misconception(
-    "The best match itself is missing in the sum: the weights of all, its own too, sum to one."
+    "The best match itself is missing from the sum: all weights, including its own, sum to one."
 )
 def without_itself(scores: Tensor, share: float) -> float:
     _refuse(scores, share)
@@ -163,7 +161,7 @@ def of_the_worst(scores: Tensor, share: float) -> float:
     return _by_halving(lambda t: 1 - float(_weights(scores, t).min()), share)
 
 
-@temperature_for.misconception("Your answer has two digits after the point. Scores may be in thousandths: five digits.")
+@temperature_for.misconception("You round to two decimals. Scores may be thousandths: give five digits.")
 def two_digits(scores: Tensor, share: float) -> float:
     return round(_newton(scores, share), 2)
 
@@ -178,12 +176,14 @@ def ends_at_ten(scores: Tensor, share: float) -> float:
     return min(_newton(scores, share), 10.0)
 
 
-@temperature_for.misconception("You search from 0.01 on. Scores of thousandths need colder temperatures.")
+@temperature_for.misconception("You search only from 0.01. Scores of thousandths need colder temperatures.")
 def begins_at_a_hundredth(scores: Tensor, share: float) -> float:
     return max(_newton(scores, share), 0.01)
 
 
-@temperature_for.misconception("e to a score of hundreds overflows. Subtract the largest score first.")
+@temperature_for.misconception(
+    "The exponential of a score in the hundreds overflows. Subtract the largest score first."
+)
 def overflows(scores: Tensor, share: float) -> float:
     _refuse(scores, share)
     return _by_halving(
@@ -191,7 +191,7 @@ def overflows(scores: Tensor, share: float) -> float:
     )
 
 
-@temperature_for.misconception("With equal matches you refuse every weight. Two of them can have up to ½ each.")
+@temperature_for.misconception("You reject every weight if there are equal matches. Two of them can have up to ½ each.")
 def refuses_equal_matches(scores: Tensor, share: float) -> float:
     if int((scores == scores.max()).sum()) > 1:
         raise ValueError("two equal matches")
@@ -199,7 +199,7 @@ def refuses_equal_matches(scores: Tensor, share: float) -> float:
 
 
 @temperature_for.misconception(
-    "You refuse weights up to 1/n. Two equal matches have at most ½ each: more than that cannot be had either."
+    "You reject weights up to 1/n. Reject weights that are too large as well: two equal matches have at most ½ each."
 )
 def no_upper_end(scores: Tensor, share: float) -> float:
     if not 1 / len(scores) < share < 1:
@@ -208,7 +208,7 @@ def no_upper_end(scores: Tensor, share: float) -> float:
 
 
 @temperature_for.misconception(
-    "You refuse what is too much. An equal share, 1/n, or less cannot be had either: T would be infinite."
+    "You reject weights that are too large. Reject 1/n or less as well: T would be infinite."
 )
 def no_lower_end(scores: Tensor, share: float) -> float:
     if share >= 1 / int((scores == scores.max()).sum()):

@@ -101,23 +101,25 @@ def _slopes(hidden: Tensor) -> Tensor:
     return (1 - hidden**2).flip(0)[:-1]
 
 
-@gradient_at_lag.misconception("Going back, the vector meets W_h from the other side: W_h.T @ g.")
+@gradient_at_lag.misconception("Going back, use the transpose: W_h.T @ g.")
 def not_transposed(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return _lags(W_h.T, _slopes(hidden), v)
 
 
-@gradient_at_lag.misconception("The slope of the tanh is missing: every step back passes 1 − h².")
+@gradient_at_lag.misconception("The slope of the tanh is missing: every step back multiplies by 1 − h².")
 def slope_missing(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return _lags(W_h, torch.ones_like(_slopes(hidden)), v)
 
 
-@gradient_at_lag.misconception("You take the slope of the state you go to. It is that of the state you come from.")
+@gradient_at_lag.misconception(
+    "You use the slope at the state you go back to. Use the slope at the state you come from."
+)
 def slope_of_another_step(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return _lags(W_h, (1 - hidden**2).flip(0)[1:], v)
 
 
 @gradient_at_lag.misconception(
-    "You go through W_h first and through the tanh after it. Backwards the tanh comes first: it was the last to act."
+    "You go through W_h first and through the tanh after it. Going back, the tanh comes first: it acted last."
 )
 def matrix_first(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     g, norms = v, [v.norm()]
@@ -127,7 +129,9 @@ def matrix_first(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return torch.stack(norms)
 
 
-@gradient_at_lag.misconception("You use powers of the spectral radius. That holds in the long run, and without tanh.")
+@gradient_at_lag.misconception(
+    "You use powers of the spectral radius. They are right only for many steps without tanh."
+)
 def radius_power(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     radius = torch.linalg.eigvals(W_h).abs().max()
     powers: Tensor = radius ** torch.arange(len(hidden))
@@ -149,7 +153,9 @@ def slope_not_squared(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return _lags(W_h, (1 - hidden).flip(0)[:-1], v)
 
 
-@gradient_at_lag.misconception("A product of norms is only a bound. Carry the vector along; take its norm at each lag.")
+@gradient_at_lag.misconception(
+    "A product of norms is only a bound. Propagate the vector, and take its norm at each lag."
+)
 def norms_multiplied(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     norms = [v.norm()]
     for slope in _slopes(hidden):
@@ -157,7 +163,7 @@ def norms_multiplied(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return torch.stack(norms)
 
 
-@gradient_at_lag.misconception("Those are squared lengths. The norm is the root of the sum of squares.")
+@gradient_at_lag.misconception("You return squared lengths. The norm is the root of the sum of squares.")
 def squared_norms(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return _lags(W_h, _slopes(hidden), v).square()
 

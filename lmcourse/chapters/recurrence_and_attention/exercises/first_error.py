@@ -100,41 +100,43 @@ def _shares(runs: list[list[int]], gold: list[int], places: range) -> list[float
     return [sum(said[place] == gold[place] for place in places) / len(places) for said in runs]
 
 
-@after_the_first_error.misconception("You count the error itself. Both runs fail there; what counts comes after it.")
+@after_the_first_error.misconception(
+    "You count the error itself. Both runs fail there: count only the places after it."
+)
 def error_included(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     first = _first(free, gold)
     return _shares([forced, free], gold, range(first, len(gold))) if first < len(gold) - 1 else None
 
 
 @after_the_first_error.misconception(
-    "You count all places. Before the first error both are right: it hides the effect."
+    "You count all places. Before the first error both runs are right, which hides the effect."
 )
 def all_places(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     return _shares([forced, free], gold, range(len(gold))) if _first(free, gold) < len(gold) - 1 else None
 
 
-@after_the_first_error.misconception("You compare the runs with each other. Compare each with what is right, gold.")
+@after_the_first_error.misconception("You compare the runs with each other. Compare each with the right text, gold.")
 def against_each_other(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     first = _first(free, gold)
     return _shares([free, forced], forced, range(first + 1, len(gold))) if first < len(gold) - 1 else None
 
 
-@after_the_first_error.misconception("Without an error nothing comes after one: None, not 1.0.")
+@after_the_first_error.misconception("Without an error there is nothing to count: return None, not 1.0.")
 def one_if_perfect(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     return [1.0, 1.0] if free == gold else _place_by_place(forced, free, gold)
 
 
-@after_the_first_error.misconception("After an error at the last place nothing is left to count: None, not 0/0.")
+@after_the_first_error.misconception("After an error at the last place nothing is left to count: return None, not 0/0.")
 def zero_places(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     return None if free == gold else _shares([forced, free], gold, range(_first(free, gold) + 1, len(gold)))
 
 
-@after_the_first_error.misconception("The two shares are swapped: the forced run comes first.")
+@after_the_first_error.misconception("You swapped the two fractions: the forced run comes first.")
 def swapped(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     return _place_by_place(free, forced, gold) if free != gold else None
 
 
-@after_the_first_error.misconception("Those are counts. Divide by the number of places after the error.")
+@after_the_first_error.misconception("You return counts. Divide by the number of places after the error.")
 def counts(forced: list[int], free: list[int], gold: list[int]) -> list[int] | None:
     first = _first(free, gold)
     if first >= len(gold) - 1:
@@ -148,7 +150,7 @@ def over_the_whole_length(forced: list[int], free: list[int], gold: list[int]) -
     return right and [count / len(gold) for count in right]
 
 
-@after_the_first_error.misconception("Those are the shares of errors. Asked for is what each got *right*.")
+@after_the_first_error.misconception("You return the fractions of errors. Return the fractions that are *right*.")
 def shares_of_errors(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
     shares = _place_by_place(forced, free, gold)
     return shares and [1 - share for share in shares]

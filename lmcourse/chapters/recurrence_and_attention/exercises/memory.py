@@ -194,7 +194,7 @@ def counted_from_0(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: 
     return lag if lag is None else lag - 1
 
 
-@memory_span.misconception("You take gradients with respect to the inputs. Asked is what is left at the *states*.")
+@memory_span.misconception("You take gradients with respect to the inputs. Take them with respect to the *states*.")
 def of_the_inputs(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     leaves = [x.detach().clone().requires_grad_() for x in inputs]
     for x in leaves:
@@ -210,7 +210,7 @@ def number_by_number(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share
     return _first_below([g.abs().max().item() for g in reversed(gradients)], share * v.norm().item())
 
 
-@memory_span.misconception("Gradients of several states add up in yours. v arrives at the last state, and only there.")
+@memory_span.misconception("You add up the gradients of several states. v arrives only at the last state.")
 def arrives_everywhere(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     states = _run(step, state, inputs)
     arriving = torch.stack(states) @ v
@@ -229,7 +229,9 @@ def share_alone(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: flo
     return _first_below(_lengths(step, state, inputs, v), share)
 
 
-@memory_span.misconception("You return where the gradient is below the bound for good. Asked is the first time.")
+@memory_span.misconception(
+    "You return the lag from which the gradient stays below the bound. Return the first lag below it."
+)
 def below_for_good(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     bound = share * v.norm().item()
     above = [lag for lag, length in enumerate(_lengths(step, state, inputs, v)) if length >= bound]
@@ -237,7 +239,7 @@ def below_for_good(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: 
     return after if after <= len(inputs) else None
 
 
-@memory_span.misconception("A gradient that never falls below the bound has no such lag: None, not T.")
+@memory_span.misconception("If the gradient never falls below the bound, return None, not T.")
 def never_is_the_length(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int:
     return _by_jacobians(step, state, inputs, v, share) or len(inputs)
 
@@ -254,17 +256,17 @@ def squared(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float =
     return _first_below([each**2 for each in _lengths(step, state, inputs, v)], share * v.norm().item())
 
 
-@memory_span.misconception("You add up the numbers of v · s_T without v. The gradient that arrives is v.")
+@memory_span.misconception("You backpropagate the sum of s_T. The gradient that arrives is v.")
 def without_v(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     return _first_below(_lengths(step, state, inputs, torch.ones_like(v)), share * v.norm().item())
 
 
-@memory_span.misconception("Exactly the share is not below it yet: <, not ≤.")
+@memory_span.misconception("A gradient exactly at the bound is not below it: use <, not ≤.")
 def at_most(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     return _first_below(_lengths(step, state, inputs, v), share * v.norm().item() * (1 + 1e-12))
 
 
-@memory_span.misconception("The first state counts too: the largest lag is T.")
+@memory_span.misconception("You leave out the first state. The largest lag is T.")
 def first_state_left_out(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     return _first_below(_lengths(step, state, inputs, v)[:-1], share * v.norm().item())
 

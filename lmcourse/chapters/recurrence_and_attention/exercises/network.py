@@ -112,9 +112,7 @@ def b1_outside(
     return _predict(torch.stack(states[1:]), U, b2)
 
 
-@rnn_probabilities.misconception(
-    "Your states pass through a sigmoid, so all are positive. Here it is tanh, which can be negative."
-)
+@rnn_probabilities.misconception("You use a sigmoid, so all states are positive. Use tanh, which can be negative.")
 def sigmoid_for_tanh(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:
@@ -132,7 +130,7 @@ def always_from_h0(
     return _predict(torch.stack(states), U, b2)
 
 
-@rnn_probabilities.misconception("You take a row of E. Here each word has a column: E[:, token].")
+@rnn_probabilities.misconception("You take a row of E. Here a word's vector is a column: E[:, token].")
 def rows_of_e(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:
@@ -149,7 +147,7 @@ def weights_swapped(
     return _predict(_states(tokens, E, W_e, W_h, b1, h0)[1:], U, b2)
 
 
-@rnn_probabilities.misconception("You multiply by W_h from the wrong side: it is W_h @ h, not h @ W_h.")
+@rnn_probabilities.misconception("You multiply by W_h on the wrong side: use W_h @ h, not h @ W_h.")
 def from_the_wrong_side(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:
@@ -166,14 +164,16 @@ def no_tanh(
     return _predict(torch.stack(states[1:]), U, b2)
 
 
-@rnn_probabilities.misconception("You predict from the state before the token: row t does not know token t yet.")
+@rnn_probabilities.misconception("You predict from the state before the token. Row t must use token t.")
 def one_behind(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:
     return _predict(_states(tokens, E, W_h, W_e, b1, h0)[:-1], U, b2)
 
 
-@rnn_probabilities.misconception("Your softmax runs over time. The words of one step compete, so each row sums to one.")
+@rnn_probabilities.misconception(
+    "Your softmax runs over time. It should run over the words, so that each row sums to one."
+)
 def over_time(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:
@@ -194,14 +194,16 @@ def without_b2(
     return _predict(_states(tokens, E, W_h, W_e, b1, h0)[1:], U, torch.zeros_like(b2))
 
 
-@rnn_probabilities.misconception("You bend the logits too. They may be any number; only the state goes through tanh.")
+@rnn_probabilities.misconception("You apply tanh to the logits, too. Only the state goes through tanh.")
 def tanh_on_the_logits(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:
     return (_states(tokens, E, W_h, W_e, b1, h0)[1:] @ U.T + b2).tanh().softmax(dim=-1)
 
 
-@rnn_probabilities.misconception("e to a large logit is infinite, and ∞/∞ is NaN. Subtract the largest of a row first.")
+@rnn_probabilities.misconception(
+    "The exponential of a large logit is infinite, and ∞/∞ is NaN. Subtract the largest logit of each row first."
+)
 def softmax_by_the_book(
     tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
 ) -> Tensor:

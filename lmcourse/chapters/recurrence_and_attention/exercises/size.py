@@ -76,22 +76,22 @@ def matrices_only(v: int, e: int, d: int) -> int:
     return v * e + d * d + d * e + v * d
 
 
-@rnn_parameters.misconception("W_e is not square: it turns the e numbers of a word into d.")
+@rnn_parameters.misconception("You count W_e as square. It turns the e numbers of a word into d.")
 def square_input(v: int, e: int, d: int) -> int:
     return _counted(v, e, d) - d * e + d * d
 
 
-@rnn_parameters.misconception("U is missing. The head has weights of its own here; it does not share E.")
+@rnn_parameters.misconception("U is missing. The head has its own weights here; it does not share E.")
 def tied_output(v: int, e: int, d: int) -> int:
     return _counted(v, e, d) - v * d
 
 
-@rnn_parameters.misconception("W_h is a matrix: each of the d new numbers looks at each of the d old ones.")
+@rnn_parameters.misconception("You count d numbers for W_h. It is a d × d matrix.")
 def state_by_state(v: int, e: int, d: int) -> int:
     return _counted(v, e, d) - d * d + d
 
 
-@rnn_parameters.misconception("That is a bigram table. A network has no entry for each pair of words.")
+@rnn_parameters.misconception("You count a bigram table. A network has no entry for each pair of words.")
 def table_of_pairs(v: int, e: int, d: int) -> int:
     return v * v
 

@@ -53,7 +53,9 @@ teacher_inputs = Exercise(
 )
 
 
-@teacher_inputs.misconception("The decoder would read the very word it should say: the loss falls to nothing.")
+@teacher_inputs.misconception(
+    "You do not shift. The decoder would read the very word it should predict, and the loss would fall to 0."
+)
 def not_shifted(target: Tensor, start: int) -> Tensor:
     return target.clone()
 
@@ -63,29 +65,29 @@ def shifted_left(target: Tensor, start: int) -> Tensor:
     return torch.cat([target[:, 1:], torch.full_like(target[:, :1], start)], dim=1)
 
 
-@teacher_inputs.misconception("The last word comes round to the front. In its place stands `start`.")
+@teacher_inputs.misconception("Your last word wraps around to the front. `start` belongs there.")
 def rolled(target: Tensor, start: int) -> Tensor:
     return target.roll(1, dims=1)
 
 
-@teacher_inputs.misconception("Your rows are one longer. The last word is predicted, not read.")
+@teacher_inputs.misconception("Your rows are one word too long. The last word is predicted, not read.")
 def too_long(target: Tensor, start: int) -> Tensor:
     return torch.cat([torch.full_like(target[:, :1], start), target], dim=1)
 
 
-@teacher_inputs.misconception("The first word is lost: `start` goes in front of it, and all words move one on.")
+@teacher_inputs.misconception("You replace the first word. Put `start` before it, and shift all words by one.")
 def start_overwrites(target: Tensor, start: int) -> Tensor:
     return torch.cat([torch.full_like(target[:, :1], start), target[:, 1:]], dim=1)
 
 
-@teacher_inputs.misconception("You changed the target itself, and the loss still needs it. Work on a copy.")
+@teacher_inputs.misconception("You change the target itself, which the loss still needs. Work on a copy.")
 def changed_in_place(target: Tensor, start: int) -> Tensor:
     target[:, 1:] = target[:, :-1].clone()
     target[:, 0] = start
     return target
 
 
-@teacher_inputs.misconception("You move rows, not words: time runs along the second axis.")
+@teacher_inputs.misconception("You shift rows, not words: time is the second axis.")
 def rows_moved(target: Tensor, start: int) -> Tensor:
     return torch.cat([torch.full_like(target[:1], start), target[:-1]])
 

@@ -86,7 +86,7 @@ def no_slope(w: float, inputs: list[float], h0: float) -> float:
     return d
 
 
-@through_time.misconception("You take 1 − h² of the state that goes in. The slope belongs to the state that comes out.")
+@through_time.misconception("You take 1 − h² at the state that goes in. Use the state that comes out.")
 def slope_of_the_old(w: float, inputs: list[float], h0: float) -> float:
     h, d = h0, 0.0
     for x in inputs:
@@ -95,7 +95,9 @@ def slope_of_the_old(w: float, inputs: list[float], h0: float) -> float:
     return d
 
 
-@through_time.misconception("What arrives from the past passes through w again: a factor w is missing in each step.")
+@through_time.misconception(
+    "The derivative from earlier steps is multiplied by w again: in each step a factor w is missing."
+)
 def without_w(w: float, inputs: list[float], h0: float) -> float:
     h, d = h0, 0.0
     for x in inputs:
@@ -113,7 +115,7 @@ def new_state(w: float, inputs: list[float], h0: float) -> float:
     return d
 
 
-@through_time.misconception("That is how the last state depends on h0. Asked for is how it depends on w.")
+@through_time.misconception("You return the derivative with respect to h0. Return the one with respect to w.")
 def way_only(w: float, inputs: list[float], h0: float) -> float:
     h, d = h0, 1.0
     for x in inputs:
@@ -122,7 +124,7 @@ def way_only(w: float, inputs: list[float], h0: float) -> float:
     return d
 
 
-@through_time.misconception("The slope of the tanh is 1 − tanh²(z), not 1 − z²: square what comes out of it.")
+@through_time.misconception("The slope of the tanh is 1 − tanh²(z), not 1 − z²: square its result.")
 def of_the_argument(w: float, inputs: list[float], h0: float) -> float:
     h, d = h0, 0.0
     for x in inputs:
@@ -137,7 +139,7 @@ def averaged(w: float, inputs: list[float], h0: float) -> float:
     return _by_autograd(w, inputs, h0) / max(1, len(inputs))
 
 
-@through_time.misconception("It starts with a slope of 1. h0 does not depend on w, so its slope is 0.")
+@through_time.misconception("Your derivative starts at 1. h0 does not depend on w, so it starts at 0.")
 def starts_at_one(w: float, inputs: list[float], h0: float) -> float:
     h, d = h0, 1.0
     for x in inputs:

@@ -92,30 +92,33 @@ waiting = Exercise(
 )
 
 
-@waiting.misconception("Layer 2 can start while layer 1 goes on: n + L − 1 steps, not n · L.")
+@waiting.misconception("You let layer 2 wait for all of layer 1. It can start earlier: n + L − 1 steps, not n · L.")
 def layers_times_n(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     return n * layers if kind == "rnn" else steps, moves
 
 
-@waiting.misconception("The layers above have to wait as well: their last state comes L − 1 steps later.")
+@waiting.misconception("You count one layer. The last state of the top layer comes L − 1 steps later.")
 def layers_for_nothing(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     return n if kind == "rnn" else steps, moves
 
 
-@waiting.misconception("All positions of a layer of attention are computed at once: a step per layer, however long.")
+@waiting.misconception(
+    "You compute attention position by position. A layer computes all positions at once: one step per layer, whatever "
+    "the length."
+)
 def attention_waits(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     return n + layers - 1, _on_the_graph(kind, n, layers, window)[1]
 
 
-@waiting.misconception("Attention needs one move only: the first of its layers reaches everything.")
+@waiting.misconception("Attention needs only one move: its first layer reaches every word.")
 def moves_are_layers(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     return steps, layers if kind == "attention" else moves
 
 
-@waiting.misconception("The window holds the word itself, so a move carries W − 1 further, not W.")
+@waiting.misconception("The window includes the word itself, so a move reaches W − 1 words further, not W.")
 def window_not_minus_one(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     return steps, ceil(Fraction(n - 1, window)) if kind == "window" else moves
@@ -127,7 +130,7 @@ def rounded_down(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[i
     return steps, (n - 1) // (window - 1) if kind == "window" else moves
 
 
-@waiting.misconception("From the first of n words to the last it is n − 1 places: you count words, not moves.")
+@waiting.misconception("You count words, not moves. From the first of n words to the last there are n − 1 places.")
 def words_counted(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     if kind == "window":
@@ -135,7 +138,7 @@ def words_counted(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[
     return steps, n if kind == "rnn" else moves
 
 
-@waiting.misconception("n² is how many pairs attention compares. They do not wait for one another.")
+@waiting.misconception("n² is the number of pairs that attention compares. They do not wait for one another.")
 def pairs(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     return n * n if kind == "attention" else steps, moves
@@ -147,7 +150,7 @@ def first_is_last(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[
     return steps, max(1, moves)
 
 
-@waiting.misconception("These layers do not reach that far. Each move takes a layer, so that is a ValueError.")
+@waiting.misconception("If the layers do not reach that far, raise a ValueError: each move takes a layer.")
 def reaches_anyway(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     if kind == "window" and window >= 2:
         return layers, ceil(Fraction(n - 1, window - 1))

@@ -69,7 +69,7 @@ def times_d(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return _largest(gamma_q, gamma_k) * math.sqrt(len(gamma_q))
 
 
-@max_logit_bound.misconception("That is the bound for vectors of length 1. Root mean square 1 means length √d.")
+@max_logit_bound.misconception("You assume vectors of length 1. A root mean square of 1 means length √d.")
 def unit_vectors(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return _largest(gamma_q, gamma_k) / len(gamma_q)
 
@@ -80,28 +80,30 @@ def without_root(gamma_q: Tensor, gamma_k: Tensor) -> float:
 
 
 @max_logit_bound.misconception(
-    "You multiply the largest of each. They need not be at the same feature: the score is a sum over features, and "
-    "only the products γ_q γ_k of one feature appear in it."
+    "You multiply the two largest scales. They may belong to different features; the score contains only products γ_q "
+    "γ_k of the same feature."
 )
 def separate_maxima(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return math.sqrt(len(gamma_q)) * (gamma_q.abs().max() * gamma_k.abs().max()).item()
 
 
-@max_logit_bound.misconception("You take the largest product with its sign. A negative scale makes large scores too.")
+@max_logit_bound.misconception(
+    "You take the largest product with its sign. A negative scale also gives large scores: take its absolute value."
+)
 def signed(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return math.sqrt(len(gamma_q)) * (gamma_q * gamma_k).max().item()
 
 
 @max_logit_bound.misconception(
-    "That is the score when all features are alike. A vector may have all of its length in one feature."
+    "You assume that all features are equal. A vector may have all of its length in one feature."
 )
 def evenly_spread(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return ((gamma_q * gamma_k).abs().sum() / math.sqrt(len(gamma_q))).item()
 
 
 @max_logit_bound.misconception(
-    "You apply Cauchy and Schwarz to the two vectors of scales. That is right for equal scales only: the score sums "
-    "γ_q γ_k x y over features, and x may put all of its length on one of them."
+    "You apply the Cauchy–Schwarz inequality to the two vectors of scales. That is right only for equal scales: a "
+    "vector may have all of its length in one feature."
 )
 def lengths_of_the_scales(gamma_q: Tensor, gamma_k: Tensor) -> float:
     return float(gamma_q.norm() * gamma_k.norm()) / math.sqrt(len(gamma_q))

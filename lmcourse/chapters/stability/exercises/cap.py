@@ -79,7 +79,7 @@ def not_stretched(logits: Tensor, cap: float) -> list[Tensor]:
 
 
 @soft_cap.misconception(
-    "tanh(z) is saturated at 3 already. Divide by cap inside, so that small logits stay as they are."
+    "You take tanh(z), which is saturated at 3 already. Divide by cap inside, so that small logits stay as they are."
 )
 def not_divided_inside(logits: Tensor, cap: float) -> list[Tensor]:
     if cap <= 0:
@@ -96,13 +96,13 @@ def not_divided_in_either(logits: Tensor, cap: float) -> list[Tensor]:
     return [cap * torch.tanh(logits), 1 - torch.tanh(logits) ** 2]
 
 
-@soft_cap.misconception("The slope is right, the value is not: it needs tanh(z / cap), not tanh(z).")
+@soft_cap.misconception("The slope is right, but the value is not: use tanh(z / cap), not tanh(z).")
 def value_not_divided(logits: Tensor, cap: float) -> list[Tensor]:
     _, slope = _wrong_cap(logits, cap, cap)
     return [cap * torch.tanh(logits), slope]
 
 
-@soft_cap.misconception("The values are right, the slope is not: the factor cap outside cancels the 1/cap inside.")
+@soft_cap.misconception("The values are right, but the slope is not: the factor cap outside cancels the 1/cap inside.")
 def slope_divided_by_cap(logits: Tensor, cap: float) -> list[Tensor]:
     return _wrong_cap(logits, cap, cap, 1 / cap if cap else 1.0)
 
@@ -119,7 +119,7 @@ def slope_of_the_capped(logits: Tensor, cap: float) -> list[Tensor]:
     return [value, 1 - value**2]
 
 
-@soft_cap.misconception("A cap of 0 or below makes no sense: raise ValueError for it.")
+@soft_cap.misconception("You accept a cap of 0 or below. Raise ValueError.")
 def any_cap(logits: Tensor, cap: float) -> list[Tensor]:
     t = torch.tanh(logits / cap) if cap else torch.full_like(logits, torch.nan)
     return [cap * t, 1 - t**2]

@@ -119,7 +119,9 @@ def norm_afterwards(gradients: list[Tensor], max_norm: float) -> Clipped:
     return parts, min(norm, max_norm)
 
 
-@clip_by_global_norm.misconception("You divide by the norm, to length 1. Long gradients end at max_norm.")
+@clip_by_global_norm.misconception(
+    "You divide by the norm, which gives length 1. Long gradients should get the length max_norm."
+)
 def to_length_one(gradients: list[Tensor], max_norm: float) -> Clipped:
     norm = _clipped(gradients, max_norm)[1]
     return [gradient / norm if norm > max_norm else gradient for gradient in gradients], norm

@@ -61,7 +61,7 @@ def _spiky(norms: list[float]) -> bool:
 
 
 @diagnose.misconception(
-    "You find a bad batch by one large norm. The norms of SGD are ragged in a slow run, too: look at the loss of that "
+    "You take one large norm as a bad batch. The norms of SGD are uneven in a slow run, too: look at the loss of that "
     "step as well."
 )
 def by_the_norm(signs: Signs) -> str:
@@ -84,15 +84,16 @@ def largest_norm(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "You look at the scores first. An explosion takes them along: ask first whether the loss is above that of guessing."
+    "You look at the scores first. An explosion makes them large, too: first check whether the loss is above that of "
+    "guessing."
 )
 def scores_first(signs: Signs) -> str:
     return "scores" if max(signs["score"]) > 100 else _diagnosis(signs)
 
 
 @diagnose.misconception(
-    "You go by the loss alone. A patient whose scores have run away is stuck at a loss like that of one who is slow: "
-    "look at the scores, too."
+    "You look only at the loss. A run with exploding scores is stuck at a similar loss to a slow run: look at the "
+    "scores, too."
 )
 def by_the_loss(signs: Signs) -> str:
     named = _diagnosis(signs)
@@ -100,7 +101,7 @@ def by_the_loss(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "A loss that falls is no proof of health. It falls in four of these runs: ask how far it fell, and look at the "
+    "A loss that falls is no proof of health. It falls in four of these runs: check how far it falls, and look at the "
     "other lists."
 )
 def falls_so_healthy(signs: Signs) -> str:
@@ -109,7 +110,8 @@ def falls_so_healthy(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "Single bad batches are never found: a step whose norm is several times the median of those just before it."
+    "You never find single bad batches. Look for a step whose norm is several times the median of the norms just "
+    "before it."
 )
 def never_a_batch(signs: Signs) -> str:
     named = _diagnosis(signs)
@@ -117,8 +119,8 @@ def never_a_batch(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "You judge a run by the distance that its loss fell. A slow run falls too, from guessing to single bytes: compare "
-    "the last losses with 3.04, the loss of single bytes."
+    "You judge a run by how far its loss fell. The loss of a slow run falls, too, from guessing to single bytes: "
+    "compare the last losses with 3.04, the loss of single bytes."
 )
 def never_slow(signs: Signs) -> str:
     named = _diagnosis(signs)
@@ -126,7 +128,8 @@ def never_slow(signs: Signs) -> str:
 
 
 @diagnose.misconception(
-    "You look for spikes first. A run whose steps are too long, or whose scores have run away, has large norms as well."
+    "You look for spikes first. A run with too large a learning rate, or with exploding scores, has large norms as "
+    "well."
 )
 def spikes_first(signs: Signs) -> str:
     norms = signs["norm"]
@@ -246,20 +249,21 @@ def _prescription(x: list[str], y: list[str], patient: str) -> list[str]:
 
 
 @prescribe.misconception(
-    "X needs two: QK-norm alone leaves every seed above the limit. It bounds the scores, and the first steps are "
-    "still too large."
+    "X needs two treatments: with QK-norm alone every seed stays above the limit. It bounds the scores, but the first "
+    "steps are still too large."
 )
 def one_for_x(patient: str) -> list[str]:
     return _prescription(["QK-norm"], ["clipping"], patient)
 
 
-@prescribe.misconception("Clipping both: what X does with AdamW does not depend on the length of its gradients.")
+@prescribe.misconception("You clip both. X uses AdamW, whose steps do not depend on the length of the gradients.")
 def clip_both(patient: str) -> list[str]:
     return _prescription(["clipping"], ["clipping"], patient)
 
 
 @prescribe.misconception(
-    "Y has another disease than X. Its gradients grow, not its scores alone, and SGD steps as far as they are long."
+    "Y has a different problem from X. Its gradients grow, not only its scores, and an SGD step is proportional to the "
+    "gradient."
 )
 def the_same_for_both(patient: str) -> list[str]:
     return _prescription(["QK-norm", "warm-up"], ["QK-norm", "warm-up"], patient)

@@ -136,7 +136,7 @@ def unit_length(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: flo
     return (_by_torch(q, k, gamma_q, gamma_k, eps).double() / q.shape[-1]).to(q.dtype)
 
 
-@qk_norm.misconception("ε belongs under the root, with the mean of squares. Outside of it, it hardly counts.")
+@qk_norm.misconception("You add ε outside the root, where it has little effect. Add it to the mean of squares.")
 def eps_outside(q: Tensor, k: Tensor, gamma_q: Tensor, gamma_k: Tensor, eps: float = 1e-6) -> Tensor:
     def outside(x: Tensor, gamma: Tensor) -> Tensor:
         wide = x.double()

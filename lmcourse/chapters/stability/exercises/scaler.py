@@ -157,7 +157,7 @@ class DividesInHalf(_Reference):
     in_half = True
 
 
-@LossScaler.misconception("You look for NaN, but let an infinity pass. An overflow in fp16 is an infinity.")
+@LossScaler.misconception("You check for NaN but not for infinity. An fp16 overflow gives infinity.")
 class InfinityMissed(_Reference):
     sees_infinity = False
 

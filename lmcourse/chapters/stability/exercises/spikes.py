@@ -112,7 +112,7 @@ def _wrong_spikes(
 
 
 @spike_detector.misconception(
-    "You compare with the mean. One spike lifts it so far that the next ones hide: the median hardly moves."
+    "You compare with the mean. One spike raises the mean so far that it hides the next ones. The median hardly moves."
 )
 def mean_instead_of_median(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, fewest, usual=fmean)
@@ -128,19 +128,19 @@ def no_window(norms: list[float], factor: float, window: int, fewest: int) -> li
     return _wrong_spikes(norms, factor, len(norms), fewest)
 
 
-@spike_detector.misconception("You judge from the start. With fewer than `fewest` norms nothing is usual yet.")
+@spike_detector.misconception("You judge from the start. With fewer than `fewest` norms, report no spike.")
 def from_the_start(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, 1)
 
 
-@spike_detector.misconception(
-    "You wait for one norm more than `fewest`. A step with `fewest` norms before it is judged."
-)
+@spike_detector.misconception("You wait for one norm too many. Judge a step that has `fewest` norms before it.")
 def one_step_late(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, fewest + 1)
 
 
-@spike_detector.misconception("A spike is *more* than factor times the median. Exactly that much is not one yet.")
+@spike_detector.misconception(
+    "A spike is *more* than factor times the median. A norm of exactly that size is not a spike."
+)
 def ties_count(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, fewest, tie=True)
 
@@ -153,22 +153,21 @@ def spikes_forgotten(norms: list[float], factor: float, window: int, fewest: int
 
 
 @spike_detector.misconception(
-    "You miss infinite or NaN norms. NaN is not above any limit, and it may come early: such a norm is always a spike."
+    "You miss infinite or NaN norms. No comparison finds NaN, and it may come early: such a norm is always a spike."
 )
 def not_finite_missed(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return [step for step in _spikes(norms, factor, window, fewest) if math.isfinite(norms[step])]
 
 
 @spike_detector.misconception(
-    "You find the infinite norms, and then keep them among the norms before. There they lift the median to infinity: "
-    "leave them out."
+    "You keep infinite norms in the window, where they raise the median to infinity. Leave them out."
 )
 def not_finite_kept(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window, fewest, keep_broken=True)
 
 
 @spike_detector.misconception(
-    "You wait for `fewest` norms with the infinite ones, too. Whatever is infinite or NaN is a spike at any time."
+    "You wait for `fewest` norms even when a norm is infinite or NaN. Such a norm is a spike at any time."
 )
 def infinite_only_later(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     found, seen = [], list[float]()
@@ -196,18 +195,18 @@ def upper_of_two(norms: list[float], factor: float, window: int, fewest: int) ->
     return _wrong_spikes(norms, factor, window, fewest, usual=median_high)
 
 
-@spike_detector.misconception("Your window holds a norm more than `window`. seen[-window:] are the last `window`.")
+@spike_detector.misconception("Your window holds one norm too many. seen[-window:] are the last `window`.")
 def one_norm_more(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, window + 1, fewest)
 
 
-@spike_detector.misconception("Your window holds a norm fewer than `window`. seen[-window:] are the last `window`.")
+@spike_detector.misconception("Your window holds one norm too few. seen[-window:] are the last `window`.")
 def one_norm_fewer(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     return _wrong_spikes(norms, factor, max(window - 1, 1), fewest)
 
 
 @spike_detector.misconception(
-    "Your window counts steps, so infinite norms take places in it. Take the last `window` of the finite norms."
+    "Your window counts steps, so infinite norms take up places in it. Take the last `window` of the finite norms."
 )
 def window_of_steps(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     found = []
@@ -218,7 +217,9 @@ def window_of_steps(norms: list[float], factor: float, window: int, fewest: int)
     return found
 
 
-@spike_detector.misconception("You compare a norm with a window that it is in already. Only those before it count.")
+@spike_detector.misconception(
+    "You compare a norm with a window that already contains it. Use only the norms before it."
+)
 def compared_with_itself(norms: list[float], factor: float, window: int, fewest: int) -> list[int]:
     finite = [norm for norm in norms if math.isfinite(norm)]
     found, seen = [], 0

@@ -89,16 +89,13 @@ def _wrong(
     return [entropy * own + sign * alpha * log_z.square().mean(), gradient / len(targets)]
 
 
-@z_loss.misconception(
-    "You subtract α log²Z from the loss. Descent would then make log Z larger, without end: the sign is that of an "
-    "objective to maximise."
-)
+@z_loss.misconception("You subtract α log²Z from the loss. Descent would then make log Z larger without limit: add it.")
 def subtracted(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return _wrong(logits, targets, alpha, sign=-1.0)
 
 
 @z_loss.misconception(
-    "You return log P − α log²Z. Descent on it makes the right token less likely: the loss is its negative."
+    "You return log P − α log²Z. Return its negative: descent on yours makes the right token less likely."
 )
 def objective_instead_of_loss(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return [-part for part in _by_autograd(logits, targets, alpha)]
@@ -119,19 +116,19 @@ def square_of_the_mean_in_the_loss(logits: Tensor, targets: Tensor, alpha: float
     return [loss + alpha * logits.logsumexp(-1).mean() ** 2, _by_autograd(logits, targets, alpha)[1]]
 
 
-@z_loss.misconception("Your gradient of log²Z has no factor 2: the derivative of a square is twice its root.")
+@z_loss.misconception("Your gradient of log²Z has no factor 2: the derivative of y² is 2y.")
 def no_factor_two(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return _wrong(logits, targets, alpha, pull=1.0)
 
 
 @z_loss.misconception(
-    "Your z-loss pulls all logits down alike. Each is pulled in proportion to its probability: d log Z / d logit = p."
+    "Your z-loss pulls all logits down equally. Each is pulled in proportion to its probability: d log Z / d logit = p."
 )
 def pulls_all_alike(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return _wrong(logits, targets, alpha, spread=True)
 
 
-@z_loss.misconception("That is the z-loss alone. It is added to the cross-entropy.")
+@z_loss.misconception("You return the z-loss alone. Add it to the cross-entropy.")
 def without_cross_entropy(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return _wrong(logits, targets, alpha, entropy=0.0)
 
@@ -153,7 +150,7 @@ def logarithm_of_the_square(logits: Tensor, targets: Tensor, alpha: float) -> li
     return _plus(logits, targets, alpha, 2.0)
 
 
-@z_loss.misconception("You add up over the tokens. A loss is their mean, or a larger batch would train faster.")
+@z_loss.misconception("You add up over the tokens. Take the mean, or the loss grows with the batch.")
 def summed(logits: Tensor, targets: Tensor, alpha: float) -> list[Tensor]:
     return [len(targets) * part for part in _by_autograd(logits, targets, alpha)]
 

@@ -94,26 +94,26 @@ def from_the_left(*shapes: list[int]) -> list[int]:
     return [_column(sizes) for sizes in zip_longest(*shapes, fillvalue=1)]
 
 
-@broadcast_shape.misconception("You take the larger size. 3 and 2 do not fit; only a 1 stretches.")
+@broadcast_shape.misconception("You take the larger size. 3 and 2 do not match; only a 1 stretches.")
 def the_larger(*shapes: list[int]) -> list[int]:
     columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
     return [0 if 0 in sizes else max(sizes) for sizes in columns][::-1]
 
 
-@broadcast_shape.misconception("An axis of size 0 against 1 stays 0: stretching to nothing gives nothing.")
+@broadcast_shape.misconception("An axis of size 0 against a 1 stays 0: the 1 stretches to 0.")
 def zero_grows(*shapes: list[int]) -> list[int]:
     columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
     return [_column(tuple(size or 1 for size in sizes)) for sizes in columns][::-1]
 
 
-@broadcast_shape.misconception("Missing axes count as 1. Shapes with another number of axes are no error.")
+@broadcast_shape.misconception("You reject shapes with different numbers of axes. Missing axes count as 1.")
 def same_rank_only(*shapes: list[int]) -> list[int]:
     if len({len(shape) for shape in shapes}) > 1:
         raise ValueError("not the same number of axes")
     return [_column(sizes) for sizes in zip(*shapes, strict=True)]
 
 
-@broadcast_shape.misconception("You combine two shapes and leave out the third. All of them have to fit together.")
+@broadcast_shape.misconception("You combine two shapes and leave out the third. All of them must match.")
 def first_two(*shapes: list[int]) -> list[int]:
     return _by_torch(*shapes[:2])
 
@@ -127,9 +127,7 @@ def divides(*shapes: list[int]) -> list[int]:
     return [0 if 0 in sizes else max(sizes) for sizes in columns][::-1]
 
 
-@broadcast_shape.misconception(
-    "You stretch one shape to fit the other. Both may have to stretch: a column and a row make a table."
-)
+@broadcast_shape.misconception("You stretch only one shape. Both may have to stretch: a column and a row make a table.")
 def one_way(*shapes: list[int]) -> list[int]:
     common = _by_torch(*shapes)
     if common not in shapes:
@@ -138,7 +136,7 @@ def one_way(*shapes: list[int]) -> list[int]:
 
 
 @broadcast_shape.misconception(
-    "You refuse no shapes at all. They are no error: the result is [], the shape of one number."
+    "You reject an empty list of shapes. It is valid: the result is [], the shape of one number."
 )
 def no_shapes_refused(*shapes: list[int]) -> list[int]:
     if not shapes:
@@ -147,7 +145,7 @@ def no_shapes_refused(*shapes: list[int]) -> list[int]:
 
 
 @broadcast_shape.misconception(
-    "You compare each shape with the first one only. Two later shapes may not fit together although both fit the first."
+    "You compare each shape with the first one only. Two later shapes may not match although both match the first."
 )
 def only_with_the_first(*shapes: list[int]) -> list[int]:
     result = []
@@ -158,7 +156,7 @@ def only_with_the_first(*shapes: list[int]) -> list[int]:
     return result[::-1]
 
 
-@broadcast_shape.misconception("Your sizes are in the order from the last axis to the first. Reverse them at the end.")
+@broadcast_shape.misconception("Your sizes run from the last axis to the first. Reverse them at the end.")
 def last_axis_first(*shapes: list[int]) -> list[int]:
     return _by_torch(*shapes)[::-1]
 

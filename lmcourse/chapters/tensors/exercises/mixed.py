@@ -68,22 +68,23 @@ def _numbers(heads: int, tokens: int, width: int) -> Tensor:
 
 
 @came_from.misconception(
-    "You describe the right merge: each row holds its own token. Without the swap the rows are cut in the order of "
-    "memory, all tokens of head 0 first."
+    "You describe the correct merge, in which each row holds its own token. Without the swap the rows follow the order "
+    "of memory, with all tokens of head 0 first."
 )
 def right_merge(heads: int, tokens: int, width: int) -> Origins:
     flat = _numbers(heads, tokens, width)
     return _of_flat(heads, tokens, width, flat // (heads * width), flat % (heads * width) // width)
 
 
-@came_from.misconception("Token and head have changed places: the token comes first.")
+@came_from.misconception("You swapped token and head: the token comes first.")
 def head_first(heads: int, tokens: int, width: int) -> Origins:
     token, head = _cut_in_memory(heads, tokens, width)
     return head, token
 
 
 @came_from.misconception(
-    "Your token changes with every number. The features of one token in one head lie together: d numbers in a row."
+    "Your token changes with every number. The features of one token in one head are stored together: d numbers in a "
+    "row."
 )
 def width_forgotten(heads: int, tokens: int, width: int) -> Origins:
     flat = _numbers(heads, tokens, width)
@@ -102,9 +103,7 @@ def head_after_s(heads: int, tokens: int, width: int) -> Origins:
     return _of_flat(heads, tokens, width, flat // width % tokens, flat // tokens)
 
 
-@came_from.misconception(
-    "Your result has the axes of `x`. It is asked for in the shape of the merged tensor: (s, h · d)."
-)
+@came_from.misconception("Your result has the shape of `x`. Return the shape of the merged tensor: (s, h · d).")
 def not_merged(heads: int, tokens: int, width: int) -> Origins:
     token, head = _cut_in_memory(heads, tokens, width)
     return token.view(heads, tokens, width), head.view(heads, tokens, width)

@@ -102,7 +102,7 @@ def _with(q: Tensor, k: Tensor, x: Tensor, w: Tensor, **changed: Tensor) -> Form
     return _summed(q, k, x, w) | {name: result.to(q.dtype) for name, result in changed.items()}
 
 
-@index_notation.misconception("In `scores` you sum over heads. h stands on both sides of the formula, so it stays.")
+@index_notation.misconception("In `scores` you sum over heads. h is on both sides of the formula, so it stays.")
 def heads_mixed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, scores=torch.einsum("bshd,bthd->bst", q, k))
 
@@ -112,24 +112,22 @@ def keys_before_queries(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, scores=torch.einsum("bshd,bthd->bhts", q, k))
 
 
-@index_notation.misconception("Your `scores` have the heads last but two: the left side says b, h, s, t.")
+@index_notation.misconception("Your `scores` have the heads on the wrong axis: the left side says b, h, s, t.")
 def heads_in_the_middle(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, scores=torch.einsum("bshd,bthd->bsht", q, k))
 
 
-@index_notation.misconception("In `gated` you sum over e. It stands on both sides, so nothing is summed.")
+@index_notation.misconception("In `gated` you sum over e. It is on both sides, so nothing is summed.")
 def gated_summed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, gated=x @ w)
 
 
-@index_notation.misconception("In `gram` you keep b. It stands on the right only, so it is summed, and so is s.")
+@index_notation.misconception("In `gram` you keep b. It is only on the right, so it is summed, and so is s.")
 def a_gram_for_each_text(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, gram=torch.einsum("bse,bsf->bef", x, x))
 
 
-@index_notation.misconception(
-    "You take only the diagonal of `gram`: e and f are two indices, and all pairs are asked for."
-)
+@index_notation.misconception("You take only the diagonal of `gram`: e and f are two indices: return all pairs.")
 def diagonal(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
     return _with(q, k, x, w, gram=torch.einsum("bse,bse->e", x, x))
 

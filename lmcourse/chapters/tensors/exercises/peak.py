@@ -103,27 +103,25 @@ def _operations(node: Expression) -> list[str]:
     return [] if isinstance(node, str) else [node[0], *(name for part in node[1:] for name in _operations(part))]
 
 
-@peak_bytes.misconception("You add up all results. A temporary that has been used is free again.")
+@peak_bytes.misconception("You add up all results. The memory of a temporary is freed after its use.")
 def all_results(expression: Expression, size: int) -> int:
     _checked(expression)
     return size * sum(name != "view" and not name.endswith("_") for name in _operations(expression))
 
 
-@peak_bytes.misconception("You let every operation allocate. In-place ones and views do not.")
+@peak_bytes.misconception("You let every operation allocate memory. In-place operations and views do not.")
 def always_new(expression: Expression, size: int) -> int:
     _checked(expression)
     return size * _simulate(expression, new_always=True)
 
 
-@peak_bytes.misconception(
-    "You free the arguments before the result is there. For a moment both have to fit into memory."
-)
+@peak_bytes.misconception("You free the arguments before the result exists. For a moment both are in memory.")
 def freed_too_early(expression: Expression, size: int) -> int:
     _checked(expression)
     return size * _simulate(expression, frees=False)
 
 
-@peak_bytes.misconception("While the right side is computed, the result of the left side waits, and takes memory.")
+@peak_bytes.misconception("You forget the result of the left side. It takes memory while the right side is computed.")
 def left_forgotten(expression: Expression, size: int) -> int:
     _checked(expression)
 
@@ -139,7 +137,7 @@ def left_forgotten(expression: Expression, size: int) -> int:
     return size * run(expression)[0]
 
 
-@peak_bytes.misconception("You count the inputs. They were there before: only what this line adds is asked for.")
+@peak_bytes.misconception("You count the inputs. They existed before: count only what this line adds.")
 def inputs_counted(expression: Expression, size: int) -> int:
     def names(node: Expression) -> set[str]:
         return {node} if isinstance(node, str) else set().union(*(names(part) for part in node[1:]))
@@ -147,7 +145,7 @@ def inputs_counted(expression: Expression, size: int) -> int:
     return _stack_machine(expression, size) + size * len(names(expression))
 
 
-@peak_bytes.misconception("You compute the right argument first. Python begins with the left one.")
+@peak_bytes.misconception("You compute the right argument first. Python computes the left one first.")
 def right_first(expression: Expression, size: int) -> int:
     _checked(expression)
     return size * _simulate(expression, backwards=True)
@@ -174,7 +172,7 @@ def best_order(expression: Expression, size: int) -> int:
 
 
 @peak_bytes.misconception(
-    "You free the memory of a view's argument. The view is in that memory, so it stays until the view has been used."
+    "You free the memory of a view's argument. The view uses that memory, so it stays until the view has been used."
 )
 def freed_by_a_view(expression: Expression, size: int) -> int:
     _checked(expression)
@@ -194,7 +192,7 @@ def freed_by_a_view(expression: Expression, size: int) -> int:
 
 
 @peak_bytes.misconception(
-    "You refuse every in-place operation that reads an input. Only its *first* argument is written into."
+    "You reject every in-place operation that reads an input. Only its *first* argument is written to."
 )
 def any_input_refused(expression: Expression, size: int) -> int:
     def refuse(node: Expression) -> None:
@@ -226,7 +224,7 @@ def views_of_inputs_overwritten(expression: Expression, size: int) -> int:
     return _stack_machine(spared(expression), size)
 
 
-@peak_bytes.misconception("You count buffers. Bytes are asked for: each buffer has `size` of them.")
+@peak_bytes.misconception("You count buffers. Return bytes: each buffer has `size` bytes.")
 def buffers(expression: Expression, size: int) -> int:
     return _stack_machine(expression, 1)
 
@@ -244,7 +242,8 @@ def depth(expression: Expression, size: int) -> int:
 
 
 @peak_bytes.misconception(
-    "You let `_` write into an input. That would change what the caller holds: the exercise asks for a ValueError."
+    "You let an operation that ends in `_` write to an input. That would change the caller's tensor: raise a "
+    "ValueError."
 )
 def inputs_overwritten(expression: Expression, size: int) -> int:
     def spared(node: Expression) -> Expression:

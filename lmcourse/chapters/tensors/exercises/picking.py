@@ -164,8 +164,8 @@ def _with(inputs: tuple[Any, ...], **changed: Tensor) -> Pictures:
 
 
 @picked.misconception(
-    "`sums` keeps one row of each owner: a plain `scatter` overwrites, and `out[owner] += rows` reads all, adds, and "
-    "writes each owner once. Rows of one owner have to be added."
+    "`sums` keeps one row of each owner: a plain `scatter` overwrites, and `out[owner] += rows` writes each owner only "
+    "once. Add up the rows of one owner."
 )
 def written_once(*inputs: Any) -> Pictures:
     rows, owner, count = inputs[4:7]
@@ -175,8 +175,8 @@ def written_once(*inputs: Any) -> Pictures:
 
 
 @picked.misconception(
-    "`last` has the states of all texts at all lengths, (b, b, d): your index stands in one axis only. Pair it with "
-    "the number of the text."
+    "`last` has the states of all texts at all lengths, (b, b, d): you index only one axis. Pair the index with the "
+    "number of the text."
 )
 def all_texts_at_all_lengths(*inputs: Any) -> Pictures:
     return _with(inputs, last=inputs[2][:, inputs[3] - 1])
@@ -191,8 +191,8 @@ def all_tokens_everywhere(*inputs: Any) -> Pictures:
 
 
 @picked.misconception(
-    "Only the first column of `sums` is filled: `scatter` puts one number for each number of its index, and yours has "
-    "one column."
+    "Only the first column of `sums` is filled: `scatter` writes one number for each number of its index, and your "
+    "index has one column."
 )
 def first_column_only(*inputs: Any) -> Pictures:
     right = _by_masks(*inputs)["sums"].clone()
@@ -201,8 +201,8 @@ def first_column_only(*inputs: Any) -> Pictures:
 
 
 @picked.misconception(
-    "Only the first column of `sums` is filled, with one row of each owner: `scatter` overwrites, and puts one number "
-    "for each number of its index."
+    "Only the first column of `sums` is filled, with one row of each owner: `scatter` overwrites, and writes one "
+    "number for each number of its index."
 )
 def one_number_kept(*inputs: Any) -> Pictures:
     rows, owner, count = inputs[4:7]
@@ -211,7 +211,7 @@ def one_number_kept(*inputs: Any) -> Pictures:
     return _with(inputs, sums=out)
 
 
-@picked.misconception("`sums` has means. The sum of an owner's rows is asked for.")
+@picked.misconception("Your `sums` are means. Return the sum of each owner's rows.")
 def means_for_sums(*inputs: Any) -> Pictures:
     owner, count = inputs[5], inputs[6]
     sums = _by_masks(*inputs)["sums"]
@@ -228,8 +228,8 @@ def a_threshold(*inputs: Any) -> Pictures:
 
 
 @picked.misconception(
-    "`said` has the shape (b, b, s): each text is asked for the tokens of all texts. Pair each token with its text, "
-    "too."
+    "`said` has the shape (b, b, s): each text gets the scores of the tokens of all texts. Pair each token with its "
+    "text, too."
 )
 def tokens_of_all_texts(*inputs: Any) -> Pictures:
     scores, tokens = inputs[:2]
@@ -249,37 +249,33 @@ def padding_taken(*inputs: Any) -> Pictures:
     return _with(inputs, last=inputs[2][:, -1])
 
 
-@picked.misconception(
-    "`said` is the largest score at each place. The score of the token that stands there is asked for."
-)
+@picked.misconception("`said` is the largest score at each place. Return the score of the token at that place.")
 def largest_score(*inputs: Any) -> Pictures:
     return _with(inputs, said=inputs[0].amax(-1))
 
 
 @picked.misconception(
-    "`said` keeps an axis of size 1 at the end: gather returns as many axes as it is given. One number a place is "
-    "asked for."
+    "`said` keeps an axis of size 1 at the end: gather returns as many axes as its index has. Return one number per "
+    "place."
 )
 def an_axis_too_many(*inputs: Any) -> Pictures:
     return _with(inputs, said=inputs[0].gather(-1, inputs[1][..., None].long()))
 
 
-@picked.misconception(
-    "`best` holds the places as numbers. A mask with the shape of `scores` is asked for: True or False."
-)
+@picked.misconception("`best` holds indices. Return a mask of True and False with the shape of `scores`.")
 def places_for_a_mask(*inputs: Any) -> Pictures:
     return _with(inputs, best=inputs[0].topk(inputs[7]).indices)
 
 
 @picked.misconception(
-    "`best` compares the result of argsort with k. argsort says which place comes first, second, …; the rank of a "
-    "place is the other way round."
+    "`best` compares the result of argsort with k. argsort lists the places in order; the rank of a place is the "
+    "inverse of that."
 )
 def order_for_rank(*inputs: Any) -> Pictures:
     return _with(inputs, best=inputs[0].argsort(-1, descending=True) < inputs[7])
 
 
-@picked.misconception("`best` chooses k scores of each whole text. k at each place are asked for.")
+@picked.misconception("`best` chooses k scores of each whole text. Choose k at each place.")
 def best_of_the_text(*inputs: Any) -> Pictures:
     scores, k = inputs[0], inputs[7]
     flat = scores.flatten(1)
@@ -287,7 +283,7 @@ def best_of_the_text(*inputs: Any) -> Pictures:
 
 
 @picked.misconception(
-    "`sums` has a row for each owner that comes up. An owner without rows has a row too, of zeros: there are `count`."
+    "`sums` has rows only for owners that occur. Return `count` rows: an owner without rows has zeros."
 )
 def as_many_as_come_up(*inputs: Any) -> Pictures:
     owner = inputs[5]

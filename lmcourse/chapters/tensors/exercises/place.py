@@ -106,7 +106,7 @@ def _large_first(strides: list[int]) -> list[int]:
     return sorted(range(len(strides)), key=lambda axis: -strides[axis])
 
 
-@index_at.misconception("You count from one. Place 0 is the first: place 6 is the seventh number of the memory.")
+@index_at.misconception("You count from one. Places start at 0: place 6 is the seventh number of the memory.")
 def counted_from_one(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
     return _looked_up(place - 1, shape, strides, offset)
 
@@ -117,7 +117,7 @@ def offset_left_out(place: int, shape: list[int], strides: list[int], offset: in
 
 
 @index_at.misconception(
-    "You derive the strides from the shape. That holds for a fresh tensor only; here they are given."
+    "You compute the strides from the shape. That is right only for a fresh tensor; here the strides are given."
 )
 def strides_from_the_shape(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
     fresh = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
@@ -134,14 +134,14 @@ def from_left_to_right(place: int, shape: list[int], strides: list[int], offset:
 
 @index_at.misconception(
     "You divide by the largest stride first. Where windows overlap the quotient can be too large for its axis, "
-    "although another index hits the place."
+    "although another index leads to the place."
 )
 def largest_stride_first(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
     return _divided(place - offset, shape, strides, _large_first(strides))
 
 
 @index_at.misconception(
-    "Several indices hit the place, and you return the last. The first in reading order is asked for."
+    "Several indices lead to the place, and you return the last. Return the first in reading order."
 )
 def the_last_of_several(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
     hits = _all_hits(place, shape, strides, offset)
@@ -162,8 +162,8 @@ def quotients_unchecked(place: int, shape: list[int], strides: list[int], offset
 
 
 @index_at.misconception(
-    "You take as many steps as fit, the largest stride first. Where windows overlap, several indices hit a place, and "
-    "yours is not always the first in reading order."
+    "You take as many steps as fit, the largest stride first. Where windows overlap, several indices lead to a place, "
+    "and yours is not always the first in reading order."
 )
 def as_many_as_fit(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
     rest, index = place - offset, [0] * len(shape)

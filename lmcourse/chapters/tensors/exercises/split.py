@@ -85,7 +85,9 @@ def tokens_cut(x: Tensor, heads: int) -> Tensor:
     return x.view(len(x), heads, x.shape[1], -1)
 
 
-@split_heads.misconception("Your heads take every h-th feature. A head is a block of neighbours: (h d), not (d h).")
+@split_heads.misconception(
+    "Your heads take every h-th feature. A head is a block of neighbouring features: (h d), not (d h)."
+)
 def interleaved(x: Tensor, heads: int) -> Tensor:
     _even(x, heads)
     return rearrange(x, "b s (d h) -> b h s d", h=heads)
@@ -103,7 +105,7 @@ def copied(x: Tensor, heads: int) -> Tensor:
 
 
 @split_heads.misconception(
-    "You make x contiguous first. That copies a slice, and what is written into your result does not reach x."
+    "You make x contiguous first. That copies a slice, so writing to your result does not change x."
 )
 def contiguous_first(x: Tensor, heads: int) -> Tensor:
     return _blocks(x.contiguous(), heads)
@@ -117,7 +119,7 @@ def rest_left_out(x: Tensor, heads: int) -> Tensor:
     return rearrange(x[..., : heads * width], "b s (h d) -> b h s d", h=heads)
 
 
-@split_heads.misconception("You took the number of heads for their width.")
+@split_heads.misconception("You used the number of heads as their width.")
 def heads_for_width(x: Tensor, heads: int) -> Tensor:
     _even(x, heads)
     return rearrange(x, "b s (h d) -> b h s d", d=heads)

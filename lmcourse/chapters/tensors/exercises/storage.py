@@ -88,17 +88,17 @@ def _places_of(x: Tensor) -> set[int]:
     return {x.data_ptr() + place * x.element_size() for place in places.flatten().tolist()}
 
 
-@shares_storage.misconception("You compare where the tensors start. `x[1:]` starts later and is in the same memory.")
+@shares_storage.misconception("You compare where the tensors start. `x[1:]` starts later but is in the same memory.")
 def same_start(a: Tensor, b: Tensor) -> bool:
     return a.data_ptr() == b.data_ptr() != 0
 
 
-@shares_storage.misconception("You compare numbers. Equal numbers may be stored in two places.")
+@shares_storage.misconception("You compare values. Equal values may be stored in two places.")
 def same_numbers(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and bool((a == b).all())
 
 
-@shares_storage.misconception("You ask for the same Python object. Every view is a separate object.")
+@shares_storage.misconception("You check for the same Python object. Every view is a separate object.")
 def same_object(a: Tensor, b: Tensor) -> bool:
     return a is b
 
@@ -117,14 +117,14 @@ def a_number(a: Tensor, b: Tensor) -> Any:
 
 
 @shares_storage.misconception(
-    "You ask whether one is the other's base. Both may be views of a third tensor, and a tensor is not its own base."
+    "You check whether one is the other's base. Both may be views of a third tensor, and a tensor is not its own base."
 )
 def other_base(a: Tensor, b: Tensor) -> bool:
     return a._base is b or b._base is a
 
 
 @shares_storage.misconception(
-    "You ask whether one is the other's base. Both may be views of a third tensor, and a view of a detached one has "
+    "You check whether one is the other's base. Both may be views of a third tensor, and a view of a detached one has "
     "no such base."
 )
 def base_only(a: Tensor, b: Tensor) -> bool:
@@ -132,15 +132,15 @@ def base_only(a: Tensor, b: Tensor) -> bool:
 
 
 @shares_storage.misconception(
-    "You ask whether elements coincide. Two halves of a tensor share memory and have no element in common."
+    "You check for common elements. Two halves of a tensor share memory but have no element in common."
 )
 def common_elements(a: Tensor, b: Tensor) -> bool:
     return not _places_of(a).isdisjoint(_places_of(b))
 
 
 @shares_storage.misconception(
-    "You compare the parts of memory from the first element shown to the last. Two views of the same memory may follow "
-    "one another."
+    "You compare the parts of memory from the first element shown to the last. Two views of the same memory may come "
+    "one after the other."
 )
 def stretches_overlap(a: Tensor, b: Tensor) -> bool:
     one, other = _bytes_of(a), _bytes_of(b)

@@ -108,15 +108,14 @@ def from_the_beginning(x: Tensor, i: int, j: int) -> Tensor:
 
 
 @as_transposed.misconception(
-    "Your strides are those of a fresh tensor of the old shape, swapped. Use x.stride(): x may be a part of something "
-    "larger."
+    "You swap the strides of a fresh tensor. Use x.stride(): x may be part of a larger tensor."
 )
 def strides_of_a_fresh_one(x: Tensor, i: int, j: int) -> Tensor:
     fresh = torch.empty(x.shape).stride()
     return x.as_strided(_swapped(x.shape, i, j), _swapped(fresh, i, j))
 
 
-@as_transposed.misconception("You reverse all axes. Only two were asked for.")
+@as_transposed.misconception("You reverse all axes. Swap only two.")
 def all_reversed(x: Tensor, i: int, j: int) -> Tensor:
     return x.permute(*reversed(range(x.ndim)))
 
@@ -132,7 +131,7 @@ def copied(x: Tensor, i: int, j: int) -> Tensor:
 
 
 @as_transposed.misconception(
-    "You make x contiguous first. That copies what is a part of something larger, and your view shows the copy."
+    "You make x contiguous first. If x is part of a larger tensor, that makes a copy, and your view shows the copy."
 )
 def contiguous_first(x: Tensor, i: int, j: int) -> Tensor:
     return x.contiguous().transpose(i, j)

@@ -72,8 +72,8 @@ def _scaled(strides: list[int], step: int) -> list[int]:
 
 
 @view_strides.misconception(
-    "You give up on everything that is not contiguous. Splitting an axis always works, and some axes merge all the "
-    "same."
+    "You give up on everything that is not contiguous. Splitting an axis always works, and some axes can still be "
+    "merged."
 )
 def contiguous_only(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     _counted(shape, new_shape)
@@ -83,7 +83,7 @@ def contiguous_only(shape: list[int], strides: list[int], new_shape: list[int]) 
 
 @view_strides.misconception(
     "You give up on everything that does not have the strides of a fresh tensor. Splitting an axis always works, and "
-    "some axes merge all the same."
+    "some axes can still be merged."
 )
 def fresh_strides_only(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     _counted(shape, new_shape)
@@ -111,8 +111,8 @@ def merged_across_a_gap(shape: list[int], strides: list[int], new_shape: list[in
 
 
 @view_strides.misconception(
-    "Where a view is possible you return the strides of a fresh tensor. In `x[:, ::2]` neighbours lie two apart, and a "
-    "view keeps that distance."
+    "Where a view is possible you return the strides of a fresh tensor. In `x[:, ::2]` neighbours are two apart in "
+    "memory, and a view keeps that distance."
 )
 def unit_stride(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     return None if _by_torch(shape, strides, new_shape) is None else _fresh(new_shape)
@@ -131,8 +131,8 @@ def stopped_by_an_axis_of_one(shape: list[int], strides: list[int], new_shape: l
 
 
 @view_strides.misconception(
-    "Your view reads the elements in the order of memory. A view keeps the order of the old indices, whatever the "
-    "memory looks like."
+    "Your view reads the elements in the order of memory. A view keeps the order of the old indices, not the order of "
+    "memory."
 )
 def order_of_memory(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     axes = sorted(range(len(shape)), key=lambda axis: -strides[axis])
@@ -140,8 +140,7 @@ def order_of_memory(shape: list[int], strides: list[int], new_shape: list[int]) 
 
 
 @view_strides.misconception(
-    "You never merge. Two axes can be read as one if a step along the left one leads past all elements of the right "
-    "one."
+    "You never merge. Two axes can be read as one if a step along the left one skips all elements of the right one."
 )
 def only_split(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     _counted(shape, new_shape)
@@ -159,16 +158,14 @@ def only_split(shape: list[int], strides: list[int], new_shape: list[int]) -> St
 
 
 @view_strides.misconception(
-    "A view has as many elements as before. Another number is a mistake of the caller, a ValueError; a copy would not "
-    "help."
+    "A view has as many elements as the tensor. If the numbers differ, raise a ValueError: a copy would not help."
 )
 def no_count_check(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     return _by_torch(shape, strides, new_shape) if math.prod(shape) == math.prod(new_shape) else None
 
 
 @view_strides.misconception(
-    "You never merge axes with stride 0. The rule holds there, too: 0 is 0 times any size, and the merged axis has "
-    "stride 0."
+    "You never merge axes with stride 0. The rule also holds for 0: the merged axis has stride 0."
 )
 def expanded_never_merged(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     right = _by_torch(shape, strides, new_shape)

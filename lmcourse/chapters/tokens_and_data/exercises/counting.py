@@ -194,7 +194,7 @@ def neighbours_stay(words: Words, times: list[int], counts: Counts, where: Where
     _mistake(kept=lambda each: each != pair)(words, times, counts, where, pair, new)
 
 
-@merge_counted.misconception("You still count the pair that you merged. It is nowhere any more.")
+@merge_counted.misconception("You still count the pair that you merged. It no longer occurs.")
 def the_pair_stays(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     _mistake(kept=lambda each: each == pair)(words, times, counts, where, pair, new)
 
@@ -204,17 +204,17 @@ def without_times(words: Words, times: list[int], counts: Counts, where: Where, 
     _mistake(weigh=lambda many: 1)(words, times, counts, where, pair, new)
 
 
-@merge_counted.misconception("A pair may be twice in one word. You count it once.")
+@merge_counted.misconception("You count a pair once per word. It may occur twice in one word.")
 def once_a_word(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     _mistake(tally=lambda pairs: Counter(set(pairs)))(words, times, counts, where, pair, new)
 
 
-@merge_counted.misconception("You take the old pairs out, and do not put the pairs of the merged word in.")
+@merge_counted.misconception("You remove the old pairs but do not add the pairs of the merged word.")
 def nothing_added(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     _mistake(adds=False)(words, times, counts, where, pair, new)
 
 
-@merge_counted.misconception("You merge one place of a word. Merge every place of the pair.")
+@merge_counted.misconception("You merge the pair once per word. Merge it wherever it occurs.")
 def one_place(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     _mistake(merge=first_only)(words, times, counts, where, pair, new)
 
@@ -242,7 +242,8 @@ def empty_sets_left(words: Words, times: list[int], counts: Counts, where: Where
 
 
 @merge_counted.misconception(
-    "`where` still names words for pairs that they no longer hold. Take a word out where its old pairs are gone."
+    "`where` still names words for pairs that they no longer hold. Remove a word from the sets of pairs that it no "
+    "longer holds."
 )
 def places_stay(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     before = {each: {*numbers} for each, numbers in where.items() if each != pair}
@@ -276,13 +277,15 @@ def _left_behind(words: Words, times: list[int], counts: Counts, where: Where, p
 
 
 @merge_counted.misconception(
-    "After your call nothing has changed. `words = …` gives a new list the old name: assign to words[number]."
+    "After your call nothing has changed. `words = …` only binds the name to a new list: assign to words[number]."
 )
 def nothing_changes(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     """All of it happens to copies."""
 
 
-@merge_counted.misconception("A pair with the new token has no count yet. Begin with 0: counts.get(each, 0).")
+@merge_counted.misconception(
+    "You fail on a pair with the new token, which has no count yet. Start from 0: counts.get(each, 0)."
+)
 def no_first_count(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     for number in sorted(where.get(pair, ())):
         for each in pairwise(merged(words[number], pair, new)):
@@ -290,7 +293,7 @@ def no_first_count(words: Words, times: list[int], counts: Counts, where: Where,
 
 
 @merge_counted.misconception(
-    "`where` loses a word that still holds the pair: first take the old pairs out, then put the new ones in."
+    "`where` loses a word that still holds the pair: first remove the old pairs, then add the new ones."
 )
 def places_lost(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     held = [(number, set(pairwise(words[number]))) for number in where.get(pair, ())]
@@ -301,7 +304,7 @@ def places_lost(words: Words, times: list[int], counts: Counts, where: Where, pa
     _clean({}, where)
 
 
-@merge_counted.misconception("You never put the new pairs into `where`, so that the next merge does not find them.")
+@merge_counted.misconception("You never add the new pairs to `where`, so the next merge does not find them.")
 def places_not_added(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     known = {*where}
     _mistake()(words, times, counts, where, pair, new)
@@ -309,7 +312,7 @@ def places_not_added(words: Words, times: list[int], counts: Counts, where: Wher
         del where[each]
 
 
-@merge_counted.misconception("The counts change, and `words` does not: put each merged word back in its place.")
+@merge_counted.misconception("You change the counts but not `words`: store each merged word back in its place.")
 def words_stay(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     old = {number: words[number] for number in where.get(pair, ())}
     _mistake()(words, times, counts, where, pair, new)
@@ -318,7 +321,7 @@ def words_stay(words: Words, times: list[int], counts: Counts, where: Where, pai
 
 
 @merge_counted.misconception(
-    "The results are right, and you look at all words. Most do not hold the pair: go through `where[pair]`."
+    "The results are right, but you look at all words. Most do not contain the pair: loop over `where[pair]`."
 )
 def all_words(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     counts.clear()
@@ -331,7 +334,7 @@ def all_words(words: Words, times: list[int], counts: Counts, where: Where, pair
 
 
 @merge_counted.misconception(
-    "The results are right, and you write the counts of all pairs. Write only those that change."
+    "The results are right, but you write the counts of all pairs. Write only the counts that change."
 )
 def all_counts(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     _mistake()(words, times, counts, where, pair, new)
@@ -339,7 +342,7 @@ def all_counts(words: Words, times: list[int], counts: Counts, where: Where, pai
 
 
 @merge_counted.misconception(
-    "You count again in the words that hold the pair only, and lose the counts of all other words."
+    "You recount only the words that contain the pair, and lose the counts of all other words."
 )
 def other_words_lost(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     numbers = sorted(where.get(pair, ()))
@@ -354,7 +357,7 @@ def other_words_lost(words: Words, times: list[int], counts: Counts, where: Wher
 
 
 @merge_counted.misconception(
-    "You change `where[pair]` while you walk through it, and Python stops. Walk through a copy: list(where[pair])."
+    "You change `where[pair]` while you loop over it, and Python raises an error. Loop over a copy: list(where[pair])."
 )
 def walked_while_changed(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     for number in where.get(pair, set()):
@@ -369,7 +372,7 @@ def walked_while_changed(words: Words, times: list[int], counts: Counts, where: 
 
 
 @merge_counted.misconception(
-    "A pair that is nowhere has no entry in `where`. Then nothing changes, and no error comes."
+    "You raise an error for a pair that does not occur. It has no entry in `where`: change nothing."
 )
 def fails_on_nothing(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     assert where[pair]

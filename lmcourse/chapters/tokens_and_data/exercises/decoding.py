@@ -137,7 +137,7 @@ def left_out(tokens: list[int], merges: list[Pair]) -> str:
     return b"".join(pieces.get(token, b"") for token in tokens).decode(errors="replace")
 
 
-@decode.misconception("You take merges apart once. A merge may be made of merges.")
+@decode.misconception("You expand merges once. A merge may consist of other merges.")
 def one_level(tokens: list[int], merges: list[Pair]) -> str:
     _known(tokens, merges)
     raw: list[int] = []
@@ -156,7 +156,7 @@ def right_before_left(tokens: list[int], merges: list[Pair]) -> str:
     return b"".join(pieces[token] for token in tokens).decode(errors="replace")
 
 
-@decode.misconception("You make one U+FFFD of several in a row. Keep each, as errors=“replace” does.")
+@decode.misconception("You join several U+FFFD in a row into one. Keep each of them, as errors=“replace” does.")
 def one_for_several(tokens: list[int], merges: list[Pair]) -> str:
     return re.sub("\ufffd+", "\ufffd", _reference(tokens, merges))
 

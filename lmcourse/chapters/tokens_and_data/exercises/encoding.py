@@ -160,7 +160,7 @@ def one_merge_only(word: str, merges: list[Pair]) -> list[int]:
 
 
 @encode_word.misconception(
-    "You go through the merges from the end. The tokens that a late merge needs do not exist then."
+    "You apply the merges from the last to the first. The tokens that a late merge needs do not exist yet."
 )
 def backwards(word: str, merges: list[Pair]) -> list[int]:
     tokens = list(word.encode())
@@ -169,7 +169,7 @@ def backwards(word: str, merges: list[Pair]) -> list[int]:
     return tokens
 
 
-@encode_word.misconception("You begin with the numbers of characters. Merging starts from the bytes of UTF-8.")
+@encode_word.misconception("You start from the code points of characters. Merging starts from the bytes of UTF-8.")
 def characters(word: str, merges: list[Pair]) -> list[int]:
     tokens = list(map(ord, word))
     for new, pair in enumerate(merges, start=256):

@@ -141,7 +141,7 @@ def right_one_stays(tokens: list[int], pair: Pair, new: int) -> list[int]:
     return [new if tuple(tokens[at : at + 2]) == pair else token for at, token in enumerate(tokens)]
 
 
-@merge.misconception("You search in a text of digits, where “1,2” is also part of “11,2”. Compare tokens.")
+@merge.misconception("You search in a string of numbers, where “1,2” is also part of “11,2”. Compare tokens.")
 def text_replaced(tokens: list[int], pair: Pair, new: int) -> list[int]:
     text = ",".join(map(str, tokens)).replace(f"{pair[0]},{pair[1]}", str(new))
     return [int(token) for token in text.split(",") if token]

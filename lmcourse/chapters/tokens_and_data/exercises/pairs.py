@@ -92,7 +92,7 @@ def each_word_once(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted((pair, 1) for word, many in _zip(words, times) if many for pair in pairwise(word))
 
 
-@count_pairs.misconception("7 7 7 has two pairs. You count one: neighbours may overlap.")
+@count_pairs.misconception("You count one pair in 7 7 7. It has two: pairs may overlap.")
 def no_overlap(words: Words, times: list[int]) -> dict[Pair, int]:
     counts: Counter[Pair] = Counter()
     for word, many in _zip(words, times):
@@ -131,7 +131,7 @@ def single_tokens(words: Words, times: list[int]) -> dict[int, int]:
     return {token: count for token, count in counts.items() if count}
 
 
-@count_pairs.misconception("A word that occurs zero times adds nothing, not even an entry of 0.")
+@count_pairs.misconception("You add an entry of 0 for a word that occurs zero times. It adds no entry.")
 def zeros_kept(words: Words, times: list[int]) -> dict[Pair, int]:
     counts: Counter[Pair] = Counter()
     for word, many in _zip(words, times):
@@ -150,12 +150,12 @@ def once_a_word(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted((pair, n) for word, n in _zip(words, times) for pair in set(pairwise(word)))
 
 
-@count_pairs.misconception("When a number is missing, you leave out a word without an error. Raise ValueError.")
+@count_pairs.misconception("When a count is missing, you silently leave out a word. Raise ValueError.")
 def cut_short(words: Words, times: list[int]) -> dict[Pair, int]:
     return _counted((pair, n) for word, n in zip(words, times, strict=False) for pair in pairwise(word))
 
 
-@count_pairs.misconception("You raise ValueError only if a number is missing. Raise it if there is one too many, too.")
+@count_pairs.misconception("You raise ValueError only if a number is missing. Raise it also if there is one too many.")
 def only_too_few(words: Words, times: list[int]) -> dict[Pair, int]:
     if len(times) < len(words):
         raise ValueError("a number is missing")

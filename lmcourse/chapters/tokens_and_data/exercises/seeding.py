@@ -71,20 +71,20 @@ own_numbers = Exercise(
 
 
 @own_numbers.misconception(
-    "You seed the generator that all code shares. After your call, other code draws other numbers."
+    "You seed the generator that all code shares. After your call, other code draws different numbers."
 )
 def global_seed(seed: int, count: int) -> Tensor:
     torch.manual_seed(seed)
     return torch.rand(count)
 
 
-@own_numbers.misconception("You seed Python's generator. torch does not know it.")
+@own_numbers.misconception("You seed Python's generator. torch does not use it.")
 def python_seed(seed: int, count: int) -> Tensor:
     python_random.seed(seed)
     return torch.rand(count)
 
 
-@own_numbers.misconception("You seed NumPy's generator. torch does not know it.")
+@own_numbers.misconception("You seed NumPy's generator. torch does not use it.")
 def numpy_seed(seed: int, count: int) -> Tensor:
     np.random.seed(seed % 2**32)
     return torch.rand(count)
@@ -111,12 +111,16 @@ def seed_put_back(seed: int, count: int) -> Tensor:
     return numbers
 
 
-@own_numbers.misconception("Your numbers come from NumPy's generator. torch.rand gives other numbers for this seed.")
+@own_numbers.misconception(
+    "Your numbers come from NumPy's generator. torch.rand gives different numbers for this seed."
+)
 def from_numpy(seed: int, count: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng(seed).random(count, dtype=np.float32))
 
 
-@own_numbers.misconception("Your numbers come from Python's `random`. torch.rand gives other numbers for this seed.")
+@own_numbers.misconception(
+    "Your numbers come from Python's `random`. torch.rand gives different numbers for this seed."
+)
 def from_python(seed: int, count: int) -> Tensor:
     source = python_random.Random(seed)
     return torch.tensor([source.random() for _ in range(count)])
@@ -128,7 +132,7 @@ def never_seeded(seed: int, count: int) -> Tensor:
 
 
 @own_numbers.misconception(
-    "You seed NumPy's or Python's generator, too. After your call, other code draws other numbers."
+    "You seed NumPy's or Python's generator, too. After your call, other code draws different numbers."
 )
 def seeds_the_others_too(seed: int, count: int) -> Tensor:
     np.random.seed(seed % 2**32)

@@ -115,13 +115,13 @@ def _learn(
     return found
 
 
-@train_bpe.misconception("Of equally common pairs you take the larger. Take the smaller.")
+@train_bpe.misconception("Among equally common pairs you take the larger one. Take the smaller.")
 def largest_of_equals(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, key=lambda pair, count: (-count, -pair[0], -pair[1]))
 
 
 @train_bpe.misconception(
-    "Of equally common pairs you take the first that you meet. So your tokens depend on the order of the words."
+    "Among equally common pairs you take the first that you find, so your tokens depend on the order of the words."
 )
 def first_of_equals(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, key=lambda pair, count: -count)
@@ -170,14 +170,14 @@ def never_recounted(words: dict[str, int], merges: int) -> list[Pair]:
 
 
 @train_bpe.misconception(
-    "Of equally common pairs you take the smaller *right* token first. Compare the left tokens first."
+    "Among equally common pairs you compare the *right* tokens first. Compare the left tokens first."
 )
 def right_token_first(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, key=lambda pair, count: (-count, pair[1], pair[0]))
 
 
 @train_bpe.misconception(
-    "Of equally common pairs you compare the left tokens only. If these are equal, the right one decides."
+    "Among equally common pairs you compare only the left tokens. If these are equal, the right one decides."
 )
 def left_token_only(words: dict[str, int], merges: int) -> list[Pair]:
     return _learn(words, merges, key=lambda pair, count: (-count, pair[0]))

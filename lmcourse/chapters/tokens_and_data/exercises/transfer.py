@@ -52,7 +52,9 @@ copy_seconds = Exercise(
 )
 
 
-@copy_seconds.misconception("You give pinned memory the copy inside main memory, too. It is pinned already: one copy.")
+@copy_seconds.misconception(
+    "You count the copy inside main memory for pinned memory, too. Pinned memory needs only one copy."
+)
 def always_two(size: float, host: float, link: float, pinned: bool) -> Times:
     return (0.0 if pinned else size / host), size / host + size / link
 
@@ -81,12 +83,12 @@ def never_waits(size: float, host: float, link: float, pinned: bool) -> Times:
     return 0.0, (0.0 if pinned else size / host) + size / link
 
 
-@copy_seconds.misconception("You have `pinned` the wrong way round.")
+@copy_seconds.misconception("You inverted `pinned`.")
 def the_other_way(size: float, host: float, link: float, pinned: bool) -> Times:
     return _reference(size, host, link, not pinned)
 
 
-@copy_seconds.misconception("The two copies are one after the other. Add their times; you take the longer one.")
+@copy_seconds.misconception("You take the longer of the two copies. They run one after the other: add their times.")
 def the_longer(size: float, host: float, link: float, pinned: bool) -> Times:
     first = 0.0 if pinned else size / host
     return first, max(first, size / link)
@@ -103,7 +105,7 @@ def bandwidths_swapped(size: float, host: float, link: float, pinned: bool) -> T
     return _reference(size, link, host, pinned)
 
 
-@copy_seconds.misconception("You return the two times in the other order.")
+@copy_seconds.misconception("You return the two times in the wrong order.")
 def order_swapped(size: float, host: float, link: float, pinned: bool) -> Times:
     first, second = _reference(size, host, link, pinned)
     return second, first

@@ -154,7 +154,7 @@ def dtype_kept(tokens: Tensor, starts: list[int], length: int) -> Rows:
     return _rows(tokens, starts, length, 0).to(tokens.dtype), _rows(tokens, starts, length, 1).to(tokens.dtype)
 
 
-@batch_at.misconception("You count a start below zero from the end. Raise ValueError.")
+@batch_at.misconception("You let a start below zero count from the end. Raise ValueError.")
 def negative_start(tokens: Tensor, starts: list[int], length: int) -> Rows:
     if any(start + length >= len(tokens) for start in starts):
         raise ValueError("a window does not fit")
@@ -170,7 +170,7 @@ def stack_of_nothing(tokens: Tensor, starts: list[int], length: int) -> Rows:
     return windows[:, :-1], windows[:, 1:]
 
 
-@batch_at.misconception("You take starts as numbers of windows side by side. They are places in the text.")
+@batch_at.misconception("You treat the starts as window numbers. They are places in the text.")
 def side_by_side(tokens: Tensor, starts: list[int], length: int) -> Rows:
     _check(tokens, starts, length)
     first = [start * length % max(len(tokens) - length, 1) for start in starts]

@@ -160,7 +160,7 @@ def returns_copies(loader: Iterable[Any], copy: Act, train: Act) -> list[Any]:
 
 WRONG_PREFETCHING: tuple[tuple[str, Callable[..., object]], ...] = (
     ("You never train on the last batch, and twice on the one before it, as with `i + 2`.", i_plus_2),
-    ("The device waits for every copy: order the next one *before* you train.", no_overlap),
+    ("The device waits for every copy: start the next copy *before* you train.", no_overlap),
     ("You copy everything first. All batches at once do not fit on the device.", everything_first),
     ("You copy the last batch and never train on it.", last_not_trained),
     ("You keep two copies waiting. Keep one.", two_ahead),
@@ -168,17 +168,17 @@ WRONG_PREFETCHING: tuple[tuple[str, Callable[..., object]], ...] = (
         "Your answer fails on an empty loader, where next() raises StopIteration. No batches are no error.",
         crash_on_nothing,
     ),
-    ("You ask for len(loader). A loader that makes its batches as it goes has none.", asks_for_len),
-    ("You stop at a batch or a copy that counts as False, such as 0. Compare with None.", while_it_counts),
+    ("You use len(loader). A loader that generates its batches has no length.", asks_for_len),
+    ("You stop at a batch or a copy that is falsy, such as 0. Compare with None.", while_it_counts),
     (
         "You train on the batch itself, which is still in main memory. Train on what `copy` returned.",
         trains_on_the_original,
     ),
     ("You read the whole loader into a list first. It may have no end: take one batch at a time.", reads_everything),
-    ("You order the next copy only after training. Order it before, so that both run at once.", copies_after_training),
+    ("You start the next copy only after training. Start it before, so that both run at once.", copies_after_training),
     ("You go through the loader twice. A generator is empty the second time: keep one batch ahead.", two_passes),
     (
-        "You catch the errors of `copy` and `train`. The run would continue without a batch: let them pass.",
+        "You catch the errors of `copy` and `train`. The run would continue without a batch: do not catch them.",
         catches_everything,
     ),
     ("You return a value. Return nothing: `train` has done the work.", returns_copies),

@@ -194,8 +194,8 @@ def _wrong(sentence: str) -> Callable[[type[Accumulated]], type[Accumulated]]:
 
 
 @_wrong(
-    "You average the means of the batches: a token of a short text counts for many. Weight each mean by its number of "
-    "targets."
+    "You average the means of the batches: a token in a batch with few targets counts too much. Weight each mean by "
+    "its number of targets."
 )
 class MeanOfMeans(Accumulated):
     def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
@@ -249,7 +249,7 @@ class IgnoredIsZero(Accumulated):
         return super().loss(logits, targets.clamp(min=0), batches)
 
 
-@_wrong("You leave out the target 0. It is a token like any other; only −100 does not count.")
+@_wrong("You leave out targets that are token 0. It is a token like any other; only −100 does not count.")
 class ZeroIgnored(Accumulated):
     def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
         count = max(1, sum(int((t > 0).sum()) for _, t in batches))
@@ -299,7 +299,7 @@ def _without_unused(model: Any, batches: Batches) -> tuple[float, list[Tensor | 
     return loss, [None if name == "unused" else gradient for name, gradient in zip(names, found, strict=True)]
 
 
-@accumulate.misconception("A parameter that nothing uses has a gradient of zeros here, not None.")
+@accumulate.misconception("You return None for a parameter that nothing uses. Return zeros.")
 def none_for_unused(model: Any, batches: Batches) -> tuple[float, list[Tensor | None]]:
     return _without_unused(model, batches)
 

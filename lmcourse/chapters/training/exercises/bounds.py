@@ -77,7 +77,7 @@ def _with(
     return found, -cut * found if low is None else low, cut * found
 
 
-@initial_bounds.misconception("One over the root of fan_in is LeCun's rule. Xavier's looks at both ends.")
+@initial_bounds.misconception("One over the root of fan_in is LeCun's rule. Xavier's uses fan_in and fan_out.")
 def xavier_is_lecun(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with("lecun" if rule == "xavier" else rule, fan_in, fan_out, cut)
 
@@ -90,23 +90,23 @@ def bounds_in_deviations(rule: str, fan_in: int, fan_out: int, cut: float) -> Bo
     return _reference(rule, fan_in, fan_out, cut)[0], -cut, cut
 
 
-@initial_bounds.misconception("That is the variance. The deviation is its root.")
+@initial_bounds.misconception("You use the variance. The standard deviation is its root.")
 def variance(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with(rule, fan_in, fan_out, cut, _reference(rule, fan_in, fan_out, cut)[0] ** 2)
 
 
-@initial_bounds.misconception("You divide by the outputs. What is summed up are the *inputs*.")
+@initial_bounds.misconception("You divide by the number of outputs. The sum runs over the *inputs*.")
 def by_outputs(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with(rule, fan_out, fan_in, cut)
 
 
-@initial_bounds.misconception("Xavier's variance is one over the *mean* of both ends: 2/(in + out).")
+@initial_bounds.misconception("Xavier's variance is one over the *mean* of fan_in and fan_out: 2/(in + out).")
 def sum_of_both_ends(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     std = _reference(rule, fan_in, fan_out, cut)[0]
     return _with(rule, fan_in, fan_out, cut, std / math.sqrt(2) if rule == "xavier" else std)
 
 
-@initial_bounds.misconception("You cut on one side only: now the weights have a mean that is not 0.")
+@initial_bounds.misconception("You cut on one side only, so the mean of the weights is not 0.")
 def one_sided(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with(rule, fan_in, fan_out, cut, low=0.0)
 
@@ -117,7 +117,7 @@ def he_is_smaller(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with(rule, fan_in, fan_out, cut, std / 2 if rule == "he" else std)
 
 
-@initial_bounds.misconception("A rule that nobody knows should raise ValueError. Yours takes another one silently.")
+@initial_bounds.misconception("You silently use another rule for an unknown one. Raise ValueError.")
 def any_rule(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     return _with(rule if rule in MEAN_INPUTS else "he", fan_in, fan_out, cut)
 

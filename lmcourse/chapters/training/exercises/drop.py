@@ -108,12 +108,12 @@ def multiplied(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, (1 - p) ** 2)
 
 
-@dropout.misconception("`keep` is True where an entry stays. You drop those entries.")
+@dropout.misconception("You drop the entries where `keep` is True. They should stay.")
 def inverted(x: Tensor, keep: Tensor, p: float) -> Result:
     return _reference(x, ~keep, p)
 
 
-@dropout.misconception("The result is right. The variance is that of a result that was not rescaled: p(1 − p)x².")
+@dropout.misconception("The result is right. Your variance, p(1 − p)x², is that of a result without rescaling.")
 def variance_not_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, 1.0, p * (1 - p) * x.square())
 
@@ -154,7 +154,7 @@ def variance_of_the_mask(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, 1.0, torch.full_like(x, p * (1 - p)))
 
 
-@dropout.misconception("A p below 0 is no probability, and with p = 1 the mean cannot be x: raise ValueError.")
+@dropout.misconception("A p below 0 is not a probability, and with p = 1 the mean cannot be x: raise ValueError.")
 def never_refuses(x: Tensor, keep: Tensor, p: float) -> Result:
     if 0 <= p < 1:
         return _reference(x, keep, p)

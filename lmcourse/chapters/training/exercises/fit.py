@@ -218,7 +218,7 @@ def _wrong(sentence: str) -> Callable[[type[Fitted]], type[Fitted]]:
     return register
 
 
-@_wrong("Everything decays in your run, norms and biases too. Give the second group a weight decay of 0.")
+@_wrong("Everything decays in your run, including norms and biases. Give the second group a weight decay of 0.")
 class OneGroup(Fitted):
     def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
         return [{**group, "weight_decay": settings.weight_decay} for group in super().groups(model, settings)]
@@ -279,7 +279,7 @@ class LastBatch(Fitted):
         return super().batches(loader, settings)[-1:]
 
 
-@_wrong("The loss of an update is that of its last micro-batch in yours. It is the mean over all of them.")
+@_wrong("You report the loss of the last micro-batch. The loss of an update is the mean over its micro-batches.")
 class LossOfLast(Fitted):
     def gradient(self, run: Any, batches: list[Any]) -> float:
         last = _loss(run.model, batches[-1:]).item() if len(batches) > 1 else None
@@ -321,7 +321,7 @@ class OptimizerAfterwards(Fitted):
         run.optimizer.state.clear()
 
 
-@_wrong("A resumed run does settings.steps updates more. settings.steps counts the updates of the whole run.")
+@_wrong("Your resumed run does another settings.steps updates. settings.steps counts the updates of the whole run.")
 class StepsMore(Fitted):
     def updates(self, run: Any, settings: Any) -> int:
         return int(settings.steps)
@@ -330,7 +330,7 @@ class StepsMore(Fitted):
         return super().factor(min(step, settings.steps - 1), settings)
 
 
-@_wrong("You take the snapshot before run.step has grown: the resumed run does one update twice.")
+@_wrong("You take the snapshot before you increase run.step, so the resumed run does one update twice.")
 class SnapshotTooEarly(Fitted):
     def finish(self, run: Any, settings: Any) -> None:
         if (run.step + 1) % settings.every == 0:
@@ -338,7 +338,10 @@ class SnapshotTooEarly(Fitted):
         run.step += 1
 
 
-@_wrong("You take the snapshots at the wrong updates: take one when the number of finished updates divides by `every`.")
+@_wrong(
+    "You take the snapshots at the wrong updates: take one when the number of finished updates is a multiple of "
+    "`every`."
+)
 class SnapshotFirst(Fitted):
     def finish(self, run: Any, settings: Any) -> None:
         run.step += 1

@@ -80,7 +80,7 @@ def _by(decays: list[str], shapes: Shapes) -> Groups:
     return sorted(decays), sorted(set(shapes) - set(decays))
 
 
-@decay_groups.misconception("Biases and scales do not decay: nothing is gained, since the next matrix would undo it.")
+@decay_groups.misconception("You let biases and scales decay. That gains nothing: the next matrix would undo it.")
 def everything(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([*shapes], shapes)
 
@@ -100,7 +100,9 @@ def head_norms_decay(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name, shape in shapes.items() if len(shape) >= 2], shapes)
 
 
-@decay_groups.misconception("You go by the name `weight`. Norms have one too, and not every matrix has that name.")
+@decay_groups.misconception(
+    "You select parameters by the name `weight`. Norms have one too, and not every matrix has that name."
+)
 def by_name(shapes: Shapes, norms: list[str]) -> Groups:
     return _by([name for name in shapes if name.endswith("weight")], shapes)
 

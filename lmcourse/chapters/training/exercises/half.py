@@ -94,7 +94,7 @@ def never_rounded(weight: float, updates: list[float], master: bool) -> float:
 
 
 @train_in_half.misconception(
-    "You add the updates up in fp64. A master copy has 32 bits: it loses updates too, if they are small enough."
+    "You add up the updates in fp64. A master copy has 32 bits, so it loses updates, too, if they are small enough."
 )
 def master_in_fp64(weight: float, updates: list[float], master: bool) -> float:
     return round_to(sum(updates, weight), BF16) if master else _reference(weight, updates, False)
@@ -111,13 +111,13 @@ def master_in_bf16(weight: float, updates: list[float], master: bool) -> float:
 
 
 @train_in_half.misconception(
-    "The result is the weight in bf16 with a master copy as well: the next forward pass uses the rounded weight."
+    "You return the master copy. Return it rounded to bf16: the forward pass uses the rounded weight."
 )
 def master_returned(weight: float, updates: list[float], master: bool) -> float:
     return sum(updates, weight) if master else _reference(weight, updates, False)
 
 
-@train_in_half.misconception("You round to fp16, whose significand has 11 bits. That of bf16 has 8.")
+@train_in_half.misconception("You round to fp16, whose significand has 11 bits. The significand of bf16 has 8.")
 def in_fp16(weight: float, updates: list[float], master: bool) -> float:
     for update in updates:
         weight = weight + update if master else round_to(weight + update, FP16)
@@ -137,7 +137,7 @@ def towards_zero(weight: float, updates: list[float], master: bool) -> float:
     return _towards_zero(weight)
 
 
-@train_in_half.misconception("`master` is the other way round: a master copy is *not* rounded on the way.")
+@train_in_half.misconception("You inverted `master`: a master copy is *not* rounded between updates.")
 def other_way_round(weight: float, updates: list[float], master: bool) -> float:
     return _reference(weight, updates, not master)
 

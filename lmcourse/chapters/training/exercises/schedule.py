@@ -84,37 +84,40 @@ def first_step_wasted(step: int, steps: int, warmup: int, decay: int, floor: flo
     return step / warmup if step < warmup else right
 
 
-@wsd_factor.misconception("Your rate falls from the end of the warm-up on. It stays at 1 until the last `decay` steps.")
+@wsd_factor.misconception("Your rate falls right after the warm-up. It should stay at 1 until the last `decay` steps.")
 def decays_from_warm_up(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     return _factor(step, steps, warmup, steps - warmup if warmup + decay <= steps else decay, floor)
 
 
-@wsd_factor.misconception("Your decay begins one step early: its first step still has the whole rate.")
+@wsd_factor.misconception("Your decay begins one step late: its first step still has the whole rate.")
 def early(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     return _wrong(step, steps, warmup, decay, floor, last=1, span=0)
 
 
 @wsd_factor.misconception(
-    "Your last step has the floor already, so with a floor of 0 it does nothing. The floor is for the step *after* it."
+    "Your last step has the floor as its rate, so with a floor of 0 it does nothing. Only the step *after* it reaches "
+    "the floor."
 )
 def reaches_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     return _wrong(step, steps, warmup, decay, floor, last=1, span=-1)
 
 
-@wsd_factor.misconception("After the end your rate keeps falling, below the floor. It stays at the floor.")
+@wsd_factor.misconception("After the end your rate keeps falling, below the floor. It should stay at the floor.")
 def below_the_floor(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     if warmup + decay > steps or step < steps or not decay:
         return _factor(step, steps, warmup, decay, floor)
     return floor + (1 - floor) * (steps - step) / decay
 
 
-@wsd_factor.misconception("After the end your rate is 0. It stays at the floor.")
+@wsd_factor.misconception("After the end your rate is 0. It should stay at the floor.")
 def zero_after_the_end(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     right = _factor(step, steps, warmup, decay, floor)
     return 0.0 if step >= steps else right
 
 
-@wsd_factor.misconception("You cut the line off at the floor. It goes from 1 to the floor over all steps of the decay.")
+@wsd_factor.misconception(
+    "You cut the line off at the floor. It should go from 1 to the floor over all steps of the decay."
+)
 def cut_off(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     right = _factor(step, steps, warmup, decay, floor)
     return max(floor, _factor(step, steps, warmup, decay)) if step >= steps - decay else right
@@ -126,7 +129,7 @@ def floor_on_top(step: int, steps: int, warmup: int, decay: int, floor: float = 
     return floor + _factor(step, steps, warmup, decay) if step >= steps - decay else right
 
 
-@wsd_factor.misconception("Your decay is exponential: floor to the power of the share done. Make it a straight line.")
+@wsd_factor.misconception("Your decay is exponential. Use a straight line.")
 def exponential(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     right = _factor(step, steps, warmup, decay, floor)
     if step < steps - decay or step >= steps:

@@ -143,18 +143,18 @@ Snapshot = Exercise(
 
 
 @Snapshot.misconception(
-    "The first loss is right, the second is not: the optimizer's moments start from nothing, or are another run's."
+    "The first loss is right, but the second is not: the optimizer's moments start from 0, or belong to another run."
 )
 class MomentsForgotten(Kept):
     parts = ("model", "loader", "step", "chance")
 
 
-@Snapshot.misconception("The new run reads the text from another place: the loader has a state too.")
+@Snapshot.misconception("The restored run reads the text from another place: the loader has a state, too.")
 class PlaceForgotten(Kept):
     parts = ("model", "optimizer", "step", "chance")
 
 
-@Snapshot.misconception("Dropout draws other numbers than it would have: torch's generator has a state too.")
+@Snapshot.misconception("Dropout draws different numbers after restoring: torch's generator has a state, too.")
 class ChanceForgotten(Kept):
     parts = ("model", "optimizer", "loader", "step")
 
@@ -200,14 +200,15 @@ class Held:
 
 
 @Snapshot.misconception(
-    "You keep the tensors *themselves*, and the run goes on training them: copy both state_dict()s when you take them."
+    "You keep the tensors *themselves*, and the run continues to train them: copy both state_dict()s when you take the "
+    "snapshot."
 )
 class NotCopied(Held):
     pass
 
 
 @Snapshot.misconception(
-    "What you kept of the model goes on changing: `state_dict()` hands out the tensors themselves. Copy them."
+    "Your stored model state keeps changing: `state_dict()` returns the tensors themselves. Copy them."
 )
 class ModelNotCopied(Held):
     copied = ("optimizer",)
@@ -219,21 +220,21 @@ class ModelNotCopied(Held):
 
 
 @Snapshot.misconception(
-    "What you kept of the optimizer goes on changing: its `state_dict()` hands out the moments themselves. Copy them."
+    "Your stored optimizer state keeps changing: `state_dict()` returns the moments themselves. Copy them."
 )
 class OptimizerNotCopied(Held):
     copied = ("model",)
 
 
 @Snapshot.misconception(
-    "Two restored runs share one optimizer state: load_state_dict keeps the tensors it is given. Copy when you "
+    "Two restored runs share one optimizer state: load_state_dict keeps the tensors that you pass. Copy them when you "
     "restore, too."
 )
 class SharedWhenRestored(Held):
     copied = ("model", "optimizer")
 
 
-@Snapshot.misconception("You restore the run that you kept, not the run that `restore` receives.")
+@Snapshot.misconception("You restore the run that you stored, not the run that `restore` receives.")
 class RestoresItsOwn(Kept):
     def __init__(self, run: Any) -> None:
         super().__init__(run)
@@ -244,7 +245,7 @@ class RestoresItsOwn(Kept):
 
 
 @Snapshot.misconception(
-    "You replace the run's model. Its optimizer still updates the old one: load the state into what is there."
+    "You replace the run's model. Its optimizer still updates the old one: load the state into the existing model."
 )
 class ModelReplaced(Kept):
     def restore(self, run: Any) -> None:

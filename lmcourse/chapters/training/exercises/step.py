@@ -252,7 +252,7 @@ class ClipsLargest(Step):
         nn.utils.clip_grad_norm_(model.parameters(), limit, norm_type=float("inf"))
 
 
-@_wrong("You clip at 1.0 whatever `limit` says.")
+@_wrong("You always clip at 1.0. Use `limit`.")
 class ClipsAtOne(Step):
     def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
         scaler.unscale_(optimizer)
@@ -268,14 +268,17 @@ class StepsScaled(Step):
         optimizer.step()
 
 
-@_wrong("After an overflow you step all the same. `scaler.step(optimizer)` would leave that step out.")
+@_wrong("After an overflow you still step. `scaler.step(optimizer)` would skip that step.")
 class StepsAfterOverflow(Step):
     def finish(self, optimizer: Any, scaler: Any) -> None:
         optimizer.step()
         scaler.update()
 
 
-@_wrong("You update the scaler before the step: it forgets that it has divided, so `scaler.step` divides again.")
+@_wrong(
+    "You update the scaler before the step. The scaler then no longer knows that it has divided, and `scaler.step` "
+    "divides again."
+)
 class UpdatesFirst(Step):
     def finish(self, optimizer: Any, scaler: Any) -> None:
         scaler.update()

@@ -70,17 +70,17 @@ def trunk_too_long(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), max(lengths, default=0) + sum(decays)
 
 
-@sweep_steps.misconception("Every decay is a branch with steps of its own. You count the trunk alone.")
+@sweep_steps.misconception("You count only the trunk. Every decay is a branch with its own steps.")
 def decays_forgotten(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), max((n - d for n, d in zip(lengths, decays, strict=True)), default=0)
 
 
-@sweep_steps.misconception("You pay for the trunk once for each length. They share it: that is the whole point.")
+@sweep_steps.misconception("You pay for the trunk once for each length. All lengths share one trunk.")
 def trunk_for_each(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), sum(lengths)
 
 
-@sweep_steps.misconception("A cosine cannot be cut short: each length is a run of its own, from step 0.")
+@sweep_steps.misconception("A cosine schedule cannot be cut short: each length is a separate run from step 0.")
 def cosine_cut_short(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return max(lengths, default=0), _steps(lengths, decays)[1]
 
@@ -91,12 +91,12 @@ def leaves_last(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), length - decay + sum(decays)
 
 
-@sweep_steps.misconception("You take the last of the list for the longest. It need not be sorted.")
+@sweep_steps.misconception("You take the last length as the longest. The list need not be sorted.")
 def last_in_list(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return sum(lengths), (lengths[-1] - decays[-1] if lengths else 0) + sum(decays)
 
 
-@sweep_steps.misconception("The two numbers are the wrong way round: the cosines come first.")
+@sweep_steps.misconception("You swapped the two numbers: the cosines come first.")
 def other_way_round(lengths: list[int], decays: list[int]) -> tuple[int, int]:
     return _steps(lengths, decays)[::-1]
 

@@ -78,8 +78,8 @@ def inverted(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
 
 
 @width_factors.misconception(
-    "You take the root. That is right for random signs; but the changes of one update all point in one direction, so "
-    "they add up fully."
+    "You take the root. That is right for random signs, but the changes of one update all point in the same direction "
+    "and add up."
 )
 def root(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
     return {name: math.sqrt(factor) for name, factor in _reference(shapes, base, embeddings).items()}
@@ -95,7 +95,7 @@ def head_left_out(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factor
     return _reference(shapes, base, [*embeddings, "head", "h"])
 
 
-@width_factors.misconception("You compare the outputs. What is summed are the inputs, the second axis.")
+@width_factors.misconception("You compare the numbers of outputs. The sum runs over the inputs, the second axis.")
 def by_outputs(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
     return {
         name: 1.0 if len(shape) < 2 or name in embeddings else base[name][0] / shape[0]
@@ -142,7 +142,7 @@ def matrices_only(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factor
     }
 
 
-@width_factors.misconception("You find embeddings by their name. `embeddings` lists them, whatever they are called.")
+@width_factors.misconception("You find embeddings by their name. Use the list `embeddings`.")
 def embeddings_by_name(shapes: Shapes, base: Shapes, embeddings: list[str]) -> Factors:
     return _reference(shapes, base, [name for name in shapes if "emb" in name])
 

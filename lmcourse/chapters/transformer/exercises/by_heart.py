@@ -293,7 +293,7 @@ def no_zero_grad(*given: Any) -> list[float]:
 
 
 @by_heart.misconception(
-    "You train the weights that you were given. Train a copy: the next run starts from the same ones."
+    "You train the weights that you were given. Train a copy: the next run starts from the same weights."
 )
 def in_place(*given: Any) -> list[float]:
     losses, after = _trained(given, torch.optim.AdamW)
@@ -304,33 +304,33 @@ def in_place(*given: Any) -> list[float]:
 
 
 @by_heart.misconception(
-    "The tensors inside of the blocks are not trained. They are two levels down, in a list of dictionaries."
+    "You do not train the tensors inside the blocks. They are two levels down, in a list of dictionaries."
 )
 def blocks_left_out(*given: Any) -> list[float]:
     return _changed(given, frozen=(*_frozen(given), "blocks"))
 
 
-@by_heart.misconception("`frozen` makes no difference in yours: everything is trained.")
+@by_heart.misconception("You ignore `frozen`: you train everything.")
 def nothing_frozen(*given: Any) -> list[float]:
     return _changed(given, frozen=())
 
 
-@by_heart.misconception("`frozen` names the parts that stay as they are. You train these, and only these.")
+@by_heart.misconception("You train only the parts named in `frozen`. Those are the parts to leave unchanged.")
 def frozen_trained(*given: Any) -> list[float]:
     return _changed(given, frozen=[name for name in given[2] if name not in _frozen(given) and _frozen(given)])
 
 
 @by_heart.misconception(
-    "Nothing is learned: your loss is the same in every step. Do the model and the optimizer have the same tensors? "
-    "Does `zero_grad` come before `backward`?"
+    "Your model learns nothing: the loss is the same in every step. Do the model and the optimizer have the same "
+    "tensors? Does `zero_grad` come before `backward`?"
 )
 def nothing_learned(*given: Any) -> list[float]:
     return _changed(given, steps=1) * int(given[6])
 
 
 @by_heart.misconception(
-    "Your frozen copies ask for no gradient, so `backward()` raises an error if no other copy gets one. Let all "
-    "copies ask for gradients, and leave the frozen ones out of the optimizer."
+    "Your frozen copies do not require gradients, so `backward()` raises an error if everything is frozen. Let all "
+    "copies require gradients, and leave the frozen ones out of the optimizer."
 )
 def frozen_without_gradients(*given: Any) -> list[float]:
     own = _copied(given[2])
@@ -342,17 +342,19 @@ def frozen_without_gradients(*given: Any) -> list[float]:
     return _changed(given)
 
 
-@by_heart.misconception("You note the loss after the step. The first number is the loss before anything is learned.")
+@by_heart.misconception(
+    "You record the loss after the step. Record it before: the first number is the loss before anything is learned."
+)
 def after_the_step(*given: Any) -> list[float]:
     return _changed(given, steps=given[6] + 1)[1:]
 
 
-@by_heart.misconception("You return one loss too many: `steps` of them, the last one from before the last step.")
+@by_heart.misconception("You return one loss too many. Return `steps` losses, each from before its step.")
 def one_more(*given: Any) -> list[float]:
     return _changed(given, steps=given[6] + 1)
 
 
-@by_heart.misconception("You return the last loss alone. All of them are asked for, one for each step.")
+@by_heart.misconception("You return only the last loss. Return all of them, one for each step.")
 def last_loss(*given: Any) -> float:
     return _changed(given)[-1]
 
@@ -379,7 +381,7 @@ def new_optimizer(*given: Any) -> list[float]:
     return _changed(given, remembers=False)
 
 
-@by_heart.misconception("You return perplexities, e to the loss. The loss itself is asked for.")
+@by_heart.misconception("You return perplexities, e to the loss. Return the losses.")
 def perplexities(*given: Any) -> list[float]:
     return [math.exp(one) for one in _changed(given)]
 
@@ -404,7 +406,8 @@ def head_demanded(*given: Any) -> list[float]:
 
 
 @by_heart.misconception(
-    "A clone of a tensor that asks for gradients is no leaf, so the optimizer refuses it. Call `.detach()` on it first."
+    "A clone of a tensor that requires gradients is not a leaf, so the optimizer rejects it. Call `.detach()` on it "
+    "first."
 )
 def not_detached(*given: Any) -> list[float]:
     torch.optim.AdamW([leaf.clone().requires_grad_() for leaf in _leaves(given[2])])

@@ -111,22 +111,22 @@ def no_final_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) 
     return _by_layers(tokens, weights, sizes, parts | {"rms_norm": skip})
 
 
-@decoder.misconception("Every layer of yours has the weights of the first one.")
+@decoder.misconception("All your layers use the weights of the first one.")
 def first_block_again(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     blocks = weights["blocks"][:1] * len(weights["blocks"])
     return _by_layers(tokens, weights | {"blocks": blocks}, sizes, parts)
 
 
 @decoder.misconception(
-    "Every layer of yours has the weights of the last one. A function that is made in a loop reads the loop's "
-    "variables when it is called, not when it is made."
+    "All your layers use the weights of the last one. A function that is made in a loop reads the loop's variables "
+    "when it is called, not when it is made."
 )
 def last_block_again(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     blocks = weights["blocks"][-1:] * len(weights["blocks"])
     return _by_layers(tokens, weights | {"blocks": blocks}, sizes, parts)
 
 
-@decoder.misconception("Only the last block has an effect: each of yours starts again from the embedding.")
+@decoder.misconception("Only the last block has an effect: each of your blocks starts again from the embedding.")
 def last_block_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, weights | {"blocks": weights["blocks"][-1:]}, sizes, parts)
 
@@ -136,7 +136,7 @@ def gate_and_up_swapped(tokens: Tensor, weights: Weights, sizes: Sizes, parts: P
     return _by_layers(tokens, _changed(weights, gate="up", up="gate"), sizes, parts)
 
 
-@decoder.misconception("These weights contain a separate head, and you use the embedding.")
+@decoder.misconception("These weights contain a separate head, but you use the embedding.")
 def always_tied(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, {name: w for name, w in weights.items() if name != "head"}, sizes, parts)
 
@@ -151,7 +151,7 @@ def norms_swapped(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) 
     return _by_layers(tokens, _changed(weights, norm_1="norm_2", norm_2="norm_1"), sizes, parts)
 
 
-@decoder.misconception("Both branches read through norm_1. Each has a norm of its own.")
+@decoder.misconception("You use norm_1 for both branches. Each has its own norm.")
 def one_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, _changed(weights, norm_2="norm_1"), sizes, parts)
 
@@ -162,24 +162,24 @@ def default_eps(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) ->
     return _by_layers(tokens, weights, sizes, parts | {"rms_norm": lambda x, scale, eps: norm(x, scale)})
 
 
-@decoder.misconception("The block is serial: `parallel` is False.")
+@decoder.misconception("You pass parallel=True. The block is serial.")
 def in_parallel(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     block = parts["block"]
     return _by_layers(tokens, weights, sizes, parts | {"block": lambda *given: block(*given[:-1], True)})
 
 
-@decoder.misconception('The kind of the feed-forward layer is "swiglu". Any other has another function for a gate.')
+@decoder.misconception('The kind of the feed-forward layer is "swiglu". Other kinds use a different gate function.')
 def sigmoid_gate(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     ffn = parts["glu_ffn"]
     return _by_layers(tokens, weights, sizes, parts | {"glu_ffn": lambda *given: ffn(*given[:-1], "glu")})
 
 
-@decoder.misconception("There are fewer key heads than query heads: `kv_heads` has to reach self_attention.")
+@decoder.misconception("There are fewer key heads than query heads: pass `kv_heads` to self_attention.")
 def as_many_keys(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, weights, sizes | {"kv_heads": sizes["heads"]}, parts)
 
 
-@decoder.misconception("The weights are (out, in) and glu_ffn wants (in, out). Square ones do not complain.")
+@decoder.misconception("The weights are (out, in), but glu_ffn expects (in, out). Square matrices raise no error.")
 def not_transposed(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     ffn = parts["glu_ffn"]
 
@@ -189,7 +189,7 @@ def not_transposed(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts)
     return _by_layers(tokens, weights, sizes, parts | {"glu_ffn": turned})
 
 
-@decoder.misconception("You return probabilities. Logits are asked for: the loss takes their softmax.")
+@decoder.misconception("You return probabilities. Return logits: the loss takes their softmax.")
 def probabilities(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, weights, sizes, parts).softmax(-1)
 
@@ -199,9 +199,7 @@ def last_token_only(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts
     return _by_layers(tokens, weights, sizes, parts)[:, -1]
 
 
-@decoder.misconception(
-    "The gradient ends before the last norm: your stream is detached there. Nothing below it would learn."
-)
+@decoder.misconception("You detach the stream before the last norm, so nothing below it would learn.")
 def detached_before_the_last_norm(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     norm, final = parts["rms_norm"], weights["norm"]
     cut = lambda x, scale, eps: norm(x.detach() if scale is final else x, scale, eps)  # noqa: E731
@@ -252,7 +250,7 @@ def embedding_normalised(tokens: Tensor, weights: Weights, sizes: Sizes, parts: 
 
 
 @decoder.misconception(
-    "You add a head to the weights that you were given. Read it with `.get`, and leave the dictionary as it is."
+    "You add a head to the weights that you were given. Read it with `.get`, and leave the dictionary unchanged."
 )
 def head_added(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     weights.setdefault("head", weights["embedding"])
@@ -260,7 +258,7 @@ def head_added(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> 
 
 
 @decoder.misconception(
-    "You take the head out of the weights that you were given. Read it with `.get`, and leave the dictionary as it is."
+    "You take the head out of the weights that you were given. Read it with `.get`, and leave the dictionary unchanged."
 )
 def head_taken(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     head = weights.pop("head", weights["embedding"])
@@ -289,6 +287,6 @@ def own_block(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> T
     return _by_layers(tokens, weights, sizes, parts | {"block": block})
 
 
-@decoder.misconception("You return log-probabilities. Logits are asked for: the loss takes their softmax.")
+@decoder.misconception("You return log-probabilities. Return logits: the loss takes their softmax.")
 def log_probabilities(tokens: Tensor, weights: Weights, sizes: Sizes, parts: Parts) -> Tensor:
     return _by_layers(tokens, weights, sizes, parts).log_softmax(-1)

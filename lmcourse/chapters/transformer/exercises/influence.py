@@ -186,7 +186,7 @@ def transposed(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
 
 
 @influence.misconception(
-    "You ask whether the *choice* of the model changes. Most influences are too small for that, and a leak often is."
+    "You ask whether the *choice* of the model changes. Most influences, and often a leak, are too small for that."
 )
 def choices_only(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     chosen = lambda texts: torch.nn.functional.one_hot(model(texts).argmax(-1), 64)  # noqa: E731
@@ -199,7 +199,8 @@ def last_output(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
 
 
 @influence.misconception(
-    "In yours nothing moves, whatever the model. Is it *another* token that stands there, and is one that moves enough?"
+    "You find no influence in any model. Do you really put *another* token there, and does one output that moves "
+    "suffice?"
 )
 def same_token(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: [token])
@@ -217,14 +218,14 @@ def all_before(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return torch.stack(columns, dim=1)
 
 
-@influence.misconception("Your trials stay in the text that you were given: work on a copy.")
+@influence.misconception("You change the text that you were given: work on a copy.")
 def in_place(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     found = _all_texts_at_once(model, tokens, vocabulary)
     tokens[-1] = (tokens[-1] + 1) % vocabulary
     return found
 
 
-@influence.misconception("You count differences of rounding. A change of at most 1e-6 counts as none.")
+@influence.misconception("You count rounding differences. Ignore a change of at most 1e-6.")
 def exact(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: range(vocabulary), threshold=0.0)
 
@@ -234,7 +235,7 @@ def coarse(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: range(vocabulary), threshold=1e-2)
 
 
-@influence.misconception("You try one other token. Two tokens may look alike to a model: try them all.")
+@influence.misconception("You try only one other token. A model may treat two tokens alike: try them all.")
 def one_try(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
     return _one_by_one(model, tokens, lambda token: [(token + 1) % vocabulary])
 

@@ -102,19 +102,19 @@ def bits(vocabulary: int, spread: float = 0.0) -> float:
     return _by_integration(vocabulary, spread) / math.log(2)
 
 
-@initial_loss.misconception("ln E eᶻ is σ²/2 for a normal z: the half is missing.")
+@initial_loss.misconception("The half is missing: ln E eᶻ is σ²/2 for a normal z.")
 def not_halved(vocabulary: int, spread: float = 0.0) -> float:
     _check(vocabulary, spread)
     return math.log(vocabulary) + spread**2
 
 
-@initial_loss.misconception("The spread counts with its square.")
+@initial_loss.misconception("Use the square of the spread.")
 def not_squared(vocabulary: int, spread: float = 0.0) -> float:
     _check(vocabulary, spread)
     return math.log(vocabulary) + spread / 2
 
 
-@initial_loss.misconception("The spread itself is added in yours. ln E eᶻ is σ²/2.")
+@initial_loss.misconception("You add the spread itself. ln E eᶻ is σ²/2.")
 def spread_added(vocabulary: int, spread: float = 0.0) -> float:
     _check(vocabulary, spread)
     return math.log(vocabulary) + spread
@@ -127,13 +127,13 @@ def minus(vocabulary: int, spread: float = 0.0) -> float:
 
 
 @initial_loss.misconception(
-    "With one token there is nothing to guess, true. But take the approximation as exact here, for every v."
+    "With one token there is nothing to guess, that is true. But use the approximation here for every v."
 )
 def nothing_to_guess(vocabulary: int, spread: float = 0.0) -> float:
     return _by_integration(vocabulary, spread if vocabulary != 1 else 0.0)
 
 
-@initial_loss.misconception("That is the perplexity. The loss is its logarithm.")
+@initial_loss.misconception("You return the perplexity. The loss is its logarithm.")
 def perplexity(vocabulary: int, spread: float = 0.0) -> float:
     _check(vocabulary, spread)
     return vocabulary * math.exp(spread**2 / 2)
@@ -144,7 +144,7 @@ def no_tokens_allowed(vocabulary: int, spread: float = 0.0) -> float:
     return _by_integration(max(1, vocabulary), spread)
 
 
-@initial_loss.misconception("A spread is a standard deviation, and never below 0: raise ValueError.")
+@initial_loss.misconception("A spread is a standard deviation, which is never below 0: raise ValueError.")
 def negative_allowed(vocabulary: int, spread: float = 0.0) -> float:
     return _by_integration(vocabulary, abs(spread))
 

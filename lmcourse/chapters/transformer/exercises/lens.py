@@ -134,7 +134,7 @@ def no_norm(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) 
 
 
 @logit_lens.misconception(
-    "You divide every state by the length of the last one. Each is read as if *it* were the last."
+    "You divide every state by the length of the last one. Normalise each state by its own length."
 )
 def last_length(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     root = (states[-1].square().mean(-1, keepdim=True) + EPS).sqrt()
@@ -142,8 +142,7 @@ def last_length(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tens
 
 
 @logit_lens.misconception(
-    "You multiply with `head`, not with its transpose. It is (v, d), a row for each token. If v = d, both products "
-    "exist."
+    "You multiply by `head`, not by its transpose. It is (v, d), a row for each token. If v = d, both products exist."
 )
 def transposed(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return _read([_norm(state, scale) for state in states], head.T, targets)
@@ -157,7 +156,7 @@ def differences(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tens
     return _read([_norm(state, scale) for state in added], head, targets)
 
 
-@logit_lens.misconception("You return how often the likeliest token is the right one. The loss is asked for.")
+@logit_lens.misconception("You return how often the likeliest token is the right one. Return the loss.")
 def accuracy(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     logits = [_norm(state, scale) @ head.T for state in states]
     return [(z.argmax(-1) == targets).double().mean().item() for z in logits]
@@ -195,7 +194,7 @@ def without_eps(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tens
 
 
 @logit_lens.misconception(
-    "You shift by one position. These targets are the tokens that come next already: position t predicts targets[t]."
+    "You shift by one position. These targets are already the next tokens: position t predicts targets[t]."
 )
 def shifted(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     return _losses([state[:, :-1] for state in states], scale, head, targets[:, 1:])
@@ -206,7 +205,7 @@ def smaller_eps(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tens
     return _read([_norm(state, scale, 1e-6) for state in states], head, targets)
 
 
-@logit_lens.misconception("Your ε is added outside of the root. It belongs to the mean square, inside.")
+@logit_lens.misconception("You add ε outside the root. Add it to the mean square, inside.")
 def eps_outside(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
     roots = [state.square().mean(-1, keepdim=True).sqrt() + EPS for state in states]
     return _read([state / root * scale for state, root in zip(states, roots, strict=True)], head, targets)

@@ -51,21 +51,21 @@ llama_405b = value_exercise(
 )
 llama_405b.wrong_value(
     RIGHT | {"embedding": 2_097_152_000, "total": 405_845_000_192},
-    "That is with 128,000 tokens, the round number of the paper's table. The released model has 128,256.",
+    "You use 128,000 tokens, the rounded number in the paper's table. The released model has 128,256.",
 )
 llama_405b.wrong_value(
     RIGHT | {"total": 515_777_708_032},
-    "One matrix of each feed-forward layer is in your total twice: it has three matrices, not four.",
+    "You count one matrix of each feed-forward layer twice: it has three matrices, not four.",
 )
 llama_405b.wrong_value(
     RIGHT | {"total": 403_752_042_496},
-    "The head is missing in your total. It is a separate matrix, because the model is not tied.",
+    "The head is missing from your total. It is a separate matrix, because the model is not tied.",
 )
 llama_405b.wrong_value(
     RIGHT | {"keys": 33_822_867_456, "total": 469_271_265_280},
     "You count as many key heads as query heads. There are 8 key heads for 128 query heads.",
 )
-llama_405b.wrong_value(RIGHT | {"total": 405_849_243_648}, "The norms are not in your total.")
+llama_405b.wrong_value(RIGHT | {"total": 405_849_243_648}, "The norms are missing from your total.")
 llama_405b.wrong_value(
     RIGHT | {"feed_forward": 219_848_638_464, "total": 295_929_069_568},
     "A gated feed-forward layer has three matrices. You count two.",
@@ -75,20 +75,20 @@ llama_405b.wrong_value(
 )
 llama_405b.wrong_value(
     RIGHT | {"queries": 268_435_456, "keys": 16_777_216, "feed_forward": 2_617_245_696},
-    "Queries, keys and feed-forward are those of one layer. There are 126.",
+    "You count queries, keys and feed-forward for one layer. There are 126 layers.",
 )
 llama_405b.wrong_value(
     RIGHT | {"total": 372_030_521_344},
-    "The output matrix of attention (as large as that of the queries) is missing in the total.",
+    "The output matrix of attention is missing from your total. It is as large as the query matrix.",
 )
 llama_405b.wrong_value(
     RIGHT | {"total": 437_562_327_040},
     "You count as many value heads as query heads. Values are shared like keys: 8 heads.",
 )
-llama_405b.wrong_value(RIGHT | {"keys": 4_227_858_432}, "Keys alone are asked for. Yours are keys and values together.")
+llama_405b.wrong_value(RIGHT | {"keys": 4_227_858_432}, "Your keys include the values. Count only the keys.")
 llama_405b.wrong_value(
     RIGHT | {"embedding": 4_202_692_608},
-    "The embedding is the table alone: the head is as large, and counts in the total only.",
+    "Your embedding includes the head. Count only the table there; the head counts only in the total.",
 )
 llama_405b.right_value(
     '{"embedding": 128256 * 16384, "queries": 126 * 16384**2, "keys": 126 * 16384 * 1024, '

@@ -141,7 +141,7 @@ def with_one_hot(logits: Tensor, tokens: Tensor, ignored: int = -100) -> Tensor:
 
 
 @causal_lm_loss.misconception(
-    "Every position is asked for the token that it has just read: a model gets your loss to 0 by copying."
+    "Your loss asks every position for the token that it has just read: a model gets your loss to 0 by copying."
 )
 def not_shifted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     pad = torch.full_like(tokens[:, :1], ignored)
@@ -158,30 +158,30 @@ def no_minus(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tens
     return -_by_torch(logits, tokens, ignored)
 
 
-@causal_lm_loss.misconception("The logarithm is missing: a mean of probabilities is no likelihood.")
+@causal_lm_loss.misconception("The logarithm is missing: a mean of probabilities is not a likelihood.")
 def mean_probability(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     losses, counts = _pieces(logits, tokens, ignored)
     return -(losses[counts].neg().exp().sum()) / max(1, int(counts.sum()))
 
 
-@causal_lm_loss.misconception("Short texts count as much as long ones. Average over all predictions at once.")
+@causal_lm_loss.misconception("Your short texts count as much as long ones. Average over all predictions at once.")
 def mean_of_texts(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     losses, counts = _pieces(logits, tokens, ignored)
     return ((losses * counts).sum(1) / counts.sum(1).clamp(min=1)).mean()
 
 
-@causal_lm_loss.misconception("Ignored targets count in your mean: you divide by their number, too.")
+@causal_lm_loss.misconception("You count ignored targets in the mean: you divide by their number, too.")
 def ignored_counted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     losses, counts = _pieces(logits, tokens, ignored)
     return (losses * counts).sum() / max(1, counts.numel())
 
 
-@causal_lm_loss.misconception("`ignored` makes no difference in yours: you always leave out −100.")
+@causal_lm_loss.misconception("You do not use `ignored`: you always leave out −100.")
 def always_minus_100(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     return _by_torch(logits, tokens)
 
 
-@causal_lm_loss.misconception("A sum grows with the batch. Take the mean.")
+@causal_lm_loss.misconception("You return a sum, which grows with the batch. Take the mean.")
 def summed(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     losses, counts = _pieces(logits, tokens, ignored)
     return losses[counts].sum()
@@ -199,7 +199,7 @@ def unstable(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tens
     return -p.gather(-1, tokens[:, 1:].masked_fill(~counts, 0)[..., None])[..., 0][counts].log().mean()
 
 
-@causal_lm_loss.misconception("Where nothing counts you divide 0 by 0. The loss is 0 then.")
+@causal_lm_loss.misconception("If no target counts, you divide 0 by 0. Return 0.")
 def nan_for_nothing(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     losses, counts = _pieces(logits, tokens, ignored)
     return losses[counts].mean()
@@ -210,7 +210,7 @@ def bits(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     return _by_torch(logits, tokens, ignored) / LN2
 
 
-@causal_lm_loss.misconception("You compute in the 16 bits that came in. Widen the logits to fp32 first.")
+@causal_lm_loss.misconception("You compute in 16 bits. Convert the logits to fp32 first.")
 def in_sixteen_bits(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     counts = tokens[:, 1:] != ignored
     if logits.dtype in (torch.float32, torch.float64) or not counts.any():
@@ -227,14 +227,14 @@ def detached(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tens
 
 
 @causal_lm_loss.misconception(
-    "Where nothing counts, your 0 is not computed from the logits, so `backward()` raises an error."
+    "If no target counts, your 0 is not computed from the logits, so `backward()` raises an error."
 )
 def nothing_without_a_graph(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     loss = _by_torch(logits, tokens, ignored)
     return loss if (tokens[:, 1:] != ignored).any() else loss.detach()
 
 
-@causal_lm_loss.misconception("You replace NaN by a number: a run that has diverged would look perfect.")
+@causal_lm_loss.misconception("You replace NaN by a number: a diverged run would look perfect.")
 def nan_hidden(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     return _by_torch(logits, tokens, ignored).nan_to_num()
 
@@ -246,9 +246,7 @@ def rounded_back(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> 
     return _by_torch(logits, tokens, ignored).to(logits.dtype)
 
 
-@causal_lm_loss.misconception(
-    "You divide by the number of tokens that count, the first ones included. No position predicts the first token."
-)
+@causal_lm_loss.misconception("Your divisor includes the first token of each text. No position predicts it.")
 def first_tokens_counted(logits: Tensor, tokens: Tensor, ignored: int = NOT_COUNTED) -> Tensor:
     losses, counts = _pieces(logits, tokens, ignored)
     return losses[counts].sum() / (tokens != ignored).sum().clamp(min=1)

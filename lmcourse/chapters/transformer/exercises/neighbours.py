@@ -102,14 +102,14 @@ def with_stack(weight: Tensor, d_head: int) -> Tensor:
 
 
 @pair_neighbours.misconception(
-    "That is the opposite order: it separates neighbours. Row 0 and row d_head/2 must become neighbours."
+    "You apply the inverse order, which separates neighbours. Row 0 and row d_head/2 must become neighbours."
 )
 def inverse(weight: Tensor, d_head: int) -> Tensor:
     _row_by_row(weight, d_head)
     return rearrange(weight, "(head pair two) d -> (head two pair) d", two=2, pair=d_head // 2)
 
 
-@pair_neighbours.misconception("Pairs belong to one head. You pair rows across the whole matrix.")
+@pair_neighbours.misconception("You pair rows across the whole matrix. Both rows of a pair belong to one head.")
 def across_heads(weight: Tensor, d_head: int) -> Tensor:
     _row_by_row(weight, d_head)
     return _row_by_row(weight, len(weight))
@@ -138,7 +138,7 @@ def untouched(weight: Tensor, d_head: int) -> Tensor:
     return weight
 
 
-@pair_neighbours.misconception("You write into the matrix that you were given. Return a new one.")
+@pair_neighbours.misconception("You change the matrix that you were given. Return a new one.")
 def in_place(weight: Tensor, d_head: int) -> Tensor:
     return weight.copy_(_row_by_row(weight, d_head))
 

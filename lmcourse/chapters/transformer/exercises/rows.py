@@ -94,40 +94,45 @@ def with_a_count(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return [row for row in range(vocabulary) if count[row] > 0]
 
 
-@rows_with_gradient.misconception("The last token of a text is only predicted, never read: its row gets nothing.")
+@rows_with_gradient.misconception(
+    "You list the last token of a text. It is only predicted, never read, so its row gets no gradient."
+)
 def last_token_too(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens, vocabulary, tied) if tied else tokens.unique().tolist()  # type: ignore[no-untyped-call]
 
 
 @rows_with_gradient.misconception(
-    "Tied, the same matrix makes *all* logits, and the softmax sends a gradient to every row."
+    "If the head is tied, the same matrix computes *all* logits, and the softmax sends a gradient to every row."
 )
 def tied_like_untied(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens, vocabulary, False)
 
 
-@rows_with_gradient.misconception("A look-up touches only the rows that were looked up. You list all of them.")
+@rows_with_gradient.misconception("You list all rows. A look-up sends a gradient only to the rows that were looked up.")
 def every_row(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return list(range(vocabulary))
 
 
-@rows_with_gradient.misconception("The right rows, some of them twice: list each row once.")
+@rows_with_gradient.misconception("You list the right rows, but some of them twice. List each row once.")
 def repeated(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens, vocabulary, tied) if tied else sorted(tokens[:, :-1].flatten().tolist())
 
 
-@rows_with_gradient.misconception("You list what is predicted. A gradient arrives where tokens are read.")
+@rows_with_gradient.misconception(
+    "You list the tokens that are predicted. A gradient arrives at the tokens that are read."
+)
 def targets_only(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens.flip(1), vocabulary, tied)
 
 
-@rows_with_gradient.misconception("These are the right rows, not in order: sort them.")
+@rows_with_gradient.misconception("You list the right rows in the wrong order: sort them.")
 def unsorted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens, vocabulary, tied) if tied else list(dict.fromkeys(tokens[:, :-1].flatten().tolist()))
 
 
 @rows_with_gradient.misconception(
-    "Tied, you list what is read or predicted. The softmax also pushes down every token that is neither."
+    "With a tied head you list only the tokens that are read or predicted. The softmax also pushes down all other "
+    "tokens."
 )
 def read_or_predicted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     if tied and tokens.shape[1] > 1:
@@ -135,7 +140,7 @@ def read_or_predicted(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens, vocabulary, tied)
 
 
-@rows_with_gradient.misconception("The rows of the first text are there, those of the other texts are missing.")
+@rows_with_gradient.misconception("You list only the rows of the first text. Add the rows of the other texts.")
 def first_text_only(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
     return _by_autograd(tokens[:1], vocabulary, tied)
 

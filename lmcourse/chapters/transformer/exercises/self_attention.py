@@ -150,7 +150,7 @@ def keys_not_rotated(
     return _merge(_attended(x, qkv, heads, kv_heads, lambda q, k, v: (rope(q, at, theta), k, v), attend)) @ out.T
 
 
-@self_attention.misconception("Nothing is rotated: without `rope`, attention cannot see the order of the tokens.")
+@self_attention.misconception("You rotate nothing: without `rope`, attention cannot see the order of the tokens.")
 def no_rope(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
@@ -180,7 +180,7 @@ def keys_first(
     return _head_by_head(x, torch.cat([w_q, w_k, w_v]), out, heads, kv_heads, theta, rope, attend)
 
 
-@self_attention.misconception("Values come last in the fused matrix. You have exchanged keys and values.")
+@self_attention.misconception("Values come last in the fused matrix. You swapped keys and values.")
 def values_before_keys(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
@@ -189,7 +189,7 @@ def values_before_keys(
     return _head_by_head(x, torch.cat([w_q, w_k, w_v]), out, heads, kv_heads, theta, rope, attend)
 
 
-@self_attention.misconception("A head is a block of neighbouring features, (h d). You took every h-th, (d h).")
+@self_attention.misconception("You take every h-th feature, (d h). A head is a block of neighbouring features, (h d).")
 def interleaved(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
@@ -199,7 +199,7 @@ def interleaved(
 
 
 @self_attention.misconception(
-    "The heads are not put side by side again: a reshape of (b, h, s, d) without a transpose mixes tokens."
+    "You do not join the heads correctly: a reshape of (b, h, s, d) without a transpose mixes tokens."
 )
 def merged_by_reshape(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
@@ -210,7 +210,9 @@ def merged_by_reshape(
     return mixed.reshape(x.shape[0], x.shape[1], -1) @ out.T
 
 
-@self_attention.misconception("What the heads found has to go through `out` before it is added to the stream.")
+@self_attention.misconception(
+    "You leave out `out`. The joined heads go through it before they are added to the stream."
+)
 def without_out(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
@@ -220,14 +222,16 @@ def without_out(
     )
 
 
-@self_attention.misconception("`out` is (out, in), like every weight of nn.Linear: multiply with its transpose.")
+@self_attention.misconception("`out` is (out, in), like every weight of nn.Linear: multiply by its transpose.")
 def out_not_transposed(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
     return _head_by_head(x, qkv, out.T, heads, kv_heads, theta, rope, attend)
 
 
-@self_attention.misconception("x is in your result. The block adds it (notebook 10): a sub-layer returns what it adds.")
+@self_attention.misconception(
+    "You add x to your result. The block adds it (notebook 10): a sub-layer returns only what it adds."
+)
 def adds_the_stream(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
@@ -235,7 +239,7 @@ def adds_the_stream(
 
 
 @self_attention.misconception(
-    "Values get no gradient: yours are detached. The model has the right logits, and learns less from them."
+    "Your values are detached, so they get no gradient. The logits are right, but the model learns less."
 )
 def values_detached(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
@@ -245,7 +249,7 @@ def values_detached(
 
 
 @self_attention.misconception(
-    "Queries and keys get no gradient: yours are detached. The model could never learn where to look."
+    "Your queries and keys are detached, so they get no gradient. The model could never learn where to look."
 )
 def scores_detached(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
@@ -292,7 +296,7 @@ def split_by_view(
     return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
 
 
-@self_attention.misconception("You scale the queries by 1/√d_head. `attend` does that already (notebook 08).")
+@self_attention.misconception("You scale the queries by 1/√d_head. `attend` already does that (notebook 08).")
 def scaled_twice(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
@@ -301,7 +305,7 @@ def scaled_twice(
 
 
 @self_attention.misconception(
-    "You repeat keys and values before `attend`. It takes the few heads that there are, and shares them itself."
+    "You repeat keys and values before `attend`. It accepts the smaller number of heads and shares them itself."
 )
 def keys_repeated(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
