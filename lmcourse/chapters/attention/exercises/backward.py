@@ -99,10 +99,10 @@ flash_backward = Exercise(
     ],
     hidden_cases=_cases,
     hints=[
-        "First the weights of a block. log_sum is m + log(denominator), so (scores − log_sum).exp() are the finished "
-        "weights P, masked and normalised. Then dV of the block is P.T @ d_out.",
+        "First compute the weights of a block. log_sum is m + log(denominator), so (scores − log_sum).exp() are the "
+        "finished weights P, masked and normalised. Then dV of the block is P.T @ d_out.",
         "The gradient at P is dP = d_out @ v.T. The softmax of a row turns it into P · (dP − D), where D is the row's "
-        "sum of P · dP. Write dP out in this sum and exchange the two sums: D is d_out · out.",
+        "sum of P · dP. Write out dP in this sum and swap the two sums: D is d_out · out.",
         "dS = P * (dP − D) / √d. Then dk of the block is dS.T @ q, and dq collects dS @ k over all blocks.",
     ],
     forbid=[*NO_AUTOGRAD, ".scaled_dot_product_attention", ".multi_head_attention_forward"],

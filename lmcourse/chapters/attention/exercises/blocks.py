@@ -94,11 +94,11 @@ block_update = Exercise(
     ],
     hidden_cases=_cases,
     hints=[
-        "Do it in this order: the new m, then the factor for the old sums, then the weights of the new keys.",
+        "Compute in this order: the new m, then the factor for the old sums, then the weights of the new keys.",
         "new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True)); the old sums are multiplied by "
         "(top - new_top).exp(), and the new scores become (scores - new_top).exp().",
         "−∞ − (−∞) is NaN. Where new_top is −∞, subtract 0 instead: new_top.masked_fill(new_top == -torch.inf, 0.0). "
-        "And e^−∞ is the 0 that you need.",
+        "Then e^−∞ is 0, as it should be.",
     ],
 )
 

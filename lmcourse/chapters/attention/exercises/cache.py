@@ -88,9 +88,9 @@ attend_with_cache = Exercise(
     hidden_cases=_cases,
     hints=[
         "What does a new token have to see? Everything in the cache, and itself. So the cache grows first.",
-        "torch.cat([past_k, k], dim=2), the same for the values, and then attention as you know it.",
-        "Several new tokens must not see each other's future. Your causal_attention takes the queries as the last "
-        "ones of the text, and that is what they are.",
+        "Use torch.cat([past_k, k], dim=2), the same for the values, and then your attention.",
+        "Several new tokens must not see each other's future. Your causal_attention treats the queries as the last "
+        "tokens of the text, which is right here.",
     ],
     forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],
     uses=["causal_attention"],

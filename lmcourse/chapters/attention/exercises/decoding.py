@@ -25,7 +25,7 @@ decoding_intensity = value_exercise(
     reference=_intensity,
     tolerance=Tolerance(5e-5),  # four decimals
     hints=[
-        "Each of b texts holds n tokens of d numbers in the end. And each of the n steps reads what is there.",
+        "Each of b texts holds n tokens of d numbers in the end. Each of the n steps reads what is in the cache.",
         "b n² d for the cache and n d² for the weights, together. Divide the b n d² operations by it.",
     ],
 )

@@ -81,7 +81,7 @@ grouped_query_attention = Exercise(
     hidden_cases=_cases,
     hints=[
         "With h query heads and g key heads, h / g query heads share each key head. Which ones? Neighbours.",
-        "Give every query head a copy of its key head; then it is ordinary attention, and you have written that.",
+        "Give every query head a copy of its key head. Then it is ordinary attention, which you have written already.",
         'repeat(k, "b g t d -> b (g group) t d", group=...) puts the copies of one key head side by side.',
     ],
     forbid=[".scaled_dot_product_attention", ".multi_head_attention_forward", "torch.nn.MultiheadAttention"],

@@ -144,10 +144,10 @@ multi_head = Exercise(
     hints=[
         "Project first, as if there were one wide head; then cut the last axis into heads. A head is a slice of "
         "*consecutive* features.",
-        'rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=heads). Everything you know about attention works on that. '
-        "`turn`, if it is not None, gets q and k in this shape.",
-        'At the end, the other way round: "b h s d -> b s (h d)", then w_out. F.scaled_dot_product_attention takes '
-        "`visible` as attn_mask.",
+        'rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=heads). Your attention works on this shape. `turn`, if it is '
+        "not None, takes q and k in this shape.",
+        'At the end, rearrange back: "b h s d -> b s (h d)", then multiply by w_out.T. F.scaled_dot_product_attention '
+        "takes `visible` as attn_mask.",
     ],
     forbid=["torch.nn.MultiheadAttention", ".multi_head_attention_forward"],
 )

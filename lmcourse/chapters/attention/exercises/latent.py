@@ -63,7 +63,7 @@ absorbed_scores = Exercise(
     hidden_cases=_cases,
     hints=[
         "A score is q · (W c): three factors, and you may choose which two to multiply first.",
-        "Bring the matrix to the side of the query. How many numbers does a query have then?",
+        "Multiply the query by the matrix. How many numbers does the query have then?",
         'First absorbed = einsum(q, w_uk, "h s d, h d c -> h s c"), then its dot products with the latents. An einsum '
         "of three tensors at once may multiply in the wrong order.",
     ],

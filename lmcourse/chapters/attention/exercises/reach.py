@@ -93,8 +93,8 @@ receptive_field = Exercise(
         "row have seen.",
         "That is a matrix product: (mask of the upper layer) @ (what the lower layer has seen) is above zero where "
         "there is a path.",
-        "Start with the identity (each token has seen itself), and for each mask from the bottom up: "
-        "seen = (mask.float() @ seen) > 0. In the end, count the row.",
+        "Start with the identity (each token has seen itself), and for each mask from the bottom up: seen = "
+        "(mask.float() @ seen) > 0. At the end, count the True in the row.",
     ],
 )
 

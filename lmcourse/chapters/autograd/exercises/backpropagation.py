@@ -35,9 +35,9 @@ backpropagate = Exercise(
     hints=[
         "In exercise 2 the graph was a dictionary: graph[node] gave the parents with their local derivatives. Here a "
         "node has them itself: zip(node.parents, node.locals).",
-        "First walk from the end to all that it depends on, with a stack and a set of the nodes you have seen; count "
-        "on the way how often each is used. Only these uses count.",
-        "Then end.grad = 1.0, and the loop of exercise 2: when all uses of a node are counted off, it passes on its "
+        "First visit everything that the end depends on, with a stack and a set of visited nodes. Meanwhile count how "
+        "often each node is used: only these uses count.",
+        "Then end.grad = 1.0, and use the loop of exercise 2: when all uses of a node are done, it passes on its "
         "gradient, parent.grad += node.grad * local.",
     ],
     forbid=["torch", "graphlib", "networkx", ".backward"],

@@ -59,7 +59,7 @@ backward_batch = Exercise(
     hidden_cases=_hidden_batches,
     hints=[
         "The 1/B belongs to the loss, so it is in the first gradient you compute, and all others inherit it.",
-        "dy_hat = (y_hat − y) / B. From there on no B is left to be written.",
+        "dy_hat = (y_hat − y) / B. After that, B does not appear again.",
         "With rows for examples: dw2 = dy_hat.T @ z, dz = dy_hat @ w2, dw1 = dh.T @ x. Each .T @ sums over the batch.",
     ],
     forbid=NO_AUTOGRAD,

@@ -49,9 +49,9 @@ linear_regression_grads = Exercise(
     ],
     hidden_cases=_points,
     hints=[
-        "Go from the loss backwards: L = z², so the gradient of z is 2z. Each further one is the one before times one "
-        "local derivative.",
-        "A sum passes its gradient on unchanged, to both of its parents. So do three of these nodes.",
+        "Go from the loss backwards: L = z², so the gradient of z is 2z. Each further gradient is the previous one "
+        "times a local derivative.",
+        "A sum passes its gradient on unchanged, to both of its parents. Three of these nodes do that.",
         "u = w1 · x: the local derivative with respect to w1 is x, and so w1 gets u's gradient times x.",
     ],
     forbid=NO_AUTOGRAD,

@@ -121,8 +121,8 @@ ChunkedCrossEntropy = Exercise(
     hints=[
         "For one row, loss = log Σⱼ exp(zⱼ) − z_y. Differentiate it with respect to one logit: the first term gives a "
         "probability, the second a 1 at the right word. And the mean gives 1/n.",
-        "From there it is the backward pass of a product, dz on its way to h and to W: the rows of dh are filled chunk "
-        "by chunk, dW collects a sum over the chunks.",
+        "The rest is the backward pass of a product, from dz to h and W: fill the rows of dh chunk by chunk, and add "
+        "up dW over the chunks.",
         "ctx.save_for_backward(h, W, y, lse) with lse = z.logsumexp(-1) of each row. Backward: z of the chunk again, "
         "p = (z − lse).exp(), subtract 1 at y, times upstream / n. Return dh, dW, None, None.",
     ],

@@ -76,7 +76,7 @@ numeric_gradient = Exercise(
     ],
     hidden_cases=_functions,
     hints=[
-        "One element at a time: nudge it up, call f, nudge it down, call f. All other elements stay what they are.",
+        "One element at a time: nudge it up, call f, nudge it down, call f. Leave all other elements as they are.",
         "Work on a copy in float64: x.double().flatten(), then .clone() for each nudge. A difference of two nearly "
         "equal float32 numbers is mostly rounding error.",
         "(f(above) - f(below)) / (2 * step) for each element; at the end back to x's shape and dtype.",

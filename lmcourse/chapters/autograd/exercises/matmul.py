@@ -71,7 +71,7 @@ backward_matmul = Exercise(
         "Let the shapes guide you: dx has the shape of x, dw that of w, and dy is a factor of both.",
         "y[b, k] = Σ_d x[b, d] w[d, k]. So dx[b, d] sums dy[b, k] w[d, k] over k, and dw[d, k] sums x[b, d] dy[b, k] "
         "over b.",
-        'einsum(x, dy, "... d, ... k -> d k") sums over all axes in front, however many.',
+        'einsum(x, dy, "... d, ... k -> d k") sums over all leading axes.',
     ],
     forbid=NO_AUTOGRAD,
 )

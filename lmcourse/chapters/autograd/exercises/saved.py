@@ -112,9 +112,9 @@ saved_bytes = Exercise(
     hidden_cases=_passes,
     hints=[
         "with torch.autograd.graph.saved_tensors_hooks(pack, unpack): calls pack(tensor) for every tensor that "
-        "autograd keeps. Let pack note the tensor and return it.",
-        "Two saved tensors may be views of the same memory. tensor.untyped_storage() has data_ptr(), which tells "
-        "memories apart, and nbytes().",
+        "autograd keeps. Let pack record the tensor and return it.",
+        "Two saved tensors may be views of the same memory. tensor.untyped_storage() has data_ptr(), which identifies "
+        "the memory, and nbytes().",
         "Keep a dict from data_ptr() to nbytes(), and leave out the addresses of the parameters' own storages.",
     ],
 )

@@ -44,8 +44,8 @@ backward_sweep = Exercise(
     hints=[
         "All gradients start at 0, except the end's, which is 1. A node may pass its gradient on once it is complete: "
         "when every node that uses it has passed on its own.",
-        "Count for each node how many others use it. Start with the nodes that have no use; each time a node passes "
-        "its gradient on, its parents' counts go down by one. A node whose count is 0 is ready.",
+        "Count for each node how many others use it. Start with the nodes that no other node uses; each time a node "
+        "passes its gradient on, its parents' counts go down by one. A node whose count is 0 is ready.",
         "uses = Counter(parent for parents in graph.values() for parent in parents), and a list of ready nodes that "
         "you pop from in a while loop. A recursive function would end at Python's limit of about 1,000 calls.",
     ],

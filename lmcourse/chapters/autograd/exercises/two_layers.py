@@ -65,8 +65,7 @@ backward_two_layer = Exercise(
     hints=[
         "Run forward first and keep h, z and ŷ. Then go backwards, one line per node: dy_hat, dw2, dz, dh, dw1.",
         "σ'(h) = z(1 − z), because z = σ(h) is known already.",
-        "A weight's gradient is an outer product, torch.outer(what came from above, what went in): dw2 = "
-        "outer(dy_hat, z).",
+        "A weight's gradient is an outer product, torch.outer(gradient of the output, input): dw2 = outer(dy_hat, z).",
     ],
     forbid=NO_AUTOGRAD,
 )

@@ -55,7 +55,7 @@ elementwise_intensity = Exercise(
     hidden_cases=_intensity_cases,
     hints=[
         "For one kernel: operations / (numbers read and written × bytes of each).",
-        "For several: all operations over all bytes. An average of ratios would be something else.",
+        "For several: all operations over all bytes. An average of ratios gives a different number.",
     ],
     tolerance=Tolerance(2e-7),  # a division in float32
 )

@@ -61,8 +61,9 @@ glue_significance = Exercise(
     ],
     hidden_cases=_significance_cases,
     hints=[
-        "A mean of n runs has the standard deviation s / √n. What is that of the difference of two such means?",
-        "Variances of independent numbers add, also in a difference: s²/n + s²/n.",
+        "A mean of n runs has the standard deviation s / √n. What is the standard deviation of the difference of two "
+        "such means?",
+        "Variances of independent numbers add up, even for a difference: s²/n + s²/n.",
         "(score − baseline) / (s · √(2 / n)), for every name but the baseline's.",
     ],
     tolerance=Tolerance(1e-6, 1e-4),  # scores near 80 in float32 are known to 4e-6, and z divides by a tenth or more

@@ -48,7 +48,7 @@ moe_counts = Exercise(
     hidden_cases=_count_cases,
     hints=[
         "An expert has three matrices of d_model · width weights. The router has one column per expert.",
-        "A token passes the router, its k experts and all shared ones. A weight that it passes costs 2 FLOPs.",
+        "A token goes through the router, its k experts and all shared experts. Each weight on the way costs 2 FLOPs.",
     ],
 )
 

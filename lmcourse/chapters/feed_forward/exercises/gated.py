@@ -77,7 +77,7 @@ glu_ffn = Exercise(
     ],
     hidden_cases=_glu_cases,
     hints=[
-        "Two projections of the same x: z = x @ w_gate and v = x @ w_value. Only z passes the activation.",
+        "Two projections of the same x: z = x @ w_gate and v = x @ w_value. Only z goes through the activation.",
         "The five activations are σ, none, ReLU, GELU and SiLU: a dict from kind to function keeps it short.",
         "(act(z) * v) @ w_down. A dict look-up raises KeyError: turn an unknown kind into a ValueError.",
     ],

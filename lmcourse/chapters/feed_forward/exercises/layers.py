@@ -73,7 +73,7 @@ ffn = Exercise(
     hidden_cases=_ffn_cases,
     hints=[
         "Write the shapes beside each step: (…, d) @ (d, n) + (n) is (…, n).",
-        "The ReLU sits between the two matrices, after the first bias: (x @ w1 + b1).clamp(min=0).",
+        "The ReLU is between the two matrices, after the first bias: (x @ w1 + b1).clamp(min=0).",
     ],
 )
 

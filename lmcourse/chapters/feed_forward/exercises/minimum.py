@@ -61,7 +61,8 @@ activation_minimum = Exercise(
     ],
     hidden_cases=_minimum_cases,
     hints=[
-        "Plainly: a fine grid of negative x (torch.linspace in float64), the function on it, argmin.",
+        "The simple way: evaluate the function on a fine grid of negative x (torch.linspace in float64), and take "
+        "argmin.",
         "How far to the left must the grid reach when the scale is 0.2? Let it reach to −5 / scale.",
         "With bisection: the slope is negative left of the minimum and positive right of it. Halve 50 times.",
     ],

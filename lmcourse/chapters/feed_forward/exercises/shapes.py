@@ -120,7 +120,7 @@ decoder_shape = Exercise(
         "Write down the count first: V·d for the table, and per layer 4·d² for attention and 3·d·d_ff.",
         "Three loops will do: heads from 1 on, layers between d/160 and d/60, and d_ff in steps of 64 between 2.5·d "
         "and 4·d. Return the first shape whose count is within 3 %. Stop when the table alone is too large.",
-        "In place of the third loop: solve the count for d_ff, and round to a multiple of 64.",
+        "Instead of the third loop, you can solve the count for d_ff and round to a multiple of 64.",
     ],
     seconds=20.0,
     view=_view,

@@ -58,7 +58,7 @@ matched_d_ff = Exercise(
     hidden_cases=_matched_cases,
     hints=[
         "Set 3·d·w equal to 2·d·(expansion·d) and solve for w.",
-        "w = 2·expansion·d / 3. Round that up to a multiple, in one go.",
+        "w = 2·expansion·d / 3. Round that up to a multiple, in one step.",
         "With whole numbers, ceil(a / b) is -(-a // b). Here a = 2·expansion·d and b = 3·multiple.",
     ],
 )

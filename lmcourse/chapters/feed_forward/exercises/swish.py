@@ -58,7 +58,7 @@ silu = Exercise(
     ],
     hidden_cases=_silu_cases,
     hints=[
-        "σ(z) = 1 / (1 + e^−z). For which z does e^−z overflow, and what becomes of the gradient there?",
+        "σ(z) = 1 / (1 + e^−z). For which z does e^−z overflow, and what happens to the gradient there?",
         "There is another way to write the same sigmoid: σ(z) = (1 + tanh(z / 2)) / 2. tanh never overflows.",
         "β goes inside the sigmoid only. Compute in fp32 (x.float()) if x has 16 bits, and cast at the end.",
     ],

@@ -78,10 +78,12 @@ decode_bits = Exercise(
     ],
     hidden_cases=lambda random: [*_fixed_codes(), *_random_codes(random)],
     hints=[
-        "Cut the integer with >> and &: the mantissa is the lowest mantissa_bits bits, the exponent field comes next.",
-        "The bias is 2 ** (exponent_bits - 1) - 1. Exponent field 0 means no hidden one, and the exponent 1 − bias.",
-        "All ones in the exponent: with has_infinity, mantissa 0 is ±inf and all else nan. Without it, only all ones "
-        "in the mantissa too is nan, and everything else is an ordinary number.",
+        "Split the integer with >> and &: the mantissa is the lowest mantissa_bits bits, the exponent field comes "
+        "next.",
+        "The bias is 2 ** (exponent_bits - 1) - 1. An exponent field of 0 means no hidden 1, and the exponent is 1 − "
+        "bias.",
+        "If the exponent is all ones: with has_infinity, mantissa 0 is ±inf and any other is nan. Without it, only a "
+        "mantissa of all ones is nan, and everything else is an ordinary number.",
     ],
     # Too many functions of NumPy and PyTorch reread bits for one to name them all.
     forbid=["torch", "numpy", "PIL", *("struct", "array", "pickle", "marshal", "ctypes", "builtins.memoryview")],

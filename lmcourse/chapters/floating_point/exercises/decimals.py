@@ -42,9 +42,9 @@ decimal_error = Exercise(
     ],
     hidden_cases=_decimal_cases,
     hints=[
-        "In 6.022e23 the last digit stands for 0.001e23. How far can the true value be before you would write "
-        "another digit?",
-        "Rounding to the nearest is off by at most half a step of the last digit.",
+        "In 6.022e23 the last digit stands for 0.001e23. How far off can the true value be before you would write a "
+        "different digit?",
+        "Rounding to the nearest gives an error of at most half a step of the last digit.",
         "The step of the last digit is 10 ** (exponent - (digits - 1)).",
     ],
 )

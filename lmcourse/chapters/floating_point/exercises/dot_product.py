@@ -87,8 +87,7 @@ dot_product_error = Exercise(
     ],
     hidden_cases=_dot_cases,
     hints=[
-        "The exact value first: turn both vectors into float64, where these products and sums lose nothing that "
-        "matters.",
+        "First the exact value: convert both vectors to float64, where these products and sums lose almost nothing.",
         "Then the slow way: a loop with a running total that is a tensor of the accumulator's dtype.",
         "getattr(torch, 'float16') is torch.float16. Cast a and b to it before multiplying; a product of two fp16 "
         "tensors is rounded to fp16 by torch itself.",

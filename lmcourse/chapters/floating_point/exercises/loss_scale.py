@@ -146,12 +146,11 @@ loss_scales = Exercise(
     ],
     hidden_cases=_scale_cases,
     hints=[
-        "Two questions that have nothing to do with each other. Which gradients decide the smallest scale, and which "
-        "one decides the largest?",
+        "The two scales are independent. Which gradients decide the smallest scale, and which one decides the largest?",
         "Put all nonzero sizes into one tensor: torch.cat([g.flatten() for g in gradients]).double().abs(). A size "
-        "becomes 0 if it is at most half the smallest subnormal, and infinite from half a step above the largest "
-        "number on.",
-        "Sort the sizes: the one at index n // 100 has to survive. Or try all powers of two, [2.0**k for k in "
+        "becomes 0 if it is at most half the smallest subnormal, and infinite if it is at least half a step above the "
+        "largest number.",
+        "Sort the sizes: the size at index n // 100 has to survive. Or try all powers of two, [2.0**k for k in "
         "range(-200, 201)]: the smallest with at most 1 % lost, the largest without an infinity.",
     ],
 )

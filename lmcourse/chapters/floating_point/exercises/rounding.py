@@ -64,7 +64,7 @@ round_to = Exercise(
     ],
     hidden_cases=_round_cases,
     hints=[
-        "Measure x in steps of its gap: x / ulp(x). What is left is to round to a whole number.",
+        "Measure x in steps of its gap: x / ulp(x). Then round that to a whole number.",
         "Python's round() already goes to the even neighbour on a tie: round(2.5) is 2.",
         "If the result is larger than the largest finite number, it is infinity, with the sign of x (math.copysign).",
     ],

@@ -50,9 +50,9 @@ stall_point = Exercise(
     hidden_cases=_stall_cases,
     hints=[
         "Adding x to s changes nothing when s + x rounds back to s. How small must x be, measured in ulps of s?",
-        "Half an ulp or less: a tie goes back to s, because s is a power of two by then and so it is even.",
-        "You may walk: try s = 1, 2, 4, … (and ½, ¼, …) for the smallest power of two with ulp(s) / 2 ≥ x. "
-        "Or solve for it: 2 ** (ceil(log2(x)) + M + 1).",
+        "Half an ulp or less: a tie goes back to s, because by then s is a power of two, and so it is even.",
+        "You may search: try s = 1, 2, 4, … (and ½, ¼, …) for the smallest power of two with ulp(s) / 2 ≥ x. Or solve "
+        "for it: 2 ** (ceil(log2(x)) + M + 1).",
     ],
 )
 

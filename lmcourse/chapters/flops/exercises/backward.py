@@ -62,7 +62,7 @@ backward_flops = Exercise(
     hints=[
         "z = x·w has two gradients: dw = xᵀ·dz and dx = dz·wᵀ. What are the shapes of each product?",
         "Both take as many FLOPs as z = x·w itself. Which of them is never used?",
-        "Nothing is learned before the first layer: without input_grad its dx is left out.",
+        "No parameters come before the first layer: without input_grad its dx is not computed.",
     ],
     forbid=NO_COUNTER,
 )

@@ -50,7 +50,7 @@ training_days = value_exercise(
     tolerance=Tolerance(0.005),
     hints=[
         "Follow the five steps. How many FLOPs in all, and how many can the fleet do on one day?",
-        "An H100 does 989.4e12 dense bf16 FLOP/s, of which MFU times that are useful; a day has 86,400 seconds.",
+        "An H100 does 989.4e12 dense bf16 FLOP/s, of which the fraction MFU is useful; a day has 86,400 seconds.",
     ],
 )
 training_days.wrong_value(
@@ -203,7 +203,8 @@ cheapest_offer = Exercise(
     hidden_cases=_offer_cases,
     hints=[
         "How many useful FLOPs does one GPU of an offer do in an hour? So how many GPU-hours does the run take?",
-        "GPU-hours times the price are the bill, however many GPUs share them. Their number decides the days.",
+        "The bill is GPU-hours times the price, however many GPUs share them. The number of GPUs only changes the "
+        "days.",
         "Keep the offers whose GPU-hours / gpus are at most 24 · days, and take the lowest bill.",
     ],
 )

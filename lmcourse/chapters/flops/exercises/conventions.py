@@ -126,9 +126,11 @@ four_shares = Exercise(
     ],
     hidden_cases=_cases,
     hints=[
-        "Count FLOPs per token. What do scores and values of one layer take forward, if the query sees all keys?",
-        "Training takes three forward passes of everything. What is repeated is a fourth one, of a part.",
-        "“blocks” repeats 2 per weight without the head's, and scores and values; “scores” repeats those two alone.",
+        "Count FLOPs per token. How many FLOPs do scores and values of one layer take in the forward pass, if the "
+        "query sees all keys?",
+        "Training costs as much as three forward passes. Recomputation adds a fourth pass over a part of the model.",
+        "“blocks” repeats 2 FLOPs per weight, without the head, and scores and values; “scores” repeats only scores "
+        "and values.",
         "Each count times tokens_per_second / (devices · peak) is a share. Which of the four is the largest?",
     ],
 )
@@ -374,8 +376,8 @@ which_convention = value_exercise(
     difficulty=2,
     reference=_nearest,
     hints=[
-        "Give your function one run after the other, and look which of its shares is the published one.",
-        "Two are near each other where scores and values are a small part. Compare all digits that were published.",
+        "Call your function for each run, and find which of its shares is the published one.",
+        "Two conventions give similar shares if scores and values are a small part. Compare all published digits.",
     ],
 )
 

@@ -79,8 +79,8 @@ einsum_flops = Exercise(
     hidden_cases=_einsum_cases,
     hints=[
         "Collect the size of every axis in a dict: the same name must always have the same size.",
-        "Every combination of all axes, each axis once, is one multiplication and one addition.",
-        "If the axes of the result are all the axes there are, nothing is summed and the answer is 0.",
+        "Every combination of indices of all axes, each axis counted once, is one multiplication and one addition.",
+        "If the result has all the axes, nothing is summed and the answer is 0.",
     ],
     forbid=NO_COUNTER,
 )

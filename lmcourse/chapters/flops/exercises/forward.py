@@ -69,8 +69,8 @@ forward_flops = Exercise(
     hints=[
         "Every weight matrix costs 2 · batch · length · (its number of weights). Do these first: qkv, out, ffn, head.",
         "Read the shapes off the drawing. Which matrices get narrower with shared keys, and which one does a gate add?",
-        "Scores: each of batch · length queries meets length keys, all heads together d_model wide: "
-        "2 · batch · length² · d_model. The values take the same. The head is there once, not per layer.",
+        "Scores: each of batch · length queries meets length keys, all heads together d_model wide: 2 · batch · "
+        "length² · d_model. The values take the same. Count the head once, not per layer.",
     ],
     forbid=NO_COUNTER,
 )

@@ -80,7 +80,8 @@ generation_flops = Exercise(
     hidden_cases=_cases,
     hints=[
         "List the passes: one over the prompt, then new − 1 more. The last token is written and never read.",
-        "What does a pass take whose q tokens see k keys each? Weights once per token, scores and values per pair.",
+        "How many FLOPs does a pass take if its q tokens see k keys each? Count the weights once per token, scores and "
+        "values per pair.",
         "A pass takes layers · (24·q·d² + 4·q·k·d), and 2·d·vocab_size for one token's logits. What are q and k in the "
         "pass that reads the first new token?",
     ],

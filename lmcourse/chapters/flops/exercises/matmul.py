@@ -42,7 +42,7 @@ matmul_flops = Exercise(
     ],
     hidden_cases=_matmul_cases,
     hints=[
-        "How many numbers has the result, and what does each of them take?",
+        "How many numbers does the result have, and how many FLOPs does each take?",
         "One entry is a dot product of k numbers: k multiplications and, by convention, k additions.",
     ],
     forbid=NO_COUNTER,

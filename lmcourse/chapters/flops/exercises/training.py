@@ -67,8 +67,8 @@ model_flops = Exercise(
     ],
     hidden_cases=_cases,
     hints=[
-        "Your `forward_flops` has the products. Which of them are in every layer, and which is there once?",
-        "Every product has two gradients, each as large as the product itself. So what does a step take?",
+        "Your `forward_flops` has the products. Which of them are in every layer, and which occurs only once?",
+        "Every product has two gradients, each as expensive as the product itself. So what does a step cost?",
         "Forward, a layer takes 8·B·S·D² for its four projections, 4·B·S²·D for scores and values, and 4·E·B·S·D²; "
         "the head takes 2·B·S·D·V, once.",
     ],

@@ -54,7 +54,8 @@ mfu = Exercise(
     ],
     hidden_cases=_cases,
     hints=[
-        "What are the units of step_flops, and of tokens_per_second? Write them down, and divide what does not cancel.",
+        "What are the units of step_flops, and of tokens_per_second? Write them down, and divide by what does not "
+        "cancel.",
         "FLOPs per token, times tokens per second, are the useful FLOP/s of all GPUs together.",
         "Divide by gpus · peak. If the share is above 1, raise ValueError instead of returning it.",
     ],

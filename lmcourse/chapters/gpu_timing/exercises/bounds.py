@@ -77,9 +77,9 @@ speedup_bounds = Exercise(
     hidden_cases=_cases,
     tolerance=Tolerance(1e-6),  # float32 is enough
     hints=[
-        "A step takes 1. How much of it is left when a half of it takes half its time? The speed-up is 1 over that.",
+        "A step takes 1. How much of it is left if half of it runs twice as fast? The speed-up is 1 over that.",
         "An offer with the share s and the factor f leaves 1 − s + s/f. Its share is the sum over its names.",
-        'Speed-ups do not multiply. For "all", take off what each offer saves, and divide 1 by what is left.',
+        'Speed-ups do not multiply. For "all", subtract what each offer saves, and divide 1 by what is left.',
     ],
 )
 

@@ -66,8 +66,8 @@ copy_bandwidth = Exercise(
     hidden_cases=_copy_cases,
     hints=[
         "A copy reads every byte and writes every byte. How many cross the bus?",
-        "Leave out the sizes that fit into the cache: they never get to the memory you want to measure.",
-        "max over the remaining sizes and runs of 2·size/seconds; without any, raise ValueError.",
+        "Leave out the sizes that fit into the cache: they never reach the memory you want to measure.",
+        "Take the maximum of 2·size/seconds over the remaining sizes and runs. If there are none, raise ValueError.",
     ],
 )
 

@@ -66,7 +66,7 @@ matmul_peak = Exercise(
     hidden_cases=_peak_cases,
     hints=[
         "A product of two n × n matrices takes 2·n³ FLOPs (notebook 15). Divide by the seconds of one run.",
-        "A disturbed run says nothing of what the machine can do. Of each width take the shortest time.",
+        "A disturbed run says nothing about what the machine can do. For each width take the shortest time.",
         "The peak is the highest of the rates of all widths. With no times at all, raise ValueError.",
     ],
 )

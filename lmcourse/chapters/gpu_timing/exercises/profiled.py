@@ -100,11 +100,11 @@ time_shares = Exercise(
     tolerance=Tolerance(1e-6, 1e-6),  # float32 is enough, and 1e-17 is no time
     hints=[
         "Draw the calls as bars over time, the inner ones above the outer. At each moment only the topmost counts.",
-        "So a call's own time is its length, less the lengths of the calls directly inside it. What lies deeper is "
-        "inside those already.",
-        "Sort by begin, the longer first where two begin together. Keep a list of the open calls: throw out those that "
-        "ended. The last that is left is the parent; take the new call's length off the parent's time.",
-        'Let "idle" be the parent of the calls that have none, with the whole span as its length.',
+        "So a call's own time is its length minus the lengths of the calls directly inside it. Deeper calls are "
+        "already part of those.",
+        "Sort by begin, the longer first where two begin together. Keep a list of the open calls, and remove those "
+        "that have ended. The last one left is the parent: subtract the new call's length from its time.",
+        'Let "idle" be the parent of the outermost calls, with the whole span as its length.',
     ],
 )
 

@@ -81,10 +81,10 @@ what_helps = Exercise(
     hidden_cases=_cases,
     tolerance=Tolerance(1e-6),  # float32 is enough
     hints=[
-        "Split a measured time in two: what the roofline needs at best, and the rest. Which remedy changes which?",
-        "With twice the peak a kernel takes max(flops / (2·peak), moved / bandwidth) at best, and then its old rest.",
-        "Without launches only the roofline's time is left. A negative rest cannot be: raise ValueError. Add up the "
-        "kernels for each remedy.",
+        "Split a measured time in two: the time of the roofline, and the rest. Which remedy changes which?",
+        "With twice the peak a kernel takes max(flops / (2·peak), moved / bandwidth) at best, plus its old rest.",
+        "Without launches only the roofline's time is left. A negative rest is impossible: raise ValueError. Add up "
+        "the kernels for each remedy.",
     ],
 )
 

@@ -56,7 +56,7 @@ ridge_point = Exercise(
     tolerance=Tolerance(1e-6),  # float32 is enough
     hidden_cases=_cases,
     hints=[
-        "Bring both to plain units first: FLOP/s and bytes/s. A tera is 10¹², a giga 10⁹.",
+        "Convert both to base units first: FLOP/s and bytes/s. A tera is 10¹², a giga 10⁹.",
         'A dict holds what each unit is worth: {"GB/s": 1e9, "TB/s": 1e12, "GiB/s": 2**30, "TiB/s": 2**40}.',
         "Peak divided by bandwidth; half the peak if it is the sparse one. An unknown unit is a ValueError.",
     ],

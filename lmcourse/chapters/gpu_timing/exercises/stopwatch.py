@@ -54,10 +54,11 @@ time_it = Exercise(
     ],
     hidden_cases=other_runs,
     hints=[
-        "First call run() warmup times and throw that away. Then, repeats times: clock, run, clock.",
+        "First call run() `warmup` times without timing. Then, `repeats` times: read the clock, run, read the clock.",
         "The device may still be busy when you start the clock, and is surely busy when run() returns. Synchronise "
-        "before both looks at the clock.",
-        "Keep the time of each run in a list. statistics.median gives its middle; of four, the mean of the middle two.",
+        "before both readings of the clock.",
+        "Keep the time of each run in a list. Use statistics.median; for an even number it is the mean of the two in "
+        "the middle.",
     ],
     tolerance=Tolerance(1e-6),  # who keeps the times in a float32 tensor has seven digits left
     forbid=["lmcourse.accounting.timing", "lmcourse.accounting.machine", "lmcourse.bench"],

@@ -26,7 +26,7 @@ enough_tokens = value_exercise(
     reference=lambda: math.floor(_equal()) + 1,
     hints=[
         "Set the intensity of the product, nD/(2n + D) in bf16, equal to the ridge, and solve for n.",
-        "n·D = λ·(2n + D), so n·(D − 2λ) = λ·D. Tokens are counted in whole numbers: the first beyond that.",
+        "n·D = λ·(2n + D), so n·(D − 2λ) = λ·D. Return the first whole number above that.",
     ],
 )
 enough_tokens.right_value(

@@ -81,8 +81,8 @@ mfu_of_step = Exercise(
     hidden_cases=_cases,
     hints=[
         "The typical step is the median of seconds. flops divided by it is the achieved rate.",
-        "peaks[device][number] is the peak to divide by. What is not in the table is unknown: ValueError, no guess.",
-        "And if the share comes out above 1, something was counted or timed wrongly: ValueError.",
+        "peaks[device][number] is the peak to divide by. If it is not in the table, raise ValueError: do not guess.",
+        "If the share is above 1, something was counted or timed wrongly: raise ValueError.",
     ],
 )
 

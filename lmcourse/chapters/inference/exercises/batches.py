@@ -72,8 +72,8 @@ batch_use = Exercise(
     hidden_cases=_hidden,
     hints=[
         "sum(lengths) slot-steps write a token, of slots · steps in all. So you only need the number of steps.",
-        "Static: the requests in groups of `slots`, in order; a group takes as many steps as its longest. "
-        "`range(0, len(lengths), slots)`.",
+        "Static: divide the requests into groups of `slots`, in order; a group takes as many steps as its longest "
+        "request. `range(0, len(lengths), slots)` gives the starts.",
         "Continuous: keep for every slot the step at which it becomes free, all 0 at first. Each request goes to "
         "the slot "
         "that is free first, and adds its length to it. In the end the largest number is the number of steps.",

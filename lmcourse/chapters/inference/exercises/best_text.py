@@ -82,10 +82,11 @@ best_text = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Do not choose before you have seen everything: there are only as many texts as pairs.",
+        "Do not choose before you have seen all pairs.",
         "The probability of the pair is first[x] · then[x][y]. Two loops, and `then.get(x, {})` for a token that "
         "nothing follows.",
-        "With (−probability, text) for each pair, `min` finds the likeliest, and of equals the alphabetically first.",
+        "With (−probability, text) for each pair, `min` finds the likeliest text, and among equals the alphabetically "
+        "first.",
     ],
 )
 

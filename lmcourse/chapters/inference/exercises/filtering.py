@@ -119,10 +119,12 @@ filter_logits = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "One rule after the other: each takes logits and returns logits, with −∞ for what is out. Begin with min-p, it "
-        "needs no sorting. A fraction of the best token's probability is, in logits, the best logit plus ln(fraction).",
+        "Write one function per rule: each takes logits and returns logits, with −∞ for tokens that are out. Begin "
+        "with min-p, which needs no sorting. A fraction of the best token's probability is, in logits, the best logit "
+        "plus ln(fraction).",
         "`order = logits.argsort(dim=-1, descending=True, stable=True)` keeps the lower id first among equals. For "
-        "top-k, `logits.scatter(-1, order[:, k:], -math.inf)` takes out what comes after the k best, where it stands.",
+        "top-k, `logits.scatter(-1, order[:, k:], -math.inf)` removes everything after the k best, at its original "
+        "place.",
         "For top-p: over the sorted probabilities p, `before = p.cumsum(-1) - p` is the sum before each token. A "
         "token is "
         "out if `before >= top_p`; put this mask back in place with scatter. Rounded sums may reach 1 too early: with "

@@ -69,7 +69,7 @@ pages = Exercise(
     hints=[
         "A text of n tokens needs n / page pages, rounded up, and shares none with another.",
         "Rounding up without floats: -(-n // page). Or (n + page - 1) // page.",
-        "The fraction: sum(lengths) tokens of page · (number of pages). Without a page it is 1.0.",
+        "The fraction is sum(lengths) / (page · number of pages). Without a page it is 1.0.",
     ],
 )
 

@@ -81,8 +81,8 @@ pass_seconds = Exercise(
     hints=[
         "Find two numbers first: FLOPs, and bytes. Every weight multiplies and adds once for every new token of "
         "every text.",
-        "FLOPs = 2 · parameters · batch · new. Bytes = width · parameters, once for all, and a cache per text.",
-        "Divide each by what all devices do together: peak · devices, bandwidth · devices. The longer time counts.",
+        "FLOPs = 2 · parameters · batch · new. Bytes = width · parameters, once for the batch, plus a cache per text.",
+        "Divide each by the rate of all devices together: peak · devices, bandwidth · devices. The longer time counts.",
     ],
 )
 

@@ -83,7 +83,7 @@ temperature_probabilities = Exercise(
     hints=[
         "Divide the logits, not the probabilities. A low temperature makes differences larger.",
         "`.float()` first: dividing half-precision logits by a small number may leave their range.",
-        "At 0: zeros, and a one where `argmax(dim=-1)` says. `F.one_hot(index, v).float()` does both.",
+        "At 0: zeros, and a one at the index `argmax(dim=-1)`. `F.one_hot(index, v).float()` does both.",
     ],
 )
 

@@ -111,8 +111,8 @@ unchanged = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "For which i do both before[i] and after[i − shift] exist? From max(0, shift) on, and before "
-        "min(len(before), len(after) + shift).",
+        "For which i do both before[i] and after[i − shift] exist? From max(0, shift) to min(len(before), len(after) + "
+        "shift) − 1.",
         "Cut both to these rows: old = before[first:last], new = after[first - shift : last - shift]. Mind that a "
         "negative index would count from the end.",
         "The answer of a layer: len(old) > 0 and (old - new).abs().max() <= 1e-5, as a bool.",

@@ -78,7 +78,7 @@ ngram = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Walk through the text. Wherever the last words are the context, count the word that comes next.",
+        "Go through the text. Wherever the last words are the context, count the word that comes next.",
         "text[start : start + n] == context compares a window with the context; the word after it is text[start + n], "
         "as long as there is one.",
         "Divide each count by the sum of the counts, not by how often the context occurs in the text. If the sum is 0, "

@@ -79,8 +79,8 @@ entropy_rate = Exercise(
     hints=[
         "Row i alone has the entropy h_i = −Σ_j P_ij ln P_ij: the mean surprise of the word after word "
         "i. The answer is an average of the h_i.",
-        "The weights are the shares π_i of the words in an endless text. A word's share is what flows in: "
-        "π_j = Σ_i π_i P_ij. With Σ π = 1 that is a system of linear equations.",
+        "The weights are the fractions π_i of the words in an endless text. They satisfy π_j = Σ_i π_i P_ij. With Σ π "
+        "= 1 that is a system of linear equations.",
         "One equation of πP = π follows from the others: replace it by Σ π = 1, and use torch.linalg.solve. For "
         "0 · ln 0 = 0 there is torch.special.xlogy(P, P).",
     ],

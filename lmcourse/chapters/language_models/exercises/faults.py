@@ -22,9 +22,9 @@ faults = Exercise(
     cases=[script(name, f"{_IMPORT}\nexposed(faults(), {name!r})") for name in MODELS],
     hidden_cases=lambda _: [script("all three", f"{_IMPORT}\n[exposed(faults(), name) for name in {list(MODELS)}]")],
     hints=[
-        "model_a divides by how often the context occurs. Is each of these places followed by a letter?",
-        "re.findall continues after what it has found. Which letter is then never the first of a context?",
-        "pairwise gives each letter with the letter before it. Which letter of a text has none?",
+        "model_a divides by how often the context occurs. Is there a letter after each of these places?",
+        "re.findall continues after the match. Which letters can then never start a context?",
+        "pairwise gives each letter with the letter before it. Which letter of a text has no letter before it?",
     ],
 )
 

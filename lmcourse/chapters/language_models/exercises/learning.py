@@ -101,11 +101,11 @@ learn = Exercise(
     hidden_cases=_hidden,
     hints=[
         "E @ F + b are the logits of all rows at once. With their log_softmax, −log_p[text[:-1], text[1:]] are the "
-        "prices of all pairs. Start with random numbers in E.",
+        "losses of all pairs. Start with random numbers in E.",
         "Look at both losses while it trains. The one on the last tenth falls, and then it rises again: keep the table "
         "of the step where it is lowest.",
-        "Still too expensive? Then the table has too many free numbers. Try a rank of 2 to 4, and 100 steps of Adam "
-        "with a learning rate of 0.05.",
+        "Still too large? Then the table has too many free numbers. Try a rank of 2 to 4, and 100 steps of Adam with a "
+        "learning rate of 0.05.",
     ],
 )
 

@@ -76,8 +76,8 @@ cross_entropy = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Word by word: p of it, times the surprise −log q of it.",
-        "Leave out the words with p = 0: they never come. Of the others, q = 0 costs infinitely much.",
+        "For each word: its probability p times its surprise, −log q.",
+        "Leave out the words with p = 0: they never come. For the other words, q = 0 costs infinity.",
         "A logarithm to another base is a quotient: math.log(q) / math.log(base), or math.log(q, base).",
     ],
 )

@@ -62,7 +62,7 @@ tokens_read = Exercise(
     hints=[
         "Write down how many tokens are read for the first new token, for the second, for the third.",
         "Without reuse: prompt, prompt + 1, …, prompt + new − 1. The last token written is never read.",
-        "With reuse every token is read once. And for no new token, nothing is read.",
+        "With reuse, every token is read once. If `new` is 0, nothing is read.",
     ],
 )
 

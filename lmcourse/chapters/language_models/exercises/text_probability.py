@@ -84,7 +84,7 @@ text_log_probability = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "For each place t of the text: ask the model with tuple(text[:t]), and take the entry of text[t].",
+        "For each place t of the text: call the model with tuple(text[:t]), and take the entry of text[t].",
         "The logarithm of a product is the sum of the logarithms. Take them before anything can underflow.",
         "math.log(0) raises. A word of probability 0 makes the whole text impossible: −math.inf.",
     ],

@@ -89,10 +89,11 @@ next_token_loss = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "logits[:, :-1] are all that predict something, and tokens[:, 1:] is what they predict.",
+        "logits[:, :-1] are the logits that predict something, and tokens[:, 1:] are their targets.",
         "log_p = logits[:, :-1].log_softmax(dim=-1) holds the logarithms of all probabilities. You need one entry for "
         "each prediction.",
-        "log_p.gather(-1, targets[..., None]) picks them. Then the mean, with a minus. For 16 bits: .float() first.",
+        "log_p.gather(-1, targets[..., None]) picks them. Then take the mean, with a minus. For 16-bit logits, call "
+        ".float() first.",
     ],
     forbid=[".cross_entropy", ".nll_loss", "torch.nn"],
 )

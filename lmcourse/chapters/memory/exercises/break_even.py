@@ -49,8 +49,8 @@ min_batch_for_mixed = Exercise(
     ],
     hidden_cases=_min_batch_cases,
     hints=[
-        "Take one layer. Its matrices have (4 + 2·E)·D² parameters, and each costs 2 bytes more. What does a text "
-        "save?",
+        "Take one layer. Its matrices have (4 + 2·E)·D² parameters, and each costs 2 bytes more. How many bytes does "
+        "each text save?",
         "What a layer keeps of one text, at p = 4 and at p = 2: attention, the feed-forward layer with d_ff = E·D, and "
         "the inputs of two norms. The difference is what each text saves.",
         "2·(4 + 2·E)·D² / (4·S·D·(E + 4) + 4·A·S²). With E = 4 that is 6·D² / (8·D·S + A·S²).",

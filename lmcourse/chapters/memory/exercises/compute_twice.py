@@ -76,9 +76,9 @@ compute_twice = Exercise(
     hidden_cases=_hidden,
     hints=[
         "Write down the lengths of the segments: for 10 layers and every 3 they are 3, 3, 3, 1.",
-        "While the backward pass is in segment number k (from 1), the inputs of k segments are still there, and all of "
-        "that segment's insides. Which k has most?",
-        "The last segment was never thrown away, so it is not computed again: layers minus its length.",
+        "While the backward pass is in segment number k (from 1), the inputs of k segments are still in memory, and "
+        "all activations inside that segment. Which k has the most?",
+        "The last segment was never discarded, so it is not recomputed: the answer is layers minus its length.",
     ],
 )
 

@@ -60,10 +60,10 @@ tensor_parallel_bytes = Exercise(
     ],
     hidden_cases=_tensor_parallel_cases,
     hints=[
-        "A device has whole token vectors before and after each half, and its share of everything inside: heads in "
+        "A device has whole token vectors before and after each half, and 1/T of everything inside: heads in "
         "attention, hidden numbers in the feed-forward layer.",
         "In bytes per token and feature, p = 2 and E = 4. Whole: two inputs of norms 4, two inputs of the halves 4, "
-        "two masks 2. Shared: q, k, v 6, input of the output matrix 2, two hidden tensors 16.",
+        "two masks 2. Divided: q, k, v 6, input of the output matrix 2, two hidden tensors 16.",
         "states: 18·N/T. activations: L·B·S·((10 + 24/T)·D + 5·A·S/T). And if A % T: raise ValueError.",
     ],
 )

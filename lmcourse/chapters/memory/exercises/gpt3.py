@@ -54,7 +54,7 @@ gpt3_case = Exercise(
     ],
     hidden_cases=_gpt3_cases,
     hints=[
-        "Count N first, with the embeddings. You know what each parameter takes, and your answer to exercise 9 knows "
+        "Count N first, with the embeddings. You know the bytes per parameter, and your function from exercise 9 gives "
         "what one of T devices keeps.",
         "A GiB is 2**30 bytes. Check one number in your head: 2 bytes for each of 175 billion are 350 GB.",
         "The states are those of state_bytes(N, 'mixed'), over T. The activations are in the result of "

@@ -57,8 +57,7 @@ scores_take_over = Exercise(
     hints=[
         "A layer keeps attention, the feed-forward layer and two norms. Does it matter how many layers there are, or "
         "how many texts?",
-        "Divide what a layer keeps by S. One part does not depend on S any more, the other is S times as large as for "
-        "one token.",
+        "Divide what a layer keeps by S. One part no longer depends on S; the other is proportional to S.",
         "Scores: A·S²·(2p + 1). All the rest: 2·S·D·(p·(E + 4) + 1). The smallest S at which the first is larger.",
     ],
     uses=["attention_activations", "mlp_activations"],

@@ -69,9 +69,9 @@ state_bytes = Exercise(
     ],
     hidden_cases=_state_cases,
     hints=[
-        "Precision and optimiser are two separate questions. What does the precision decide, what the optimiser?",
-        "The precision decides weights, gradients, and if there are master weights. The optimiser decides how many "
-        "moments there are for each parameter, and how wide.",
+        "Precision and optimizer are two separate questions. What depends on the precision, and what on the optimizer?",
+        "The precision determines weights, gradients, and whether there are master weights. The optimizer determines "
+        "how many moments each parameter has, and their width.",
         "`optimiser` in the result is master weights (4 bytes in the mixed precisions) and moments: 0, 4, 8 or 2 "
         "bytes. Inference has neither.",
     ],

@@ -104,7 +104,7 @@ block = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Serial: the stream after attention is a quantity of its own. Give it a name.",
+        "Serial: give the stream after attention its own name.",
         "Serial: a = attention(norm_1(x)), then the stream is h = x + a, and the second branch starts from h: it reads "
         "norm_2(h), and is added to h.",
         "Parallel: n = norm_1(x) once, and both branches read n. x + attention(n) + feed_forward(n).",

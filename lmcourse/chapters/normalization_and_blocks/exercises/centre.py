@@ -104,11 +104,11 @@ centre_writers = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Sort the kinds of tensors into those whose product or row is *added to* the stream, and those that look at "
-        "it. Only one sort has to change, and name.split('.')[0] is the kind.",
+        "Sort the kinds of tensors into those that *write to* the stream and those that read it. Only one group has to "
+        "change, and name.split('.')[0] is the kind.",
         "`out` computes out @ h. When does out @ h have mean 0 for every h? When each column of `out` has.",
         "Rows of embedding and positions: subtract the mean over the last axis. Matrices and biases of out and down: "
-        "over the first. Everything else goes into the new dictionary as it is.",
+        "over the first. Copy everything else unchanged into the new dictionary.",
     ],
 )
 

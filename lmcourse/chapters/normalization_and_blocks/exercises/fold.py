@@ -71,8 +71,8 @@ fold_norm = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Write it out for one output: y = Σ w_i (scale_i · x_i + shift_i) + bias. Sort into what multiplies x_i and "
-        "what does not.",
+        "Write it out for one output: y = Σ w_i (scale_i · x_i + shift_i) + bias. Separate the terms with x_i from the "
+        "others.",
         "w_i · scale_i multiplies x_i. So each *column* of the matrix is multiplied by its scale.",
         "The rest is Σ w_i · shift_i + bias: the old matrix times the shift, plus the old bias, if there was one.",
     ],

@@ -35,7 +35,7 @@ norm_gain = value_exercise(
     reference=_gain,
     hints=[
         "Let a step take 1 second. How long do the norms take before and after, and how long does everything else?",
-        "`faster`: the new step takes 0.745 + 0.7 · 0.255 seconds. How many of them fit into the time of the old?",
+        "`faster`: the new step takes 0.745 + 0.7 · 0.255 seconds. How many new steps fit into the time of an old one?",
         "`norms_saved`: a step took 1/3.5 s, then 1/3.68 s, and norms were 25.5 % of the first. Divide what was saved "
         "by what norms took.",
     ],

@@ -95,7 +95,7 @@ layer_norm = Exercise(
     hints=[
         "Mean and variance of each token: dim=-1, keepdim=True. Keep x − mean, you need it twice.",
         "The variance is the mean of the squares of x − mean; eps is added to it, then comes the root.",
-        "Widen first: `torch.promote_types(x.dtype, torch.float32)` is float32 for 16 bits and float64 for float64. "
+        "Convert first: `torch.promote_types(x.dtype, torch.float32)` is float32 for 16 bits and float64 for float64. "
         "Go back to x.dtype in the very last step.",
     ],
     forbid=NO_NORM,

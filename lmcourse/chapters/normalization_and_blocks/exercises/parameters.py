@@ -77,8 +77,8 @@ norm_parameters = Exercise(
     hints=[
         "How many numbers does one norm have? How many norms does a block have? Is there one more at the end?",
         "A LayerNorm has 2 · d_model numbers, an RMSNorm d_model.",
-        "Two norms a block, four with “double”. Where the stream itself is never normalised, one more stands before "
-        "the head.",
+        "Two norms a block, four with “double”. If the stream itself is never normalised, add one more before the "
+        "head.",
     ],
 )
 

@@ -84,7 +84,7 @@ rms_norm = Exercise(
     hints=[
         "The mean of x² over the last axis, with keepdim=True. No mean of x anywhere.",
         "x / √(mean square + eps), times the scale.",
-        "Widen before you square: `torch.promote_types(x.dtype, torch.float32)`. Go back to x.dtype at the very end.",
+        "Convert before you square: `torch.promote_types(x.dtype, torch.float32)`. Go back to x.dtype at the very end.",
     ],
     forbid=NO_NORM,
 )

@@ -80,8 +80,8 @@ embedding_share = Exercise(
         "many of each are there?",
         "The cosine is the embedding's length in the sum, divided by the length of the sum. Without a post-norm the "
         "sum has the embedding and 2 · blocks vectors of length `ratio`.",
-        "A post-norm takes a sum of length √(1 + ratio²) back to 1, and shortens the embedding in it by as much. That "
-        "happens twice in each block.",
+        "A post-norm takes a sum of length √(1 + ratio²) back to 1, and shortens the embedding in it by the same "
+        "factor. That happens twice in each block.",
     ],
     tolerance=Tolerance(1e-9),  # the smallest answers are 1e-27: only a relative tolerance says anything of them
 )

@@ -143,8 +143,8 @@ ways_back = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "First run the block forwards and keep the pullback of each function. Then start with dy at the end, and at "
-        "each function that you meet on the way back call its pullback.",
+        "First run the block forwards and keep the pullback of each function. Then start with dy at the end, and call "
+        "the pullback of each function that you meet on the way back.",
         "At a plus sign the gradient is copied: one copy is the straight part, the other one enters the branch. In "
         "“post” the norm comes after the plus sign, so on the way back it comes first, for both copies.",
         "A pullback belongs to the point at which the function was called: what did the norm of “post” read? Through "

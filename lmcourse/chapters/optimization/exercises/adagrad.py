@@ -110,8 +110,8 @@ AdaGrad = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "`__init__` hands params and a dictionary of the settings to super().__init__: then every group has them, and "
-        "its own where it was given some.",
+        "`__init__` passes params and a dictionary of the settings to super().__init__. Then every group has these "
+        "settings, or its own where it was given some.",
         "The loops are those of Momentum. In self.state[p] keep s, the sum of the squares; it starts at zero.",
         "s = s + g * g, then p -= lr * g / (s.sqrt() + eps), with lr and eps of the group. g stays as it is.",
     ],

@@ -108,8 +108,9 @@ Adam = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Three things in self.state[p]: the mean of gradients m, that of squares s, and how many steps p has taken.",
-        "A mean: m = β₁ m + (1 − β₁) g, and s likewise with g² and β₂. Both start at zero.",
+        "Keep three things in self.state[p]: the mean of the gradients m, the mean of their squares s, and how many "
+        "steps p has taken.",
+        "The mean is m = β₁ m + (1 − β₁) g, and s likewise with g² and β₂. Both start at zero.",
         "With the same β in all k steps the weights sum to 1 − β**k: divide m by 1 − β₁**k and s by 1 − β₂**k, for the "
         "step only. Then p -= lr * m_hat / (s_hat.sqrt() + eps). Keep m and s themselves uncorrected.",
     ],

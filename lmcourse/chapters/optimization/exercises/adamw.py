@@ -118,7 +118,7 @@ AdamW = Exercise(
     hidden_cases=_hidden,
     hints=[
         "Begin with a copy of your Adam, and one more setting.",
-        "Decay never meets the gradient: it is one more line that changes p, before Adam's step.",
+        "Decay does not touch the gradient: it is one more line that changes p, before Adam's step.",
         "p *= 1 - group['lr'] * group['weight_decay'], inside of the `if`: a parameter without a gradient does not "
         "decay either.",
     ],

@@ -50,7 +50,7 @@ best_momentum = Exercise(
     hints=[
         "Take both conditions as equations: √β = 1 − √(γμ) for the flattest direction and √β = √(γL) − 1 for the "
         "steepest.",
-        "Two equations, two unknowns: set them equal, and √γ comes out of it. Then put it back for √β.",
+        "Two equations, two unknowns: set them equal and solve for √γ. Then insert it to get √β.",
         "√γ = 2/(√L + √μ). With γ known, √β = 1 − √(γμ) is the third number, and its square the second.",
     ],
 )

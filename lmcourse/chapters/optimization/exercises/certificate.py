@@ -86,8 +86,8 @@ descent_certificate = Exercise(
     hints=[
         "The gradient at w is Xᵀ(Xw − y)/n, the loss ‖Xw − y‖²/2n. The gradients count from k = 0, before the first "
         "step, to k = K: K + 1 of them.",
-        "f* is the loss of the best w. torch.linalg.pinv(X) @ y is one, also where two columns are equal.",
-        "L is what `smoothness` gave. Compare rate · L with 1 + 1e-9, so that a rate of 1/L is not refused for its "
+        "f* is the loss of the best w. torch.linalg.pinv(X) @ y is one, even if two columns are equal.",
+        "L is what `smoothness` gave. Compare rate · L with 1 + 1e-9, so that a rate of 1/L is not rejected because of "
         "rounding.",
     ],
     tolerance=Tolerance(1e-7, 1e-12),

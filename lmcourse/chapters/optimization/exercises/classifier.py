@@ -77,10 +77,10 @@ softmax_gradient = Exercise(
     hidden_cases=_hidden,
     hints=[
         "The scores are X @ W.T, a row for each example. The softmax runs along the row: dim=1.",
-        "How does −log p of the right class change with a score? Take p for every class, and 1 off that of the right "
+        "How does −log p of the right class change with a score? Take p for every class, and subtract 1 for the right "
         "one: p[torch.arange(n), y] -= 1.",
-        "A score is a row of W times x, so each row of W collects its error times x: (p − one-hot).T @ X, divided by "
-        "the number of examples.",
+        "A score is a row of W times x, so the gradient of each row of W is its error times x: (p − one-hot).T @ X, "
+        "divided by the number of examples.",
     ],
     forbid=[*NO_AUTOGRAD, ".grad"],
 )

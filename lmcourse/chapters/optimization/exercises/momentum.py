@@ -127,8 +127,8 @@ Momentum = Exercise(
     hints=[
         "Two loops: over self.param_groups, each a dictionary of settings, and over group['params']. Skip a parameter "
         "whose .grad is None.",
-        "self.state[p] is a dictionary of your own for p, empty at first. b starts at zero: torch.zeros_like(p).",
-        "The heavy ball: divide its line by −γ and put b in: what is the new b, in terms of the old one and g? Then "
+        "self.state[p] is your dictionary for p, empty at first. b starts at zero: torch.zeros_like(p).",
+        "The heavy ball: divide its equation by −γ and insert b. What is the new b, in terms of the old b and g? Then "
         "x moves by −γb. As `b = momentum * b + p.grad` it is a new tensor, so nothing else holds it.",
         "Nesterov: x_{k+1} − x_k = β(x_k − x_{k−1}) − γg gives the same new b. You store y_k, and the next is "
         "y_{k+1} = x_{k+1} − γμb with the new b. Insert x_{k+1} = y_k − γg.",

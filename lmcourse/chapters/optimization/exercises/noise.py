@@ -78,7 +78,7 @@ gradient_noise = Exercise(
     hidden_cases=_hidden,
     hints=[
         "Begin with batches of one: the mean over all examples of ‖g − full gradient‖².",
-        "With replacement, B draws are independent: the variance of their mean is that of one, divided by B.",
+        "With replacement, B draws are independent: the variance of their mean is the variance of one, divided by B.",
         "Without replacement there is another factor. It is 1 for B = 1 and 0 for B = n, and a straight line in "
         "between. Beware of n = 1.",
     ],

@@ -59,9 +59,9 @@ rate_factor = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Three stretches: step < warmup, then up to `steps`, then the floor for ever.",
-        "In the warm-up: (step + 1) / warmup. In the cosine first ask which fraction of its way is done: 0 at step "
-        "`warmup`, 1 at step `steps`.",
+        "Three phases: step < warmup, then up to `steps`, then the floor.",
+        "In the warm-up: (step + 1) / warmup. For the cosine, first compute the fraction done: 0 at step `warmup`, 1 "
+        "at step `steps`.",
         "(1 + cos(π · done)) / 2 goes from 1 to 0. Stretch it so that it goes from 1 to floor.",
     ],
     forbid=["torch.optim.lr_scheduler", "torch.optim.swa_utils"],

@@ -56,7 +56,7 @@ smoothness = Exercise(
     hidden_cases=_hidden,
     hints=[
         "The matrix of second derivatives is H = XᵀX / n.",
-        "How fast the gradient changes depends on the direction; the largest eigenvalue of H is the most it can be.",
+        "How fast the gradient changes depends on the direction; it is at most the largest eigenvalue of H.",
         "torch.linalg.eigvalsh(H) sorts the eigenvalues of a symmetric matrix from small to large.",
     ],
     tolerance=Tolerance(2e-5),  # an eigenvalue found in float32

@@ -57,7 +57,7 @@ mean_weights = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Write m after three steps as a sum of g₁, g₂ and g₃. Which β has g₁ met, and which has g₃?",
+        "Write m after three steps as a sum of g₁, g₂ and g₃. Which β multiply g₁, and which multiply g₃?",
         "A gradient enters with 1 − β of its own step. Every later step multiplies it by that step's β.",
         "Keep a list: at each step multiply all weights in it by β, and append 1 − β. Divide by their sum at the end.",
     ],

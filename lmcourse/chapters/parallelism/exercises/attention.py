@@ -77,8 +77,8 @@ tensor_parallel_attention = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Heads know nothing of each other: a worker computes its own with its own queries, keys and values, as if "
-        "there were no others.",
+        "Heads are independent: a worker computes its own heads with its own queries, keys and values, as if there "
+        "were no others.",
         "x @ qkv.T is (t, 3 · heads · d_head): queries of all its heads, then keys, then values. d_head follows from "
         "its width and from `heads`.",
         "`out` was cut along its inputs. Each worker's heads @ out.T is (t, d), and one all_reduce adds them.",

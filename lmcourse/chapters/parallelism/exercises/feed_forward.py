@@ -94,8 +94,8 @@ tensor_parallel_ffn = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "What this worker computes alone is the whole layer with fewer hidden features: F.gelu(x @ up.T) @ down.T. "
-        "What do the parts of all workers have to become?",
+        "What this worker computes alone is the whole layer with fewer hidden features: F.gelu(x @ up.T) @ down.T. How "
+        "do the parts of all workers combine?",
         "Backward: L depends on x through *every* worker's hidden features. By the chain rule dL/dx is a sum "
         "over them.",
         "Let autograd do a worker's part: x.detach().requires_grad_(), compute, torch.autograd.grad(part, x, dy). The "

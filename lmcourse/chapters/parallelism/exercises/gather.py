@@ -75,8 +75,10 @@ gather_and_scatter = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Cut off at its middle, your ring all-reduce falls into these two. But look who has which chunk there.",
-        "All-gather: parts = {rank: x}. In each of N − 1 rounds pass on the part that came last, and note whose it is.",
+        "Your ring all-reduce consists of these two, one after the other. But check which worker has which chunk in "
+        "the middle.",
+        "All-gather: parts = {rank: x}. In each of N − 1 rounds pass on the part that came last, and record whose part "
+        "it is.",
         "Reduce-scatter: let round 0 send chunk rank − 1, so that the chunk that is complete on worker r is chunk r.",
         "Or without a ring: send each other worker exactly the rows that it needs, then receive theirs. The bytes are "
         "the same.",

@@ -90,7 +90,8 @@ average_gradients = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "The mean over all targets is Σ (targets of worker w × its mean) / Σ targets. The gradient goes the same way.",
+        "The mean over all targets is Σ (targets of worker w × its mean) / Σ targets. The gradient is averaged in the "
+        "same way.",
         "Put all gradients into one flat tensor in fp32 or fp64, times the number of targets, and the number itself at "
         "its end: one all_reduce. Then divide, go back to the dtype, cut and reshape.",
         "NaN times 0 is NaN: a worker without targets must send zeros. With no targets at all, do not divide by 0.",

@@ -84,11 +84,11 @@ ring_all_reduce = Exercise(
     hidden_cases=_hidden,
     hints=[
         "Two phases of N − 1 rounds. After the first, each worker has the whole sum of *one* chunk; in the second "
-        "these sums go round.",
-        "First phase, round s: worker r sends chunk r − s to the right, and adds what comes from the left to chunk "
-        "r − s − 1. (All modulo N.) Which chunk is complete on worker r after the last round?",
-        "Chunk r + 1 is complete on worker r. Second phase, round s: send chunk r + 1 − s, and put what comes in the "
-        "place of chunk r − s.",
+        "these sums go around the ring.",
+        "First phase, round s: worker r sends chunk r − s to the right, and adds what arrives from the left to chunk r "
+        "− s − 1. (All modulo N.) Which chunk is complete on worker r after the last round?",
+        "Chunk r + 1 is complete on worker r. Second phase, round s: send chunk r + 1 − s, and replace chunk r − s by "
+        "what arrives.",
         "x.tensor_split(N) gives views of x: add with c = c + received, not with +=, which would change x.",
     ],
     may_use_package=True,

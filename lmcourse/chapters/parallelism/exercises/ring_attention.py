@@ -86,11 +86,11 @@ ring_attention = Exercise(
     hints=[
         "Begin with your own keys: top = −∞, total = 0, numerator = 0, and a triangular mask. Then every row has seen "
         "a key.",
-        "After round s you hold the keys of rank − s (modulo N). Is that rank before yours, or after it? All its "
-        "tokens are visible, or none.",
+        "After round s you hold the keys of rank − s (modulo N). If that rank is before yours, all its tokens are "
+        "visible; if it is after yours, none are.",
         "Pass on what came last, not your own keys again: k, v are replaced by what you receive.",
         "In each round: send torch.stack([k, v]) to the right, receive the same from the left, and call block_update "
-        "only if the block is of an earlier rank. In the end return numerator / total.",
+        "only if the block is from an earlier rank. At the end return numerator / total.",
     ],
     may_use_package=True,
 )

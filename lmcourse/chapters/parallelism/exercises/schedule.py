@@ -59,11 +59,11 @@ stage_order = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "The last stage can go backward with a micro-batch as soon as it went forward. How many more does the stage "
-        "before it have to start before the first gradient comes back?",
+        "The last stage can run the backward pass of a micro-batch right after its forward pass. How many more must "
+        "the stage before it start before the first gradient comes back?",
         "Stage r of p starts p − r micro-batches before its first backward: one for each stage from here to the end.",
-        "After that a backward and a forward alternately, until there is nothing left to start; then the backwards "
-        "that remain.",
+        "After that, alternate backward and forward passes until there is nothing left to start. Then run the "
+        "remaining backward passes.",
     ],
 )
 

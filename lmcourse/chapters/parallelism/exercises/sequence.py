@@ -66,11 +66,11 @@ sequence_parallel_ffn = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Norm and addition look at one token at a time: they need no message. The matrices need all tokens, because "
+        "Norm and addition work on one token at a time: they need no messages. The matrices need all tokens, because "
         "no other worker has this worker's features.",
         "Gather the normalized tokens. The second matrix gives a part of *all* tokens. Sum the parts over the workers; "
         "you need your own rows of the sum.",
-        "x + worker.reduce_scatter(…): the sum and the cut are one collective.",
+        "x + worker.reduce_scatter(…): the sum and the split are one collective.",
     ],
     may_use_package=True,
 )

@@ -77,7 +77,7 @@ sharded_step = Exercise(
         "Which collective gives this worker the sum of all gradients, but only for its own part of the weights?",
         "With this part of the gradient: momentum ← beta · momentum + gradient, and the same part of the weights takes "
         "a step of rate · momentum.",
-        "weights.chunk(worker.size)[worker.rank] is this worker's part. After the step put all parts together again: "
+        "weights.chunk(worker.size)[worker.rank] is this worker's part. After the step join all parts again: "
         "all_gather.",
     ],
     may_use_package=True,

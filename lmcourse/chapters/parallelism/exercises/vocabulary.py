@@ -85,11 +85,12 @@ vocabulary_parallel_loss = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "loss of a token = log Σ exp(logit) − logit of its target. Which of the two needs whom?",
-        "Subtract one and the same maximum on every worker: all_reduce(local maximum, op='max'). Then Σ exp can be "
-        "added up over the workers.",
-        "Exactly one worker has a token's target. It gives that logit, the others 0, and an all_reduce (sum) sends it "
-        "to all.",
+        "The loss of a token is log Σ exp(logit) − logit of its target. Which workers are needed for each of the two "
+        "terms?",
+        "Subtract the same maximum on every worker: all_reduce(local maximum, op='max'). Then Σ exp can be added up "
+        "over the workers.",
+        "Exactly one worker has a token's target. It contributes that logit, the others 0, and an all_reduce (sum) "
+        "gives it to all.",
         "local = targets − rank · v; here = (0 ≤ local) & (local < v); clamp before you index, and take "
         "torch.where(here, …, 0).",
     ],

@@ -62,7 +62,7 @@ alibi_bias = Exercise(
     ],
     hidden_cases=_bias_cases,
     hints=[
-        "Where do the queries stand? At keys − queries, …, keys − 1. The keys stand at 0, …, keys − 1.",
+        "Which positions do the queries have? keys − queries, …, keys − 1. The keys have 0, …, keys − 1.",
         "offset = key − query, with query[:, None]: it is 0 on the diagonal of a square, negative for the past.",
         "slopes[:, None, None] * offset is the bias. Where offset > 0, .masked_fill(offset > 0, -math.inf).",
     ],

@@ -106,11 +106,11 @@ t5_bucket = Exercise(
     ],
     hidden_cases=_t5_cases,
     hints=[
-        "First turn the offset into a distance back: max(−offset, 0) in the decoder. Where it looks both ways, it is "
-        "|offset|, each side has half of the buckets, and the future's are the upper half.",
-        "With n buckets for a side, distances below n/2 are their own bucket.",
+        "First turn the offset into a distance back: max(−offset, 0) in the decoder. In both directions it is "
+        "|offset|, each side has half of the buckets, and the future has the upper half.",
+        "With n buckets per side, each distance below n/2 has its own bucket.",
         "Beyond: n/2 + floor(log(distance / (n/2)) / log(max_distance / (n/2)) · (n − n/2)), and at most n − 1.",
-        "torch.where(near, distance, far) takes both; clamp the distance to at least 1 before the logarithm.",
+        "torch.where(near, distance, far) combines both; clamp the distance to at least 1 before the logarithm.",
     ],
 )
 

@@ -126,7 +126,7 @@ def multiplied(width: int, base: float, kind: str, factor: float, trained: int) 
     return _speeds(width, base, kind, 1 / factor, trained)
 
 
-@rope_speeds.misconception("You scale all speeds in every method. Only interpolation does that, and it divides.")
+@rope_speeds.misconception("In interpolation you multiply all speeds by the factor. Divide them.")
 def interpolation_multiplied(width: int, base: float, kind: str, factor: float, trained: int) -> Tensor:
     return _speeds(width, base, kind, 1 / factor if kind == "interpolation" else factor, trained)
 

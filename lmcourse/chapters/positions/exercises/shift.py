@@ -66,7 +66,7 @@ shift_matrix = Exercise(
     hints=[
         "Start with one pair: sin(ω(pos + k)) = cos(ωk) sin(ω pos) + sin(ωk) cos(ω pos). That is the first row.",
         "cos(ω(pos + k)) = cos(ωk) cos(ω pos) − sin(ωk) sin(ω pos): the second row is [−sin(ωk), cos(ωk)].",
-        "Each pair has its own ω. torch.block_diag(*blocks) sets 2 × 2 tensors along the diagonal.",
+        "Each pair has its own ω. torch.block_diag(*blocks) places 2 × 2 tensors along the diagonal.",
     ],
 )
 

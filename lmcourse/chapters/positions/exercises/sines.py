@@ -59,11 +59,11 @@ sinusoidal = Exercise(
     ],
     hidden_cases=_sinusoidal_cases,
     hints=[
-        "Equal ratios from 1 at pair 0 to 1/10000 at pair d/2: ω of pair i is 10000^(−2i/d). A table of angles first, "
-        "positions down and pairs across: angle = position · ω.",
+        "ω falls by equal ratios from 1 at pair 0 to 1/10000 at pair d/2, so ω of pair i is 10000^(−2i/d). First make "
+        "a table of angles, one row per position and one column per pair: angle = position · ω.",
         "torch.arange(0, d, 2) / d is 2i/d for all pairs at once; positions[:, None] * omega is the table.",
-        "torch.stack([angles.sin(), angles.cos()], dim=-1) has the shape (s, d/2, 2), and .flatten(-2) puts each "
-        "sine beside its cosine.",
+        "torch.stack([angles.sin(), angles.cos()], dim=-1) has the shape (s, d/2, 2), and .flatten(-2) puts each sine "
+        "next to its cosine.",
     ],
 )
 

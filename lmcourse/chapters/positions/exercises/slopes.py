@@ -57,7 +57,7 @@ alibi_slopes = Exercise(
     hints=[
         "For a power of two: 2 ** (-8 / heads * torch.arange(1, heads + 1)).",
         "Otherwise find the largest power of two below: 2 ** math.floor(math.log2(heads)). Its slopes come first.",
-        "What is missing comes from the series for twice as many heads: its first, third, fifth … slope.",
+        "The missing slopes come from the series for twice as many heads: its first, third, fifth … slope.",
     ],
 )
 

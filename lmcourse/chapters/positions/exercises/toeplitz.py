@@ -94,7 +94,7 @@ is_relative = Exercise(
         "All scores of one offset j − i lie on one diagonal: scores.diagonal(offset, -2, -1).",
         "Offsets run from −(s − 1) to t − 1. On each diagonal the largest and the smallest entry differ by at most "
         "the tolerance: .amax(-1) - .amin(-1).",
-        "−∞ minus −∞ is NaN, and NaN > tolerance is False. So ask whether any spread is greater, and say no.",
+        "−∞ minus −∞ is NaN, and NaN > tolerance is False. So check whether any spread is greater, and negate that.",
     ],
 )
 

@@ -78,11 +78,12 @@ temperature_for = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "The colder, the larger the weight of the best match. What does it go to when T goes to infinity, and what "
-        "when T goes to 0? Only what is between can be had.",
-        "A weight that only rises can be found by halving: try a temperature in the middle. Too cold, or too warm?",
+        "The colder, the larger the weight of the best match. What is its limit as T goes to infinity, and as T goes "
+        "to 0? Only weights in between are possible.",
+        "The weight only rises as T falls, so use bisection: try a temperature in the middle. Is it too cold, or too "
+        "warm?",
         "With gaps = scores.max() − scores, the weight is 1 / Σ exp(−gap / T): nothing overflows, and only the gaps "
-        "count. Halve between exponents, such as 10⁻⁹ and 10⁹, because scores may be of any size.",
+        "count. Bisect the exponent, say between 10⁻⁹ and 10⁹, because scores may have any size.",
     ],
     tolerance=Tolerance(1e-5),
 )

@@ -79,8 +79,9 @@ gradient_at_lag = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Keep a vector g, which starts as v: that is lag 0. What does a step back do to it? First the tanh, then W_h.",
-        "Through the tanh of the state you come from: g * (1 - h**2), entry by entry. Then through W_h @ h, backwards.",
+        "Keep a vector g, which starts as v: that is lag 0. What does each step back do to it? First the tanh, then "
+        "W_h.",
+        "Go through the tanh of the state you come from: g * (1 - h**2), entry by entry. Then go back through W_h @ h.",
         "g = W_h.T @ ((1 - h**2) * g) for h = hidden[-1], hidden[-2], ... Keep g.norm() before each step back.",
     ],
     forbid=[*NO_AUTOGRAD],

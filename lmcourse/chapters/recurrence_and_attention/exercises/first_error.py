@@ -85,8 +85,9 @@ after_the_first_error = Exercise(
     hidden_cases=_hidden,
     hints=[
         "First find the place: the first where free and gold differ. There may be none.",
-        "What counts are the places after it, the error itself left out. If there is no such place, return None.",
-        "For each run, count the places where it equals gold, and divide by how many there are: forced first.",
+        "Count only the places after it, without the error itself. If there is no such place, return None.",
+        "For each run, count the places where it equals gold, and divide by the number of places. Return the forced "
+        "run first.",
     ],
 )
 

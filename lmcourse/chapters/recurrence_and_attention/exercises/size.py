@@ -42,7 +42,7 @@ rnn_parameters = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Go through the arguments of rnn_probabilities, all but the tokens, and write down the shape of each.",
+        "Go through the arguments of rnn_probabilities, except the tokens, and write down the shape of each.",
         "E has e · v numbers, W_h has d · d, W_e has d · e, U has v · d. And the vectors?",
         "b1 and h0 have d numbers each, b2 has v.",
     ],

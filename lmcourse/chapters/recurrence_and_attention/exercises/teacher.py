@@ -47,7 +47,7 @@ teacher_inputs = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "When the decoder has to say the first word, which words has it read? And for the second?",
+        "When the decoder predicts the first word, which words has it read? And for the second word?",
         "A column of `start`, then all columns of target but the last: torch.cat along dim=1.",
     ],
 )

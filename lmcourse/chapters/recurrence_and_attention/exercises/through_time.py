@@ -60,8 +60,8 @@ through_time = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Call d the slope dh/dw of the present state. Before the first step it is 0: h0 does not depend on w.",
-        "In z = w · h + x both factors depend on w. What does the product rule say of dz/dw?",
+        "Let d be the slope dh/dw of the current state. Before the first step it is 0: h0 does not depend on w.",
+        "In z = w · h + x both factors depend on w. What does the product rule give for dz/dw?",
         "dz/dw is the old state plus w times the old slope. Then the tanh, whose slope is 1 − h² of the *new* state.",
     ],
     forbid=["torch"],

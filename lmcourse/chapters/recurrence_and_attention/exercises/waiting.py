@@ -86,8 +86,8 @@ waiting = Exercise(
         "does? The last one is ready after 3 + 2 − 1 steps.",
         "A layer of attention computes all positions in one step, and one move reaches any of them: but with one word "
         "nothing has to move.",
-        "A window of W carries W − 1 further in each move, so n − 1 places take ⌈(n − 1)/(W − 1)⌉ moves, each in a "
-        "layer of its own. -(-a // b) rounds up.",
+        "A window of W reaches W − 1 words further in each move, so n − 1 places take ⌈(n − 1)/(W − 1)⌉ moves, each in "
+        "its own layer. -(-a // b) rounds up.",
     ],
 )
 

@@ -56,7 +56,7 @@ max_logit_bound = Exercise(
     ],
     hidden_cases=_bounds,
     hints=[
-        "Before the scales, both vectors have length √d, so their product is at most d (Cauchy and Schwarz).",
+        "Before the scales, both vectors have length √d, so their product is at most d (Cauchy–Schwarz inequality).",
         "The score is Σ γ_q[i] γ_k[i] x[i] y[i] / √d. Where would you put all the length to make it large?",
         "All of it on the feature with the largest |γ_q γ_k|: √d · max |γ_q γ_k|.",
     ],

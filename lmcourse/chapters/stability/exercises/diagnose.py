@@ -38,12 +38,12 @@ diagnose = Exercise(
     cases=[case(name, signs) for name, signs in shown_signs().items()],
     hidden_cases=lambda random: [case(f"other runs: {name}", signs) for name, signs in unnamed_signs()],
     hints=[
-        "Print, for each of the five, the largest and the last number of each list. In which list is one patient far "
-        "from the other four?",
+        "Print, for each of the five, the largest and the last number of each list. In which list does one patient "
+        "differ most from the other four?",
         "The order of the questions matters. Is the loss above that of guessing *at the end*? If not, are the scores "
         "in the hundreds *at the end*? Only then look at single steps.",
         "A bad batch: one loss, after the first few, is above that of guessing, although the last ones are not. The "
-        "two that are left differ in their last losses only.",
+        "remaining two differ only in their last losses.",
     ],
 )
 

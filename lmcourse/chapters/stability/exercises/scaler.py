@@ -131,7 +131,7 @@ LossScaler = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Keep two things: the scale, and how many good steps came in a row.",
+        "Keep two things: the scale, and the number of good steps in a row.",
         "gradient.isfinite().all() must hold for every tensor. If not: halve the scale, count from 0, return None.",
         "If so: divide gradient.float() by the scale *as it was*, count, and at `interval` double it and count from 0.",
     ],

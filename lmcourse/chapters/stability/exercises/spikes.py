@@ -76,9 +76,9 @@ spike_detector = Exercise(
     ],
     hidden_cases=_spike_cases,
     hints=[
-        "Walk through the norms with a list of those seen before. A step is compared with them, not with itself.",
+        "Go through the norms with a list of the earlier ones. Compare each step with these, not with itself.",
         "median(seen[-window:]) once there are `fewest`; then append the norm, spike or not.",
-        "math.isfinite first: what is infinite or NaN is a spike at any time, and never enters the list.",
+        "math.isfinite first: a norm that is infinite or NaN is always a spike, and never enters the list.",
     ],
 )
 

@@ -72,7 +72,7 @@ broadcast_shape = Exercise(
     hidden_cases=_hidden,
     hints=[
         "Write the shapes below each other, flush right. Each column is decided on its own.",
-        "In a column, forget the ones. What is left must be all the same number.",
+        "In each column, ignore the ones. The remaining sizes must all be equal.",
         "itertools.zip_longest(..., fillvalue=1) over the reversed shapes gives you the columns, the last axis first.",
     ],
     forbid=["torch", "numpy"],

@@ -48,8 +48,8 @@ came_from = Exercise(
     ],
     hidden_cases=_cases,
     hints=[
-        "`reshape` moves nothing here: it cuts the row of numbers into other pieces. In which order do the numbers of "
-        "`x` lie in memory?",
+        "`reshape` moves nothing here: it cuts the row of numbers into different pieces. In which order are the "
+        "numbers of `x` stored in memory?",
         "Head 0 with all its tokens comes first, then head 1. So after how many numbers does the token change, and "
         "after how many the head?",
         "You can let the bug do the work: a tensor of shape (h, s, d) that holds the number of its token everywhere, "

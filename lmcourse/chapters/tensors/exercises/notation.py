@@ -87,12 +87,12 @@ index_notation = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Take the formulas one by one. Which letters stand on both sides? They stay. Which stand on one side only? "
-        "They are summed.",
+        "Take the formulas one by one. Which letters are on both sides? They stay. Which are only on the right? They "
+        "are summed.",
         "The pattern of einsum is the formula without the names of the tensors: letters of the factors, an arrow, "
         "letters of the result, in the order in which the left side has them.",
-        '"b s h d, b t h d -> b h s t" is the first. In the third the same tensor comes twice, with a letter of its '
-        "own each time.",
+        '"b s h d, b t h d -> b h s t" is the first. In the third the same tensor comes twice, with different letters '
+        "each time.",
     ],
 )
 

@@ -64,8 +64,8 @@ peak_bytes = Exercise(
         "For each part of the expression you need two numbers: the most buffers alive while it is computed, and how "
         "many are left when it is done (0 for an input, 1 for a result).",
         "Before the second argument begins, the first one's result is already waiting. So the most is the maximum, "
-        "over the arguments, of what waits then plus what this argument needs.",
-        "Then the operation itself: its result is added to all that waits, and only then are the arguments freed. "
+        "over the arguments, of what is waiting at that time plus what this argument needs.",
+        "Then the operation itself: its result is added to everything waiting, and only then are the arguments freed. "
         "In-place operations and views add nothing; their result is the first argument's buffer.",
     ],
 )

@@ -147,12 +147,12 @@ picked = Exercise(
     hidden_cases=_hidden,
     hints=[
         "Take the four one by one. Write down the shape of the result and, for one of its elements, which element of "
-        "the input it is. Then: is one number picked at each place (a gather), a whole row of each text (two lists "
-        "that pair), or is something added up (a way back)?",
-        "`said`: the picks need as many axes as `scores`, and one axis too many goes afterwards. `last`: one list "
-        "numbers the texts, the other one the tokens.",
-        "`sums`: of the ways back only the adding ones survive an owner that comes twice. `best`: `topk` returns "
-        "places beside scores; put True there.",
+        "the input it is. Then: is one number picked at each place (gather), a whole row of each text (a pair of index "
+        "lists), or is something added up (scatter)?",
+        "`said`: the index needs as many axes as `scores`; remove the extra axis afterwards. `last`: one list holds "
+        "the numbers of the texts, the other the places of the tokens.",
+        "`sums`: use a scatter that adds, since an owner may occur twice. `best`: `topk` returns places as well as "
+        "scores; put True at these places.",
     ],
     forbid=[".tolist", ".item", ".numpy", "numpy", "torch.vmap", "torch.func", "functorch", "builtins.map"],
 )

@@ -76,10 +76,9 @@ index_at = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "The formula gives the place of one index. How many indices does a view have, and who stops you from trying "
-        "them all?",
-        "Division by the strides is shorter, but it assumes that the strides fit inside each other. Draw the view with "
-        "shape (3, 3) and strides (1, 1) first.",
+        "The formula gives the place of one index. How many indices does a view have? You can try them all.",
+        "Division by the strides is shorter, but it assumes that each stride is a multiple of the next smaller one. "
+        "Draw the view with shape (3, 3) and strides (1, 1) first.",
         "itertools.product(*map(range, shape)) gives all indices in reading order, the last axis fastest.",
     ],
     forbid=["torch", "numpy"],

@@ -68,7 +68,7 @@ shares_storage = Exercise(
     hints=[
         "x.data_ptr() is where a tensor starts. Where does its memory start? Ask x.untyped_storage().",
         "Compare the addresses of the two memories, not those of the tensors.",
-        "An empty memory has no address: its data_ptr() is 0. So two zeros prove nothing.",
+        "An empty memory has no address: its data_ptr() is 0. So two addresses of 0 prove nothing.",
     ],
     forbid=["numpy", "torch._C"],
 )

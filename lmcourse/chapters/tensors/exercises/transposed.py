@@ -72,7 +72,7 @@ as_transposed = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Which of the notes change? x.shape and x.stride() both have an entry for each axis.",
+        "Which of shape, stride and offset change? x.shape and x.stride() both have an entry for each axis.",
         "Make lists of both, swap two entries in each, and pass them to torch.as_strided.",
         "x.as_strided(sizes, strides) starts where x starts, unless you pass another offset.",
     ],

@@ -48,10 +48,10 @@ view_strides = Exercise(
         "Leave out the axes of size 1 first. Then find out which neighbouring axes can be read as one: one step of the "
         "left axis must be n steps of the right one, n being the right one's size.",
         "So the old shape becomes a few *runs*, each with a number of elements and the stride of its last axis. Inside "
-        "a run every cut is possible; across two of them none is.",
+        "a run every split is possible; across two runs none is.",
         "Go through the new shape from the right and cut each size off the last run that has elements left. The stride "
-        "of what you cut is the run's stride times what you have cut off it already. If a size does not divide what is "
-        "left, a copy is needed.",
+        "of each new axis is the run's stride times the sizes already cut off that run. If a size does not divide what "
+        "is left, a copy is needed.",
     ],
     forbid=["torch", "numpy"],
 )

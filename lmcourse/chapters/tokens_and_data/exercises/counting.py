@@ -109,9 +109,9 @@ merge_counted = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "`where[pair]` has the numbers of the words to look at. Walk through a copy of it, because it changes.",
-        "For each of these words: take all its pairs out of `counts` and `where`, merge the word, put its "
-        "new pairs in. Most of them cancel.",
+        "`where[pair]` has the numbers of the words to look at. Loop over a copy of it, because it changes.",
+        "For each of these words: remove all its pairs from `counts` and `where`, merge the word, and add its new "
+        "pairs. Most of them cancel.",
         "A pair of the word counts `times[number]` for each of its places, but `where` names the word once: the word "
         "leaves `where[pair]` only if none of its new pairs is that pair.",
         "Counter(pairwise(word)) before and after: for each pair in one of them, add times[number] · (after − before) "

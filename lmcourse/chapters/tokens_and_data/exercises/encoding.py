@@ -93,7 +93,7 @@ encode_word = Exercise(
     hidden_cases=_hidden,
     hints=[
         "Begin with the bytes, list(word.encode()).",
-        "Training merged its pairs in one order. Do what it did, in that order, to this word.",
+        "Training merged its pairs in a certain order. Apply the same merges, in that order, to this word.",
         "Merge number i makes token 256 + i. Your `merge` replaces its pair everywhere.",
     ],
     forbid=["tokenizers", "tiktoken"],

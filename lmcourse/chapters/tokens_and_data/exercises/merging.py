@@ -62,7 +62,7 @@ merge = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Walk from left to right with an index. Is the pair here? Then append the new token and continue after both.",
+        "Go from left to right with an index. Is the pair here? Then append the new token and continue after both.",
         "If it is not, append the token and move on by one. The last token has no right neighbour.",
         "`tuple(tokens[i : i + 2]) == pair` is False at the end, without an error.",
     ],

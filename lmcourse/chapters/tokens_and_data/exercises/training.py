@@ -83,7 +83,7 @@ train_bpe = Exercise(
         "Begin with list(word.encode()) for each word. Count once, with count_pairs, and write down where each pair "
         "is. Then, again and again: choose a pair, and let merge_counted do the rest.",
         "`where` is a dict of sets: where.setdefault(pair, set()).add(number) for each pair of word `number`.",
-        "The commonest pair, and of equals the smallest: min(counts, key=lambda pair: (-counts[pair], pair)).",
+        "The most common pair, and among equals the smallest: min(counts, key=lambda pair: (-counts[pair], pair)).",
         "Stop when there are no pairs, or the best has a count below 2. Merge number i (from 0) makes token 256 + i.",
     ],
     forbid=["tokenizers", "tiktoken"],

@@ -45,7 +45,7 @@ copy_seconds = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "How many copies are there, and which of them has the program to wait for?",
+        "How many copies are there, and which of them does the program wait for?",
         "Bytes divided by bytes per second are seconds. From pageable memory the second copy begins when the first is "
         "over.",
     ],

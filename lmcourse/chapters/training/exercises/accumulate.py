@@ -156,7 +156,7 @@ accumulate = Exercise(
     hints=[
         "What is the denominator of the mean over all targets? You know it before the first forward pass.",
         "F.cross_entropy has arguments for both halves of the problem: ignore_index and reduction. Take the gradient "
-        "of one batch's share of the mean before you run the next batch.",
+        "of one batch's part of the mean before you run the next batch.",
         "torch.autograd.grad(loss, parameters, allow_unused=True) does not touch .grad; it gives None for a parameter "
         "that nothing uses.",
     ],

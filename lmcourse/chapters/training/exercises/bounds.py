@@ -62,9 +62,9 @@ initial_bounds = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Each rule is a variance, one over some number of inputs. Which number is it for each?",
+        "Each rule gives a variance: one over some number. Which number is it in each rule?",
         "LeCun: 1/fan_in. Xavier: one over the *mean* of fan_in and fan_out. He: a ReLU halves, so twice LeCun's.",
-        "The deviation is the root of the variance. The bounds are plain numbers: -cut * std and cut * std.",
+        "The standard deviation is the root of the variance. The bounds are plain numbers: -cut * std and cut * std.",
     ],
     forbid=["torch.nn.init"],
 )

@@ -69,7 +69,7 @@ dropout = Exercise(
     hidden_cases=_hidden,
     hints=[
         "An entry of the result has two values: 0 with probability p, and something with probability 1 - p. What must "
-        "the something be, so that the mean is x?",
+        "that value be, so that the mean is x?",
         "The variance of a variable is the mean of its square minus the square of its mean. Both means have one term.",
         "Reject every p for which the mean cannot be x.",
     ],

@@ -185,8 +185,8 @@ fit = Exercise(
         "decay_groups({name: list(p.shape) ...}, settings.norms).",
         "accumulate wants pairs: (batch.inputs, batch.targets). It returns the gradients; put each into p.grad before "
         "you clip.",
-        "Restore after the optimizer is made: a snapshot fills an optimizer, it does not make one. Take a snapshot "
-        "after run.step has grown.",
+        "Restore after you create the optimizer: a snapshot fills an optimizer but does not create one. Take a "
+        "snapshot after you increase run.step.",
     ],
     may_use_package=True,  # its scripts train with it
     uses=["decay_groups", "wsd_factor", "accumulate", "Snapshot"],

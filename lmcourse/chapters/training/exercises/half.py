@@ -80,9 +80,10 @@ train_in_half = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Where is something rounded? Without a master copy: what is stored after each update. With one: what is used.",
+        "Where is something rounded? Without a master copy, the stored weight, after each update. With one, the weight "
+        "that is used.",
         "torch.tensor(x).bfloat16().item() rounds a number to bf16.",
-        "Which dtype does the sum have that you keep? torch.float32 with a master copy, torch.bfloat16 without.",
+        "Which dtype does the stored sum have? torch.float32 with a master copy, torch.bfloat16 without.",
     ],
     tolerance=Tolerance(1e-9),  # for a tensor in bf16, too: a neighbour is another number
 )

@@ -63,7 +63,7 @@ wsd_factor = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Three stretches, and a start for each: 0, warmup, steps - decay.",
+        "Three phases, which start at 0, warmup and steps - decay.",
         "In the decay: which fraction of its steps is still to come at `step`? It is 1 at the first of them.",
         "A straight line from 1 to the floor: what is the factor if the fraction is 1, 0 and a half?",
     ],
@@ -89,7 +89,7 @@ def decays_from_warm_up(step: int, steps: int, warmup: int, decay: int, floor: f
     return _factor(step, steps, warmup, steps - warmup if warmup + decay <= steps else decay, floor)
 
 
-@wsd_factor.misconception("Your decay begins one step late: its first step still has the whole rate.")
+@wsd_factor.misconception("Your decay begins one step early. Its first step should still have the whole rate.")
 def early(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     return _wrong(step, steps, warmup, decay, floor, last=1, span=0)
 

@@ -131,9 +131,10 @@ Snapshot = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "What does the next update depend on? Go through SmallRun._update line by line. Which names had another value "
-        "an update ago? One thing is not in the run: where do dropout's numbers come from?",
-        "Three objects have a state_dict(). But a state_dict holds the tensors *themselves*, and the run goes on.",
+        "What does the next update depend on? Go through SmallRun._update line by line. Which names had a different "
+        "value before the last update? One thing is not in the run: where do dropout's numbers come from?",
+        "Three objects have a state_dict(). But a state_dict holds the tensors *themselves*, and the run continues to "
+        "change them.",
         "Two restored runs must not share anything either: what does optimizer.load_state_dict keep?",
     ],
     may_use_package=True,  # its scripts train with it

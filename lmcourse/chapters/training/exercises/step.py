@@ -162,7 +162,7 @@ train_step = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Seven things happen, each in a line. Which of them need a gradient? Which of those need the unscaled one?",
+        "Seven things happen, one per line. Which of them need a gradient? Which of those need the unscaled one?",
         "torch.autocast(inputs.device.type, dtype, enabled=dtype is not None) is for the forward pass and the loss. "
         "F.cross_entropy converts 16-bit logits to fp32 in it.",
         "The limit is meant for the true gradient: scaler.unscale_(optimizer) comes before clip_grad_norm_.",

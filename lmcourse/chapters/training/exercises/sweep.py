@@ -50,9 +50,10 @@ sweep_steps = Exercise(
     ],
     hidden_cases=_hidden_sweeps,
     hints=[
-        "A cosine for 100 steps is no part of a cosine for 200: each length is a run from the start.",
+        "A cosine schedule for 100 steps is not the beginning of one for 200: each length is a separate run from the "
+        "start.",
         "With a constant middle they share one trunk. At which step does each leave it? How far must the trunk reach?",
-        "The trunk ends where the last run leaves it: max(length - decay). Then every decay is paid for by itself.",
+        "The trunk ends where the last run leaves it: max(length - decay). Then add the steps of every decay.",
     ],
 )
 

@@ -161,10 +161,10 @@ by_heart = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Copy first: tensor.detach().clone().requires_grad_() is a leaf of its own. The dictionaries and the list are "
-        "new, too, so a function that calls itself for what is inside is shortest.",
+        "Copy first: tensor.detach().clone().requires_grad_() is a separate leaf. Make new dictionaries and lists, "
+        "too: a recursive function is shortest.",
         "The optimizer needs a flat list of the leaves that are trained. Collect them while you copy.",
-        "In each step: the loss, zero_grad, backward, step. Note the loss as a number, from before the step.",
+        "In each step: the loss, zero_grad, backward, step. Record the loss before the step, as a number.",
     ],
 )
 

@@ -86,11 +86,11 @@ decoder = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "The stream starts as a row of the embedding per token. `block` of each layer returns the new stream. Then "
-        "norm and head.",
-        "`block` wants four functions of the stream alone. Make them with lambda: "
-        'norm_1 = lambda x: parts["rms_norm"](x, layer["norm_1"], sizes["eps"]).',
-        "glu_ffn of notebook 11 wants matrices (in, out), and the weights are (out, in): transpose all three.",
+        "The stream starts with one row of the embedding per token. `block` returns the new stream for each layer. "
+        "Then come norm and head.",
+        "`block` takes four functions of the stream alone. Make them with lambda: norm_1 = lambda x: "
+        'parts["rms_norm"](x, layer["norm_1"], sizes["eps"]).',
+        "glu_ffn of notebook 11 takes matrices (in, out), but the weights are (out, in): transpose all three.",
         'The head is a row per token: logits = normed @ head.T. Without "head" among the weights it is the embedding.',
     ],
 )

@@ -119,8 +119,9 @@ influence = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "For each place: a copy of the text, another token there, the model once more. Which outputs have moved?",
-        "`(model(changed[None]) - before).abs().amax(-1)[0] > 1e-6` says it for all outputs at once: a *column*.",
+        "For each place, copy the text, put another token there, and run the model again. Which outputs have changed?",
+        "`(model(changed[None]) - before).abs().amax(-1)[0] > 1e-6` gives the answer for all outputs at once: a "
+        "*column*.",
         "Two tokens may look alike to a model. Try all of the vocabulary in each place before you conclude that no "
         "output reads it.",
     ],

@@ -77,9 +77,9 @@ logit_lens = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "One state after the other, and each as if it were the last: norm, head, loss.",
+        "Treat each state as if it were the last: norm, head, loss.",
         "normed = F.rms_norm(state, scale.shape, scale, 1e-5), and the logits are normed @ head.T: (b, s, v).",
-        "F.cross_entropy wants (n, v) and (n): flatten b and s together on both.",
+        "F.cross_entropy takes (n, v) and (n): flatten b and s together on both.",
     ],
 )
 

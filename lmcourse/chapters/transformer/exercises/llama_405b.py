@@ -45,7 +45,7 @@ llama_405b = value_exercise(
     hints=[
         "Embedding: V · d, once. Queries: d · d a layer. Keys: 8 heads of 128 features instead of 128 heads.",
         "The feed-forward layer has three matrices of d · d_ff. Norms: two a layer and one before the head.",
-        "Total: embedding, head (of its own), and per layer queries, keys, values, the output of attention, "
+        "Total: embedding, the separate head, and per layer queries, keys, values, the output of attention, "
         "feed-forward and norms.",
     ],
 )

@@ -100,9 +100,9 @@ causal_lm_loss = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Two cuts: the predictions are `logits[:, :-1]`, and what they should have said is `tokens[:, 1:]`.",
+        "Two slices: the predictions are `logits[:, :-1]`, and their targets are `tokens[:, 1:]`.",
         "−ln softmax(z)[y] = logsumexp(z) − z[y]. `gather` picks z[y], but not at an index of −100: put any valid "
-        "index there first, and leave those places out afterwards.",
+        "index there first, and leave out those places afterwards.",
         "Divide the sum over all predictions that count by their number, or by 1 if there is none.",
     ],
     forbid=[".cross_entropy", ".nll_loss", "torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss"],

@@ -65,8 +65,9 @@ pair_neighbours = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Take one head of six by hand. Which row has to stand in place 0, which in place 1, which in place 2?",
-        "The rows of a head are two halves. Interleave them: first of the one, first of the other, second of the one.",
+        "Do one head of six rows by hand. Which row belongs in place 0, which in place 1, which in place 2?",
+        "The rows of a head are two halves. Interleave them: the first row of the first half, the first of the second "
+        "half, the second of the first half, and so on.",
         'With einops: the rows are "(head half pair)" and become "(head pair half)", with half=2.',
     ],
 )

@@ -65,8 +65,9 @@ rows_with_gradient = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "Which rows does the model look up to make its predictions? Nothing else of an untied table is in the formula.",
-        "The last token of each text is a target, and never read. Tied, every logit is a product with a row.",
+        "Which rows does the model look up to make its predictions? An untied table is not used in any other way.",
+        "The last token of each text is a target but never read. If the head is tied, every logit is a product with a "
+        "row.",
         "Without a single prediction there is no loss, and no gradient.",
     ],
 )

@@ -106,7 +106,7 @@ self_attention = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "x @ qkv.T has heads + 2 · kv_heads vectors per token, one after the other. How wide is each?",
+        "x @ qkv.T contains heads + 2 · kv_heads vectors per token, one after the other. How wide is each?",
         'einops: "b s (h d) -> b h s d" with h=heads + 2 * kv_heads, then split along the heads into q, k and v.',
         'rope for q and for k, with positions 0 … s − 1, not for v. Then attend, and back: "b h s d -> b s (h d)", '
         "times out.T.",
