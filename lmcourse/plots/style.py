@@ -77,6 +77,13 @@ def describe(figure: Figure, *, caption: str, alt: str) -> Figure:
     return figure
 
 
+def take_caption(figure: Figure) -> str:
+    """Remove the caption that `describe` drew, and return it without its line breaks."""
+    caption = " ".join(figure.get_supxlabel().split())
+    figure.supxlabel("").set_in_layout(False)
+    return caption
+
+
 def alt_text(figure: Figure) -> str:
     """The alt text given to `describe`; "Figure without a description" for a figure that has none."""
     return str(figure.get_label()) or "Figure without a description"

@@ -181,13 +181,15 @@ class Explorable:
             for place, control in enumerate(self.stops)
             if len(control.values) > 1
         )
-        frames = {_key(setting): [pictures[f].file, pictures[f].alt] for setting, f in self.frames.items()}
+        shown = {_key(setting): pictures[frame] for setting, frame in self.frames.items()}
+        frames = {key: [picture.file, picture.alt, picture.caption] for key, picture in shown.items()}
         data = json.dumps(frames, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         start, frame = next(iter(self.frames.items()))
         return (
             f'<figure class="explorable" data-start="{_key(start)}"><script type="application/json">{data}</script>'
             f'<div class="controls" role="group" aria-label="Controls of the figure">{inputs}</div>'
-            f'{image(pictures[frame])}<div class="spoken" role="status"></div>{self._note()}</figure>'
+            f'{image(pictures[frame])}<div class="spoken" role="status"></div><figcaption><span class="caption">'
+            f"{escape(pictures[frame].caption)}</span>{self._note()}</figcaption></figure>"
         )
 
     def _note(self) -> str:
@@ -195,7 +197,7 @@ class Explorable:
         thinned = any(isinstance(s.widget, _SLIDERS) and len(s.values) < _positions(s.widget) for s in self.stops)
         at_once = (SOME_STOPS if thinned else "") if self.together else ONE_AT_A_TIME
         note = NOTES.get(self.function, at_once)
-        return f"<figcaption>{note}</figcaption>" if note else ""
+        return f" <i>{note}</i>" if note else ""
 
 
 def _input(control: Stops, place: int, name: str) -> str:

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from lmcourse.atomic import write_all
-from lmcourse.plots.style import alt_text, pixels
+from lmcourse.plots.style import alt_text, pixels, take_caption
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PROCESSES = 2
@@ -35,12 +35,13 @@ CSS_PIXELS_PER_INCH = 96
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of the site: its file's name, its alt text, and its size in CSS pixels."""
+    """A picture of the site: its file's name, its alt text, its size in CSS pixels, and a caption not drawn in it."""
 
     file: str
     alt: str
     width: int
     height: int
+    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ def _draw_job(job: list[tuple[str, Frame]], folder: Path) -> None:
     for key, frame in job:
         figure = draw(**dict(frame.arguments))
         width = round(figure.get_figwidth() * CSS_PIXELS_PER_INCH)
-        keep_picture(folder, key, Image.fromarray(pixels(figure)), alt_text(figure), width)
+        caption = take_caption(figure)
+        keep_picture(folder, key, Image.fromarray(pixels(figure)), alt_text(figure), width, caption)
 
 
 def read_picture(folder: Path, key: str) -> Picture:
@@ -101,12 +103,12 @@ def read_picture(folder: Path, key: str) -> Picture:
     return Picture(**json.loads((folder / f"{key}.json").read_text(encoding="utf-8")))
 
 
-def keep_picture(folder: Path, key: str, image: Image.Image, alt: str, width: int) -> None:
+def keep_picture(folder: Path, key: str, image: Image.Image, alt: str, width: int, caption: str = "") -> None:
     """Store a picture as WebP. Its description is written last, so a picture with a description is complete."""
     buffer = io.BytesIO()
     few = image.convert("RGB").quantize(COLOURS).convert("RGB")
     few.save(buffer, "webp", lossless=True, method=2, quality=40)
-    picture = Picture(f"{key}.webp", alt, width, round(width * image.height / image.width))
+    picture = Picture(f"{key}.webp", alt, width, round(width * image.height / image.width), caption)
     write_all({folder / picture.file: buffer.getvalue(), folder / f"{key}.json": json.dumps(asdict(picture))})
 
 

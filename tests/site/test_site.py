@@ -186,6 +186,7 @@ def test_a_frame_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert [drawn[frame].alt for frame in frames] == [
         figures.significant_digits(digits=digits).get_label() for digits in (2, 3)
     ]
+    assert drawn[frames[0]].caption.startswith("All numbers in the orange band round to these digits.")
     bodies = [(tmp_path / drawn[frame].file).read_bytes() for frame in frames]
     assert all(body[:4] == b"RIFF" and body[8:12] == b"WEBP" for body in bodies)
     assert bodies[0] != bodies[1]
@@ -299,6 +300,7 @@ def test_each_figure_answers_to_each_of_its_controls(site: Path, page: Page, com
             after = image.get_attribute("src")
             assert (site / str(after)).read_bytes() != (site / str(before)).read_bytes()
             assert spoken.text_content() == image.get_attribute("alt")
+            assert figure.locator(".caption").text_content()
             assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
     assert complaints == []
 

@@ -26,9 +26,10 @@ function place(inputs, index) {
 
 /** Connect the controls of a figure with its frames. */
 function explorable(figure) {
-  const frames = JSON.parse(figure.querySelector("script").textContent); // by setting: a file and its alt text
+  const frames = JSON.parse(figure.querySelector("script").textContent); // by setting: a file, its alt text and its caption
   const image = figure.querySelector("img");
   const spoken = figure.querySelector(".spoken");
+  const caption = figure.querySelector(".caption");
   const first = figure.dataset.start.split(",").map(Number);
   const controls = new Map(); // by place: the inputs of a control, several if they are radio buttons
   for (const input of figure.querySelectorAll("[data-place]")) {
@@ -54,9 +55,10 @@ function explorable(figure) {
     setting[at] = index;
     if (!frames[setting.join()]) setting = first.map((value, i) => (i === at ? index : value));
     for (const [other, theirs] of controls) place(theirs, setting[other]);
-    const [file, alt] = frames[setting.join()];
+    const [file, alt, text] = frames[setting.join()];
     image.src = FRAMES + file;
     image.alt = alt;
+    caption.textContent = text;
     spoken.textContent = alt;
     preloadNeighbours();
   }
