@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 
 from lmcourse.errors import CourseError
@@ -43,8 +44,11 @@ def typed_path(text: str) -> Path:
     """Return the path that a user typed.
 
     Raises:
-        CourseError: nothing was typed. To Python that is the current folder, to a person a variable that is not set.
+        CourseError: nothing was typed, which to Python is the current folder, to a person a variable that is not set.
+            Or the path has a line break or another control character.
     """
     if not text.strip():
         raise CourseError("a path is empty (is a variable not set?): name it, or write . for the folder you are in")
+    if any(unicodedata.category(char) == "Cc" for char in text):
+        raise CourseError(f"the path {text!r} has a control character, such as a line break: rename the file")
     return Path(text)

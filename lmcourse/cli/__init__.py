@@ -10,6 +10,7 @@ stderr for a mistake in what was typed or written; 130 after Ctrl-C. What a comm
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +19,9 @@ from pathlib import Path
 
 from lmcourse.cli.parser import parse
 from lmcourse.errors import CourseError
+
+LONG_WORD = re.compile(r"\S{300,}")
+"""What a message does not repeat in full, such as a number with a thousand digits."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
     except CourseError as error:
-        print(f"lmcourse: {error}", file=sys.stderr)
+        print(f"lmcourse: {LONG_WORD.sub(_shortened, str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -44,14 +48,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = "the output cannot be written" if error.filename is None else error.filename
         print(f"lmcourse: {place}: {error.strerror or error}", file=sys.stderr)
         return 2
+    except OverflowError:
+        print("lmcourse: a number that was given is too large to compute with", file=sys.stderr)
+        return 2
     except RecursionError:
         print("lmcourse: something that was given is nested too deeply", file=sys.stderr)
         return 2
     return status
 
 
+def _shortened(word: re.Match[str]) -> str:
+    return f"{word[0][:40]}…{word[0][-20:]}"
+
+
 def _check_surroundings() -> None:
-    """Replace closed streams (`>&-`) by ones that discard their text; without stdout, exit."""
+    """Replace closed streams (`>&-`) by ones that are empty or discard their text; without stdout, exit."""
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open()  # noqa: SIM115 - for as long as the process lives
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
     if sys.stdout is None:

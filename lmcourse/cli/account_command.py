@@ -32,6 +32,7 @@ from lmcourse.errors import CourseError
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 
+LEAST_MFU = 1e-6
 PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 
 
@@ -79,6 +80,8 @@ def make_budget(options: Namespace) -> Budget:
         raise CourseError(f"{entry.name} is an encoder–decoder, which `account` does not support: use a decoder.")
     if options.gpu is None and options.tokens is not None:
         raise CourseError("How long --tokens take depends on the hardware: add --gpu.")
+    if not LEAST_MFU <= options.mfu <= 1:
+        raise CourseError(f"MFU is a fraction of the peak, from {LEAST_MFU} to 1, not {options.mfu}.")
     accelerator = None if options.gpu is None else find_accelerator(options.gpu)
     try:
         workload = Workload(

@@ -101,7 +101,7 @@ def _write(options: Namespace) -> GeneratedText:
     writer = open_model(options.checkpoint, last=options.last, device=device)
     if options.weights is not None:
         writer = replace(writer, model=narrow_weights(writer.model, options.weights))
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    prompt = _read_stdin() if options.prompt == "-" else options.prompt
     seed = random.randrange(2**32) if options.seed is None else options.seed
     if not 0 <= seed < 2**63:
         raise CourseError(f"--seed must be from 0 to 2⁶³ − 1, not {seed}")
@@ -119,6 +119,13 @@ def _write(options: Namespace) -> GeneratedText:
     speed = f"{len(written):,} tokens in {seconds:.2f} s, {len(written) / seconds:,.0f} tokens/s"
     print(f"{speed}; seed {seed}{model}", file=sys.stderr)
     return GeneratedText(prompt, text, len(written), seconds, seed, str(writer.folder), writer.step)
+
+
+def _read_stdin() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise CourseError("the prompt on stdin is not UTF-8: save it as UTF-8 (PowerShell's > writes UTF-16)") from None
 
 
 def _listed(tokens: Iterable[int], written: list[int]) -> Iterator[int]:

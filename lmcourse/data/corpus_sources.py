@@ -151,6 +151,8 @@ def find_texts(path: Path) -> tuple[list[Path], list[Path]]:
             (binary if b"\0" in beginning else texts).append(file)
     if not texts and any(_beginning(file).startswith(UTF_16_MARKS) for file in binary):
         raise CourseError(f"{path} is UTF-16, as PowerShell's > writes it. Save it as UTF-8.")
+    if not texts and path.is_file():
+        raise CourseError(f"{path} is {'not a text but binary' if binary else 'empty'}. Give the path of a text.")
     if not texts:
         raise CourseError(f"{path} has no text: {len(binary)} of its {len(files)} files are binary, the rest empty.")
     return texts, binary

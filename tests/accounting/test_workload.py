@@ -172,6 +172,8 @@ def test_account_works_for_every_kind_of_model(name: str, recipe: str, capsys: p
         (["--model", "falcon-7b", "--gpus", "2", "--tensor-parallel", "2"], "Layer 0 has 71 heads"),
         (["--model", "nano", "--gpu", "v100"], "V100 SXM2 32 GB has no bf16 units"),
         (["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--mfu", "40"], "MFU is a fraction of the peak"),
+        (["--model", "nano", "--mfu", "nan", "--json"], "MFU is a fraction of the peak"),
+        (["--model", "nano", "--seq-len", "1" + 400 * "0"], "a number that was given is too large to compute with"),
         (
             ["--model", "nano", "--gpu", "h100", "--tokens", "1e9", "--recipe", "inference"],
             "needs a recipe for training",

@@ -154,6 +154,8 @@ def test_a_tiny_temperature_generates_the_same_text_as_0(temperature: str, capsy
         (["doctor", "--course", ""], "a path is empty"),
         (["collect", "--out", ""], "a path is empty"),
         (["grade", "/nowhere.ipynb"], "There is no file or folder /nowhere.ipynb"),
+        (["grade", "a\nb.ipynb"], r"the path 'a\nb.ipynb' has a control character"),
+        (["account", "--model", 5000 * "x"], f"There is no model '{39 * 'x'}…{18 * 'x'}' in the zoo"),
     ],
 )
 def test_a_mistake_is_one_line_on_stderr(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

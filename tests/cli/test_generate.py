@@ -109,6 +109,13 @@ def test_the_prompt_may_come_from_stdin(
     assert answer(capsys, run, "--temperature", "0", prompt="-")["text"] == expected["text"]
 
 
+def test_a_prompt_in_utf_16_is_rejected(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("Two".encode("utf-16")), encoding="utf-8"))
+    assert "the prompt on stdin is not UTF-8" in told(capsys, "--checkpoint", str(run), "--prompt", "-")
+
+
 # Which checkpoint
 
 
@@ -221,7 +228,7 @@ def test_a_folder_that_is_not_a_run_is_reported(run: Path, tmp_path: Path, capsy
     assert "a path is empty (is a variable not set?)" in told(capsys, "--checkpoint", "", "--prompt", "x")
     assert "is neither a run nor a checkpoint" in told(capsys, "--checkpoint", tmp_path, "--prompt", "x")
     shutil.copy(run / "run.json", tmp_path)
-    assert "has no checkpoint yet" in told(capsys, "--checkpoint", tmp_path, "--prompt", "x")
+    assert "has no checkpoint: train for longer" in told(capsys, "--checkpoint", tmp_path, "--prompt", "x")
 
 
 def test_settings_of_another_model_are_reported(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,8 @@ from jsonargparse import ActionYesNo, ArgumentError, ArgumentParser, Namespace, 
 
 from lmcourse.device import best_device
 from lmcourse.errors import CourseError
+from lmcourse.json_file import check_content
+from lmcourse.root import typed_path
 from lmcourse.training.command.run_config import ModelChanges, RunConfig, find_decoder
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
@@ -104,9 +106,7 @@ def parse(arguments: Sequence[str], program: str) -> Namespace:
         raise CourseError(f"{_one_line(str(error))} ({program} --help)") from None
     for name in ("out", "config"):
         if options[name] is not None:
-            if not options[name].strip():
-                raise CourseError("a path is empty (is a variable not set?): name it")
-            options[name] = Path(options[name])
+            options[name] = typed_path(options[name])
     return options
 
 
@@ -174,6 +174,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     Raises:
         CourseError: the file cannot be read, or has an unknown setting or a value of a wrong type.
     """
+    check_content(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -210,6 +211,9 @@ def check_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     whole = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
     }
+    for name, value in whole.items():
+        if value is None and type(None) not in get_args(TYPES[name]):
+            raise ValueError(f"{name} must be {_wanted(TYPES[name])}, not null")
     try:
         found = parser.parse_object(whole)
     except ArgumentError as error:

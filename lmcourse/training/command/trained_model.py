@@ -84,7 +84,7 @@ def _find(path: Path, last: bool) -> tuple[Path, Path]:
         return path, best
     latest = checkpoints.latest()
     if latest is None:
-        raise CourseError(f"{path} has no checkpoint yet: train it for longer")
+        raise CourseError(f"{path / 'checkpoints'} has no checkpoint: train for longer, or restore that folder")
     return path, latest[0]
 
 

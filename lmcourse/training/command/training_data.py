@@ -76,7 +76,10 @@ class TokenizedDocuments(Iterable[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         count = 0
         for text in _documents(self._corpus):
-            tokens = self._tokenizer.encode(text)
+            try:
+                tokens = self._tokenizer.encode(text)
+            except ValueError as error:
+                raise CourseError(f"{self._corpus.name}: {error}") from None
             if self._most is not None:
                 tokens = tokens[: self._most - count]
             if not tokens:
@@ -96,6 +99,8 @@ def tokenize_corpus(run: RunConfig) -> TokenizedCorpus:
         CourseError: there is no such corpus, or no text in it.
     """
     whole = find_corpus(run.corpus)
+    if next(_documents(whole), None) is None:
+        raise CourseError(f"{run.corpus} has nothing but line breaks: take another text")
     training, validation = split(whole, run.held_out) if run.held_out else (whole, None)
     # Characters that only the held-out part has must have a token too, or it could not be read.
     tokenizer = _make_tokenizer(run, whole if run.tokenizer == "characters" else training)
@@ -203,7 +208,7 @@ def open_tokenizer(folder: Path) -> Tokenizer:
     Raises:
         CourseError: it is missing or damaged.
     """
-    return load_tokenizer(read_json(folder / TOKENIZER))
+    return load_tokenizer(read_json(folder / TOKENIZER, ["kind"]))
 
 
 @dataclass(frozen=True)

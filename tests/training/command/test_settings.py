@@ -228,7 +228,7 @@ def test_a_wrong_line_of_a_file_is_reported_in_one_line(text: str, message: str,
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, '{"steps": {"a": 1}}', '{"steps": NaN}'])
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, '{"steps": {"a": 1}}', '{"steps": NaN}', '{"steps": null}'])
 def test_a_wrong_json_file_is_reported_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(CourseError) as error:

@@ -15,7 +15,7 @@ import torch
 from lmcourse.data.corpora import find_corpus, split
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.token_file import TokenFile
-from lmcourse.data.tokenizers import BPETokenizer, save_tokenizer
+from lmcourse.data.tokenizers import BPETokenizer, CharacterTokenizer, save_tokenizer
 from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
@@ -150,6 +150,18 @@ def test_a_text_that_is_too_short_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="the part to train on has no text"):
         train(run(tmp_path / "text.txt"), tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_a_text_without_characters_is_rejected(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("\n" * 100)
+    with pytest.raises(CourseError, match="has nothing but line breaks"):
+        tokenize_corpus(run(tmp_path / "text.txt", tokenizer="characters"))
+
+
+def test_a_character_that_the_tokenizer_lacks_is_reported(corpus: Path, tmp_path: Path) -> None:
+    save_tokenizer(CharacterTokenizer("ab"), tmp_path / "tokenizer.json")
+    with pytest.raises(CourseError, match="the tokenizer has no token for"):
+        tokenize_corpus(run(corpus, tokenizer=str(tmp_path / "tokenizer.json"))).training.count()
 
 
 @pytest.mark.parametrize("name", ["train.tokens", "validation.tokens"])
