@@ -111,7 +111,7 @@ def collect(options: Namespace) -> int:
         tables.show(tables.collected(found))
         out = options.out
         print(f"{out}: {len(found.changed)} files written." if found.changed else f"{out} is up to date.")
-        print(f'Run it in the folder above it: python -m {out.name} --prompt "The "')
+        print(f'Run it in the folder above it: python -m {out.resolve().name} --prompt "The "')
     return 0
 
 
@@ -191,7 +191,7 @@ def matrix(options: Namespace) -> int:
 
     with quiet(options):
         cells = answer_cells(chapters, root)
-        if options.exercise:
+        if options.exercise is not None:
             cells = only(options.exercise, cells)
         proof = prove(cells)
     if options.json:

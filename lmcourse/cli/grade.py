@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MAX_DETAILED = 5
 """Submissions that are shown exercise by exercise; of more, a line each."""
 
+MAX_NAMED = 10
+"""Learners in the line about submissions that could not be graded."""
+
 
 def add_grade(parser: ArgumentParser) -> None:
     """The flags of `lmcourse grade`."""
@@ -74,6 +77,9 @@ def add_grade(parser: ArgumentParser) -> None:
 
 def grade(options: Namespace) -> int:
     """Grade notebooks."""
+    for name in ("db", "again", "column", "scheduler"):
+        if getattr(options, name) == "":
+            raise CourseError(f"--{name} is empty (is a variable not set?): name it, or leave it out.")
     for name in ("db", "force", "again"):
         if getattr(options, name) and not options.record:
             raise CourseError(f"--{name} needs the gradebook: add --record.")
@@ -98,10 +104,16 @@ def grade(options: Namespace) -> int:
         print_json([result.to_json() for result in results])
     unread = [result.student for result in results if result.unread]
     if unread:
-        learners = ", ".join(student for student in unread if student != ME)
-        points = f"{len(unread)} of {len(results)} submissions could not be graded and count 0 points"
-        print(f"{points}: {learners}" if learners else points, file=sys.stderr)
-    return 1 if ME in unread or any(result.failed for result in results) else 0
+        learners = [student for student in dict.fromkeys(unread) if student != ME]
+        print(_unread(len(unread), len(results), learners), file=sys.stderr)
+    none_or_own = len(unread) == len(results) or ME in unread
+    return 1 if none_or_own or any(result.failed for result in results) else 0
+
+
+def _unread(unread: int, submissions: int, learners: Sequence[str]) -> str:
+    points = f"{unread} of {submissions} submissions could not be graded and count 0 points"
+    more = f" and {len(learners) - MAX_NAMED} more" if len(learners) > MAX_NAMED else ""
+    return f"{points}: {', '.join(learners[:MAX_NAMED])}{more}" if learners else points
 
 
 def _results(paths: Sequence[Path], options: Namespace) -> list[SubmissionResult]:
@@ -183,14 +195,20 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _number(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise ArgumentTypeError(f"{text} is not at least 1")
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return number
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise ArgumentTypeError(f"{text} is not a number of seconds above 0")
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
