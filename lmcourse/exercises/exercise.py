@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -82,6 +83,8 @@ class Exercise:
             has to take whatever plain data an answer may return.
         new: the result is new: it is no input, and shares no memory with one.
         differentiable: the result is part of a model or a loss, and autograd must reach the float inputs from it.
+        file: a right example of the file that an answer reads from the working folder. Learners make a file of that
+            name, and hand it in inside the notebook (see `handed_in`).
         contiguous: why its inputs are never laid out with gaps in memory; empty if they may be.
     """
 
@@ -102,6 +105,7 @@ class Exercise:
     view: Callable[[Case, Plain], Plain] | None = None
     new: bool = False
     differentiable: bool = False
+    file: Path | None = None
     contiguous: str = ""
     misconceptions: list[Misconception] = field(default_factory=list, init=False)
     variants: list[Variant] = field(default_factory=list, init=False)

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -139,8 +140,12 @@ class Notebook:
         self.answers: dict[str, Any] = {}
         self._number = 0
 
-    def imports(self, text: str) -> Any:
-        """Run the course's import statements; skip those that fail here."""
+    def start(self, text: str, files: dict[str, torch.Tensor]) -> Any:
+        """Write the bytes of files into the working folder; run the course's import statements but those that fail
+        here.
+        """
+        for name, data in files.items():
+            Path(name).write_bytes(bytes(data.tolist()))
         for statement in ast.parse(text).body:
             with suppress(Exception):
                 exec(compile(ast.Module([statement], []), "<imports>", "exec"), self.names)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
+import torch
+
 from lmcourse.exercises.checking import seconds_after
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.failure import Failure
@@ -35,6 +37,7 @@ from lmcourse.grading.wire import (
     uses_from_plain,
 )
 from lmcourse.report import Report
+from lmcourse.report.handed_in import not_handed_in
 from lmcourse.text import replace_unprintable
 
 GRACE_SECONDS = 5.0
@@ -58,6 +61,7 @@ class Submitted:
         provided: the texts of the course's own cells. Their imports are always there.
         skipped: those of them that grading does not run (see `cells_to_run`).
         data: the assignment's data files, which are in the working folder.
+        file: what the learner handed in inside the notebook, for the exercise whose answer reads it.
     """
 
     sources: tuple[str, ...]
@@ -67,6 +71,7 @@ class Submitted:
     provided: tuple[str, ...] = ()
     skipped: frozenset[str] = frozenset()
     data: tuple[Path, ...] = ()
+    file: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -184,6 +189,7 @@ class _Run:
         self.broke_off: list[str] = []
         self.stopped: set[int] = set()
         self._settings, self._end, self._losses, self._data = settings, end, losses, submitted.data
+        self._file = submitted.file
         self._exercises = {exercise.name: exercise for exercise in exercises}
         self._before = "\n".join([course_imports(submitted.provided), *before])
         self._once = bool(before)
@@ -224,7 +230,9 @@ class _Run:
 
     def _go_through(self, process: SubmissionProcess) -> None:
         """Run the cells in one process, and ask each exercise once. Raises LostError."""
-        process.ask("imports", START_SECONDS, text=self._before)
+        names = [each.file.name for each in self._exercises.values() if each.file and self._file]
+        files = {name: torch.frombuffer(bytearray(self._file), dtype=torch.uint8) for name in names}
+        process.ask("start", START_SECONDS, text=self._before, files=files)
         for cell in self.cells:
             if cell.text.strip() and cell.number not in self.stopped:
                 self._run_cell(process, cell)
@@ -301,6 +309,8 @@ class _Run:
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         report = judge(exercise, trials, hidden=True, forbidden=forbidden, given=expected.given)
+        if exercise.file and not self._file and report.answered:
+            lost = lost or not_handed_in(exercise.file.name)
         self._ask_again.discard(name)
         if is_missing(name, outcomes):
             others = [other for other in self._exercises if other != name]

@@ -21,6 +21,7 @@ from lmcourse.units import GIB, MIB
 NOT_COPIED = [  # patterns of files beside a notebook that nbgrader never copies from one of its folders to the next
     *(".*", "__pycache__", "*.pyc", "feedback"),  # .*: checkpoints, a learner's progress, editors' files
     "*.py",  # our sources hold the answers, and grading does not use a submitted module
+    "trained.safetensors",  # of notebook 20, which holds it in an output, too
     *("*.html", "*.htm", "*.xhtml", "*.svg", "*.js"),  # a learner's page would be returned beside the feedback
 ]
 

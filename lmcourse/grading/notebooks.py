@@ -1,7 +1,8 @@
 """Make notebooks and cells, and read a submitted notebook or report what is wrong with it.
 
-Of a submitted notebook only what grading uses is kept: the texts of its cells, their ids, attached pictures and
-nbgrader's metadata. Each step has a limit, so that no file takes much time or memory.
+Of a submitted notebook only what grading uses is kept: the texts of its cells, their ids, attached pictures, nbgrader's
+metadata, and a file that is handed in among its outputs. Each step has a limit, so that no file takes much time or
+memory.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from uuid import uuid4
 from nbformat import NotebookNode, from_dict, v4
 
 from lmcourse.grading.files import UnreadableError, escaped_name, read_file
+from lmcourse.report.handed_in import encoded_in
 from lmcourse.text import replace_surrogates
 
 METADATA_KEY = "lmcourse"  # of grading's own notes in the metadata of a notebook
+HANDED_IN = "handed_in"  # in the metadata of a cell and among the notes: the file in its outputs, in Base64
 NO_SCORE = "NoScore"  # the error in a graded cell that gave no usable score
 NOT_RUN = "NotRun"  # the error in a cell that was never run
 
@@ -157,6 +160,8 @@ def _cell(cell: Any) -> NotebookNode:
     if isinstance(cell_id, str) and _ID.fullmatch(cell_id):
         parts["id"] = cell_id
     if kind == "code":
+        if file := encoded_in(cell.get("outputs")):
+            parts["metadata"][HANDED_IN] = file
         return new_code_cell(text, **parts)
     if pictures := attached_pictures(cell.get("attachments")):
         parts["attachments"] = pictures

@@ -14,7 +14,14 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.notebooks import add_notes, new_code_cell, new_markdown_cell, new_notebook, size_problem
+from lmcourse.grading.notebooks import (
+    HANDED_IN,
+    add_notes,
+    new_code_cell,
+    new_markdown_cell,
+    new_notebook,
+    size_problem,
+)
 from lmcourse.report import CHECK_PREFIX
 
 KERNELSPEC = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -94,6 +101,8 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
         problem = f"The notebook {too_large}"
         notebook, missing, edited = _rebuilt([], [], course)
     add_notes(notebook, problem=problem, put_back=missing, edited=edited)
+    if files := [cell.metadata[HANDED_IN] for cell in submitted.cells if HANDED_IN in cell.metadata]:
+        add_notes(notebook, **{HANDED_IN: files[-1]})
     return notebook
 
 

@@ -15,9 +15,10 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_beside
 from lmcourse.grading.examine import CellRun, Examination, Submitted, examine
 from lmcourse.grading.files import NOT_COPIED
-from lmcourse.grading.notebooks import NOT_RUN, add_notes, error_output, new_output, problem_of
+from lmcourse.grading.notebooks import HANDED_IN, METADATA_KEY, NOT_RUN, add_notes, error_output, new_output, problem_of
 from lmcourse.grading.process import Settings
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report
+from lmcourse.report.handed_in import decoded
 
 
 def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Examination:
@@ -68,6 +69,7 @@ def submitted(nb: NotebookNode, source: Path) -> Submitted:
         tuple(cell.source for cell in own if "nbgrader" not in cell.metadata),
         frozenset(cell.source.strip() for cell in own if cell.metadata.get("lmcourse", {}).get("grading") == "skip"),
         _data_beside(source),
+        decoded(nb.metadata.get(METADATA_KEY, {}).get(HANDED_IN, "")),
     )
 
 

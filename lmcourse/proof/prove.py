@@ -8,6 +8,7 @@ and answers that ignore their inputs must earn nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -315,7 +316,9 @@ class _Proof:
         return self._once(wrong.name, case, partial(self._run, wrong.answer, case, seconds or self.exercise.seconds))
 
     def _run(self, answer: Callable[..., Any], case: Case, seconds: float, forbid: tuple[str, ...] = ()) -> Outcome:
-        return run_case(answer, case, name=self.exercise.name, seconds=seconds, forbid=forbid)
+        file = self.exercise.file  # which answers read from the working folder
+        with chdir(file.parent) if file else nullcontext():
+            return run_case(answer, case, name=self.exercise.name, seconds=seconds, forbid=forbid)
 
     def _once(self, answer: str, case: Case, run: Callable[[], Outcome]) -> Outcome:
         key = (answer, id(case))  # the cases live as long as this object

@@ -6,30 +6,35 @@ import math
 import random
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 import torch
+from safetensors.torch import save
 from torch import Tensor
 
 from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
+from lmcourse.atomic import write_all
 from lmcourse.data.grammar import story_grammar
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
+from lmcourse.report.handed_in import hand_in
 from lmcourse.training.config import OptimizerName, TrainingConfig
+from lmcourse.training.evaluation import evaluate
 from lmcourse.training.metrics import Record
+from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.trainer import Callback, Trainer
 
 VOCABULARY, BATCH, LENGTH, HEAD = 128, 16, 64, 16
-WIDTHS, DEPTHS = (24, 32, 48, 64, 96), (1, 2, 4)
+WIDTHS, DEPTHS, BATCHES = (24, 32, 48, 64, 96), (1, 2, 4), (4, 8, 16, 32)
 
 ORDER = {"parameters": 100_000, "memory": 12 * 2**20, "flops": 2e11}
 """The limits of the order: parameters, bytes of training memory, FLOPs of the whole training."""
@@ -37,11 +42,17 @@ ORDER = {"parameters": 100_000, "memory": 12 * 2**20, "flops": 2e11}
 PURSE = 6e10
 """FLOPs for small runs of one's own: three tenths of the order."""
 
+ROWS = 256
+"""Texts of 64 bytes that are measured at once."""
+
 STORIES = 20_000
 """Of the training text: 13 million bytes, of which no run reads more than a part."""
 
 WARM_UP = 30
 """Steps until the peak of the learning rate."""
+
+TRAINED = Path("trained.safetensors")
+"""The file with the weights that a learner hands in, in the working folder."""
 
 FRESH_BYTES = 131_072
 """Of the validation text, which no model was trained on."""
@@ -55,11 +66,13 @@ class Recipe:
         batch: texts of 64 bytes in a step.
         rate: peak learning rate, as a multiple of the given one.
         optimizer: "adamw", or "muon" for the matrices of the blocks.
+        warm_up: steps until the peak of the learning rate.
     """
 
     batch: int = BATCH
     rate: float = 1.0
     optimizer: OptimizerName = "adamw"
+    warm_up: int = WARM_UP
 
 
 GIVEN = Recipe()
@@ -100,19 +113,13 @@ class Design:
         """Numbers that it learns."""
         return count_parameters(self.config).total
 
-    @property
-    def step_flops(self) -> int:
-        """FLOPs of a training step on a batch of 16 × 64 bytes, all pairs counted."""
-        return self.flops_of_step(BATCH)
-
-    def flops_of_step(self, batch: int) -> int:
+    def flops_of_step(self, batch: int = BATCH) -> int:
         """FLOPs of a training step on `batch` texts of 64 bytes, all pairs counted."""
         return training_flops(self.config, batch, LENGTH).model.total
 
-    @property
-    def memory(self) -> int:
+    def memory(self, batch: int = BATCH) -> int:
         """Bytes of weights, gradients, moments and all that autograd keeps of a batch, in fp32."""
-        kept = predict_saved_bytes(self.config, BATCH, LENGTH).total
+        kept = predict_saved_bytes(self.config, batch, LENGTH).total
         return find_recipe("fp32").memory(self.parameters).total + kept
 
     def steps(self, flops: float, batch: int = BATCH) -> int:
@@ -120,20 +127,20 @@ class Design:
         return int(flops // self.flops_of_step(batch))
 
 
-def all_recipes() -> list[Recipe]:
-    """Return the recipes that the order allows."""
-    return [Recipe(optimizer=name) for name in get_args(OptimizerName)]
-
-
 @cache
 def texts() -> tuple[Tensor, Tensor]:
     """The bytes to train on and fresh ones to validate with, as numbers below 128."""
     grammar, source = story_grammar(), random.Random(0)
     training = "".join(grammar.generate(source) for _ in range(STORIES))
-    fresh, source = "", random.Random(1)
-    while len(fresh) < FRESH_BYTES:
-        fresh += grammar.generate(source)
-    return _bytes(training), _bytes(fresh)[:FRESH_BYTES]
+    return _bytes(training), stories(1, FRESH_BYTES)
+
+
+def stories(seed: int, count: int) -> Tensor:
+    """Return this many bytes of stories, as numbers below 128."""
+    grammar, source, text = story_grammar(), random.Random(seed), ""
+    while len(text) < count:
+        text += grammar.generate(source)
+    return _bytes(text)[:count]
 
 
 def _bytes(text: str) -> Tensor:
@@ -173,7 +180,7 @@ def train(
         learning_rate=8e-3 * math.sqrt(64 / design.d_model) * recipe.rate,
         muon_learning_rate=0.02 * recipe.rate,
         schedule="wsd",
-        warmup_steps=min(WARM_UP, steps // 2),
+        warmup_steps=min(recipe.warm_up, steps // 2),
         decay_steps=3 * steps // 10,
         spike_factor=100.0,  # what a steep rate does to a tiny model is no news here
     )
@@ -188,6 +195,26 @@ def train(
     with tempfile.TemporaryDirectory() as folder:
         Trainer(model, config, training, Path(folder), validation=fresh, callbacks=[*callbacks, remember]).run()
     return model, float(str(last["validation_loss"]))
+
+
+def loss_on(model: Transformer, text: Tensor) -> float:
+    """Return a model's loss on a text, in nats a byte; it reads 64 at a time."""
+    return evaluate(model, text, ROWS, LENGTH, MixedPrecision("fp32", torch.device("cpu")))
+
+
+def hand_over(plan: Mapping[str, Any], model: Transformer, loss: float) -> None:
+    """Write `trained.safetensors` into the working folder, and put it into the notebook.
+
+    Args:
+        plan: the commitment, with `layers`, `d_model` and the forecast `loss`.
+        model: what was trained; its weights are stored in fp16.
+        loss: the loss that is reported, in nats a byte.
+    """
+    tensors = {name: value.half() for name, value in model.state_dict().items()}
+    numbers = {"layers": plan["layers"], "d_model": plan["d_model"], "forecast": plan["loss"], "reported": loss}
+    tensors |= {name: torch.tensor(float(number), dtype=torch.float64) for name, number in numbers.items()}
+    write_all({TRAINED: save(tensors)})
+    hand_in(TRAINED)
 
 
 class Purse:
@@ -211,6 +238,7 @@ class Purse:
         batch: int = SMALL_RECIPE.batch,
         rate: float = SMALL_RECIPE.rate,
         optimizer: OptimizerName = "adamw",
+        warm_up: int = WARM_UP,
         seed: int = 0,
     ) -> float:
         """Train a design with at most this many FLOPs, print what is left, and return its loss on fresh bytes.
@@ -218,7 +246,7 @@ class Purse:
         Raises:
             ValueError: the run costs more than is left, or less than one step.
         """
-        design, recipe = Design(layers, d_model), Recipe(batch, rate, optimizer)
+        design, recipe = Design(layers, d_model), Recipe(batch, rate, optimizer, warm_up)
         steps = design.steps(flops, batch)
         cost = steps * design.flops_of_step(batch)
         if not steps:

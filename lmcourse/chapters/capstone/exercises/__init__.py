@@ -9,6 +9,7 @@ from lmcourse.chapters.capstone.exercises.predictions import PREDICTIONS
 from lmcourse.chapters.capstone.exercises.skill import skill
 from lmcourse.chapters.capstone.exercises.split import best_split
 from lmcourse.chapters.capstone.exercises.steps import predicted_seconds, steps_within
+from lmcourse.chapters.capstone.exercises.trained import trained
 
 EXERCISES = (
     account_of,
@@ -19,6 +20,7 @@ EXERCISES = (
     skill,
     forecasts,
     commitment,
+    trained,
     hunt,
 )
 
@@ -34,4 +36,5 @@ __all__ = [
     "predicted_seconds",
     "skill",
     "steps_within",
+    "trained",
 ]

@@ -1,12 +1,13 @@
 """The figures of notebook 20, and what its text takes from the chapter: the recipe, the measured runs, the claims."""
 
-from lmcourse.chapters.capstone.after import after
+from lmcourse.chapters.capstone.after import after, recipe_model
 from lmcourse.chapters.capstone.claims import show_claims
 from lmcourse.chapters.capstone.figures.budget import budget_card, iso_flop, law_check, rate_by_width
 from lmcourse.chapters.capstone.figures.law import Law, fitted_law, nearest_times_trend, trend
 from lmcourse.chapters.capstone.measured import ENTROPY, small_runs
 from lmcourse.chapters.capstone.recipe import (
     BATCH,
+    BATCHES,
     DEPTHS,
     GIVEN,
     LENGTH,
@@ -16,7 +17,9 @@ from lmcourse.chapters.capstone.recipe import (
     Design,
     Purse,
     Recipe,
+    hand_over,
     known_words,
+    loss_on,
     texts,
     train,
     write,
@@ -24,6 +27,7 @@ from lmcourse.chapters.capstone.recipe import (
 
 __all__ = [
     "BATCH",
+    "BATCHES",
     "DEPTHS",
     "ENTROPY",
     "GIVEN",
@@ -38,11 +42,14 @@ __all__ = [
     "after",
     "budget_card",
     "fitted_law",
+    "hand_over",
     "iso_flop",
     "known_words",
     "law_check",
+    "loss_on",
     "nearest_times_trend",
     "rate_by_width",
+    "recipe_model",
     "show_claims",
     "small_runs",
     "texts",

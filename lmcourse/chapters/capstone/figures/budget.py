@@ -24,17 +24,19 @@ BESIDE_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 """The background of a number, so that no line runs through it."""
 
 
-def budget_card(d_model: int = 48, layers: int = 2) -> Figure:
+def budget_card(d_model: int = 48, layers: int = 2, batch: int = BATCH) -> Figure:
     """The shares of the order that a design uses, as bars, and the number of steps that the FLOPs pay for."""
     design = Design(layers, d_model)
-    steps = design.steps(ORDER["flops"])
+    steps = design.steps(ORDER["flops"], batch)
     shares = {
         f"parameters\n{design.parameters:,}": design.parameters / ORDER["parameters"],
-        f"memory\n{design.memory / 2**20:.2f} MiB": design.memory / ORDER["memory"],
-        f"FLOPs\n{steps:,} steps": steps * design.step_flops / ORDER["flops"],
+        f"memory\n{design.memory(batch) / 2**20:.2f} MiB": design.memory(batch) / ORDER["memory"],
+        f"FLOPs\n{steps:,} steps": steps * design.flops_of_step(batch) / ORDER["flops"],
     }
     figure = new_figure(8.0, 2.9)
-    axes = new_axes(figure, f"{layers} × {d_model}: share of the order that is used", "share of the limit")
+    axes = new_axes(
+        figure, f"{layers} × {d_model}, batches of {batch}: share of the order that is used", "share of the limit"
+    )
     for row, share in enumerate(shares.values()):
         colour = PALETTE["blue"] if share <= 1 else PALETTE["vermilion"]
         axes.barh([row], [share], color=colour, height=0.6)
@@ -45,8 +47,8 @@ def budget_card(d_model: int = 48, layers: int = 2) -> Figure:
     axes.invert_yaxis()
     broken = [name.partition("\n")[0] for name, share in shares.items() if share > 1]
     verdict = f"Too large: {', '.join(broken)}." if broken else "Within the order."
-    text = f"{steps * BATCH * LENGTH:,} bytes of text, {steps * BATCH * LENGTH / design.parameters:.1f} a parameter."
-    alt = f"{layers} blocks, {d_model} wide: " + ", ".join(
+    text = f"{steps * batch * LENGTH:,} bytes of text, {steps * batch * LENGTH / design.parameters:.1f} a parameter."
+    alt = f"{layers} blocks, {d_model} wide, batches of {batch}: " + ", ".join(
         f"{name.replace(chr(10), ' ')} {share:.1%}" for name, share in shares.items()
     )
     return describe(figure, caption=f"{verdict} Its FLOPs pay for {text}", alt=alt)

@@ -1,0 +1,219 @@
+"""The trained model: its weights, and the loss that is reported, measured again on stories that are shown nowhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache, lru_cache
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load, load_file
+from torch import Tensor
+
+from lmcourse.chapters.capstone.measured import ENTROPY
+from lmcourse.chapters.capstone.recipe import DEPTHS, FRESH_BYTES, ORDER, TRAINED, WIDTHS, Design, loss_on, stories
+from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.exercise import Exercise
+from lmcourse.exercises.values import Plain
+from lmcourse.models.transformer import Transformer
+
+File = dict[str, Tensor]
+
+EXAMPLE = Path(__file__).with_name(TRAINED.name)
+"""2 × 24 with Muon and seed 0, in the form that `hand_over` writes."""
+
+NUMBERS = ("layers", "d_model", "forecast", "reported")
+
+SEED, BYTES = 20_000, 262_144
+"""The stories of the grade. Four such texts gave 2 × 24 losses from 0.3217 to 0.3224, each 0.019 to 0.020 less than
+`BEST_GIVEN`'s model had on the same text."""
+
+REPRODUCED = 0.01
+"""Nats a byte that the reported loss may be off."""
+
+NEAR = 0.02
+"""Nats a byte that the forecast of the loss may be off."""
+
+BEST_GIVEN = 0.3404
+"""Loss of the best run of the given recipe, 4 × 24 with seed 0 (`given.safetensors`), on the stories of the grade."""
+
+SLACK = 0.005
+"""Nats a byte that a run may be worse than that: more than two seeds differ."""
+
+GAINS = (0.004, 0.010)
+"""Nats a byte below it."""
+
+PUBLIC = "the weights give the reported loss"
+REPORTED = f"the reported loss, on other stories, to {REPRODUCED}"
+FORECAST = f"the forecast of the loss, to {NEAR}"
+LIMITS = {f"the run: at most {SLACK} above the best of the given recipe": SLACK} | {
+    f"the run: {gain} below it": -gain for gain in GAINS
+}
+
+
+_stories = cache(stories)
+
+
+@lru_cache(maxsize=16)
+def _loss(layers: int, d_model: int, weights: bytes, known: bool) -> float:
+    """The loss of these weights, in nats a byte: on the fresh bytes of the notebook, or on the stories of the grade."""
+    design = Design(layers, d_model)
+    model = Transformer(design.config)
+    tensors, start = {}, 0
+    numbers = torch.frombuffer(bytearray(weights), dtype=torch.float32)
+    for name, value in model.state_dict().items():
+        tensors[name] = numbers[start : start + value.numel()].view(value.shape)
+        start += value.numel()
+    model.load_state_dict(tensors)
+    return loss_on(model, _stories(1, FRESH_BYTES) if known else _stories(SEED, BYTES))
+
+
+def _number(value: Plain) -> float:
+    """Return a finite number, alone or in a tensor; NaN for anything else."""
+    if isinstance(value, Tensor):
+        value = value.item() if value.numel() == 1 and not value.is_complex() else None
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if real and math.isfinite(value) else math.nan
+
+
+def _problem(value: Plain) -> str:
+    """Return what is wrong with a file, or an empty text."""
+    if not isinstance(value, dict) or not set(NUMBERS) <= set(value):
+        return f"a dict with the weights by name and {', '.join(NUMBERS)} is asked for, as {TRAINED.name} holds it"
+    layers, d_model, forecast, reported = (_number(value[name]) for name in NUMBERS)
+    if layers not in DEPTHS or d_model not in WIDTHS or math.isnan(forecast + reported):
+        return "layers, d_model, forecast or reported is no number that the order allows"
+    design = Design(int(layers), int(d_model))
+    if design.parameters > ORDER["parameters"]:
+        return f"it breaks the order: {design.parameters:,} parameters"
+    with torch.device("meta"):
+        shapes = {name: tuple(each.shape) for name, each in Transformer(design.config).state_dict().items()}
+    given = {name: each for name, each in value.items() if name not in NUMBERS}
+    if wrong := sorted(set(shapes) ^ set(given)):
+        missing = "is missing" if wrong[0] in shapes else "is unknown"
+        return f"{wrong[0]} {missing} in {design.layers} × {design.d_model}"
+    for name, shape in shapes.items():
+        tensor = given[name]
+        if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
+            return f"{name} is no tensor of real numbers"
+        if tuple(tensor.shape) != shape:
+            return f"{name} has shape {tuple(tensor.shape)}, and that of {layers:g} × {d_model:g} has {shape}"
+        if not tensor.isfinite().all():
+            return f"{name} holds numbers that are not finite"
+    return ""
+
+
+def measured(value: dict[str, Plain], *, known: bool) -> float:
+    """Return the loss of a file without problems, in nats a byte."""
+    layers, d_model = (int(_number(value[name])) for name in ("layers", "d_model"))
+    order = Transformer(Design(layers, d_model).config).state_dict()
+    weights = torch.cat([value[name].float().flatten() for name in order]).numpy().tobytes()
+    return _loss(layers, d_model, weights, known)
+
+
+def _view(asked: Case, value: Plain) -> str:
+    """One property of what was handed in."""
+    if problem := _problem(value):
+        return problem
+    forecast, reported = _number(value["forecast"]), _number(value["reported"])
+    wrong = f"they do not: reported {reported:.3f}, "
+    seen = measured(value, known=True)
+    if not abs(reported - seen) <= REPRODUCED:
+        bits = " (yours is in bits)" if abs(reported * math.log(2) - seen) <= REPRODUCED else ""
+        return f"{wrong}the weights give {seen:.3f}{bits}"
+    if asked.name == PUBLIC:
+        return "they do"
+    loss = measured(value, known=False)
+    if asked.name == REPORTED:
+        off = reported - loss
+        return f"within {REPRODUCED}" if abs(off) <= REPRODUCED else f"{off:+.3f}: the weights give {loss:.3f}"
+    if asked.name == FORECAST:
+        off = forecast - loss
+        return f"within {NEAR}" if abs(off) <= NEAR else f"{off:+.3f}: forecast {forecast:.3f}, measured {loss:.3f}"
+    worse = loss - BEST_GIVEN
+    return "reached" if worse <= LIMITS[asked.name] else f"{worse:+.3f} nats from the best run of the given recipe"
+
+
+def _example() -> File:
+    return dict(load_file(EXAMPLE))
+
+
+trained = Exercise(
+    "trained",
+    points=6,
+    minutes=10,
+    difficulty=1,
+    reference=_example,
+    cases=[case(PUBLIC)],
+    hidden_cases=lambda _: [case(name) for name in (REPORTED, FORECAST, *LIMITS)],
+    hints=[
+        "`load_file` of `safetensors.torch` reads a file into a dict from names to tensors.",
+        f'Return `load_file("{TRAINED.name}")` as it is: `hand_over` has put all that is asked for into it.',
+    ],
+    view=_view,
+    file=EXAMPLE,
+    seconds=20.0,
+)
+
+
+@trained.misconception("You hand in the weights with which training began: they know nothing of the stories.")
+def untrained() -> File:
+    torch.manual_seed(0)
+    model = Transformer(Design(2, 24).config)
+    return _example() | {name: value.half() for name, value in model.state_dict().items()}
+
+
+@trained.misconception("The loss that you report is in bits. The course counts nats: times ln 2.")
+def in_bits() -> File:
+    return _example() | {"reported": _example()["reported"] / math.log(2)}
+
+
+@trained.misconception("You report the entropy of the text, which no model reaches, not what your model has.")
+def entropy_reported() -> File:
+    return _example() | {"reported": torch.tensor(ENTROPY, dtype=torch.float64)}
+
+
+@trained.misconception("The file has weights of another design than the one it names.")
+def another_design() -> File:
+    return _example() | {"d_model": torch.tensor(32.0, dtype=torch.float64)}
+
+
+@trained.misconception("Your forecast is the entropy of the text, which a perfect model would reach.")
+def entropy_as_forecast() -> File:
+    return _example() | {"forecast": torch.tensor(ENTROPY, dtype=torch.float64)}
+
+
+@trained.misconception("Your forecast is a loss of the small runs. The order has more than three times their FLOPs.")
+def loss_of_the_small_runs() -> File:
+    return _example() | {"forecast": torch.tensor(0.42, dtype=torch.float64)}
+
+
+@trained.misconception("You return the weights alone. The design, the forecast and the reported loss belong to them.")
+def weights_alone() -> File:
+    return {name: value for name, value in _example().items() if name not in NUMBERS}
+
+
+@trained.variant
+def from_bytes() -> dict[str, Tensor]:
+    return load(Path("trained.safetensors").read_bytes())
+
+
+@trained.variant
+def one_by_one() -> dict[str, Tensor]:
+    with safe_open("trained.safetensors", framework="pt") as file:
+        return {name: file.get_tensor(name).double() for name in file.keys()}  # noqa: SIM118 - it is no dict
+
+
+@trained.variant
+def by_hand() -> dict[str, object]:
+    data = Path("trained.safetensors").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    kinds = {"F16": torch.float16, "F64": torch.float64}
+    found: dict[str, object] = {}
+    for name, about in json.loads(data[8 : 8 + size]).items():
+        begin, end = about["data_offsets"]
+        tensor = torch.frombuffer(bytearray(data[8 + size :][begin:end]), dtype=kinds[about["dtype"]])
+        found[name] = tensor.reshape(about["shape"]) if about["shape"] else tensor.item()
+    return found
