@@ -589,7 +589,7 @@ if done:
 # | that loss is at most 0.005 above the best of the given recipe, measured on the same stories | 1 |
 # | it is at least 0.004 below that best; at least 0.010 below it | 1 + 1 |
 #
-# "The best" is the best of the eight designs with two to four blocks or one that keep the order, each trained once. What your run has cost is taken on trust. You may train several models within the order and hand in one; say so in your defence.
+# "The best of the given recipe" is the best of eight: all designs that keep the order with batches of 16, trained once each. What your run has cost is taken on trust. If you trained several models and chose one, say so in your defence.
 
 # %% exercise="trained"
 def trained() -> dict[str, torch.Tensor]:

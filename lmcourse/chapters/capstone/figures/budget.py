@@ -12,11 +12,12 @@ from lmcourse.chapters.capstone.after import LargeRun
 from lmcourse.chapters.capstone.figures.law import SMALL, Law, fitted_law
 from lmcourse.chapters.capstone.measured import ENTROPY, small_runs
 from lmcourse.chapters.capstone.recipe import BATCH, GIVEN, LENGTH, ORDER, Design
+from lmcourse.exercises.exercise import plural
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _COLOURS = {2e10: PALETTE["sky"], 6e10: PALETTE["blue"]}
 _MARKS = {1: ("s", PALETTE["orange"]), 2: ("o", PALETTE["blue"]), 4: ("^", PALETTE["green"])}
-_PLACES = {1: (0, 8), 2: (-22, -3), 4: (22, -3)}
+_PLACES = {1: (0, 8), 2: (22, -3), 4: (-22, -3)}
 _NAMES = {2e10: "2·10¹⁰", 6e10: "6·10¹⁰", 2e11: "2·10¹¹"}
 _FLOORS = {"known": ENTROPY, "zero": 0.0}
 
@@ -43,7 +44,7 @@ def budget_card(d_model: int = 48, layers: int = 2, batch: int = BATCH) -> Figur
         axes.text(share + 0.02, row, f"{share:.1%}", va="center", fontsize=9, bbox=BESIDE_LINES)
     axes.axvline(1.0, color=PALETTE["black"], linewidth=1.2)
     axes.set_yticks(range(len(shares)), [*shares])
-    axes.set_xlim(0, max(1.8, 1.12 * max(shares.values())))
+    axes.set_xlim(0, max(1.3, 1.12 * max(shares.values())))
     axes.invert_yaxis()
     broken = [name.partition("\n")[0] for name, share in shares.items() if share > 1]
     verdict = f"Too large: {', '.join(broken)}." if broken else "Within the order."
@@ -65,14 +66,16 @@ def iso_flop(floor: str = "known", depth: int = 2) -> Figure:
         raise ValueError(f"the floor is {' or '.join(_FLOORS)}, not {floor!r}")
     law = fitted_law(_FLOORS[floor])
     figure = new_figure(8.0, 4.4)
-    axes = new_axes(figure, f"Loss by size, for equal FLOPs, {depth} blocks", "parameters", "loss (nats a byte)")
+    axes = new_axes(
+        figure, f"Loss by size, for equal FLOPs, {depth} {plural('block', depth)}", "parameters", "loss (nats a byte)"
+    )
     lowest = [_budget_curve(axes, law, budget, depth) for budget in SMALL]
     axes.axhline(ENTROPY, color=GREY, linestyle=":", linewidth=1)
     axes.text(5.5e3, ENTROPY + 0.008, "entropy of the text", color=GREY, fontsize=9)
     axes.set_xscale("log")
     axes.set_xlim(5e3, 2e5)
     axes.set_ylim(0.15, 1.0)
-    axes.legend(frameon=False, title="FLOPs")
+    axes.legend(frameon=False, title="FLOPs", loc="upper left")
     caption = "Points: small runs, means of their seeds. Lines: the law. Stars: its lowest points."
     alt = f"Loss by parameters for two budgets; the law (floor {floor}) is lowest at {', '.join(lowest)}."
     return describe(figure, caption=caption, alt=alt)
@@ -94,7 +97,9 @@ def _budget_curve(axes: Axes, law: Law, budget: float, depth: int) -> str:
 def law_check(runs: Sequence[LargeRun], law: Law) -> Figure:
     """Forecast against measured loss, for the runs of the given recipe with seed 0."""
     figure = new_figure(8.0, 5.2)
-    axes = new_axes(figure, "A law from small runs, asked about large ones", "forecast (nats a byte)", "measured")
+    axes = new_axes(
+        figure, "A law from small runs, asked about large ones", "forecast (nats a byte)", "measured (nats a byte)"
+    )
     shown = [run for run in runs if run.recipe == GIVEN and run.seed == 0]
     forecasts = [law.loss(run.parameters, run.text) for run in shown]
     low = min([*forecasts, *(run.loss for run in shown)]) - 0.01
