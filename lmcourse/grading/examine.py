@@ -309,8 +309,6 @@ class _Run:
             for (case, hidden), outcome in zip(expected.cases, outcomes, strict=True)
         ]
         report = judge(exercise, trials, hidden=True, forbidden=forbidden, given=expected.given)
-        if exercise.file and not self._file and report.answered:
-            lost = lost or not_handed_in(exercise.file.name)
         self._ask_again.discard(name)
         if is_missing(name, outcomes):
             others = [other for other in self._exercises if other != name]
@@ -318,6 +316,8 @@ class _Run:
         elif undefined := undefined_helper(name, outcomes, self.cells, self.failures):
             self._ask_again.add(name)
             lost = lost or undefined
+        elif exercise.file and not self._file and report.answered and not report.passed:
+            lost = lost or not_handed_in(exercise.file.name)
         elif report.answered and not report.passed and not report.mistake and not lost:
             lost = redefined(name, self.cells)
         self.reports[name] = replace(report, diagnosis=lost or report.diagnosis)

@@ -85,7 +85,7 @@ def test_no_other_split_of_the_budget_is_better() -> None:
     assert losses.argmin() == 500
 
 
-def test_every_design_that_the_order_allows_was_trained_with_both_optimizers() -> None:
+def test_allowed_designs_were_trained_with_both_optimizers() -> None:
     trained = {(run.layers, run.d_model, run.recipe.optimizer) for run in after({"loss": 0.3})}
     assert trained == {(d.layers, d.d_model, name) for d in ALLOWED for name in ("adamw", "muon")}
 
@@ -185,7 +185,7 @@ def seen(case: int, **changes: Any) -> str:
 
 
 @pytest.mark.prove
-def test_the_model_of_the_recipe_has_the_loss_that_the_grade_compares_with() -> None:
+def test_the_model_of_the_recipe_has_the_loss_of_the_grade() -> None:
     model = recipe_model({"loss": 0.3})
     assert loss_on(model, stories(SEED, BYTES)) == pytest.approx(BEST_GIVEN, abs=1e-4)
     best = min(run.loss for run in after({"loss": 0.3}) if run.recipe == GIVEN and run.seed == 0)
@@ -193,7 +193,7 @@ def test_the_model_of_the_recipe_has_the_loss_that_the_grade_compares_with() -> 
 
 
 @pytest.mark.prove
-def test_the_reported_loss_and_the_forecast_are_judged_by_the_weights() -> None:
+def test_report_and_forecast_are_judged_by_the_weights() -> None:
     right = exercises.trained.reference()
     known, other = measured(right, known=True), measured(right, known=False)
     assert abs(known - other) < 0.005
@@ -204,7 +204,7 @@ def test_the_reported_loss_and_the_forecast_are_judged_by_the_weights() -> None:
         assert (seen(2, forecast=other + off) == seen(2)) is (abs(off) < NEAR)
 
 
-def test_weights_that_are_no_model_of_the_order_get_a_sentence_and_no_error() -> None:
+def test_weights_that_fit_no_design_get_a_sentence() -> None:
     name = "head.linear.weight"
     wide = {name: torch.zeros(128, 32)}
     assert seen(0, **wide) == f"{name} has shape (128, 32), and that of 2 × 24 has (128, 24)"
