@@ -130,7 +130,10 @@ def no_scores(*sizes: int) -> dict[str, int]:
     return _costs(sizes, pairs=0)
 
 
-@account_of.misconception("You count the visible pairs only. In this course's FLOPs all pairs count, hidden ones too.")
+@account_of.misconception(
+    "Your FLOPs of the pairs are half of what is asked for. All pairs count, the hidden ones too, and each takes two "
+    "products: a score and a weighted value."
+)
 def causal_half(*sizes: int) -> dict[str, int]:
     return _costs(sizes, pairs=0.5)
 

@@ -109,7 +109,9 @@ def _view(asked: Case, value: Plain) -> str:
         designs = [run[:3] for run in left_out]
         baselines = [_nearest(known, designs), _mean(known, designs)]
         reached, need = best_skill(losses, [run[3] for run in left_out], baselines), PUBLIC_SKILL
-    return f"skill at least {need:g}" if reached >= need else f"skill {reached:.2f}"
+    why = ", with one number for all designs" * (len(set(losses)) == 1)
+    why += ", with losses below the floor" * (min(losses) < asked.args[1])
+    return f"skill at least {need:g}" if reached >= need else f"skill {reached:.2f}{why}"
 
 
 forecasts = Exercise(

@@ -142,12 +142,22 @@ def share_of_the_rest(runs: Runs, floor: float, exponents: list[float]) -> dict[
 
 @fit_law.misconception("A term of yours is negative. In this law more parameters or more text cannot hurt.")
 def negative(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
+    return _of_any_sign(runs, floor, exponents)
+
+
+@fit_law.misconception("Two things: you compare absolute errors, where relative ones count, and a term is negative.")
+def absolute_and_negative(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
+    return _of_any_sign(runs, floor, exponents, relative=False)
+
+
+def _of_any_sign(runs: Runs, floor: float, exponents: list[float], *, relative: bool = True) -> dict[str, float]:
     best: tuple[float, ...] = (float("inf"),)
     size, text, loss = np.array(runs).T
     for a, b in product(exponents, repeat=2):
-        columns = np.stack([size**-a, text**-b], axis=1) / loss[:, None]
-        part, *_ = np.linalg.lstsq(columns, 1 - floor / loss, rcond=None)
-        error = float(np.square(columns @ part - 1 + floor / loss).sum())
+        weight = loss if relative else np.ones_like(loss)
+        columns, target = np.stack([size**-a, text**-b], axis=1) / weight[:, None], (loss - floor) / weight
+        part, *_ = np.linalg.lstsq(columns, target, rcond=None)
+        error = float(np.square(columns @ part - target).sum())
         best = min(best, (error, float(part[0]), float(part[1]), a, b))
     return dict(zip("ABab", best[1:], strict=True))
 

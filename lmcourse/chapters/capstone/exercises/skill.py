@@ -106,6 +106,11 @@ def squares(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     return 1 - ours / sum((baseline[name] - measured[name]) ** 2 for name in measured)
 
 
+@skill.misconception("You compare root mean squares, so one large error decides. Use the mean absolute errors.")
+def root_mean_squares(forecast: Losses, measured: Losses, baseline: Losses) -> float:
+    return float(1 - (1 - squares(forecast, measured, baseline)) ** 0.5)
+
+
 @skill.misconception("You average one quotient per name. Average the errors first, then divide the two means.")
 def mean_of_quotients(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     _skill(forecast, measured, baseline)

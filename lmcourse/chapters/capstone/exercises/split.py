@@ -109,6 +109,18 @@ def factors_exchanged(A: float, B: float, a: float, b: float, flops: float) -> S
     return _best(B, A, a, b, flops)
 
 
+@best_split.misconception("You take only the power of the budget. Its factor (a A / (b B))^(1 / (a + b)) is missing.")
+def without_factor(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    size = (flops / 6) ** (b / (a + b))
+    return size, flops / 6 / size
+
+
+@best_split.misconception("You raise the ratio to a + b. To solve for N, raise it to 1 / (a + b).")
+def power_not_inverted(A: float, B: float, a: float, b: float, flops: float) -> Split:
+    size = (a * A / (b * B)) ** (a + b) * (flops / 6) ** (b / (a + b))
+    return size, flops / 6 / size
+
+
 @best_split.misconception("You return D and N: the parameters come first.")
 def other_order(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size, text = _best(A, B, a, b, flops)
