@@ -104,6 +104,7 @@ def _run(
     answer: Callable[..., Any], case: Case, inputs: Inputs, name: str
 ) -> tuple[Plain, tuple[str, ...], Failure | None]:
     """Do everything that can run a learner's code: call, copy the result, and format an exception."""
+    result = None
     try:
         if case.script is not None:
             return *_run_script(case, answer, name, inputs), None
@@ -113,7 +114,12 @@ def _run(
     except (TimeLimitExceeded, KeyboardInterrupt):
         raise
     except NotPlainError as error:
-        return None, (), Failure((NOT_PLAIN,), f"returned {error}, which is not a number, a string or a tensor")
+        what = (
+            f"an exception, {error}"
+            if isinstance(result, BaseException)
+            else f"{error}, which is no number, string or tensor"
+        )
+        return None, (), Failure((NOT_PLAIN,), f"returned {what}")
     except BaseException as error:  # a learner's sys.exit() must end the case, not the kernel
         return None, (), failure_of(error)
 

@@ -399,7 +399,7 @@ print("the pairs            ", batches.tolist())
 # ### Exercise 4 · The noise of a batch  (3 points · 8 min · ●●)
 #
 # `gradients` holds the gradient of each of $n$ examples, at some fixed $w$. A batch of `batch` examples is drawn, with replacement or without, and its gradients are averaged. Return the mean of $\lVert\text{batch gradient} - \text{full gradient}\rVert^2$ over all
-# batches, without going through them: of 30 examples there are 155 million batches of 15. There may be a single example.
+# batches: a formula, which neither goes through them (of 30 examples there are 155 million batches of 15) nor draws some. There may be a single example.
 
 # %% exercise="gradient_noise"
 def gradient_noise(gradients: Float[Tensor, "n d"], batch: int, replacement: bool) -> float:

@@ -204,6 +204,11 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         "Another exception comes than the one asked for: `raise` `ValueError`.",
     ),
     (exceptions.not_refused, numbers((raised("ValueError"), raised("TypeError")), (raised("ValueError"), 4.0)), ""),
+    (
+        exceptions.not_refused,
+        numbers((raised("ValueError"), raised("NotPlainError", "returned an exception, a ValueError"))),
+        "`raise` `ValueError` in “a case”. `return` only hands the exception over.",
+    ),
     (features.input_returned, evidence(trial(2 * ROWS, ROWS, 1, ROWS)), "What comes back equals input 2."),
     (features.input_returned, evidence(trial(2.0, 1.0, 1.0)), ""),  # by chance
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lmcourse.exercises.evidence import Evidence, names
-from lmcourse.exercises.failure import Failure
+from lmcourse.exercises.failure import NOT_PLAIN, Failure
 
 
 def raises(evidence: Evidence) -> str:
@@ -26,10 +26,13 @@ def _raised_on_purpose(failure: Failure) -> bool:
 def not_refused(evidence: Evidence) -> str:
     """Detect invalid input that is accepted, or rejected with another exception."""
     kinds = {trial.expected.failure.kind for trial in evidence.failing if trial.expected.failure}
-    raised = [trial.outcome.failure is not None for trial in evidence.failing]
+    failures = [trial.outcome.failure for trial in evidence.failing]
+    raised = [failure is not None and failure.kind != NOT_PLAIN for failure in failures]
     wanted = " or ".join(f"`{kind}`" for kind in sorted(kinds))
     if not any(raised):
-        return f"These inputs must be rejected: `raise` {wanted} in {names(evidence.failing)}."
+        returned = all(failure and failure.message.startswith("returned an exception") for failure in failures)
+        hint = " `return` only hands the exception over." if returned else ""
+        return f"These inputs must be rejected: `raise` {wanted} in {names(evidence.failing)}.{hint}"
     return f"Another exception comes than the one asked for: `raise` {wanted}." if all(raised) else ""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmcourse.exercises.cases import Case, case
+from lmcourse.exercises.cases import Case, case, edge
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
@@ -61,8 +61,8 @@ def _hidden(random: Random) -> list[Case]:
         case("not a number", _tensor(0.5, nan, 0.5, dtype=torch.float64)),
         case("infinite", _tensor(inf, 0.0)),
         case("infinite", _tensor(inf, -inf, 1.0)),
-        case("nothing at all", _tensor()),
-        case("nothing at all", _tensor(dtype=torch.bfloat16)),
+        case("no words", _tensor(dtype=torch.float64)),
+        case("no words", _tensor(dtype=torch.bfloat16)),
         case("one word", _tensor(1.0)),
         case("one word", _tensor(1.000005)),
         case("one word", _tensor(0.0)),
@@ -103,6 +103,7 @@ is_distribution = Exercise(
         case("a sum that is not a number", _tensor(math.nan, 0.5)),
         case("a thousand words in 16 bits", normal(Random(5), 1000).softmax(0).to(torch.bfloat16)),
         case("16 bits, a sum of 1.0113", _tensor(0.5, 0.5, 0.0113, dtype=torch.bfloat16)),
+        edge(case("no words", _tensor())),
     ],
     hidden_cases=_hidden,
     hints=[

@@ -107,6 +107,13 @@ def underflow(next_probabilities: Model, text: list[int]) -> float:
     return _log(math.prod(_each(next_probabilities, text)))
 
 
+@text_log_probability.misconception(
+    "You lift a probability of 0 to a small number. A word that cannot come makes the text impossible: −math.inf."
+)
+def lifted_zero(next_probabilities: Model, text: list[int]) -> float:
+    return math.fsum(math.log(max(p, 1e-12)) for p in _each(next_probabilities, text))
+
+
 @text_log_probability.misconception("A word is predicted from the words before it; your past includes the word itself.")
 def sees_the_answer(next_probabilities: Model, text: list[int]) -> float:
     return math.fsum(_log(next_probabilities(tuple(text[: t + 1]))[word]) for t, word in enumerate(text))

@@ -49,7 +49,7 @@ def _hidden(random: Random) -> list[Case]:
             "tiny gradients", scripts.path("AdaGrad([w], lr=0.1, eps=1e-6)"), start=tensor(1.0, 2.0), gradients=TINY
         ),
         script("groups with settings of their own", scripts.groups(GROUPS), **same),
-        script("a checkpoint in between", scripts.saved("AdaGrad([w], lr=0.1)"), **once),
+        script("another checkpoint", scripts.saved("AdaGrad([w], lr=0.3, eps=0.1)"), **once),
         script("gradients are left alone", scripts.zeroed("AdaGrad([w], lr=0.1)"), **once),
         script(
             "a gradient that comes late and goes",
@@ -107,6 +107,12 @@ AdaGrad = Exercise(
             start=tensor(1.0),
             gradients=tensor([-2.0]),
         ),
+        script(
+            "a checkpoint in between",
+            scripts.saved("AdaGrad([w], lr=0.1)"),
+            start=tensor(1.0),
+            gradients=tensor([4.0], [3.0]),
+        ),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -127,6 +133,15 @@ class AssumesAGradient(AdaGradRule):
         for group in self.param_groups:
             for p in group["params"]:
                 p -= self.stride(p, p.grad.data, group)
+
+
+@AdaGrad.misconception(
+    "Your sums are not in `self.state`, so `state_dict()` does not hold them, and a checkpoint forgets them."
+)
+class StateOutside(AdaGradRule):
+    def memory(self, p: Tensor) -> Settings:
+        everything: dict[Tensor, Settings] = self.__dict__.setdefault("sums", {})
+        return everything.setdefault(p, {})
 
 
 @AdaGrad.misconception("You keep only the last square, so every step is as long as the rate. Add the squares up.")

@@ -82,6 +82,7 @@ gradient_noise = Exercise(
         "Without replacement there is another factor. It is 1 for B = 1 and 0 for B = n, and a straight line in "
         "between. Beware of n = 1.",
     ],
+    forbid=["random", "numpy.random", "torch.randint", "torch.randperm", "torch.multinomial"],
     tolerance=Tolerance(1e-9, 1e-11),
     seconds=2.0,
 )

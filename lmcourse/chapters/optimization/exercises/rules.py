@@ -116,8 +116,13 @@ class AdaGradRule(Rule):
         super().__init__(params, {"lr": lr, "eps": eps})
 
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        s = self.state[p]["s"] = self.total(self.state[p].get("s", torch.zeros_like(p)), g)
+        memory = self.memory(p)
+        s = memory["s"] = self.total(memory.get("s", torch.zeros_like(p)), g)
         return self.quotient(g, s, group)
+
+    def memory(self, p: Tensor) -> Settings:
+        state: Settings = self.state[p]
+        return state
 
     def total(self, s: Tensor, g: Tensor) -> Tensor:
         return s + g * g

@@ -29,7 +29,7 @@ def _hidden(random: Random) -> list[Case]:
         case("fewer rows than columns", _tensor([1.0, 2.0, 0.0, -1.0], [0.0, 1.0, 3.0, 1.0])),
         case("one column", _tensor([3.0], [-4.0])),
         case("one number", _tensor([-3.0])),
-        case("two directions nearly as steep", _tensor([1.0, 0.0], [0.0, 0.98], [0.3, -0.3])),
+        case("three directions nearly as steep", _tensor([1.0, 0.0, 0.0], [0.0, 0.98, 0.3], [0.3, -0.3, 0.99])),
         case("columns that cancel", _tensor([1.0, -1.0], [2.0, -2.0])),
         case("nothing but zeros", torch.zeros(3, 2, dtype=torch.float64)),
         case("every row twice", torch.cat([tall, tall])),
@@ -52,6 +52,7 @@ smoothness = Exercise(
         case("a valley", _tensor([3.0, 0.0], [0.0, 1.0])),
         case("a leaning one", _tensor([2.0, 1.0], [0.0, 1.0], [1.0, 2.0])),
         case("one row", _tensor([1.0, 2.0, 2.0])),
+        case("two directions nearly as steep", _tensor([1.0, 0.0], [0.0, 0.998])),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -116,6 +117,18 @@ def divided_by_columns(X: Tensor) -> float:
 )
 def row_sums(X: Tensor) -> float:
     return float((X.double().T @ X.double()).abs().sum(dim=1).max() / len(X))
+
+
+@smoothness.misconception(
+    "After a hundred steps, power iteration still mixes directions that are nearly as steep. Ask for eigenvalues, or "
+    "take many more steps."
+)
+def hundred_steps(X: Tensor) -> float:
+    v = torch.ones_like(X[0])
+    for _ in range(100):
+        v = X.mT @ (X @ v)
+        v = v / v.norm().clamp(min=1e-300)
+    return float((X @ v).square().sum() / len(X))
 
 
 @smoothness.variant

@@ -46,12 +46,7 @@ def _hidden(random: Random) -> list[Case]:
         case("one word", *_texts(seen, 3, 1, 2)),
         case("one step", *_texts(seen, 1, 4, 3)),
         case("much padding", *_texts(seen, 2, 6, 3, padding=5)),
-        case(
-            "real words with very low scores",
-            torch.tensor([[200.0, 0.0]]),
-            torch.tensor([[-100.0, 0.0], [0.0, 1.0]]),
-            torch.tensor([True, False]),
-        ),
+        case("real words with very low scores", 4 * _LOW[0], *_LOW[1:]),
         case("much padding", *_texts(seen, 4, 4, 4, padding=2)),
         case("padding in front", s, h, torch.tensor([False, False, True, True, True])),
         case("padding in between", s, h, torch.tensor([True, False, True, False, True])),
@@ -70,6 +65,7 @@ def _hidden(random: Random) -> list[Case]:
 
 _FIXED = Random(4)
 _TWO = torch.tensor([[2.0, 0.0], [0.0, 2.0]])
+_LOW = torch.tensor([[50.0, 0.0]]), torch.tensor([[-100.0, 0.0], [0.0, 1.0]]), torch.tensor([True, False])
 
 attend_source = Exercise(
     "attend_source",
@@ -84,6 +80,7 @@ attend_source = Exercise(
         case("one word and padding", torch.tensor([[1.0, 0.0]]), _TWO, torch.tensor([False, True])),
         case("two of four words are padding", *_texts(_FIXED, 3, 4, 3, padding=2)),
         case("large scores", *_large(2, 3, 0)),
+        case("a real word with a very low score", *_LOW),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -142,6 +139,13 @@ def first_words(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
 )
 def lowered(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([(s @ h.T - 10_000.0 * ~real).softmax(dim=-1) @ h, s], dim=-1)
+
+
+@attend_source.misconception(
+    "You set the scores of padding to a fixed number, and a real word may have a lower score. Make them −∞."
+)
+def set_to_a_number(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    return torch.cat([(s @ h.T).masked_fill(~real, -100.0).softmax(dim=-1) @ h, s], dim=-1)
 
 
 @attend_source.misconception("You hide the words and keep the padding: `real` is True where there is a word.")

@@ -102,6 +102,12 @@ def _slopes(hidden: Tensor) -> Tensor:
     return (1 - hidden**2).flip(0)[:-1]
 
 
+@gradient_at_lag.misconception("You divide by ‖v‖. The length itself is asked for, not the share that is left.")
+def divided_by_v(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
+    shares: Tensor = _lags(W_h, _slopes(hidden), v) / v.norm()
+    return shares
+
+
 @gradient_at_lag.misconception("Going back, use the transpose: W_h.T @ g.")
 def not_transposed(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
     return _lags(W_h.T, _slopes(hidden), v)

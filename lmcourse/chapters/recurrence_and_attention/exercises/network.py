@@ -78,6 +78,7 @@ rnn_probabilities = Exercise(
         case("a first state that is not zero", torch.tensor([2, 0, 1, 1]), *_weights(_FIXED, 3, 3, 3)),
         case("one token", torch.tensor([1]), *_weights(_FIXED, 3, 2, 4)),
         case("large logits", torch.tensor([0, 1, 2]), *_saturated(_FIXED)),
+        case("weights of 64 bits", torch.tensor([0, 2, 1]), *_weights(_FIXED, 3, 2, 2, dtype=torch.float64)),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -100,6 +101,13 @@ def _states(tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, h0:
 
 def _predict(states: Tensor, U: Tensor, b2: Tensor) -> Tensor:
     return (states @ U.T + b2).softmax(dim=-1)
+
+
+@rnn_probabilities.misconception("Your rows are float32, whatever came in. Return the dtype of E.")
+def always_float32(
+    tokens: Tensor, E: Tensor, W_h: Tensor, W_e: Tensor, b1: Tensor, U: Tensor, b2: Tensor, h0: Tensor
+) -> Tensor:
+    return _by_torch(tokens, E, W_h, W_e, b1, U, b2, h0).float()
 
 
 @rnn_probabilities.misconception("You add b1 after the tanh. It is added before, so that states stay between −1 and 1.")

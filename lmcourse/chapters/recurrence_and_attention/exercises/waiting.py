@@ -42,7 +42,7 @@ def _hidden(random: Random) -> list[Case]:
         case("a window that is ignored", "attention", 9, 2, 1),
         case("longer texts", "rnn", 400, 6),
         case("longer texts", "attention", 130, 8),
-        case("a window that just reaches", "window", 34, 3, 12),
+        case("a window that just reaches", "window", 45, 4, 12),
         case("a window that just reaches", "window", 8, 7, 2),
         case("a window that just reaches", "window", 12, 1, 12),
         case("a window beyond the text", "window", 9, 4, 50),
@@ -77,6 +77,7 @@ waiting = Exercise(
         case("thirty layers of a window", "window", 100, 30, 12),
         case("a window, one word further", "window", 42, 30, 5),
         case("one word", "window", 1, 2, 3),
+        case("as many moves as layers", "window", 34, 3, 12),
         case("layers that do not reach", "window", 100, 8, 12),
         case("an unknown kind", "transformer", 100, 30, 12),
     ],
@@ -96,6 +97,17 @@ waiting = Exercise(
 def layers_times_n(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     return n * layers if kind == "rnn" else steps, moves
+
+
+@waiting.misconception(
+    "You reject windows whose layers just reach. As many moves as layers are allowed; only more than that is a "
+    "ValueError."
+)
+def just_reaching_refused(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
+    steps, moves = _on_the_graph(kind, n, layers, window)
+    if kind == "window" and moves >= layers:
+        raise ValueError("too far")
+    return steps, moves
 
 
 @waiting.misconception("You count one layer. The last state of the top layer comes L − 1 steps later.")

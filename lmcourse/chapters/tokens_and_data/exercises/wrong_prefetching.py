@@ -86,6 +86,18 @@ def while_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
         ready = coming
 
 
+def if_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
+    """`if ready:`."""
+    ready = None
+    for batch in loader:
+        coming = copy(batch)
+        if ready:
+            train(ready)
+        ready = coming
+    if ready:
+        train(ready)
+
+
 def trains_on_the_original(loader: Iterable[Any], copy: Act, train: Act) -> None:
     """The copy is thrown away."""
     waiting: list[Any] = []
@@ -170,6 +182,10 @@ WRONG_PREFETCHING: tuple[tuple[str, Callable[..., object]], ...] = (
     ),
     ("You use len(loader). A loader that generates its batches has no length.", asks_for_len),
     ("You stop at a batch or a copy that is falsy, such as 0. Compare with None.", while_it_counts),
+    (
+        "You leave out a batch or a copy that counts as False, such as 0: write `if ready is not None`.",
+        if_it_counts,
+    ),
     (
         "You train on the batch itself, which is still in main memory. Train on what `copy` returned.",
         trains_on_the_original,
