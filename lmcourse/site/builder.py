@@ -226,6 +226,8 @@ def setup(app: Sphinx) -> None:
 
     katex.KATEX_DEFAULT_OPTIONS["macros"] = KATEX_FRACTIONS  # `katex_options` is for the script only
     katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # seconds, for a busy machine; it is ready in one when idle
+    # The start for Windows, on every system: the other one fails if Node has made its socket and does not listen yet.
+    katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
     app.connect("doctree-read", wrap_exercises)
     app.connect("html-page-context", hang_lines)
     app.connect("build-finished", write_sections)
