@@ -28,7 +28,7 @@ TOOL_TIMEOUT_SECONDS = 5.0
 """Seconds to wait for a tool of the system: nvidia-smi can hang on a broken driver."""
 
 DEVICE = "LMCOURSE_DEVICE"
-"""The environment variable that says which device to take, whatever there is: cpu, cuda, cuda:1 or mps."""
+"""The environment variable that chooses the device: cpu, cuda, cuda:1 or mps."""
 
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "Invalid buffer size")
 """Texts of torch's errors on a CPU and on Apple's GPUs, for which it has no exception class."""

@@ -32,7 +32,7 @@ tensor_bytes   1.5 / 2 points
 · Grading adds 20 cases (every dtype, scalars and empty tensors, more than 4 GB,
   one axis, axes of one, sizes whose product float32 rounds, other shapes):
   `check(tensor_bytes, hidden=True)` shows them."""
-"""A real report; a test keeps it what the course says."""
+"""A real report; a test compares it with the course's."""
 
 GREETING = """\
 # Welcome

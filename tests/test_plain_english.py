@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import docstring_parser
@@ -37,10 +38,15 @@ def modules() -> list[Path]:
 
 
 def docstrings(path: Path) -> Iterator[tuple[str, str]]:
-    """The docstrings of a file with the names of what they describe."""
+    """The docstrings of a file with the names of what they describe: definitions, and assignments before a string."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
             yield getattr(node, "name", ""), text
+        body = getattr(node, "body", None)
+        for before, after in pairwise(body if isinstance(body, list) else ()):
+            match before, after:
+                case ast.Assign() | ast.AnnAssign(), ast.Expr(ast.Constant(str(text))):
+                    yield ast.unparse(before).split(" =")[0], text
 
 
 def test_docstrings_begin_with_a_statement() -> None:

@@ -74,7 +74,7 @@ H100_SXM: Peaks = {"fp64": 67, "fp32": 67, "tf32": 494.7, "bf16": 989.4, "fp16":
 H100_PCIE: Peaks = {"fp64": 51, "fp32": 51, "tf32": 378, "bf16": 756, "fp16": 756, "fp8": 1513, "int8": 1513}
 HOPPER_NVL: Peaks = {"fp64": 60, "fp32": 60, "tf32": 417.5, "bf16": 835.5, "fp16": 835.5, "fp8": 1670.5, "int8": 1670.5}
 MI250X: Peaks = {"fp64": 95.7, "fp32": 95.7, "bf16": 383, "fp16": 383, "int8": 383}
-"""Dense TFLOP/s of chips that are sold in several forms."""
+"""Dense TFLOP/s of chips that are sold as several products."""
 
 VOLTA = "NVIDIA V100 data sheet, January 2020"
 AMPERE = "NVIDIA A100 data sheet, June 2021"
@@ -208,7 +208,7 @@ ALIASES = {
     "5090": "rtx-5090",
     "trillium": "tpu-v6e",
 }
-"""Names of families and nicknames, and the one that each stands for."""
+"""Family names and nicknames, each with the accelerator that it means."""
 
 
 DRIVER_NAMES = {
@@ -242,10 +242,12 @@ DRIVER_NAMES = {
     "Instinct MI250X": "mi250x-die",
     "Instinct MI300X": "mi300x",
 }
-"""Names that drivers print, without the maker: "NVIDIA H100 PCIe", and "Tesla T4" in former days."""
+"""Names that drivers print, without the maker, which is "NVIDIA", or "Tesla" in older drivers."""
 
 MEMORY_RATIO_RANGE = (0.88, 1.02)
-"""A driver's memory as a share of what is sold: error correction takes up to an eighth of GDDR."""
+"""Range of the memory that a driver reports, as a fraction of the advertised memory: error correction takes up to an
+eighth of GDDR.
+"""
 
 MIN_POWER_RATIO = 0.99
 MIG_MARKER = " MIG "

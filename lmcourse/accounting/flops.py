@@ -26,9 +26,9 @@ from lmcourse.nn.checks import check_choice
 
 Logits = Literal["all", "last"]
 Pairs = Literal["all", "visible"]
-"""Pairs of a query and a key whose FLOPs count, 4 · d_head for each head. It is the one choice in all of FLOP counting:
+"""Pairs of a query and a key whose FLOPs count, 4 · d_head for each head. This is the only choice in counting FLOPs:
 
-- all pairs that a kernel is given, also those that the mask then hides. Dense kernels multiply them, torch's counter
+- all pairs that a kernel receives, even those that the mask then hides. Dense kernels multiply them, torch's counter
   counts them, and papers' 12·L·d·T per token means them;
 - the pairs that the mask lets through: with causal attention about half. Kernels that skip blocks of hidden pairs do
   nearly this little (Dao, 2023, FlashAttention-2, §3.1).
@@ -234,10 +234,10 @@ def _ahead(pattern: AttentionPattern, query: int, seq_len: int) -> int:
 Recompute = Literal["nothing", "attention", "blocks"]
 
 OUTSIDE_BLOCKS = ("embedding projection", "cross-attention k, v", "head projection", "head")
-"""Parts that are not computed in blocks. The keys of a source text are made before the decoder's blocks run."""
+"""Parts that are not computed in blocks. The keys of a source text are computed before the decoder's blocks run."""
 
 NEWTON_SCHULZ_ITERATIONS = 5
-"""As many as Jordan et al. (2024) take."""
+"""Iterations in each step of Muon, as in Jordan et al. (2024)."""
 
 
 @dataclass(frozen=True)

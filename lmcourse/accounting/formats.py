@@ -26,4 +26,4 @@ DTYPES: dict[Format, torch.dtype] = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
-"""The torch dtypes that a model can be built in."""
+"""The formats that a model can be built in, as torch dtypes."""

@@ -37,7 +37,7 @@ GROUPS = {
     "head projection": "ends",
     "head": "ends",
 }
-"""From the parts of `forward_flops` to groups of operators that run alike."""
+"""Maps the parts of `forward_flops` to groups of operators that run in the same way."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ MEASURED_FORMATS: Mapping[str, tuple[Format, ...]] = {
 
 SIZES = {"cpu": (512, 1024, 2048), "mps": (1024, 2048, 4096), "cuda": (2048, 4096, 8192)}
 COPY_BYTES = {"cpu": 2**28, "mps": 2**28, "cuda": 2**30}
-"""Large enough to miss the caches."""
+"""Bytes to copy: large enough not to fit in the caches."""
 
 SECONDS, QUICK_SECONDS = 1.0, 0.1
 """Duration of each measurement."""

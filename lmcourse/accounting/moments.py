@@ -17,7 +17,7 @@ from lmcourse.models.matrices import LinearShape
 from lmcourse.nn.norm import NormConfig
 
 NORM_BACKWARD = {"rms": 4, "layer": 2}
-"""Tensors as large as its input that a norm's backward pass holds: RMSNorm is a chain of products on a CPU."""
+"""Tensors as large as its input that a norm's backward pass holds: on a CPU, RMSNorm is a chain of products."""
 
 
 def step_moments(

@@ -32,7 +32,7 @@ FIRST_ZERO_STAGE: dict[str, ZeroStage] = {
     "master weights": 1,
     "optimiser moments": 1,
 }
-"""The stage of ZeRO from which on a part is divided among the devices of data parallelism."""
+"""The first stage of ZeRO that divides a part among the data-parallel devices."""
 
 
 @dataclass(frozen=True)

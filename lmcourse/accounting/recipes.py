@@ -109,7 +109,9 @@ _RECIPES = (
 )
 
 RECIPES: dict[str, PrecisionRecipe] = {recipe.name: recipe for recipe in _RECIPES}
-"""By name. Autocast keeps bf16 copies of the matrices until the backward pass: they count as activations."""
+"""The recipes by name. Autocast keeps bf16 copies of the matrices until the backward pass: they count as
+activations.
+"""
 
 
 def find_recipe(name: str) -> PrecisionRecipe:

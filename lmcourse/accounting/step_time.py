@@ -23,13 +23,13 @@ BACKWARD_SHARE = 2 / 3
 """The part of a step's arithmetic that is done in the backward pass, while gradients are sent."""
 
 KEPT, KEPT_WITH_RECOMPUTATION = 34, 2
-"""Bytes that a block keeps per token and feature, and what is left if only its input is kept."""
+"""Bytes that a block keeps per token and feature: everything, or only its input."""
 
 STATE = {"weights": 2, "gradients": 2, "master weights": 4, "optimiser moments": 8}
 """Bytes per parameter in mixed precision with AdamW."""
 
 LayoutTuple = tuple[int, int, int, ZeroStage, int]
-"""Data, tensor, pipeline, the stage of ZeRO, and texts per micro-batch."""
+"""Numbers of data, tensor and pipeline parallel devices, stage of ZeRO, and texts per micro-batch."""
 
 
 @dataclass(frozen=True)

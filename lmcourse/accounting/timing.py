@@ -21,7 +21,7 @@ Stopwatch = Callable[[Work], float]
 """Runs a function once and returns the seconds it took."""
 
 CACHES = 256 * 2**20
-"""Bytes: more than the last cache of a GPU or most processors holds."""
+"""Bytes: more than the last-level cache of a GPU or of most processors."""
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class Performance:
 
 
 LARGEST_FLOPS = 10**40
-"""Far beyond all that can be built, and far below what a float cannot hold."""
+"""Far beyond anything that can be built, and far below the largest float."""
 
 
 @dataclass(frozen=True)

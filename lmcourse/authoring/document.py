@@ -22,7 +22,7 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
 
 SKIPPED = {"grading": "skip"}
-"""Grading skips a cell whose metadata have this under "lmcourse"."""
+"""Metadata under "lmcourse" of a cell that grading skips."""
 
 HIDE_INPUT_TAG = "hide-input"
 """The tag of a cell whose code is folded away when the notebook opens."""
@@ -34,7 +34,7 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError("Run this in a cell of its own, then this cell again:  %pip install lmcourse") from None
 
 """
-"""What the cell that starts a notebook begins with: on Colab and its like a notebook is opened without its package."""
+"""Beginning of a notebook's first cell: Colab and similar services open a notebook without its package."""
 
 _STARTS = re.compile(r"^start\(", re.MULTILINE)
 

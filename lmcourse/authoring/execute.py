@@ -23,7 +23,7 @@ CELL_TIMEOUT_SECONDS = 120
 """The time limit of one cell."""
 
 KERNEL_OPTIONS = ["--InteractiveShellApp.ignore_cwd=True", "--Application.log_level=ERROR"]
-"""The current folder is not searched for modules, and the kernel keeps its warnings to itself."""
+"""Options of the kernel: do not search the current folder for modules, and do not print warnings."""
 
 MEMORY_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 ABSOLUTE_PATH = re.compile(r"(/home/|/Users/|/root/|/tmp/|[A-Z]:\\)[^\s\"'<>]+")

@@ -21,10 +21,10 @@ SETUP = "start"
 """The function that starts a notebook."""
 
 DYNAMIC_NAMES = {"eval", "exec", "globals", "locals", "vars", "__import__"}
-"""Names by which code gets at others that it does not mention."""
+"""Functions by which code reaches names that it does not mention."""
 
 CHANGING_NAMES = {"setattr", "delattr"}
-"""Functions that change what they are given, even a module or an answer."""
+"""Functions that change their argument, even a module or an answer."""
 
 
 @dataclass(frozen=True)

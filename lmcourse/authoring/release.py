@@ -17,7 +17,7 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.config import configure
 
 SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME", "hidden=True")
-"""What a student's copy never says."""
+"""Marks that a student's copy never contains."""
 
 
 def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:

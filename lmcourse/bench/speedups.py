@@ -22,7 +22,7 @@ from lmcourse.models.transformer import Transformer
 
 PLAIN = [SDPBackend.MATH]
 FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""torch takes the first of these that supports the device, the dtype and the mask."""
+"""Fused kernels. torch uses the first one that supports the device, the dtype and the mask."""
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,10 @@ from lmcourse.pretrained.hugging_face import is_published, load_published_model
 from lmcourse.training.command.trained_model import load_trained_model
 
 UNKNOWN = "\ufffd"
-"""The sign in place of bytes that are no character, or not yet a whole one."""
+"""The character that replaces bytes that are not, or not yet, a valid character."""
 
 PUBLISHED_TOKENS = 256
-"""Tokens that a published model writes at most unless more are asked for: its context would fill the memory."""
+"""Default number of tokens from a published model, whose full context would fill the memory."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lmcourse.grading.result import SubmissionResult
 
 MAX_DETAILED = 5
-"""Submissions that are shown exercise by exercise; of more, a line each."""
+"""Most submissions that are shown exercise by exercise; more get one line each."""
 
 MAX_NAMED = 10
 """Learners in the line about submissions that could not be graded."""

@@ -31,7 +31,7 @@ COPIED = {
     "tokenizers/pre_tokenizer.py": (tokenizers, "pre_tokenizer.py"),
     "tokenizers/tokenizer.py": (tokenizers, "tokenizer.py"),
 }
-"""Files of the course that a package gets, and where they are."""
+"""Files of the course that are copied into a package, by their names there."""
 
 TITLE = '''"""A transformer made of your own answers, collected from the notebooks of lmcourse.
 
@@ -49,7 +49,7 @@ sys.exit(main(PARTS))
 """
 
 RECORD = ".collected.json"
-"""The file with the SHA-256 of each file that was written: what a person changed later is not overwritten."""
+"""The file with the SHA-256 of each file that was written: files changed since then are not overwritten."""
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ PARTS = {
     "decoder": "12",
     "causal_lm_loss": "12",
 }
-"""The functions that the model is made of, and the numbers of the notebooks in which they are written."""
+"""The functions of the model, and the numbers of their notebooks."""
 
 Origin = Literal["yours", "lent", ""]
-"""The owner of a function; none if it is left out."""
+"""Whose function it is: the learner's, the course's (lent), or "" if it is left out."""
 
 
 @dataclass(frozen=True)

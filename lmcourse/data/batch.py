@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 IGNORE_INDEX = -100
-"""The target that counts for nothing (torch's `ignore_index`): padding, or a prompt that is not to be learned."""
+"""Target that the loss ignores (torch's `ignore_index`): padding, or a prompt that is not trained on."""
 
 
 @dataclass(frozen=True)

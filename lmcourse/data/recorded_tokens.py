@@ -9,7 +9,7 @@ js-tiktoken 1.0.21 holds: gpt2, cl100k_base (GPT-4) and o200k_base (GPT-4o).
 from __future__ import annotations
 
 VOCABULARY_SIZES: dict[str, int] = {"GPT-2": 50_257, "GPT-4": 100_277, "GPT-4o": 200_019}
-"""Tokens of each, special ones included."""
+"""Vocabulary sizes, including special tokens."""
 
 _COUNTS = {
     "English": (170, 33, 33, 33),

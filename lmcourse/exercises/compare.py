@@ -37,7 +37,7 @@ CONVERSIONS = {
     (list, "a NumPy array"): ": `.tolist()` converts it",
     (list, "a tensor"): ": `.tolist()` converts it",
 }
-"""Advice on a result that one call makes right, by the kind that is asked for and the kind that came."""
+"""Advice for a result that one call would convert, by expected kind and given kind."""
 
 
 def difference(

@@ -36,7 +36,7 @@ NUMBERS: tuple[Detector, ...] = (
     relations.nearly_right,
     relations.one_sided,
 )
-"""For results of the right type and shape, the most telling first."""
+"""Detectors for results of the right type and shape, the most specific first."""
 
 OTHERS: dict[str, tuple[Detector, ...]] = {
     "misuses an input": (features.input_misused,),
@@ -45,10 +45,10 @@ OTHERS: dict[str, tuple[Detector, ...]] = {
     "is of another type": (kinds.only_dtype, kinds.wrong_container),
     "is of another shape": (positions.axes_permuted, kinds.wrong_shape, kinds.missing_or_extra),
 }
-"""For whatever else may be wrong with an outcome."""
+"""Detectors for other mistakes, by name."""
 
 OF_ALL: tuple[Detector, ...] = (features.same_result_for_all,)
-"""They speak of all public cases, which is true only where all that fail, fail in the same way."""
+"""Detectors whose sentence is about all public cases; used only if all failing cases fail in the same way."""
 
 
 def broken_rule(in_source: Sequence[Use], used: Sequence[Use]) -> str:
@@ -101,7 +101,7 @@ STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (
         "calls are nested deeper than Python allows (about 1,000).",
     ),
 )
-"""Ends of a case without a result, and what is said of them."""
+"""Ways in which a case ends without a result, and a sentence for each."""
 
 NOT_WRITTEN = "Nothing here yet: replace the line that raises NotImplementedError."
 
@@ -183,7 +183,7 @@ SLIPS: tuple[tuple[Callable[[float], bool], str], ...] = (
     (lambda ratio: _is(ratio, 2), "It is off by a factor of two."),
     (lambda ratio: abs(ratio - 1) < 5e-3, "Close: it is off by less than half a percent."),
 )
-"""What the ratio of the given value to the right one may be, and what is said of it."""
+"""Tests of the ratio of the given value to the right one, and a sentence for each."""
 
 
 def nothing_yet(trial: Trial) -> str:

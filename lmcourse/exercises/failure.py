@@ -19,7 +19,7 @@ MAX_MESSAGE_CHARS = 300
 """Characters of a message or a line that are shown."""
 
 NOT_PLAIN = "NotPlainError"
-"""The kind of a failure that no exception of the answer's caused: its result is an object, not data."""
+"""Kind of a failure without an exception: the result is an object, not data."""
 
 MODULE_ALIASES = ("torch", "math", "np", "F")
 """Names that notebooks import modules under."""

@@ -26,7 +26,7 @@ from lmcourse.text import one_line
 
 Names = tuple[str, ...]
 ANSWER_LIBRARIES = ("transformers", "torchtune", "litgpt", "timm", "fairseq", "xformers", "flash_attn")
-"""Libraries of whole models, in which the answers to many exercises stand. No exercise may use one."""
+"""Libraries of whole models, which contain the answers to many exercises. No exercise may use one."""
 
 NO_AUTOGRAD = (
     *(".backward", ".requires_grad_", "torch.autograd", "torch.func", "torch.gradient"),
@@ -41,13 +41,13 @@ _MACHINERY = ("Optimizer", "optimizer", "lr_scheduler", "swa_utils")
 _OPTIMIZERS = [name for name, one in vars(optim).items() if isinstance(one, type)]
 _OPTIMIZERS += [module.name for module in iter_modules(optim.__path__)]
 NO_OPTIMIZER = (*(f"torch.optim.{name}" for name in _OPTIMIZERS if name not in _MACHINERY), "torch.distributed.optim")
-"""For exercises that ask for an optimizer: any of torch's does the work of some other one if it is set accordingly."""
+"""For exercises that ask for an optimizer: each of torch's optimizers can imitate others."""
 
 MAX_LINE_CHARS = 80
 """Characters of a line that a report quotes."""
 
 LOAD_GLOBAL, LOAD_NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
-"""Python's instructions that look up a global name. `dis` would read them too, and takes ten times as long."""
+"""Python's instructions that look up a global name. `dis` can read them too, but takes ten times as long."""
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

@@ -36,7 +36,7 @@ def _folders() -> tuple[str, ...]:
 
 
 LIBRARY_PREFIXES = _folders()
-"""Where code lives that a learner did not write, under every name that leads there."""
+"""Folders of code that a learner did not write, by all their names."""
 
 
 @cache
@@ -65,23 +65,23 @@ HEADROOM_BYTES = 4 * 2**30
 """Bytes that a checked answer may allocate beyond what the process holds already."""
 
 REPEAT_SECONDS = 0.25
-"""Seconds until the limit interrupts again, for code that catches every exception and goes on."""
+"""Seconds until the limit interrupts again, for code that catches every exception and continues."""
 
 RETRY_SECONDS = 0.001
-"""Seconds until the limit looks again whether it may interrupt."""
+"""Seconds until the limit checks again whether it may interrupt."""
 
 IMPORT_SECONDS, IMPORT_RETRY_SECONDS = 30.0, 0.05
-"""Seconds beyond the limit that an import under way is left to end, as one that is broken off leaves half a module;
-and seconds until the limit looks again."""
+"""Seconds beyond the limit for an import to finish, because an interrupted one leaves half a module; and seconds until
+the limit checks again."""
 
 PATIENCE = 4
-"""The longest time by the clock, in multiples of the limit, if other work keeps the processor from the code."""
+"""Longest wall-clock time, in multiples of the limit, if other work uses the processor."""
 
 MIN_SHARE = 0.002
-"""The share of a processor below which code does not compute but wait."""
+"""Code that uses less than this fraction of a processor is waiting, not computing."""
 
 MAX_CATCHABLE_TIMEOUTS = 2
-"""Interrupts until the limit no longer cares about the code's own `except:` and `finally:`."""
+"""Number of interrupts after which the limit ignores the code's own `except:` and `finally:`."""
 
 
 class TimeLimitExceeded(BaseException):

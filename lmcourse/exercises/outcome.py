@@ -26,7 +26,7 @@ from lmcourse.exercises.values import MAX_VALUE_CHARS, NotPlainError, Plain, Spe
 from lmcourse.text import one_line
 
 REFERENCE_SECONDS = 60.0
-"""The time limit of a reference on one case: it is ours, so only a slow machine could reach it."""
+"""The time limit of a reference on one case: only a slow machine could reach it."""
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,13 @@ Given = Callable[[Misconception, Case], Outcome]
 """Returns what a known mistake gives in a case."""
 
 MAX_NAMED = 2
-"""Mistakes that are named together if all of them explain an answer equally well."""
+"""Most mistakes that are named together if they explain an answer equally well."""
 
 RICH = 3
-"""Wrong numbers in one result that are evidence enough."""
+"""Number of wrong numbers in one result that is enough evidence."""
 
 NEARLY = Tolerance(1e-4, 1e-9)
-"""For numbers of any dtype: a difference beyond it is no rounding."""
+"""For numbers of any dtype: a larger difference is not rounding."""
 
 
 @dataclass(frozen=True)

@@ -53,11 +53,11 @@ FAMILIES: dict[str, str] = {
     "torch.gradient": r"^gradient(\.|$)",
     "torch": r"^(?!empty|clone|copy_|detach|alias|item|_local_scalar_dense|is_|set_|lift|resize_)",
 }
-"""For a rule the pattern of its operators' names, with overload ("view.dtype"). A rule that is not here and starts with
-a dot stands for the operators that have its word in their name."""
+"""For a rule the pattern of its operators' names, with overload ("view.dtype"). Any other rule that starts with a dot
+stands for the operators whose names contain its word."""
 
 SETTINGS = ("torch.autograd.grad_mode",)
-"""What an answer may call whatever is ruled out: `torch.no_grad` computes nothing."""
+"""Modules that an answer may always call: `torch.no_grad` computes nothing."""
 
 
 def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> Callable[..., Any]:

@@ -22,7 +22,7 @@ from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain
 
 ALWAYS_WRONG_EXCEPTIONS = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", NOT_PLAIN)
-"""Ways to fail that answer no question, even one that asks for a RuntimeError (some of these are one)."""
+"""Exceptions that are always wrong, even where a RuntimeError is asked for (some of these are subclasses)."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _wrong_gradient(exercise: Exercise, case: Case, expected: Plain, received: P
 
 
 Group = list[int]
-"""The places of its cases in the report."""
+"""A group: the indices of its cases in the report."""
 
 Passes = Callable[[Trial], bool]
 

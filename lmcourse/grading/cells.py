@@ -31,7 +31,7 @@ TRANSPARENT_MAGICS = ("%%time", "%%capture")
 """Cell magics, without arguments, that run the cell below them like any other."""
 
 PARSE_ERRORS = (SyntaxError, ValueError, RuntimeError, MemoryError)
-"""What reading a strange text may raise."""
+"""Exceptions that parsing a strange text may raise."""
 
 # IPython reads a cell once more for each magic line in it: 600 lines of `!ls` take 10 s. This many are enough.
 inputtransformer2.TRANSFORM_LOOP_LIMIT = 50

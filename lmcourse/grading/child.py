@@ -56,8 +56,8 @@ DENIED = {
     "x86_64": (0xC000003E, 56, (319, 447, 29, 68, 165, 430, 425, 272, 250)),
     "aarch64": (0xC00000B7, 220, (279, 447, 194, 186, 40, 430, 425, 97, 219)),
 }
-"""By machine: its number, that of clone, and those of memfd_create, memfd_secret, shmget, msgget, mount, fsopen,
-io_uring_setup, unshare and keyctl."""
+"""By machine: the number of the architecture, that of clone, and the numbers of memfd_create, memfd_secret, shmget,
+msgget, mount, fsopen, io_uring_setup, unshare and keyctl."""
 
 _FIGURES = re.compile(r"lmcourse\.chapters\.\w+\.figures")
 _INSTALLS = re.compile(r"\s*(sudo +)?(\S*python\S* +-m +)?(pip3?|conda|mamba|uv|apt|apt-get|brew)\b")

@@ -18,13 +18,13 @@ from lmcourse.grading.result import SubmissionResult
 from lmcourse.text import code_html, collapse_whitespace, replace_surrogates, shorten
 
 MAX_NAME_CHARS = 48
-"""Characters of a name on the page. The table has all of it."""
+"""Most characters of a name on the page. The table has the full name."""
 
 MAX_SENTENCE_CHARS = 400
 """Characters of a sentence that a learner may have written."""
 
 STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswered": "not answered"}
-"""How an answer does: all points, some, none, or the cell is as it was handed out."""
+"""Status of an answer: all points, some, none, or an unchanged cell."""
 
 
 @dataclass(frozen=True)

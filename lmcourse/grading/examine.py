@@ -41,10 +41,10 @@ from lmcourse.report.handed_in import not_handed_in
 from lmcourse.text import replace_unprintable
 
 GRACE_SECONDS = 5.0
-"""Seconds beyond a time limit that the process keeps itself, until it is killed."""
+"""Seconds after its own time limit until a process is killed."""
 
 MAX_LOST = 8
-"""Processes that a submission may lose in all; a new one costs four seconds of a processor."""
+"""Most processes that a submission may lose; a new one costs four seconds of processor time."""
 
 MAX_PRINTED_CHARS, MAX_RESULT_CHARS = 2_000, 80
 

@@ -11,7 +11,7 @@ from lmcourse.exercises.exercise import Answer, Exercise, Misconception
 from lmcourse.exercises.outcome import Outcome, run_case
 
 TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")
-"""Failures that say more about the machine than about the answer: another time it may succeed."""
+"""Failures that may depend on the machine rather than the answer, and may not occur again."""
 
 
 class Expectations:

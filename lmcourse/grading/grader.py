@@ -43,7 +43,7 @@ from lmcourse.grading.submission import exercises_in, fill_cells, submitted
 from lmcourse.grading.workers import GradingOptions, Job, course_version, examine_job, open_executor
 
 OLD_SECONDS = 86_400
-"""After so long a work folder is one that a killed run has left."""
+"""Age in seconds at which a work folder counts as left by a killed run."""
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:

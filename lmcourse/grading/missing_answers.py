@@ -11,7 +11,7 @@ from lmcourse.grading.cells import Cell, names_given, reaches
 from lmcourse.text import one_line
 
 SIMILARITY_CUTOFF = 0.75
-"""How alike two names are, of 1, when one is taken for the other misspelt."""
+"""Similarity, from 0 to 1, above which a name counts as a misspelling of another."""
 
 MAX_LINE_CHARS = 60
 """Characters of a line of a cell that are quoted."""

@@ -39,16 +39,16 @@ from lmcourse.grading.result import read_report
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME
 
 MAX_OUTPUTS = 200
-"""Outputs of one cell that are shown."""
+"""Most outputs of one cell that are shown."""
 
 MAX_OUTPUT_CHARS = 200_000
-"""Characters of output on one page, pictures apart."""
+"""Most characters of output on one page, without pictures."""
 
 MAX_PIECE_CHARS = 6_000
 """Characters of one piece of HTML or Markdown; the time to draw it can grow with the square. The course has 5,200."""
 
 MAX_WORK = 120_000
-"""What all HTML and Markdown of a page may cost, see `_work`: up to 10 s. The notebooks of the course cost 45,000."""
+"""Largest cost of all HTML and Markdown of a page, see `_work`: up to 10 s. The notebooks of the course cost 45,000."""
 
 TOO_LARGE = "… too large to be shown here"
 
@@ -58,7 +58,9 @@ strong sub summary sup table tbody td tfoot th thead tr u ul
 """
 TAGS = frozenset(_TAGS.split())
 ATTRIBUTES = frozenset({"align", "alt", "colspan", "height", "rowspan", "title", "width"})
-"""Neither `style` nor `class` nor `id`: they could cover the page, or take the place of formgrader's own fields."""
+"""Allowed attributes. `style`, `class` and `id` are not: they could cover the page, or replace formgrader's own
+fields.
+"""
 
 _FORMATTING = re.compile(r"<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b", re.IGNORECASE)
 _GRADE_ID = re.compile(r"[\w.-]+")

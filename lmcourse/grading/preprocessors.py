@@ -41,8 +41,8 @@ class SubmissionExporter(NotebookExporter):
     for the reason given here: so it is marked like any other, instead of vanishing from the gradebook.
     """
 
-    problem = Unicode("", help="Why there is no notebook, if that is known already.").tag(config=True)
-    digest = Unicode("", help="The digest of the file that was handed in, if it is another one.").tag(config=True)
+    problem = Unicode("", help="Reason why there is no notebook, if known.").tag(config=True)
+    digest = Unicode("", help="Digest of the file that was handed in, if it differs.").tag(config=True)
 
     def __init__(self, **options: Any) -> None:
         """Raises SystemExit, with the reason, where submissions cannot be isolated: before the first one is touched."""
@@ -94,10 +94,12 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
 class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
     """Examine a notebook's answers in a separate process, and fill its cells with the results."""
 
-    isolation = Unicode("bubblewrap", help="bubblewrap, or process, which protects little.").tag(config=True)
+    isolation = Unicode("bubblewrap", help=("Isolation: bubblewrap, or process, which protects little.")).tag(
+        config=True
+    )
     cell_seconds = Float(30.0, help="Seconds for one cell.").tag(config=True)
     total_seconds = Float(900.0, help="Seconds for a whole notebook.").tag(config=True)
-    examined = AnyTrait(help="What came of the notebook, if it has been examined.").tag(config=True)
+    examined = AnyTrait(help="Result of the notebook, if it has been examined.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Examine the notebook and fill its cells in place.

@@ -26,7 +26,7 @@ from lmcourse.units import GIB
 PROGRAM = "from lmcourse.grading.child import main; main()"
 
 START_SECONDS = 120.0
-"""Seconds until the process has imported torch and answers."""
+"""Seconds for the process to import torch and respond."""
 
 
 @dataclass(frozen=True)

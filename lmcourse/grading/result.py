@@ -14,7 +14,7 @@ from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, check_id, stand_i
 from lmcourse.text import replace_surrogates
 
 MAX_EXPLAINED = 3
-"""Exercises that a reason explains; the feedback page has them all."""
+"""Most exercises that a reason explains; the feedback page has all of them."""
 
 NOT_ANSWERED = "not answered."
 

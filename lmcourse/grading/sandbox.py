@@ -36,18 +36,18 @@ SYSTEM_PATHS = (
     *("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/bin", "/usr/local/lib"),
     *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"),
 )
-"""Programs and libraries. Of /etc only where they are found; of /usr nothing that people share, such as nbgrader's
-exchange below /usr/local/share."""
+"""Programs and libraries. /etc is limited to the files that locate them; shared folders in /usr, such as nbgrader's
+exchange below /usr/local/share, are left out."""
 
 PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
-"""What a Python is made of, in its folder."""
+"""Parts of a Python installation, in its folder."""
 
 USER_IDS = range(61184, 65520)
-"""User ids without a name. The kernel counts processes by user, so root gives each sandbox one of its own."""
+"""User ids without a name. The kernel counts processes by user, so root gives each sandbox its own."""
 
 MEMORY = 5120 * MIB
-"""Bytes that a process may allocate, and that all processes of a submission may use together: what a check allows in
-the notebook, and what torch takes."""
+"""Bytes that a process may allocate, and that all processes of a submission may use together: the limit of a check in
+the notebook, plus torch's own memory."""
 
 SCRATCH = 128 * MIB
 """Bytes that the working folder, and likewise /dev/shm, may hold."""
@@ -62,7 +62,7 @@ NOT_PROTECTED = (
     "solutions among them, see your environment, use the network and leave processes behind."
 )
 PROCESS_ISOLATION_WARNING = f"--isolation=process {NOT_PROTECTED}"
-"""What to print for somebody who asked for it."""
+"""Warning for a user who chose it."""
 
 
 @dataclass(frozen=True)

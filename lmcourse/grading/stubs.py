@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 STUB = "# Your code here\nraise NotImplementedError"
-"""In place of a solution inside a function or a method."""
+"""Replacement of a solution inside a function or a method."""
 
 
 def drop_at_top_level(text: str) -> str:

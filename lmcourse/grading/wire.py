@@ -36,7 +36,9 @@ MAX_BYTES = 16 * MIB
 """Bytes of one message; those of the course have less than one MiB."""
 
 MAX_JSON_BYTES = MIB // 2
-"""Bytes of its JSON, and of the header of its tensors: the grader compares what they describe piece by piece."""
+"""Largest JSON of a message, and largest header of its tensors, in bytes: the grader compares their contents piece by
+piece.
+"""
 
 MAX_EMPTY_AXIS = 2**16
 """Longest axis of a tensor without numbers: as a list, shape (2**40, 0) fills any memory."""

@@ -28,7 +28,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 CONNECT_SECONDS = 15
-"""To wait for Dask's scheduler."""
+"""Seconds to wait for Dask's scheduler."""
 
 _one_at_a_time = Lock()
 

@@ -20,7 +20,7 @@ from lmcourse.inference.static_cache import StaticLayout
 from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 
 INITIAL_WIDTH = 64
-"""Tokens that a `GrowingBuffer` without a capacity has room for at first; it doubles when it is full."""
+"""Initial size, in tokens, of a `GrowingBuffer` without a capacity; it doubles when it is full."""
 
 
 class CacheLayout(ABC):

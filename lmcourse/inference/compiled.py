@@ -19,7 +19,7 @@ from torch import Tensor
 from lmcourse.inference.decoding_session import DecodingSession, Model, next_logits
 
 MIN_COMPILED_CAPACITY = 256
-"""Tokens that a compiled step has room for at least."""
+"""Smallest capacity of a compiled step, in tokens."""
 
 
 class NoCompilerError(RuntimeError):

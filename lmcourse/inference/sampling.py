@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 Sampler = Callable[[Float[Tensor, "b v"], torch.Generator | None], Int[Tensor, " b"]]
-"""Picks one token per row of logits; the generator is the source of its chance."""
+"""Picks one token per row of logits; the generator provides the random numbers."""
 
 SMALLEST_TEMPERATURE = 1e-20
 """Below this, logits in fp32 could become infinite."""

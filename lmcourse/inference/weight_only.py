@@ -24,7 +24,7 @@ Module = TypeVar("Module", bound=nn.Module)
 INT8_MAX = 127
 
 KERNEL_BLOCK = 32
-"""The CPU's kernel for int8 weights reads inputs in blocks, and beyond the end of one that is not full."""
+"""Block size of the CPU's kernel for int8 weights, which reads beyond the end of inputs that do not fill a block."""
 
 
 class Bf16Linear(nn.Module):

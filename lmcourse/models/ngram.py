@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 _NOTHING: Counter[int] = Counter()
-"""What followed a context that was never seen."""
+"""Counts after a context that was never seen: none."""
 
 
 class NGram:
@@ -54,9 +54,9 @@ class NGram:
         self.order, self.vocab_size, self.add, self.weights = order, vocab_size, add, mixed
         self.witten_bell = witten_bell
         self.counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
-        """What followed each context of 0 … n − 1 tokens, how often."""
+        """For each context of 0 … n − 1 tokens, how often each token followed it."""
         self.totals: Counter[tuple[int, ...]] = Counter()
-        """How often each context was followed by anything."""
+        """How often each context was followed by any token."""
 
     def count(self, text: Sequence[int]) -> NGram:
         """Learn from one more text. No n-gram crosses the border between two texts."""

@@ -23,7 +23,9 @@ from lmcourse.nn.context import ForwardContext
 from lmcourse.parity.parts import COURSE_PARTS, decoder, decoder_weights, norm_scale, serial_layers
 
 TOLERANCE = 1e-4
-"""Of the largest number in the course's result: fp32 keeps seven digits, and sums in another order lose two of them."""
+"""Tolerance, relative to the largest number in the course's result: fp32 keeps seven digits, and sums in another order
+lose two of them.
+"""
 
 GRADIENT_TOLERANCE = 1e-3
 """The same for gradients, which are sums of more products."""
@@ -39,7 +41,7 @@ COMPARED = (
     "next_token_loss",
     "causal_lm_loss",
 )
-"""The parts that can be compared. `decoder` and `self_attention` get the course's functions for what they call."""
+"""The parts that can be compared. `decoder` and `self_attention` call the course's functions."""
 
 DIFFERENTIABLE: Mapping[str, Callable[..., Any]] = {
     **COURSE_PARTS,
@@ -49,7 +51,7 @@ DIFFERENTIABLE: Mapping[str, Callable[..., Any]] = {
 """The course's functions that gradients are compared with."""
 
 Expected = tuple[str, str, Callable[..., Any], tuple[Any, ...], Tensor]
-"""A comparison: the place, the part's name, the part, its arguments, and what the course's gives for them."""
+"""A comparison: the place, the part's name, the part, its arguments, and the result of the course's part."""
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ COURSE_PARTS: Mapping[str, Callable[..., Any]] = {
     "glu_ffn": glu_ffn,
     "block": block,
 }
-"""What a decoder is made of, by the names of the exercises: to lend, and to compare with."""
+"""The parts of a decoder by the names of the exercises: they replace missing answers and are compared with answers."""
 
 
 def decoder_weights(model: Transformer) -> dict[str, Any]:

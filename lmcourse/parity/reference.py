@@ -84,7 +84,7 @@ def gradients(model: nn.Module, logits: Float[Tensor, "b s v"], batch: ParityBat
 
 
 TOLERANCE = 5e-5
-"""How far logits and gradients may be from the reference, in fp32: ten times what rounding gives, and less than the
+"""How far logits and gradients may be from the reference, in fp32: ten times the rounding error, and less than the
 smallest mistake."""
 
 
@@ -130,7 +130,7 @@ def compare(sample: Sample, new_tokens: int = 20) -> Comparison:
 
 
 PROMPTS = (17, 9)
-"""Lengths of the two prompts, tokens: uneven, one longer than the samples' windows and one that outgrows them."""
+"""Lengths of the two prompts in tokens: different, one longer than the samples' windows and one that grows longer."""
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 
 _DIGITS = 6
-"""Of pixels: what moves by less than a millionth of one has not moved."""
+"""Decimals of a pixel: a movement of less than a millionth of a pixel is ignored."""
 
 
 @contextmanager

@@ -14,13 +14,13 @@ from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 from lmcourse.training.metrics import Record, read_metrics, running_mean
 
 SMOOTHING_STEPS = 50
-"""Over how many steps the loss of a long run is averaged; of a short one, over a tenth of its steps."""
+"""Steps over which the loss of a long run is averaged; a short run uses a tenth of its steps."""
 
 _PANEL_HEIGHTS = (3.2, 1.2, 1.4)
 """Heights of the panels, relative to each other: loss, learning rate, norm of the gradient."""
 
 _MAX_MARKED_STEPS = 40
-"""Steps of which each gets a point; of one step a line would show nothing."""
+"""Up to this many steps, each gets a point: for one step, a line would show nothing."""
 
 
 def training_curves(records: Sequence[Record], *, entropy: float | None = None, smoothing: int | None = None) -> Figure:

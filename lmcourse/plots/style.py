@@ -90,7 +90,7 @@ def alt_text(figure: Figure) -> str:
 
 
 LAST_DRAWN = "\u024f"
-"""The last letter that every font has: what lies behind it may be drawn as an empty box, with a warning."""
+"""The last letter that every font has: later ones may be drawn as an empty box, with a warning."""
 
 
 def three_digits(value: float) -> str:

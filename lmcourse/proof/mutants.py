@@ -24,7 +24,7 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }
-"""A comparison, and those in its place: the boundary moved, the answer negated."""
+"""For each comparison its replacements: the boundary moved, or the answer negated."""
 
 ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
@@ -39,7 +39,9 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitOr: ast.BitAnd,
     ast.BitXor: ast.BitAnd,
 }
-"""Nothing becomes a power or a shift to the left: a large number would take for ever, and no time limit ends it."""
+"""Replacements of operators. None is a power or a left shift: a large number would take forever, and no time limit can
+stop it.
+"""
 
 NOT_SYMMETRIC = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult)
 """Operators whose sides are swapped."""
@@ -61,7 +63,7 @@ FUNCTIONS = {
     "zeros_like": "ones_like",
     "triu": "tril",
 }
-"""Functions and methods, each in the place of the other."""
+"""Functions and methods that replace each other."""
 
 FUNCTIONS |= {new: old for old, new in FUNCTIONS.items() if new not in FUNCTIONS}
 
@@ -69,7 +71,7 @@ SAME_WITHOUT = frozenset(
     {"bool", "complex", "contiguous", "item", "iter", "len", "list", "print", "range", "super", "tolist"}
     | {"enumerate", "tuple", "detach", "zip", "isinstance"}
 )
-"""Calls that are not taken away: the value stays the same, or nothing is left to run."""
+"""Calls that are not removed: the value would stay the same, or nothing would be left to run."""
 
 
 def replacements(node: ast.AST) -> Iterator[ast.AST]:
@@ -217,7 +219,7 @@ OPERATORS: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], Callable[..., 
     (ast.Call, _call),
     (ast.Expr, _statement),
 )
-"""What each kind of node may become."""
+"""The mutations of each kind of node."""
 
 
 @dataclass(frozen=True)

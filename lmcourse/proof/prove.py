@@ -89,7 +89,9 @@ def _raiser(kinds: Sequence[str]) -> Callable[..., Any]:
 
 
 MUTANT_SECONDS = 2.0
-"""The time limit of a mutant on one case: many of them loop for ever. One declared equivalent has the exercise's."""
+"""The time limit of a mutant on one case: many of them loop forever. A mutant declared equivalent has the exercise's
+limit.
+"""
 
 OWN, EITHER, THIN, NONE = "own", "either", "thin", "none"
 """How a mutilated misconception is named: by its sentence, by "Either: … Or: …" with its sentence, or not; `THIN` if

@@ -19,19 +19,19 @@ def check_id(exercise: str) -> str:
 
 
 REPORT_MIME = "application/vnd.lmcourse.report+json"
-"""The MIME type under which a report's JSON lies in a notebook cell's output."""
+"""The MIME type of a report's JSON in a notebook cell's output."""
 
 MAX_FAILING_SHOWN = 3
-"""Failing cases that a report shows with their calls; it counts the others."""
+"""Most failing cases that a report shows with their calls; it counts the others."""
 
 MAX_LIST_CHARS = 160
-"""Characters of a list of names; it counts those that are left out."""
+"""Most characters of a list of names; it counts the omitted names."""
 
 HIDDEN = "hidden: "
 """The beginning of the row of hidden cases of one name."""
 
 OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back")
-"""The parts that the JSON of a report has only if there is something to say."""
+"""Fields that the JSON of a report omits if they are empty."""
 
 
 @dataclass(frozen=True)

@@ -34,17 +34,17 @@ MOST_SECONDS = 10**13
 """The longest time that is shown, in seconds: `timedelta` takes little more."""
 
 REFRESHES_PER_SECOND = 2
-"""Per second. Drawing takes some milliseconds in which nothing is learned."""
+"""Refreshes per second. Drawing pauses training for some milliseconds."""
 
 FLUSH_SECONDS = 10
-"""What is written reaches the file after this time at the latest."""
+"""Most seconds until written data reaches the file."""
 
 LINE_SECONDS = 10.0
-"""Between two lines where there is no bar."""
+"""Seconds between two lines if there is no progress bar."""
 
 
 MEAN_STEPS = 20
-"""Over how many steps the loss is averaged."""
+"""Number of steps over which the loss is averaged."""
 
 
 class ProgressLine:

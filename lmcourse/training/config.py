@@ -24,8 +24,8 @@ class TrainingConfig:
 
     Attributes:
         steps: updates of the weights
-        batch: windows per micro-batch, divided evenly among the processes that see different windows: a run is the same
-            on any number of processes
+        batch: windows per micro-batch; data-parallel processes divide them evenly, so a run gives the same result on
+            any number of them
         seq_len: tokens per window, which is the longest text that the model will read
         grad_accum_steps: micro-batches per step; their gradients are summed
         seed: random seed of the weights, the order of the windows and dropout

@@ -15,14 +15,14 @@ from lmcourse.training.step import StepResult
 log = logging.getLogger(__name__)
 
 WINDOW = 100
-"""How many of the last norms say what is usual."""
+"""Number of recent norms that define the usual norm."""
 
 MIN_NORMS = 20
-"""With fewer norms nothing is usual yet: gradients of the first steps shrink fast."""
+"""Fewest norms before a spike is reported: gradients of the first steps shrink fast."""
 
 MAX_SKIPPED_STEPS = 20
-"""So many steps without an update, one after the other, end a run. Each has halved the factor of the loss: by then it
-is a millionth of what it was, and something else is wrong."""
+"""This many steps in a row without an update end a run. Each has halved the loss scale, which is then a millionth of
+what it was, so something else is wrong."""
 
 
 class SpikeDetector:

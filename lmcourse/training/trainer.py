@@ -32,7 +32,7 @@ Callback = Callable[[Record], None]
 """Called with the record of every step, as in `metrics.jsonl`: a progress bar, a live plot, TensorBoard."""
 
 Meter = Callable[[float], Record]
-"""What the tokens per second of a step are worth, to be told with it: `lmcourse.training.mfu_meter`."""
+"""Converts the tokens per second of a step into values for its record: `lmcourse.training.mfu_meter`."""
 
 
 class Trainer:

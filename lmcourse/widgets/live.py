@@ -17,7 +17,7 @@ from lmcourse.plots import mimebundle
 from lmcourse.plots.display import MimeBundle
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
-"""The MIME type by which a notebook's output names a widget."""
+"""The MIME type of a widget in a notebook's output."""
 
 _ERROR_COLOUR = "#B3261E"
 

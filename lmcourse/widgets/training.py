@@ -27,7 +27,7 @@ WIDTH, HEIGHT, MARGIN = 640, 200, 16
 """Size of the sketch in pixels; a line of text fits into the margin."""
 
 MAX_POINTS = 320
-"""The most points of the curve in the sketch."""
+"""Most points of the curve in the sketch."""
 
 
 class LivePlot:

@@ -129,7 +129,7 @@ SLIPS: dict[str, dict[str, Any]] = {
     "no mask": {"masked": False},
     "no `turn`": {"turned": False},
 }
-"""Settings of the course's function that make a well-known mistake."""
+"""Settings of the course's function that reproduce a well-known mistake."""
 
 
 def _multi_head(

@@ -97,4 +97,4 @@ PUBLISHED: dict[str, float] = {
     "175B, scores again": 0.514,
     "OPT-175B": share_of_total(4.30e23, 300e9, RUNS["OPT-175B"]),
 }
-"""The share of the peak that the authors report; for GPT-3 and OPT, the one that their total of FLOPs amounts to."""
+"""The fraction of the peak that the authors report; for GPT-3 and OPT, computed from their total FLOPs."""

@@ -18,7 +18,7 @@ from torch import Tensor
 from lmcourse.chapters.language_models.kinds import counted_table, new_text_price
 
 ALLOWED = 0.8
-"""The most that a table may pay above the entropy, as a part of what counting pays above it."""
+"""Largest excess of a table's loss over the entropy, as a fraction of the excess of counting."""
 
 Found = dict[str, Any]
 Odds = dict[str, float]
@@ -39,7 +39,7 @@ def model_c(text: str, context: str) -> Odds:
 
 
 MODELS: dict[str, Callable[[str, str], Odds]] = {"model_a": model_a, "model_b": model_b, "model_c": model_c}
-"""As the notebook prints them."""
+"""The three models, as the notebook prints them."""
 
 
 def _truth(text: str, context: str) -> Odds | None:

@@ -32,15 +32,15 @@ RUNNER = "lmcourse.chapters.parallelism.together"
 
 POLL_SECONDS = 0.05
 LOST_CONNECTION = "by peer"
-"""What gloo's error says, in small letters, when a process at the other end has ended."""
+"""Part of gloo's error message, in lower case, when the process at the other end has ended."""
 GRACE_SECONDS = 5.0
-"""How long a process that only lost its connection waits for the one that caused it to be seen as ended."""
+"""How long a process that lost its connection waits until the process that caused the loss is seen to have ended."""
 
 LOOPBACK = {"linux": "lo", "darwin": "lo0"}
-"""The network interface of a machine with itself, by system. Windows finds it alone."""
+"""The loopback network interface, by operating system. On Windows gloo finds it automatically."""
 
 TIMEOUT = timedelta(minutes=10)
-"""How long a process waits for another; whoever started them ends them sooner."""
+"""How long a process waits for another; the notebook stops them sooner."""
 
 
 def together(program: Callable[..., Any], *columns: Sequence[Any], seconds: float = 120.0) -> Run:

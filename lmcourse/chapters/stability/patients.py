@@ -49,7 +49,7 @@ MEDICINES: dict[str, dict[str, Any]] = {
     "decay": {"decay": 1.0},
     "warm-up": {"warmup": 150},
 }
-"""Treatments that leave the learning rate and the place of the norms as they are."""
+"""Treatments that do not change the learning rate or the placement of the norms."""
 OTHERS: dict[str, dict[str, Any]] = {
     "post-norm": {"block": {"placement": "post"}},
     "double norm": {"block": {"placement": "double"}},

@@ -13,7 +13,7 @@ Pair = tuple[int, int]
 Where = dict[Pair, set[int]]
 
 NO_MORE = "nothing but the words that hold the pair"
-"""All that a merge has to look at."""
+"""Words that a merge has to look at."""
 
 
 class ReadWords(list[list[int]]):

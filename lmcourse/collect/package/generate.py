@@ -17,8 +17,8 @@ WEIGHTS = Path(__file__).parent / "weights"
 def main(parts: Parts, arguments: Sequence[str] | None = None) -> int:
     """Continue the prompt with the likeliest tokens, and print both; return the exit status."""
     parser = argparse.ArgumentParser(description="Let the model continue a text with the likeliest tokens.")
-    parser.add_argument("--prompt", required=True, help="how the text begins")
-    parser.add_argument("--tokens", type=int, default=40, help="how many to write; 40 by default")
+    parser.add_argument("--prompt", required=True, help="beginning of the text")
+    parser.add_argument("--tokens", type=int, default=40, help="number of tokens to generate (default: 40)")
     options = parser.parse_args(arguments)
     merges = json.loads((WEIGHTS / "tokenizer.json").read_text(encoding="utf-8"))["merges"]
     tokenizer = BPETokenizer(merges)

@@ -68,10 +68,12 @@ TOPICS: Mapping[str, Topic] = {
 
 
 NUMBERS = {"one": "s", "many": ""}
-"""What announces the number of a noun, and the ending of its verb."""
+"""Words that announce the number of a noun, and the ending of its verb."""
 
 PARAGRAPH_END_PROBABILITY, STORY_END_PROBABILITY, SUM_PROBABILITY = 0.2, 0.25, 0.15
-"""Probabilities: that a paragraph ends after a sentence, a story after a paragraph, and that a sum is said instead."""
+"""Probabilities: that a paragraph ends after a sentence, a story after a paragraph, and that a sum replaces a
+sentence.
+"""
 
 RELATIVE_CLAUSE_PROBABILITY = 0.25
 """The probability that a noun gets a relative clause. Two nouns wait for verbs then: below ½, or it would never end."""

@@ -35,10 +35,12 @@ _WORDS = {"type": "Split", "pattern": {"Regex": PATTERN}, "behavior": "Isolated"
 _PRE_TOKENIZER = {"type": "Sequence", "pretokenizers": [_WORDS, _BYTE_LEVEL]}
 _CHARACTER = {"type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated", "invert": False}
 _UNKNOWN = "<unknown>"
-"""What the format wants for unknown words. It is no token here, so their library refuses such words as ours does."""
+"""Value of the format's field for unknown words. It is not a token here, so the library rejects unknown words, as ours
+does.
+"""
 _UNUSED = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError)
-"""What reading JSON of another shape raises."""
+"""Exceptions raised by JSON of a different shape."""
 
 
 def load_tokenizer(saved: Mapping[str, Any]) -> Tokenizer:

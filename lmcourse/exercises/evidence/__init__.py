@@ -19,13 +19,13 @@ from lmcourse.exercises.trial import Trial
 from lmcourse.exercises.values import Plain
 
 RELATIVE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
-"""How far two numbers may be apart, by the dtype of the answer, for one to be taken for the other."""
+"""Largest relative difference, by dtype of the answer, at which two numbers count as equal."""
 
 MAX_NAMES = 3
-"""Cases that a sentence lists by name."""
+"""Most cases that a sentence lists by name."""
 
 MAX_ENTRIES = 100_000
-"""Entries of a result beyond which nothing is looked for: a report must not take long."""
+"""Most entries of a result that are searched, so that a report does not take long."""
 
 
 @dataclass(frozen=True)

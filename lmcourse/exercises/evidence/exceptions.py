@@ -156,7 +156,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "A value there is of another type than the line can take.",
     ),
 )
-"""What an exception says, and what that means."""
+"""Patterns of exception messages, and their meanings."""
 
 
 def meaning(failure: Failure) -> str:

@@ -194,7 +194,7 @@ ENDS = (
         ("It ends as expected along {}, and begins too late.", "It ends as expected along {}, and begins too early."),
     ),
 )
-"""What is said where the beginning, or the end, is as expected, and the result too short, or too long."""
+"""Sentences for a result that is too short or too long but has the expected beginning or end."""
 
 
 def _is_picked(axis: int, index: int, a: Tensor, b: Tensor) -> bool:

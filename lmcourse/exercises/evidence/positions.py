@@ -19,7 +19,7 @@ Move = Callable[[Tensor], Tensor]
 AXES = (-1, -2, -3, -4)
 
 MIN_NUMBERS = 8
-"""Different numbers below which a rule that their places follow may be an accident."""
+"""Fewest different numbers from which a rule for their places is not an accident."""
 
 
 def axis_name(axis: int) -> str:

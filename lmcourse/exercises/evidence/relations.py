@@ -25,7 +25,7 @@ RELATIONS = (
     (torch.exp2, "2 to the power of the expected one"),
     (torch.abs, "the expected one without its sign"),
 )
-"""Functions of the expected number that a wrong one may be, and how they are called."""
+"""Functions that may turn the expected number into a wrong one, with descriptions."""
 
 
 def only_sign(evidence: Evidence) -> str:
@@ -160,7 +160,9 @@ CONSTANTS = {
 """Factors that have a name."""
 
 UNLIKELY_BY_CHANCE = 1e-3
-"""Relative distance from fractions of small integers: further away, as 1.024 or ln 2 are, nothing gets by chance."""
+"""Relative distance from fractions of small integers: a ratio further away, such as 1.024 or ln 2, is no
+coincidence.
+"""
 
 
 def constant_factor(evidence: Evidence) -> str:

@@ -56,7 +56,7 @@ FACTOR = re.compile(r".*(multiplier|multipliers|scale|scaling|factor|fraction|al
 
 
 HARMLESS_VALUES = {"position_embedding_type": ("rope", "rotary"), "is_causal": (True,), "causal": (True,)}
-"""Values that say what a model of a supported family does anyway."""
+"""Values that describe the behaviour of every supported model."""
 
 
 def changes_nothing(key: str, value: object) -> bool:
@@ -145,7 +145,7 @@ def derived_field(field: str, rule: Callable[[FieldValues], Any]) -> ConfigEntry
 
 
 MOST_LAYERS = 10_000
-"""Several times those of every model there is."""
+"""Several times the layers of any existing model."""
 
 
 def read_config(entries: Sequence[ConfigEntry], constants: Mapping[str, Any], settings: ConfigJson) -> FlatConfig:

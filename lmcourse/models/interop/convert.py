@@ -28,7 +28,7 @@ from lmcourse.nn.fp32_buffer import Fp32Buffer
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD_BYTES = 5 * 10**9
-"""Above this size, bytes, weights are spread over several files; the hub's own habit."""
+"""Bytes above which weights are split into several files, as on the hub."""
 
 
 def from_hugging_face(model_or_path: nn.Module | str | Path) -> Model:

@@ -25,7 +25,7 @@ Weights = dict[str, Tensor]
 
 
 TIED_HEAD = {"lm_head.weight": "model.embed_tokens.weight"}
-"""The copy that the files of most families have of a tied weight."""
+"""The copy of a tied weight in the files of most families."""
 
 
 class DifferentModelError(CourseError):

@@ -136,7 +136,7 @@ def layer_types_entry(
 LLAMA3 = ("factor", "low_freq_factor", "high_freq_factor")
 YARN = ("factor", "beta_slow", "beta_fast", "attention_factor", "truncate")
 LONGROPE = ("factor", "short_factor", "long_factor", "attention_factor")
-"""The settings of each kind; ours have the same names."""
+"""The settings of LongRoPE; ours have the same names."""
 
 ORIGINAL_CONTEXT = "original_max_position_embeddings"
 

@@ -52,7 +52,7 @@ class WeightLayout:
 
 
 WeightTable = Mapping[str, str | WeightLayout]
-"""Our modules, and where their weights lie in a family's files."""
+"""Our modules, and where a family's files store their weights."""
 
 
 def transposed(name: str) -> WeightLayout:

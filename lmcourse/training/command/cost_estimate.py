@@ -28,7 +28,7 @@ from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import Precision
 
 ASSUMED_MFU = {"cpu": 0.3, "mps": 0.3, "cuda": 0.4}
-"""The share of the peak that is taken for granted. Small models reach less, on a GPU far less."""
+"""Assumed fraction of the peak. Small models reach less, on a GPU far less."""
 
 RECIPES = {
     ("adamw", "fp32"): "fp32",
@@ -38,7 +38,7 @@ RECIPES = {
     ("muon", "bf16"): "muon-autocast",
     ("muon", "fp16"): "muon-autocast",
 }
-"""How a run stores its numbers, by optimiser and precision, for `lmcourse.accounting.recipes`."""
+"""The recipe in `lmcourse.accounting.recipes` of a run, by optimizer and precision."""
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ from lmcourse.training.config import TrainingConfig
 TOKENIZER_KINDS = ("bpe", "bytes", "characters")
 
 NUM_BYTE_TOKENS = 256
-"""What every vocabulary of byte pairs begins with."""
+"""Tokens for single bytes, with which every byte-pair vocabulary begins."""
 
 FeedForwardKind = Literal["swiglu", "gelu", "relu2"]
 
 
 MOST = {"layers": 10_000, "d_model": 2**20}
-"""Far beyond every model there is; a longer list of layers would take hours to write down."""
+"""Largest settings, far beyond any existing model; a longer list of layers would take hours to write."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class ModelChanges:
         feed_forward: "swiglu", 8/3 as wide as the model, rounded up to a multiple of 32; or "gelu" or "relu2" (squared
             ReLU: So et al., 2021), 4 times as wide as the model and without a gate
         qk_norm: normalise queries and keys, in a preset that does not (Dehghani et al., 2023)
-        untied: give the output head its own matrix, in a preset where it shares the embedding's
+        untied: give the output head its own matrix, in a preset that ties it to the embedding
         value_residual: mix the first layer's values into those of every other layer (Zhou et al., 2024)
         logit_cap: limit logits to ±logit_cap with a tanh (Gemma 2)
         rotary_theta: base of the rotary embedding
         zero_outputs: start with zeros in the matrices that write to the residual stream, and in an untied head, so that
             every block is the identity at first (Zhang et al., 2019)
-        layers: number of blocks; the preset's are repeated
-        d_model: width of the model. Heads stay as wide, so their number changes; the feed-forward layer changes
-            in proportion, rounded up to a multiple of 32
+        layers: number of blocks; the preset's kinds of blocks repeat
+        d_model: width of the model. The width of a head stays the same, so the number of heads changes; the
+            feed-forward layer changes in proportion, rounded up to a multiple of 32
 
     Raises:
         ValueError: a setting is out of range.
@@ -131,7 +131,7 @@ def with_width(config: TransformerConfig, d_model: int) -> TransformerConfig:
 
 
 UNCHANGED = ModelChanges()
-"""The preset as it is."""
+"""No changes to the preset."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ VERSION = 1
 """Format of `run.json`."""
 
 LOCK = ".lock"
-"""The file that is locked where a folder itself cannot be: on Windows, and on network drives."""
+"""The file to lock where the folder itself cannot be locked: on Windows, and on network drives."""
 
 
 def check_unused(folder: Path) -> None:

@@ -48,11 +48,11 @@ RECIPES: dict[RecipeName, dict[str, Any]] = {
         **{"qk_norm": True, "untied": True, "zero_outputs": True},
     },
 }
-"""Defaults that replace those of the classes: for the preset as it is, or what `benchmarks/quality.py` found to be
-fastest. A model of the size of nano learns fast with either."""
+"""Defaults that replace those of the classes: for an unchanged preset, or those that `benchmarks/quality.py` found to
+be fastest. A model of the size of nano learns fast with either."""
 
 SPEEDRUN_PRESETS = ("nano", "micro", "mini")
-"""The course's own small models. Others are published, and stay as they were published."""
+"""The course's own small models. Other presets are published models and stay as published."""
 
 DERIVED = {
     "seq_len": "the preset's context",
@@ -66,13 +66,13 @@ DERIVED = {
 """Defaults that follow from other settings, in words; `new_run` computes them."""
 
 DEFAULT_SEQ_LEN = 1024
-"""Tokens per window of a preset without a limit of its own."""
+"""Tokens per window of a preset without its own limit."""
 
 FIXED_SETTINGS = (
     *("preset", "corpus", "tokenizer", "vocab_size", "held_out", "validation_tokens", "seq_len", "seed", "optimizer"),
     *(field.name for field in fields(ModelChanges)),
 )
-"""Settings that cannot change when a run resumes: they make other weights, another text, or another order of it."""
+"""Settings that cannot change when a run resumes: they determine the weights, the text, or its order."""
 
 TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", tuple: "2 numbers"}
 

@@ -50,10 +50,12 @@ from lmcourse.training.trainer import Callback, Trainer
 log = logging.getLogger(__name__)
 
 SAME_SIGNAL_SECONDS = 1.0
-"""Seconds in which two signals are one: the terminal sends Ctrl-C, and torchrun passes it on."""
+"""Seconds within which two signals count as one: the terminal sends Ctrl-C, and torchrun passes it on."""
 
 STOP_SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-"""Ctrl-C, and what clusters send before they take a machine away; each with what it makes of a run."""
+"""Ctrl-C, and the signals that clusters send before they take a machine away; each with the resulting state of the
+run.
+"""
 if os.name == "posix":
     STOP_SIGNALS[signal.SIGHUP] = "hung up"  # the terminal was closed, or the connection to it was lost
 

@@ -16,10 +16,10 @@ from torch.optim.optimizer import ParamsT
 from lmcourse.training.optimizers.rules import BaseOptimizer, Group
 
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
-"""a, b and c: chosen to raise small singular values fast; large ones end between 0.7 and 1.2, not at 1."""
+"""a, b and c: chosen to raise small singular values fast; large ones end up between 0.7 and 1.2, not at 1."""
 
 SMALLEST_NORM = 1e-7
-"""Keeps 0/0 out where the gradient of a whole matrix is 0."""
+"""Smallest divisor: avoids 0/0 if the gradient of a whole matrix is 0."""
 
 
 class Muon(BaseOptimizer):

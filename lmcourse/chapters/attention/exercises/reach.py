@@ -67,10 +67,14 @@ def _cases(random: Random) -> list[Case]:
 
 
 _PAIR_AND_ONE = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 0, 1]]).bool()
-"""The ways double with every layer: 2^139 are too many for an int64 or a float32."""
+"""A pair of tokens whose number of paths doubles with every layer: 2^139 paths are too many for an int64 or a
+float32.
+"""
 _FIRST_SEEN_BY_256 = torch.tensor([[j == i or (j == 0 and i != 1) for j in range(257)] for i in range(257)])
 _LAST_SEES_ALL = torch.tensor([[j == i or i == 256 for j in range(257)] for i in range(257)])
-"""Upon each other: the last token hears of 257 tokens, of the first one in 256 ways. Eight bits count neither."""
+"""In two layers, one on the other, the last token sees 257 tokens, and the first of them by 256 paths. Eight bits can
+count neither.
+"""
 _SHIFT = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]).bool()
 _SKIP = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]).bool()
 

@@ -13,7 +13,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.units import GIB
 
 D_MODEL, HEADS = 4096, 32
-"""A layer of Llama 3 8B, but for its key heads."""
+"""Width and query heads of a layer of Llama 3 8B."""
 
 KEY_HEADS = {"MHA, 32": (32, PALETTE["blue"]), "GQA, 8": (8, PALETTE["green"]), "MQA, 1": (1, PALETTE["orange"])}
 

@@ -22,7 +22,7 @@ TEXTS = {
     "a repetition": "The second argument is a list. The second argument is a list.",
     "code": "for name in names:\n    print(name)",
 }
-"""What the heads can be shown."""
+"""Texts for the heads."""
 
 PATTERNS = ("the previous token", "itself", "the first token", "the token after an earlier copy")
 """Tokens that a head may look at; the last is the one that followed an earlier copy of this token (induction)."""

@@ -64,7 +64,7 @@ PRESETS: dict[str, HandmadeHead] = {
     "no query asks": HandmadeHead((_ZERO,) * 6, _FEATURES, _VALUES),
     "each asks for the previous": HandmadeHead(_around(-1), _around(0), _VALUES),
 }
-"""Starting points for playing. In these keys the first number says who: −2 is a woman, 2 a man."""
+"""Starting points. The first number of these keys stands for a person: −2 is a woman, 2 a man."""
 
 
 def attention_playground(

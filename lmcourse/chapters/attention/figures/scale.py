@@ -13,7 +13,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 Array = NDArray[np.float64]
 
 SCALES = {"q·k": 0.0, "q·k / √d": -0.5, "q·k / d": -1.0}
-"""Ways to scale a score: the power of d that it is multiplied with."""
+"""Ways to scale a score: the power of d that multiplies it."""
 
 _COLOURS = dict(zip(SCALES, (PALETTE["vermilion"], PALETTE["blue"], PALETTE["orange"]), strict=True))
 _NUM_SAMPLES = 3000

@@ -120,7 +120,7 @@ CACHE_VARIANTS: dict[str, Callable[[int, AttentionConfig], AttentionConfig]] = {
         attention, pattern=AttentionPattern("window", 4096)
     ),
 }
-"""What the cache of Llama 3 8B would be with other attention."""
+"""Variants of the attention of Llama 3 8B, whose caches are compared."""
 
 _LINE_STYLES = (
     (PALETTE["vermilion"], "-"),

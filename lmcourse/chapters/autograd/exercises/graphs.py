@@ -11,7 +11,7 @@ Graph = dict[str, dict[str, float]]
 
 DIAMOND: Graph = {"x": {}, "y": {"x": 4}, "u": {"y": 3}, "v": {"y": 8}, "L": {"u": 1, "v": 1}}
 DETOUR: Graph = {"L": {"a": 2, "b": 3}, "a": {"x": 5}, "b": {"a": 7}, "x": {}}
-"""a is one step from the end, and two steps by way of b: who goes on from it at the first visit goes too early."""
+"""a is one step from the end, and two steps by way of b. Continuing from it at the first visit is too early."""
 
 
 def chain(length: int) -> Graph:

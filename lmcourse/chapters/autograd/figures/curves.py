@@ -12,7 +12,9 @@ from torch import Tensor
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _POINT = 1.1
-"""Where the derivative of x³ is checked. Products of floats are rounded alike on every machine; exp is not."""
+"""Where the derivative of x³ is checked. Products of floats are rounded in the same way on every machine; exp is
+not.
+"""
 
 _DTYPES = {"fp32": torch.float32, "fp64": torch.float64}
 

@@ -12,7 +12,7 @@ from lmcourse.widgets.live import LiveFigure, image_html
 
 _STEP_MILLISECONDS = 1500
 _VISUALLY_HIDDEN = "position: absolute; left: -9999px"
-"""For the text that a screen reader reads out: in the picture it is the title."""
+"""Style of the text for screen readers; in the picture this text is the title."""
 
 
 class GraphPlayer(LiveFigure):

@@ -19,7 +19,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 """A loss of features and weights."""
 
 Train = Callable[[Any], tuple[list[float], list[float]]]
-"""Trains with this type of number; gives the loss at each step and the answers after the last."""
+"""Trains with this type of number; returns the loss at each step and the answers after the last step."""
 
 
 def yours_or_ours(number: Any) -> Any:

@@ -16,7 +16,7 @@ OPERATIONS = {
     "GELU": (20, 2),
     "GELU backward": (30, 3),
 }
-"""Operations for each number, and how many arrays are read and written. Those of GELU are a guess upwards."""
+"""Operations for each number, and how many arrays are read and written. GELU's are a generous guess."""
 
 _BYTES = 2  # bf16
 _LABELLED_LEFT = ("gate · value", "GELU backward")

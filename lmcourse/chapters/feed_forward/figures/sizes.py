@@ -35,7 +35,7 @@ MODELS = (
     "gemma-2-27b",
     "llama-3.1-405b",
 )
-"""Shown by `width_ratios`, plain ones first, about in the order of their publication."""
+"""The models that `width_ratios` shows: plain ones first, roughly by date."""
 
 _LATE = 2023
 _BAR_COLOURS = {"gate": PALETTE["orange"], "value or up": PALETTE["blue"], "down": PALETTE["green"]}

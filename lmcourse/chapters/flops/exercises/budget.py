@@ -159,7 +159,7 @@ FOUR: dict[str, Offer] = {
     "H100": [256, 2.40, 989.4e12, 0.40],
     "B200": [64, 4.50, 2250e12, 0.35],
 }
-"""GPUs, dollars per GPU-hour, dense peak and MFU of four offers, all invented but the peaks."""
+"""GPUs, dollars per GPU-hour, dense peak and MFU of four offers. Only the peaks are real."""
 
 
 def _offer_cases(random: Random) -> list[Case]:

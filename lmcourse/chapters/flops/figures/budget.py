@@ -16,7 +16,7 @@ from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 MAX_SEQ_LEN = 4096
-"""Tokens in a text of the calculator, or as many as the model can read: attention's share depends on it."""
+"""Most tokens in a text of the calculator, which attention's share depends on."""
 
 _TYPICAL_MFU = (0.3, 0.6)
 """MFU of most published runs."""

@@ -50,10 +50,12 @@ LANDMARKS = (
     Landmark("llama-3-70b", 2024, 15e12),
     Landmark("llama-3.1-405b", 2024, 15.6e12),
 )
-"""Tokens from the papers of the models; OPT's from its team's closing note: it repeated its corpus of 180e9."""
+"""Tokens from the papers of the models; OPT's are from its team's closing note, since it repeated its corpus of 180e9
+tokens.
+"""
 
 GPT_4 = 2e25
-"""OpenAI has not published it: an estimate from outside (Epoch AI, 2023)."""
+"""FLOPs of GPT-4's training, estimated by Epoch AI (2023); OpenAI has not published them."""
 
 
 def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: float = 0.4) -> Figure:

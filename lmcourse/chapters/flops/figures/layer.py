@@ -10,7 +10,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_drawing_axes, new_
 
 _ATTENTION, _FEED_FORWARD = PALETTE["sky"], "#8FD3B8"
 _D, _KV, _F = 2.0, 0.7, 4.6
-"""Drawn sides of D, of the shared keys, and of F."""
+"""Lengths at which D, the width of shared keys, and F are drawn."""
 
 Matrix = tuple[str, float, float, str]
 

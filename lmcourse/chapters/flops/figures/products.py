@@ -10,7 +10,7 @@ from matplotlib.patches import Polygon
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 MAX_CUBE_EDGE = 8
-"""Cubes along an edge that can still be told apart."""
+"""Most cubes along an edge that a reader can still distinguish."""
 
 _DEPTH = (0.42, 0.42)
 """How far one step to the back moves a point to the right and up."""
@@ -18,10 +18,10 @@ _DEPTH = (0.42, 0.42)
 _A, _B, _C, _ONE = "#9BD3C0", "#F6D58E", "#8FBFDD", PALETTE["vermilion"]
 
 EXPANSION = 4
-"""A feed-forward layer is so many times as wide as the model."""
+"""Width of a feed-forward layer, as a multiple of the model's width."""
 
 OPERATIONS_PER_NUMBER = {"ReLU": 1, "SiLU, about": 8, "GELU, about": 20}
-"""Operations for each number. The last two are guesses upwards: an exp or an erf is several."""
+"""Operations for each number. The last two are generous guesses: an exp or an erf takes several."""
 
 
 def matmul_cube(m: int = 3, k: int = 4, n: int = 5) -> Figure:

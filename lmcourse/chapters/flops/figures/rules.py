@@ -19,7 +19,7 @@ COUNTS: dict[str, Callable[[TransformerConfig], int]] = {
     "layers only": block_weights,
     "layers and head": matmul_parameters,
 }
-"""What N may mean."""
+"""The parameters that N may count, by name."""
 
 LABELLED_MODELS = {
     "gpt-2": (-6, -10),

@@ -15,7 +15,7 @@ from lmcourse.exercises.exercise import Exercise
 
 Shares = dict[str, float]
 Offers = dict[str, list[Any]]
-"""From an offer to `[names, factor]`: what it makes faster, and how many times as fast."""
+"""Maps an offer to `[names, factor]`: the operations it makes faster, and how many times as fast."""
 
 
 def _time_left(shares: Shares, faster: dict[str, float]) -> float:

@@ -13,7 +13,7 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 Log = dict[int, list[float]]
-"""From the bytes of a tensor to the seconds of each copy of it."""
+"""Maps the bytes of a tensor to the seconds of each copy of it."""
 
 
 def _bandwidth(seconds: Log, cache: int) -> float:

@@ -14,7 +14,7 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 Log = dict[int, list[float]]
-"""From a width to the seconds of each product of that width."""
+"""Maps a width to the seconds of each product of that width."""
 
 
 def _peak(seconds: Log) -> float:

@@ -13,7 +13,7 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 Kernels = list[list[float]]
-"""FLOPs, bytes moved and measured seconds of each."""
+"""For each kernel: FLOPs, bytes moved and measured seconds."""
 
 Times = dict[str, float]
 

@@ -13,7 +13,7 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 Kernels = list[list[float]]
-"""FLOPs and bytes of each."""
+"""For each kernel: FLOPs and bytes moved."""
 
 
 def _by_the_course(kernels: Kernels, peak: float, bandwidth: float) -> float:

@@ -42,7 +42,7 @@ def timed(
 
 _WARM = [20.0, 30.0, 25.0, 22.0]
 _RANKS = (0, 3, 1, 4, 2, 6, 5)
-"""The first run that counts is the quickest, so that what is added to it moves the median."""
+"""Ranks of the timed runs. The first one is the fastest, so that any time added to it moves the median."""
 
 
 def other_runs(random: Random) -> list[Case]:

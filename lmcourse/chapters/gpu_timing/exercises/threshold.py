@@ -9,7 +9,7 @@ from lmcourse.accounting.latency import compute_bound_tokens
 from lmcourse.exercises.exercise import value_exercise
 
 WIDTH, RIDGE = 8192, 156
-"""Of the matrix; FLOPs per byte of an A100 80 GB with 2 TB/s."""
+"""Width of the matrix, and FLOPs per byte of an A100 80 GB with 2 TB/s."""
 
 
 def _equal(ridge: float = RIDGE, width: int = WIDTH) -> float:

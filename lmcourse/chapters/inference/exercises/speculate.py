@@ -65,7 +65,7 @@ FATES = {
     "lucky": ((0.2, 0.4, 0.2, 0.2), (0.4, 0.2, 0.3, 0.1), 0.1),
     "missed": ((0.1, 0.5, 0.3, 0.1), (0.5, 0.2, 0.1, 0.2), 0.8),
 }
-"""What becomes of token 0: a row of p, one of q, and the chance."""
+"""Possible fates of token 0: each with a row of p, a row of q, and the random number."""
 
 
 def _planned(name: str, random: Random, *fates: str) -> Case:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 Rule = Callable[[Tensor, float], Tensor]
-"""Logits and the rule's number in, logits out."""
+"""A rule: takes logits and the rule's number, and returns logits."""
 
 OUT = -math.inf
 

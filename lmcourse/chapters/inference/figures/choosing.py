@@ -18,7 +18,7 @@ from lmcourse.pretrained import load_pretrained
 from lmcourse.training.command.trained_model import TrainedModel
 
 BEGINNINGS = {"“The value of the exp”": "The value of the exp", "“The”": "The"}
-"""Where the trained model is sure of the next token, and where it is not."""
+"""Beginnings of texts after which the trained model is sure, or unsure, of the next token."""
 
 SHOWN = 14
 """How many of the likeliest tokens a figure shows."""

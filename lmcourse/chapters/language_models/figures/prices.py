@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 TRUTH = (0.6, 0.3, 0.1)
-"""What really comes, in the figure."""
+"""The true distribution in the figure."""
 
 WORDS = ("books", "laptops", "windows")
 _UNITS = {"nats": math.e, "bits": 2.0}

@@ -16,7 +16,7 @@ PRECISIONS = {"fp32": (4, 4, 0), "mixed": (2, 4, 4), "mixed-16": (2, 2, 4), "inf
 """Bytes per parameter of weights, gradients and master weights."""
 
 MOMENTS = {"sgd": 0, "momentum": 4, "adamw": 8, "adamw-8bit": 2}
-"""Bytes per parameter that an optimiser adds, whatever the precision."""
+"""Bytes per parameter that an optimizer adds, in every precision."""
 
 Bytes = dict[str, int]
 

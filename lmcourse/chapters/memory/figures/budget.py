@@ -28,7 +28,7 @@ COLOURS = STATE_COLOURS | {
 }
 
 PRECISIONS = {"mixed": "mixed-fp32-gradients", "mixed, 16-bit gradients": "mixed"}
-"""Recipes of `lmcourse.accounting.recipes` that the notebook calls otherwise: its mixed precision takes 18 bytes."""
+"""The notebook's names of recipes in `lmcourse.accounting.recipes`: its mixed precision takes 18 bytes."""
 
 
 def memory_budget(

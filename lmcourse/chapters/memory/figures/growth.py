@@ -12,7 +12,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.units import GIB
 
 MODELS = ("gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-neox-20b", "gpt-3")
-"""Plain feed-forward layers of 4 d and as many key heads as query heads, as the formulas have it."""
+"""Models with plain feed-forward layers of width 4 d and as many key heads as query heads, as in the formulas."""
 
 BYTES_PER_NUMBER = {"16 bits": 2, "32 bits": 4}
 

@@ -16,7 +16,7 @@ STATE_COLOURS = {
     "master weights": PALETTE["sky"],
     "optimiser moments": PALETTE["green"],
 }
-"""Of the parts of a recipe, in all figures of memory."""
+"""Colours of the parts of a recipe, in all figures of memory."""
 
 RECIPE_TITLES = {
     "fp32": "AdamW, fp32",
@@ -28,7 +28,7 @@ RECIPE_TITLES = {
     "bf16": "AdamW, all in bf16",
     "inference": "no training, weights in bf16",
 }
-"""Which recipes are shown, and what the figures call them."""
+"""The recipes that the figures show, and their titles."""
 
 
 def memory_states() -> Figure:

@@ -20,16 +20,16 @@ from lmcourse.units import GIB
 COLOURS = COLOURS_OF_THE_BUDGET | {"recomputed block": PALETTE["black"]}
 
 CONSTANT = ("weights", "master weights", "optimiser moments")
-"""What is there at every moment."""
+"""The parts that are in memory all the time."""
 
 CHANGING = ("gradients", "activations", "logits", "loss backward", "recomputed block")
-"""What comes and goes, in the order in which it is drawn."""
+"""The parts that come and go, in the order in which they are drawn."""
 
 PHASES = {"forward": 1.0, "at the loss": 0.35, "backward": 1.5, "optimiser": 0.45}
-"""How wide each phase is drawn."""
+"""The width at which each phase is drawn."""
 
 Moment = tuple[str, dict[str, float]]
-"""A phase of the step, and the share of each changing part that is there."""
+"""A phase of the step, and the fraction of each changing part that is in memory."""
 
 
 def memory_timeline(

@@ -18,7 +18,7 @@ ROWS = ("embedding", "positions")
 """Tables whose rows are written into the stream."""
 
 COLUMNS = ("out", "down", "out_bias", "down_bias")
-"""What writes into the stream: matrices (out, in), and biases."""
+"""Tensors that write into the stream: matrices (out, in), and biases."""
 
 
 def _kind(name: str) -> str:

@@ -61,7 +61,7 @@ SLIPS: dict[str, dict[float, str]] = {
         0.05: "`norms_saved` is a part of the *step*, and rounded. Divide it by the part that norms take.",
     },
 }
-"""By name, wrong numbers that people give and a sentence for each; the right number has none."""
+"""For each name, common wrong numbers with a sentence each; the right number has no sentence."""
 
 for faster, first in SLIPS["faster"].items():
     for norms_saved, second in SLIPS["norms_saved"].items():

@@ -13,7 +13,7 @@ NOTES = torch.tensor([[100.0, 200.0, 100.0, 0.0]])
 """The worked example of the lecture notes: one token with four features."""
 
 POWERS = torch.tensor([2.0, -0.5, 1.0, 4.0])
-"""Scales that round nothing in 16 bits."""
+"""Scales that are exact in 16 bits."""
 
 NO_NORM = [
     ".layer_norm",

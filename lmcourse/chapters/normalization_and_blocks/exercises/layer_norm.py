@@ -29,9 +29,9 @@ def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.floa
 ONE, ZERO = torch.ones(4), torch.zeros(4)
 SMALL = torch.tensor([[0.001, 0.002, 0.001, 0.0]])
 FAR = torch.tensor([[10_000.0, 10_001.0, 10_002.0, 10_005.0], [-8_192.0, -8_192.0, -8_191.0, -8_189.0]])
-"""The mean is known exactly in fp32, its square is not."""
+"""Features whose mean is exact in fp32, but not its square."""
 ROUNDED = "layer_norm(x, scale, shift).float()"
-"""In fp32, where the tolerance of bf16 does not hide that an answer rounds twice."""
+"""The result in fp32, so that the tolerance of bf16 does not hide an answer that rounds twice."""
 
 
 def _bf16(name: str, seed: int, mean: float) -> Case:

@@ -26,7 +26,7 @@ def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.floa
 
 ONE = torch.ones(4)
 ROUNDED = "rms_norm(x, scale).float()"
-"""In fp32, where the tolerance of bf16 does not hide that an answer rounds twice."""
+"""The result in fp32, so that the tolerance of bf16 does not hide an answer that rounds twice."""
 
 
 def _bf16(name: str, seed: int) -> Case:

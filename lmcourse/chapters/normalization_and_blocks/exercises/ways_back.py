@@ -52,7 +52,7 @@ f = lambda h: (h * h, lambda g: 2 * h * g)
 before = lambda h: (h - h.mean(-1, keepdim=True), lambda g: g - g.mean(-1, keepdim=True))
 after = lambda h: (h / h.norm(), lambda g: (g - h * (h * g).sum() / h.norm() ** 2) / h.norm())
 """
-"""Functions of one vector that can be read at a glance: squares, minus the mean, and to length 1."""
+"""Simple functions of one vector: squares, subtraction of the mean, and scaling to length 1."""
 
 LAYERS = """\
 f = lambda h: ((h @ w).tanh(), lambda g: (g * (1 - (h @ w).tanh() ** 2)) @ w.mT)

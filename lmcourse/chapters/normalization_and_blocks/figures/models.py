@@ -57,7 +57,7 @@ STEPS = {
     "LayerNorm": {"mean": 1, "subtract": 2, "square": 2, "mean of squares": 1, "divide": 2, "scale": 2, "shift": 2},
     "RMSNorm": {"square": 2, "mean of squares": 1, "divide": 2, "scale": 2},
 }
-"""The operations on each number; how often each step reads or writes all numbers, if it is a kernel of its own."""
+"""For each operation of a norm, how often it reads or writes all numbers if it is a separate kernel."""
 
 _BYTES = 4
 

@@ -106,7 +106,7 @@ PRODUCTS = {"qkv": 3.0, "out": 1.0, "gate, up": 5.375, "down": 2.6875}
 """Weights in units of d², for LLaMA 7B's d = 4,096 and d_ff = 11,008."""
 
 FUSED = (("qkv", "gate, up"), ("out", "down"))
-"""Which of them become one product in a parallel block."""
+"""The products that a parallel block merges into one."""
 
 
 def block_timeline(branches: str = "serial") -> Figure:

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 _FAR = np.linspace(-200, 200, 16_001)
-"""Far enough for any curvature that the parabola and the function differ in: theirs are L and ¼ there."""
+"""Points far enough away for the parabola and the function to differ in curvature: L and ¼ there."""
 
 
 def _wave(x: Array | float) -> Array:

@@ -9,7 +9,7 @@ from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStable
 
 SHAPES = ("cosine", "constant, then drop", "warm-up only")
 BYTES = {"SGD": 0, "momentum": 4, "AdaGrad": 4, "Adam, AdamW": 8}
-"""Of state per parameter in fp32, by optimizer."""
+"""Bytes of state per parameter in fp32, by optimizer."""
 
 
 def optimizer_bytes() -> Figure:

@@ -17,7 +17,7 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
 BYTES_PER_TOKEN = 48
-"""What a worker may send: six numbers of 64 bits."""
+"""Bytes per token that a worker may send: six numbers of 64 bits."""
 
 
 def _whole(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:

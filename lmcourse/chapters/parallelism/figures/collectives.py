@@ -14,7 +14,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_
 COLLECTIVES = ("broadcast", "all-gather", "reduce-scatter", "ring all-reduce", "through rank 0")
 
 Held = list[list[frozenset[int]]]
-"""Of each worker and chunk, whose numbers are in what it holds."""
+"""For each worker and chunk, the workers whose numbers it contains."""
 
 Message = tuple[int, int, int, bool]
 """Sender, receiver, chunk, and whether the receiver adds it to what it has."""

@@ -17,7 +17,7 @@ SHARDS = {
     "embedding": ("V", "d", "rows"),
     "head": ("V", "d", "rows"),
 }
-"""Of each matrix its outputs, its inputs, and what of it a worker holds. Weights are (out, in)."""
+"""For each matrix: its outputs, its inputs, and the part that a worker holds. Weights are (out, in)."""
 
 SHADES = ("#E3EFF7", "#CFE3F1", "#92C9EE", PALETTE["sky"], "#2B94CF", PALETTE["blue"], "#00558B", "#003A63")
 """From light to dark, one for each of up to eight devices."""

@@ -11,7 +11,7 @@ LAYERS, PARAMETERS = 32, 8.03e9
 RATE = 0.7 * 989.4e12
 """FLOP/s that an H100 reaches in large products."""
 BANDWIDTH, START = 50e9, 200e-6
-"""Bytes per second between machines, and the seconds that any collective takes before the first byte is of use."""
+"""Bytes per second between machines, and the seconds before a collective sends its first byte."""
 BUCKETS = (1, 25, 500, 16_060)
 """Megabytes. 25 is the default of torch's DDP, the last one is everything at once."""
 

@@ -20,7 +20,7 @@ from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 COLOURS = {"F": PALETTE["sky"], "B": PALETTE["orange"]}
 MAX_NUMBERED = 45
-"""Bars that fit into the width of the figure and still have room for a number."""
+"""Most bars that are wide enough in the figure for a number."""
 
 
 def pipeline_schedule(stages: int = 4, micro: int = 4, schedule: str = "gpipe", backward: float = 2.0) -> Figure:

@@ -15,7 +15,7 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 Kept = Callable[[float], float]
-"""From the turns of a pair within the trained length to how much of its speed is kept, from 0 to 1."""
+"""Maps the turns of a pair within the trained length to the fraction of its speed that is kept."""
 
 
 def _linear(turns: float) -> float:

@@ -14,9 +14,9 @@ from lmcourse.plots.style import GREY, GRID, PALETTE, describe, new_axes, new_fi
 
 _COLOURS = (GREY, PALETTE["orange"], PALETTE["green"], PALETTE["blue"], PALETTE["purple"])
 _BLOCK = 4
-"""Over how many positions a loss is averaged."""
+"""Number of positions over which a loss is averaged."""
 _HOLDS = 0.2
-"""A loss that is higher by less than this, in nats, is said to hold."""
+"""Largest increase of the loss, in nats, that still counts as no increase."""
 
 
 def loss_by_position(losses: Mapping[str, Sequence[float]], trained: int, frequencies: float) -> Figure:

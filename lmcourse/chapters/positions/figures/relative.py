@@ -17,7 +17,7 @@ _HEAD_COLOURS = (*(PALETTE[name] for name in PALETTE if name != "yellow"), GREY)
 _HEAD_LINES = ("-", "--", "-.", ":")
 _MAX_HEADS = 12
 _MIN_BIAS = -8.0
-"""A bias that leaves e⁻⁸ of a weight: the darkest colour."""
+"""The bias with the darkest colour: it leaves e⁻⁸ of a weight."""
 
 
 def relative_bands(clip: int = 2, length: int = 8) -> Figure:

@@ -23,7 +23,7 @@ _HEAD_DIM = 16
 _NUM_TOKENS = 10
 _MAX_DISTANCE = 3
 _NUM_POSITIONS = 128
-"""How many positions the learned scheme has."""
+"""Number of positions of the learned scheme."""
 
 
 class _Words(NamedTuple):

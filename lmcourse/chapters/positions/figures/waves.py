@@ -13,7 +13,7 @@ from lmcourse.nn.embedding import sinusoidal
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 SIGNED = LinearSegmentedColormap.from_list("signed", [PALETTE["vermilion"], "white", PALETTE["blue"]])
-"""From −1 over 0 to +1: red, white, blue, told apart with every common kind of colour blindness."""
+"""From −1 through 0 to +1: red, white, blue, which can be distinguished with all common kinds of colour blindness."""
 
 
 def frequency(pair: int, d: int, base: float = 10_000.0) -> float:

@@ -12,7 +12,9 @@ from lmcourse.nn.attend import attention_weights, weighted_values
 OURS = "the course's, until yours is there"
 
 AttendSource = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(decoder's states, source's states, which words are real) → what was found and the decoder's states."""
+"""(decoder's states, source's states, mask of real words) → blends of source states, joined with the decoder's
+states.
+"""
 
 MemorySpan = Callable[..., int | None]
 """(cell, first state, inputs, gradient at the last state) → the lag at which half of it is lost."""

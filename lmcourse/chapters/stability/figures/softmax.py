@@ -14,7 +14,7 @@ from lmcourse.numerics import find_format
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _LOGITS = (2.0, 1.0, 0.5, 0.0, -0.5, -1.5)
-"""A row of attention scores at the start of a training."""
+"""A row of attention scores at the start of training."""
 
 CAPS = {"none": None, "50": 50.0, "30": 30.0, "10": 10.0}
 

@@ -21,7 +21,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "(2, 1, 64)": (2, 1, 64),
     "()": (),
 }
-"""Shapes to put against each other."""
+"""Shapes to broadcast with each other."""
 
 _FAINT_RED = "#F6CFC0"
 
@@ -156,7 +156,7 @@ _CODE: tuple[tuple[str, str, str], ...] = (
     ("    z = y.transpose(1, 2)", 'z: "b s e"', "(2, 12, 5)"),
     ("    return z.sum(-1)", '-> "b e"', "(2, 12)"),
 )
-"""Lines of a function, what each claims about a shape, and the shape that is there."""
+"""Lines of a function, the shape that each line claims, and the real shape."""
 
 
 def annotated_code() -> Figure:

@@ -27,7 +27,7 @@ EXPRESSIONS: dict[str, Expression] = {
     ],
     "GELU, fused": ["gelu", "x"],
 }
-"""Lines of code by what a reader calls them. Numbers are inputs, too: they take nothing new."""
+"""Expressions by the code that a reader would write. Numbers are inputs, too: they allocate nothing."""
 
 
 def lifetimes(expression: Expression) -> list[tuple[str, int, int]]:
@@ -99,7 +99,7 @@ CARGO = {
     "a matrix of GPT-3, 12,288 × 49,152, fp32": 12_288 * 49_152 * 4,
     "a model of 7 billion weights, bf16": 14 * 10**9,
 }
-"""Bytes of what is moved from main memory to a GPU."""
+"""Bytes of data that is moved from main memory to a GPU."""
 
 
 def moving_time(link: str = "PCIe 4.0") -> Figure:

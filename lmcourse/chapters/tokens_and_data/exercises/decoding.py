@@ -13,7 +13,7 @@ Pair = tuple[int, int]
 
 TOY = [(101, 115), (256, 116), (108, 111), (258, 119), (101, 119)]
 _HALF = [(101, 240), (159, 152), (257, 128)]
-"""e with the first byte of 😀, its two middle ones, and its last three."""
+"""Merges: e with the first byte of 😀, its two middle bytes, and its last three."""
 
 
 def _reference(tokens: list[int], merges: list[Pair]) -> str:

@@ -29,7 +29,7 @@ _LINE = 1.6
 _FILLS = ("#CFE3F1", "#FBE3B5", "#CDEBDD", "#F3DCE8")
 _BLANKS = {" ": "·", "\n": "↵", "\t": "→"}
 _TIMES = "\u00d7 "
-"""What stands before a count; no box is drawn around it."""
+"""Text before a count; it gets no box."""
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,7 @@ from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 _BATCHES = 6
 _THIN = 0.03
-"""The share of the whole time that a bar needs to have room for a number."""
+"""Smallest fraction of the total time at which a bar is wide enough for a number."""
 
 
 @dataclass(frozen=True)

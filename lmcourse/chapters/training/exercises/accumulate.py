@@ -37,7 +37,7 @@ def watch(module, given, output):
     most.append(sum(each() is not None for each in inside))
 model[1].register_forward_hook(watch)
 """
-"""Of what is inside the model, kept for the backward pass: how much of it is there at the same time."""
+"""Script that finds how many activations inside the model are alive at the same time."""
 COUNTS = "\nmax(rows)\nmax(most)"
 
 

@@ -14,7 +14,7 @@ from lmcourse.exercises.exercise import Exercise
 Bounds = tuple[float, float, float]
 
 MEAN_INPUTS = {"lecun": lambda i, o: i, "xavier": lambda i, o: (i + o) / 2, "he": lambda i, o: i / 2}
-"""One over the variance of each rule."""
+"""The inverse of the variance, for each rule."""
 
 
 def _reference(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:

@@ -17,7 +17,7 @@ _COLOURS = [PALETTE[name] for name in ("vermilion", "blue", "green", "orange")]
 _STYLES = ("o-", "s-", "^-", "D-")
 
 SMALLEST = 1e-8
-"""What stands for no difference at all on a logarithmic axis, nats."""
+"""Value in nats that stands for zero on a logarithmic axis."""
 
 
 def spread_by_layer(spreads: Mapping[str, Sequence[float]]) -> Figure:

@@ -11,7 +11,7 @@ RUNGS = {
     "QK-norm": Recipe(tied=False, warmup_steps=50, qk_norm=True),
     "twice the rate": Recipe(tied=False, warmup_steps=50, qk_norm=True, learning_rate=1e-2),
 }
-"""The ladder: each rung keeps what the one before it changed."""
+"""The ladder: each rung keeps the changes of the previous one."""
 
 SIDE_STEPS = {
     "warm-up of 50, still tied": Recipe(warmup_steps=50),
@@ -26,10 +26,12 @@ REGULARIZED = {
     "weight decay 1": Recipe(tied=False, warmup_steps=50, weight_decay=1.0, steps=300),
     "dropout 0.3": Recipe(tied=False, warmup_steps=50, weight_decay=0.0, dropout=0.3, steps=300),
 }
-"""Three ways to train on stories, on text that is new all the time and on little text that comes back."""
+"""Ways to regularise, each trained on stories that are always new and on a small text that repeats."""
 
 FRESH_BYTES, REPEATED_TOKENS = 320_000, 20_000
-"""Of stories and of documentation: 300 steps of 1,024 tokens read the first once, and the second fifteen times."""
+"""Bytes of stories and tokens of documentation: 300 steps of 1,024 tokens read the stories once and the documentation
+fifteen times.
+"""
 
 LADDER = {
     "where we start": [4.451, 4.15, 4.506],

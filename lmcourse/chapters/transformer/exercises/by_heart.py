@@ -30,7 +30,7 @@ def loss(logits, tokens):
     return (z.logsumexp(-1) - z.gather(-1, tokens[:, 1:, None])[..., 0]).mean()
 parts = {"squash": lambda x: x.tanh(), "last": lambda x: x}
 """
-"""A small model that is easy to differentiate: what is trained is up to the caller."""
+"""A small model that is easy to differentiate; the caller chooses which parts are trained."""
 
 
 def _leaves(part: Any) -> list[Tensor]:

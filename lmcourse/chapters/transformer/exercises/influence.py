@@ -56,7 +56,9 @@ TWINS = TABLE[[0, 0, 2, 2, 4, 4]]
 UNITS = torch.tensor([[0.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], dtype=torch.float64)
 NEAR = (1e-6, 1.5e-6, 7e-7)
 BOTH_WAYS = torch.tensor([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]], dtype=torch.float64)
-"""Near the limit, sums, norms and spreads of differences are above it, and the largest difference is not."""
+"""Influences near the limit: sums, norms and spreads of the differences exceed it, but the largest difference does
+not.
+"""
 TEXT = torch.tensor([3, 0, 2, 5, 1, 4])
 
 

@@ -37,7 +37,7 @@ def _pieces(logits: Tensor, tokens: Tensor, ignored: int) -> tuple[Tensor, Tenso
 TEXT = torch.tensor([[[0.0, 0.0, 0.0, 0.0], [LN2, 0.0, 0.0, 0.0], [5.0, 1.0, 2.0, 3.0]]])
 UNEVEN = torch.tensor([[0, 2, 1, 0, 2], [1, 2, NOT_COUNTED, NOT_COUNTED, NOT_COUNTED]])
 NEAR_1000 = (1000 + normal(Random(4), 2, 6, 5, scale=4.0)).bfloat16()
-"""bf16 has steps of 4 there: a loss that is computed in 16 bits is wrong by more than its last rounding."""
+"""Logits near 1000, where bf16 has steps of 4: computed in 16 bits, the loss has more than a rounding error."""
 STEP = "x = logits.clone().requires_grad_()\ncausal_lm_loss(x, tokens).backward()\nx.grad"
 
 

@@ -51,7 +51,7 @@ BANDS: dict[str, tuple[tuple[float, str], ...]] = {
     "vocabulary": ((40_000, "up to 40,000"), (110_000, "40,000 to 110,000"), (math.inf, "more than 110,000")),
     "d / L": ((75, "below 75"), (160.0001, "75 to 160"), (math.inf, "above 160")),
 }
-"""For a choice that is a number: the upper end of each band, which is not in it, and its name."""
+"""For numeric choices: the exclusive upper end of each band, and its name."""
 PERIODS = ((2017, 2019), (2020, 2021), (2022, 2022), (2023, 2023), (2024, 2024), (2025, 2026))
 
 

@@ -152,7 +152,7 @@ RECIPES = {
     "phi-4": Recipe("0.1", source="Abdin et al. 2024, Phi-4, §3"),
     "stablelm-3b": Recipe("0.1", source="Stability-AI/StableLM, configs/stablelm-3b-4e1t.yml"),
 }
-"""By the name of a model, or what the names of a family begin with; the longest that fits counts."""
+"""Recipes by the name of a model or a prefix of names; the longest match counts."""
 
 
 def recipe(name: str) -> Recipe:

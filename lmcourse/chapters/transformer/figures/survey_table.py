@@ -14,7 +14,7 @@ from lmcourse.widgets.live import WIDGET_MIME
 
 ANY = "any"
 STILL_ROWS = 12
-"""Rows where there is no kernel."""
+"""Number of rows shown without a kernel."""
 
 _CELL = "padding: 1px 10px 1px 0; text-align: left; white-space: nowrap; font-size: 12px;"
 _PAPER = "background: var(--jp-layout-color0, white);"

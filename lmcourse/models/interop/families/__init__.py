@@ -40,4 +40,4 @@ _ALL = (
     *(PHI3, GLM, STARCODER2, OLMO3, ARCEE, NANOCHAT),
 )
 FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}
-"""By "model_type", in the order in which `to_hugging_face` tries them."""
+"""Families by "model_type", in the order in which `to_hugging_face` tries them."""

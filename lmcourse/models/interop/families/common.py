@@ -29,7 +29,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
     "relu2": "relu2",
 }
-"""Their names and ours."""
+"""Hugging Face's names of activations, with ours."""
 
 
 def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -> ConfigEntry:
@@ -96,7 +96,7 @@ def eps(key: str, default: Any = REQUIRED) -> ConfigEntry:
 
 LLAMA_SIZES: tuple[ConfigEntry, ...] = (*sizes(), KV_HEADS, D_HEAD, D_FF, CONTEXT, ATTENTION_DROPOUT)
 LLAMA_SETTINGS: tuple[ConfigEntry, ...] = (*LLAMA_SIZES, activation("hidden_act", "silu"))
-"""What the many descendants of Llama have in common."""
+"""Settings shared by Llama and its many descendants."""
 
 LLAMA_ATTENTION: WeightTable = {
     "embedding.tokens": "model.embed_tokens",

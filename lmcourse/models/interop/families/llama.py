@@ -235,7 +235,7 @@ GATE_UP = {
     "blocks.*.feed_forward.gate_up": "model.layers.*.mlp.gate_up_proj",
     "blocks.*.feed_forward.down": "model.layers.*.mlp.down_proj",
 }
-"""Gate above up in one matrix, as ours are."""
+"""Gate and up in one matrix, gate first, as in ours."""
 
 
 PHI3_ROPE = rope_entry(fraction=1.0)
