@@ -79,5 +79,5 @@ def test_marks_of_prose_become_html(text: str, expected: str) -> None:
     assert prose_html(text) == expected
 
 
-def test_others_text_keeps_its_asterisks() -> None:
+def test_foreign_text_keeps_its_asterisks() -> None:
     assert code_html("`a` *b* <i>", "color: red") == '<code style="color: red">a</code> *b* &lt;i&gt;'

@@ -26,7 +26,7 @@ PARTS = {
 """The functions of the model, and the numbers of their notebooks."""
 
 Origin = Literal["yours", "lent", ""]
-"""Whose function it is: the learner's, the course's (lent), or "" if it is left out."""
+"""The author of a function: the learner, the course ("lent"), or "" if it is left out."""
 
 
 @dataclass(frozen=True)

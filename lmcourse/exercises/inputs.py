@@ -16,7 +16,7 @@ def normal(random: Random, *shape: int, scale: float = 1.0, dtype: torch.dtype =
 
 
 normal64 = partial(normal, dtype=torch.float64)
-"""The same in double precision, for exercises on gradients."""
+"""`normal` in double precision, for exercises on gradients."""
 
 
 def integers(random: Random, *shape: int, low: int = -1, high: int = 1, dtype: torch.dtype = torch.float32) -> Tensor:

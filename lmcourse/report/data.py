@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 CHECK_PREFIX = "check_"
-"""What the nbgrader id of a check cell starts with; the exercise's name follows."""
+"""Prefix of the nbgrader id of a check cell; the exercise's name follows."""
 
 
 def check_id(exercise: str) -> str:

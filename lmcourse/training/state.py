@@ -34,7 +34,7 @@ from lmcourse.training.spike_detector import SpikeDetector
 log = logging.getLogger(__name__)
 
 StopReason = Literal["steps", "tokens", "time"]
-"""What ends a run: its steps are done, or a budget is spent."""
+"""The reason why a run ends: its steps are done, or a budget is spent."""
 
 
 class TrainingState:

@@ -193,7 +193,7 @@ def test_similar_names_are_not_recognised() -> None:
 
 
 @pytest.mark.parametrize(("name", "gib"), [("NVIDIA H100 80GB HBM3", 94), ("NVIDIA A40", 23), ("NVIDIA H20", 139.8)])
-def test_other_memory_is_another_variant_or_a_part(name: str, gib: float) -> None:
+def test_a_different_memory_size_means_another_variant_or_a_part(name: str, gib: float) -> None:
     assert recognise(name, memory=int(gib * GIB)) is None
 
 

@@ -284,7 +284,7 @@ def test_recomputing_blocks_takes_a_third_more() -> None:
 
 
 @pytest.mark.parametrize(("scale", "left_out"), [(True, 0), (False, 1)])
-def test_a_product_before_which_nothing_is_learned_has_one_gradient(scale: bool, left_out: int) -> None:
+def test_a_product_after_no_parameters_has_one_gradient(scale: bool, left_out: int) -> None:
     """A frozen embedding saves the first input gradient only if the norm behind it has no parameters either."""
     config = llama_like(3, 64, 4, 96, vocab_size=53, context=64, norm=NormConfig("rms", scale=scale))
     model, tokens = on_cpu(config)

@@ -38,7 +38,7 @@ def test_visible_pairs_are_the_ones_in_any_mask(pattern: AttentionPattern, seq_l
 
 
 @given(pattern=st.booleans().flatmap(patterns), seq_len=LENGTHS)
-def test_all_pairs_are_a_square_whatever_the_mask(pattern: AttentionPattern, seq_len: int) -> None:
+def test_all_pairs_are_a_square_with_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
     assert count_pairs(pattern, seq_len) == seq_len * seq_len
 
 
@@ -86,7 +86,7 @@ def test_an_encoder_decoder_decodes_with_a_cache() -> None:
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gemma-3-1b"])
-def test_prefill_in_pieces_sees_the_same_pairs(name: str) -> None:
+def test_prefill_in_pieces_counts_the_same_pairs(name: str) -> None:
     """What may be used does not depend on how a text is cut; what kernels are given does."""
     config: TransformerConfig = find_model(name).decoder
     whole = forward_flops(config, 1, 600, pairs="visible").total

@@ -206,7 +206,7 @@ def test_units_are_formatted() -> None:
 # docs/accounting.md
 
 
-def test_our_numbers_beside_other_calculators(course: Path) -> None:
+def test_differences_from_other_calculators_are_the_documented_ones(course: Path) -> None:
     text = (course / "docs" / "accounting.md").read_text(encoding="utf-8")
     recipe = find_recipe("mixed-fp32-gradients")
     fused, readable = (training_memory(LLAMA, 1, 8192, recipe, attention=form) for form in ("fused", "readable"))

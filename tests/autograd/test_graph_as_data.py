@@ -92,7 +92,7 @@ def test_every_step_changes_one_thing(graph: Graph) -> None:
 
 
 @GRAPHS
-def test_a_gradient_is_handed_on_only_when_it_is_complete(graph: Graph) -> None:
+def test_a_gradient_is_passed_on_only_when_it_is_complete(graph: Graph) -> None:
     steps = steps_of(graph)
     for step in steps:
         if step.edge is not None:

@@ -140,7 +140,7 @@ def test_backward_works_on_a_chain_of_ten_thousand_nodes() -> None:
     assert x.grad == pytest.approx(math.fsum(0.999**k for k in range(10_001)), rel=1e-12)
 
 
-def test_gradients_of_leaves_add_up_and_others_start_afresh_as_in_torch() -> None:
+def test_leaf_gradients_add_up_and_inner_ones_are_reset_as_in_torch() -> None:
     a, b = Value(2.0), Value(3.0)
     middle = a * b
     end = middle * middle

@@ -99,7 +99,7 @@ def test_decoding_stays_within_the_sequence_length() -> None:
     assert small(seq_len=WARMUP + 20 + 1, steps=20).decoding.measured.count == 20
 
 
-def test_other_formats_are_computed_in() -> None:
+def test_low_precision_formats_are_used_in_computation() -> None:
     found = small(precision="bf16")
     assert found.precision == "bf16"
     assert found.saved_counted == found.saved_predicted < small().saved_counted

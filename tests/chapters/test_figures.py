@@ -70,7 +70,7 @@ def corners(controls: dict[str, Control]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.prove
 @EACH
-def test_figures_are_described_with_room_for_text_at_every_corner(chapter: Chapter) -> None:
+def test_texts_fit_into_figures_at_every_corner(chapter: Chapter) -> None:
     wrong = []
     for draw, controls in explored(chapter):
         for arguments in corners(controls):

@@ -101,7 +101,7 @@ def test_new_text_costs_the_entropy_rate_and_no_table_less() -> None:
     assert entropy < new_text_price(counted_table(text, 12), P) < entropy + 0.01
 
 
-def test_trained_tables_pass_the_entropy_on_their_own_text_only() -> None:
+def test_trained_tables_beat_the_entropy_only_on_their_training_text() -> None:
     P = kinds_source(80, 6, seed=3)
     curves = train_table(P, write(P, 2_401, seed=3), rank=4)
     entropy = new_text_price(P.log(), P)

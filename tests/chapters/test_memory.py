@@ -307,7 +307,7 @@ def test_the_top_of_the_timeline_is_the_budget_of_a_later_batch() -> None:
     assert fullest(recompute_blocks=recompute, accumulated=True) == pytest.approx(memory.total)
 
 
-def test_the_states_are_described_with_room_for_their_text() -> None:
+def test_texts_of_the_states_fit_into_the_figure() -> None:
     axes = check_figure(figures.memory_states()).axes[0]
     totals = [float(text.get_text()) for text in axes.texts if text.get_fontweight() == "bold"]
     assert totals[:3] == [16.0, 18.0, 16.0]

@@ -89,7 +89,7 @@ def radius(rate: float, beta: float, curvature: float) -> float:
     return float(np.abs(np.linalg.eigvals(step)).max())
 
 
-def test_no_other_rate_and_memory_are_faster() -> None:
+def test_no_other_rate_and_momentum_are_faster() -> None:
     mu, L = 1.0, 100.0
     rate, beta, factor = exercises.best_momentum.reference(mu, L)
     assert factor == pytest.approx(math.sqrt(beta))

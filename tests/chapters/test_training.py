@@ -163,7 +163,7 @@ def test_figures_of_runs_show_the_measured_numbers() -> None:
     assert said(figures.moved_logits(moved)).endswith("one rate: from 1.4 to 3.1; factors: from 2.1 to 1.6")
 
 
-def test_a_loader_fails_when_its_power_is_cut() -> None:
+def test_a_loader_fails_when_power_is_lost() -> None:
     loader, whole = small_loader(2, fails_after=1), small_loader(2)
     assert torch.equal(next(loader).inputs, next(whole).inputs)
     with pytest.raises(PowerCutError):

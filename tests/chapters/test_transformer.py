@@ -202,13 +202,13 @@ def say(tmp_path: Path, model_and_text: tuple[Any, Tensor]) -> Callable[[dict[st
     ],
     ids=["right", "no mask", "halves", "no eps"],
 )
-def test_the_first_own_part_that_differs_is_named(
+def test_the_learners_first_wrong_part_is_named(
     own: dict[str, str], told: str, say: Callable[[dict[str, str]], str]
 ) -> None:
     assert say({**OWN, **own}).startswith(told)
 
 
-def test_figures_of_measurements_have_room() -> None:
+def test_texts_in_figures_of_measurements_do_not_overlap() -> None:
     table = torch.ones(6, 6, dtype=torch.bool)
     parts = ["embedding", *(f"{kind} {number}" for number in range(4) for kind in ("attention", "feed-forward"))]
     starts = {

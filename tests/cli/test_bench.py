@@ -44,9 +44,7 @@ def test_bench_measures_the_typed_sizes(asked: list[object], capsys: pytest.Capt
         assert text in out
 
 
-def test_json_is_one_document_whatever_is_printed_on_the_way(
-    asked: list[object], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_one_document_even_if_code_prints(asked: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--json", "--steps", "1"]) == 0
     assert asked == [None, {"batch": 4, "seq_len": 256, "steps": 1, "precision": None}]
     out, err = capsys.readouterr()

@@ -183,7 +183,9 @@ def test_a_damaged_file_is_named(name: str, line: str, copy: Path, capsys: pytes
     assert line in err
 
 
-def test_for_a_damaged_best_checkpoint_another_is_named(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_best_checkpoint_is_reported_with_an_alternative(
+    copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The best is taken unless somebody names one; the last is damaged, too, and so is passed over."""
     best = Path(answer(capsys, copy)["checkpoint"])
     steps = sorted(path.name for path in (copy / "checkpoints").iterdir())

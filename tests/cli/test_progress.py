@@ -77,7 +77,7 @@ def test_a_report_cannot_earn_more_than_there_is(tmp_path: Path, points: float, 
     assert read_progress(tmp_path).points == counted
 
 
-def test_copies_beside_a_notebook_and_other_folders_do_not_count(tmp_path: Path) -> None:
+def test_copies_of_a_notebook_and_foreign_folders_do_not_count(tmp_path: Path) -> None:
     path = save(tmp_path, check_cell("ulp", 3, report(3)))
     (path.parent / "floating_point-Copy1.ipynb").write_text(path.read_text())
     (tmp_path / ".ipynb_checkpoints").mkdir()

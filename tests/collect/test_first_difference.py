@@ -284,7 +284,7 @@ def test_the_loss_is_compared_last(tokens: Tensor) -> None:
     assert (found.place, found.part) == ("loss", "next_token_loss")
 
 
-def test_a_model_of_other_parts_is_rejected(parts: Parts, tokens: Tensor) -> None:
+def test_a_model_with_unknown_parts_is_rejected(parts: Parts, tokens: Tensor) -> None:
     model = Transformer(gpt_like(1, 16, 4, vocab_size=512, context=32))
     with pytest.raises(ValueError, match="these parts need a model with"):
         first_difference(parts, model, tokens)

@@ -66,6 +66,6 @@ def test_a_right_answer_agrees_with_its_helper_and_a_wrong_one_is_named(root: Pa
     assert (found.place, found.part) == ("block 0, rotary embedding", "rope")
 
 
-def test_every_part_of_a_package_can_be_compared_and_all_but_the_ends_lent() -> None:
+def test_every_part_can_be_compared_and_all_but_the_ends_replaced() -> None:
     assert PARTS.keys() <= {*COMPARED}
     assert PARTS.keys() - COURSE_PARTS.keys() == {"decoder", "causal_lm_loss"}

@@ -36,7 +36,7 @@ def test_export_replaces_and_removes_its_own_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("files", [FILES | {"a.py": b"a = 2\n"}, {"deep/b.bin": b"new"}])
-def test_files_changed_by_hand_stay_and_nothing_is_written(files: dict[str, bytes], tmp_path: Path) -> None:
+def test_nothing_is_written_if_a_file_was_changed_by_hand(files: dict[str, bytes], tmp_path: Path) -> None:
     """Whether it is to be replaced or removed."""
     out = tmp_path / "out"
     write_files(FILES, out)

@@ -42,7 +42,7 @@ def test_a_comment_stays_with_its_line() -> None:
     ]
 
 
-def test_names_inside_a_function_are_its_own_and_defaults_are_not() -> None:
+def test_names_inside_a_function_are_local_but_defaults_are_not() -> None:
     """`einsum` and the second `BASE` are local; the default BASE is that of the notebook."""
     found, used = texts("second", "first")
     assert found == ["# the base of everything", "def second(a: float = BASE) -> float:"]

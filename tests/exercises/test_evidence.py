@@ -283,7 +283,7 @@ def test_failing_cases_are_named_if_no_detector_matches() -> None:
     assert check_exercise(exercise, lambda x: x**3 + 1).diagnosis == ""
 
 
-def test_ends_without_a_result_are_reported_where_they_occur() -> None:
+def test_a_case_without_a_result_is_reported_at_its_place() -> None:
     def deep(x: Tensor) -> Tensor:
         return x if len(x) == 2 else deep(x)
 

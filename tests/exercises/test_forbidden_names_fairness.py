@@ -197,7 +197,7 @@ class SoftOfOnesOwn:
         return self.softmax(x)
 
 
-def test_a_method_of_your_own_may_have_any_name() -> None:
+def test_a_learners_method_may_have_any_name() -> None:
     assert forbidden_in_source(SoftOfOnesOwn, (".softmax",)) == []
     assert run_case(lambda x: SoftOfOnesOwn()(x), VECTOR, forbid=(".softmax",)).forbidden == ()
 

@@ -54,7 +54,7 @@ def test_every_change_of_an_input_is_seen(change: Callable[[Tensor], Any]) -> No
     assert outcome_of(lambda **inputs: change(inputs["x"]), x=torch.zeros(2, 3)).changed == ("input `x`",)
 
 
-def test_a_strange_thing_left_in_an_input_is_a_change_and_nothing_more() -> None:
+def test_a_strange_object_put_into_an_input_counts_as_a_change() -> None:
     class Strange(list[Any]):
         def __repr__(self) -> str:
             raise SystemExit

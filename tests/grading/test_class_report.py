@@ -61,7 +61,7 @@ def test_page_shows_numbers_of_the_whole_class(tmp_path: Path) -> None:
     assert tiles == {"submissions": "6", "graded": "5", "median of 7 points": "3", "quartiles": "2 – 5"}
 
 
-def test_known_mistakes_count_whatever_follows_the_sentence(tmp_path: Path) -> None:
+def test_known_mistakes_count_with_any_text_after_the_sentence(tmp_path: Path) -> None:
     [section] = sections_of(small_class())
     assert [(one.exercise, one.sentence, one.students) for one in section.mistakes] == [
         ("causal_mask", MISTAKE, ("Bo", "Di"))

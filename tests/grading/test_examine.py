@@ -96,7 +96,7 @@ def test_a_wrong_earlier_answer_is_replaced_by_the_solution() -> None:
     assert examination.reports["weights"].stand_ins == ()
 
 
-def test_answer_that_is_wrong_itself_gains_nothing_from_the_printed_one() -> None:
+def test_a_wrong_answer_gains_nothing_from_printed_solutions() -> None:
     examination = graded({"half": "", "quarter": "def quarter(x): return half(x) + 1"})
     assert points(examination) == FULL | {"half": 0.0, "quarter": 0.0}
     assert examination.reports["eighth"].stand_ins == ("half", "quarter")

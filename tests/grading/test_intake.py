@@ -129,7 +129,7 @@ def test_names_of_folders_are_student_ids(school: Path, known: Known) -> None:
         (("b" * 129,), "more than 128 characters"),
     ],
 )
-def test_other_names_are_rejected_for_one_student(
+def test_unexpected_file_names_are_rejected_for_one_student(
     school: Path, known: Known, names: tuple[str, ...], told: str
 ) -> None:
     for name in names:

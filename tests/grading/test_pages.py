@@ -206,7 +206,7 @@ def test_report_of_a_graded_cell_is_drawn_from_its_json(exporter: HTMLExporter) 
 
 
 @pytest.mark.parametrize("metadata", [{}, {"nbgrader": marks("one")["nbgrader"] | {"solution": True}}, marks("a b")])
-def test_report_in_any_other_cell_is_only_its_number(exporter: HTMLExporter, metadata: dict[str, Any]) -> None:
+def test_a_report_in_an_ordinary_cell_is_shown_as_a_number(exporter: HTMLExporter, metadata: dict[str, Any]) -> None:
     drawn = page(exporter, code(output({REPORT_MIME: REPORT.to_json(), "text/plain": "1"}), metadata=metadata))
     assert "You forgot" not in drawn
 

@@ -60,7 +60,7 @@ def test_exported_folders_load_again(sample, limit, pairs, tmp_path) -> None:
 
 
 @EVERY_SAMPLE
-def test_a_folder_that_transformers_wrote(sample, pairs, tmp_path) -> None:
+def test_a_folder_written_by_transformers_loads(sample, pairs, tmp_path) -> None:
     pair = pairs(sample.name)
     pair.theirs.save_pretrained(tmp_path, max_shard_size=SHARD)
     if sample.name == "t5-v1.1":

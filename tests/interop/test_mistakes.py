@@ -162,7 +162,7 @@ def test_every_list_of_mistakes_belongs_to_a_sample() -> None:
 
 
 @pytest.mark.parametrize("name", ["cohere", "falcon-7b", "falcon-40b", "gpt-j", "gpt-neox", "phi-2"])
-def test_branches_one_after_the_other_are_seen(name, pairs, monkeypatch) -> None:
+def test_serial_branches_are_detected(name, pairs, monkeypatch) -> None:
     def serial(self, x, step):
         x = x + self.attention(self.norm(x), step)
         return x + self.feed_forward((self.norm_feed_forward or self.norm)(x))
@@ -243,7 +243,7 @@ def test_swapped_matrices_are_seen(ours, pairs) -> None:
     assert difference(translated(wrong, pair), sample, pair) > TOLERANCE
 
 
-def test_the_other_sense_of_rotation_is_seen(pairs) -> None:
+def test_the_opposite_sense_of_rotation_is_detected(pairs) -> None:
     right, ours = FAMILIES["nanochat"], "blocks.*.attention.qkv"
     wrong = replace(right, weights={**right.weights, ours: concatenated(*right.weights[ours].parts)})
     assert difference(translated(wrong, pairs("nanochat")), BY_NAME["nanochat"], pairs("nanochat")) > TOLERANCE

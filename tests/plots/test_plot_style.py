@@ -61,7 +61,7 @@ def test_a_figure_that_ends_a_cell_is_a_picture_with_alt_text() -> None:
     }
 
 
-def test_a_shell_that_displays_nothing_is_rejected() -> None:
+def test_a_shell_without_display_is_rejected() -> None:
     shell = InteractiveShell()
     shell.display_formatter = None
     with pytest.raises(ValueError, match="no display formatter"):

@@ -80,7 +80,7 @@ def test_another_name_is_rejected() -> None:
         load_pretrained("macro")
 
 
-def test_generate_takes_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_generate_accepts_the_name_of_a_pretrained_model(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["generate", "--checkpoint", PRETRAINED[0], "--prompt", "The ", "--tokens", "8", "--temperature", "0"]
     assert main(words) == 0
     trained = load_pretrained()

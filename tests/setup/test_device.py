@@ -32,7 +32,7 @@ def add_cuda(machine: pytest.MonkeyPatch, *names: str) -> None:
     machine.setattr(torch.cuda, "get_device_properties", lambda i: gpus[i])
 
 
-def test_cpu_when_there_is_nothing_else(machine: pytest.MonkeyPatch) -> None:
+def test_the_cpu_is_used_when_there_is_no_gpu(machine: pytest.MonkeyPatch) -> None:
     assert device.best_device() == torch.device("cpu")
     assert device.accelerators() == ()
 

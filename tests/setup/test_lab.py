@@ -51,7 +51,7 @@ def test_our_settings_and_our_programs_come_first_and_replace_nothing() -> None:
         ({}, "win32", True),
     ],
 )
-def test_a_browser_opens_only_where_somebody_sees_it(env: dict[str, str], platform: str, opens: bool) -> None:
+def test_a_browser_opens_only_on_a_machine_with_a_display(env: dict[str, str], platform: str, opens: bool) -> None:
     assert ("--no-browser" not in arguments(env=env, platform=platform)) is opens
 
 

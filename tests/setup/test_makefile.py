@@ -117,7 +117,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     return Course(folder, wheels)
 
 
-def test_from_nothing_to_the_locked_packages_and_torch_with_its_own(course: Course) -> None:
+def test_make_installs_the_locked_packages_and_torch_with_its_own(course: Course) -> None:
     course.lock(LOCK)
     result = course.make("install")
     assert result.returncode == 0, result.stderr

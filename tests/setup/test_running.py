@@ -45,7 +45,7 @@ def pip_lines() -> list[str]:
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-def test_actions_are_pinned_by_commit_with_their_version_beside(workflow: Path) -> None:
+def test_actions_are_pinned_by_commit_with_their_version_in_a_comment(workflow: Path) -> None:
     used = re.findall(r"uses: (.+)", workflow.read_text(encoding="utf-8"))
     assert used
     for action in used:

@@ -54,7 +54,7 @@ def test_scales_of_heads_do_not_decay() -> None:
     assert [p.shape for p in others["params"]] == [(4, 8), (4, 8), (8,)]
 
 
-def test_frozen_parameters_are_kept_and_stay_as_they_are() -> None:
+def test_frozen_parameters_are_kept_unchanged() -> None:
     model = nn.Linear(3, 2, bias=False)
     model.weight.requires_grad_(False)
     before = model.weight.clone()

@@ -46,7 +46,7 @@ ROWS = 256
 """Texts of 64 bytes that are measured at once."""
 
 STORIES = 20_000
-"""Of the training text: 13 million bytes, of which no run reads more than a part."""
+"""Stories in the training text: 13 million bytes, of which no run reads more than a part."""
 
 WARM_UP = 30
 """Steps until the peak of the learning rate."""
@@ -55,7 +55,7 @@ TRAINED = Path("trained.safetensors")
 """The file with the weights that a learner hands in, in the working folder."""
 
 FRESH_BYTES = 131_072
-"""Of the validation text, which no model was trained on."""
+"""Bytes of the validation text, which no model was trained on."""
 
 
 @dataclass(frozen=True)

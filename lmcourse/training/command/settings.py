@@ -121,7 +121,7 @@ def make_parser(program: str) -> ArgumentParser:
         parser_mode="settings",
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("--out", metavar="FOLDER", help="folder of the run; a new run needs a folder without one")
+    parser.add_argument("--out", metavar="FOLDER", help="folder of the run; a new run needs a folder that holds no run")
     parser.add_argument("--resume", action="store_true", help="resume the run in --out, with its settings")
     parser.add_argument("--config", metavar="FILE", help="TOML or JSON file with settings")
     default = f"speedrun for {', '.join(SPEEDRUN_PRESETS)} without --optimizer adamw, else adamw"

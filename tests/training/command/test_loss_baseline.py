@@ -26,7 +26,7 @@ def test_a_loss_per_byte_does_not_depend_on_the_tokenizer() -> None:
         assert measure.per_byte(0.5 * len(text.encode()) / len(tokens)) == pytest.approx(0.5)
 
 
-def test_the_best_possible_loss_on_stories_is_their_own_surprise() -> None:
+def test_the_best_possible_loss_on_stories_is_their_entropy() -> None:
     """It is near the entropy of the language, and the document that was cut off does not count."""
     stories = [story(seed) for seed in range(200)]
     tokens = torch.tensor(ByteTokenizer().encode("".join(stories) + story(201)[:40]))

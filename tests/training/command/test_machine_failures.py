@@ -98,7 +98,7 @@ def test_two_processes_cannot_begin_in_one_folder(run: RunConfig, tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
-def test_where_folders_cannot_be_locked_a_file_is(tmp_path: Path) -> None:
+def test_a_file_is_locked_if_folders_cannot_be(tmp_path: Path) -> None:
     """As on Windows and network drives. The file that stays, or that a killed process left, holds nobody up."""
     for _ in range(2):
         with _locked_file(tmp_path):

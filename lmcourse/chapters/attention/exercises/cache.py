@@ -15,7 +15,7 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import integers
 
 Step = tuple[Tensor, Tensor, Tensor]
-"""What a step returns: the new tokens' output, and all keys and values for the next step."""
+"""The result of a step: the new tokens' output, and all keys and values for the next step."""
 
 
 def _full_pass(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:

@@ -27,7 +27,7 @@ MASK_DESCRIPTIONS: dict[str, str] = {
     "strided": "A window of `size` tokens, and every `size`th token before it (Child et al., 2019).",
     "fixed": "Its own block, and the last token of every block (Child et al., 2019).",
 }
-"""What each mask of the zoo lets a token see, and where it is used."""
+"""Descriptions of the masks: the tokens that each lets a token see, and where it is used."""
 
 _SPARSE: dict[str, PatternKind] = {"window": "window", "chunk": "chunk", "strided": "strided", "fixed": "fixed"}
 

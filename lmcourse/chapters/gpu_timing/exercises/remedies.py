@@ -82,7 +82,8 @@ what_helps = Exercise(
     tolerance=Tolerance(1e-6),  # float32 is enough
     hints=[
         "Split a measured time in two: the time of the roofline, and the rest. Which remedy changes which?",
-        "With twice the peak a kernel takes max(flops / (2·peak), moved / bandwidth) at best, plus its old rest.",
+        "With twice the peak a kernel takes max(flops / (2·peak), moved / bandwidth) at best, plus the same rest as "
+        "before.",
         "Without launches only the roofline's time is left. A negative rest is impossible: raise ValueError. Add up "
         "the kernels for each remedy.",
     ],

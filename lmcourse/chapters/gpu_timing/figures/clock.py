@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 TRUE_MS, FIRST_RUN_MS, WARM_UP_RUNS = 10.0, 60.0, 3
-"""Of the drawn runs: ms of an undisturbed run, ms of the first run, and the number of slow runs at the start."""
+"""Drawn runs: ms of an undisturbed run, ms of the first run, and the number of slow runs at the start."""
 
 NUM_KERNELS = 8
 

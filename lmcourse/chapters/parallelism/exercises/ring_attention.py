@@ -88,7 +88,7 @@ ring_attention = Exercise(
         "a key.",
         "After round s you hold the keys of rank − s (modulo N). If that rank is before yours, all its tokens are "
         "visible; if it is after yours, none are.",
-        "Pass on what came last, not your own keys again: k, v are replaced by what you receive.",
+        "Pass on the block that arrived last, not your own keys again: replace k, v by what you receive.",
         "In each round: send torch.stack([k, v]) to the right, receive the same from the left, and call block_update "
         "only if the block is from an earlier rank. At the end return numerator / total.",
     ],

@@ -173,7 +173,7 @@ def in_turns(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
 
 
 @stage_order.misconception(
-    "Your stages wait for the gradient without a pause: that takes 2(p − r) − 1 micro-batches. 1F1B starts p − r."
+    "Your stages start enough micro-batches, 2(p − r) − 1, to never wait for a gradient. 1F1B starts p − r."
 )
 def there_and_back(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     return _with(2 * (stages - rank) - 1, rank, stages, micro, schedule)

@@ -51,8 +51,8 @@ def shard_map(devices: int = 2) -> Figure:
 
 
 REPLICATED, DIVIDED = 10, 24
-"""Of the 34 bytes that a block keeps for a token and feature, without the scores of attention: norms, their inputs and
-dropout, which every device keeps whole, and the rest (Korthikanti et al., 2022)."""
+"""The 34 bytes that a block keeps per token and feature, without attention scores, in two parts: norms, their inputs
+and dropout, which every device keeps whole, and the divided rest (Korthikanti et al., 2022)."""
 
 
 def kept_per_device(most: int = 16) -> Figure:
