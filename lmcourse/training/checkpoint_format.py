@@ -12,6 +12,7 @@ the whole model. So any number of processes can read what any number wrote: each
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -360,7 +361,9 @@ def reporting_damage(path: Path) -> Iterator[None]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits; a pipe is an OSError, as reading it might never end."""
+    if path.is_fifo():
+        raise OSError(errno.EINVAL, "it is a pipe", str(path))
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lmcourse.training.parallelism import DistributedContext
 
 from lmcourse.errors import CourseError
+from lmcourse.json_file import check_content
 
 Record = Mapping[str, Any]
 
@@ -30,6 +31,8 @@ class MetricsFile:
     """
 
     def __init__(self, path: Path) -> None:
+        if path.exists():
+            check_content(path)
         self.path = path
         self._file = path.open("ab")
 
@@ -66,6 +69,8 @@ class MetricsFile:
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Return the steps of a file up to the first line that is damaged or unfinished."""
     records = []
+    if path.exists():
+        check_content(path)
     with path.open("rb") as file:
         for line in file:
             if (record := _record(line)) is None:

@@ -164,6 +164,15 @@ def test_a_character_that_the_tokenizer_lacks_is_reported(corpus: Path, tmp_path
         tokenize_corpus(run(corpus, tokenizer=str(tmp_path / "tokenizer.json"))).training.count()
 
 
+@pytest.mark.parametrize("name", ["metrics.jsonl", "train.tokens"])
+def test_a_run_never_waits_for_a_pipe(name: str, corpus: Path, tmp_path: Path) -> None:
+    train(run(corpus), tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(CourseError, match="pipe"):
+        train(run(corpus), tmp_path, resume=True)
+
+
 @pytest.mark.parametrize("name", ["train.tokens", "validation.tokens"])
 def test_text_that_was_changed_is_detected(name: str, corpus: Path, tmp_path: Path) -> None:
     """Two blocks are swapped: all tokens are still tokens of the vocabulary."""
