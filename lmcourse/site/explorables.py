@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -17,14 +18,20 @@ from lmcourse.site.figure_calls import NOTES, FigureCall
 from lmcourse.site.frames import Frame, Picture
 from lmcourse.widgets.controls import read
 
-MAX_FRAMES = 16
-"""Settings of a figure. Where a slider would keep fewer than four stops, one control moves at a time."""
+MAX_FRAMES = 25
+"""Settings of a figure whose sliders have more than four stops each."""
 
-MAX_FEW = 24
-"""Settings of a figure whose controls have so few values that all are drawn, without leaving any out."""
+MAX_FREE = {4: 36, 3: 81}
+"""Settings of a figure with more controls, by the stops of each slider. Above the last, not all of them are drawn."""
 
-TOGETHER = frozenset({"stride_map", "prefetch_timeline", "cross_entropy_bars", "work_grid"})
-"""Figures whose controls make sense only together: all their settings are drawn, however many."""
+MANY = 5
+"""Stops of a slider where not all settings are drawn."""
+
+MAX_ALL = 32
+"""Settings of a figure that is drawn at every value of its controls."""
+
+TOGETHER = frozenset({"stride_map", "prefetch_timeline", "collective"})
+"""Figures of which all settings are drawn, however many."""
 
 MAX_STOPS = 11
 """Stops of a slider."""
@@ -46,14 +53,56 @@ TEXTS: dict[tuple[str, str], tuple[str, ...]] = {
 """Texts that a reader may choose where the notebook has a field to type in: by function and parameter."""
 
 STOPS: dict[tuple[str, str], tuple[Any, ...]] = {
+    ("softmax_overflow", "logit"): (-30.0, 11.0, 12.0, 89.0, 120.0),
+    ("lines_touched", "step"): (1, 2, 4, 8, 12, 16, 20, 24, 28, 32),
+    ("gaussian_loss", "sigma"): (0.6, 0.71, 1.0, 1.5, 2.0),
+    ("certificate", "scale"): (0.1, 0.4, 0.7, 1.0, 1.3, 1.6, 1.9, 1.95),
     ("cross_entropy_bars", "books"): (0.2, 0.4, 0.6, 0.8),
     ("cross_entropy_bars", "laptops"): (0.1, 0.2, 0.3, 0.5),
+    ("ngram_loss", "n"): (1, 2, 3, 4, 5, 6, 8, 10),
     ("work_grid", "prompt"): (1, 4, 7, 10),
     ("work_grid", "new"): (1, 4, 8, 12),
+    ("sine_circle", "first"): (0, 3, 28, 50),
+    ("sine_circle", "second"): (0, 6, 47, 50),
+    ("slopes_by_head", "heads"): (1, 2, 4, 8, 12, 16, 20, 24, 32, 40),
+    ("ratio_trade", "ratio"): (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 16.0, 32.0, 64.0),
+    ("memory_budget", "length"): (512, 2048, 4096, 8192, 131072),
+    ("memory_budget", "devices"): (1, 2, 4, 8, 16, 32, 64),
+    ("training_budget", "mfu"): (0.05, 0.2, 0.4, 0.7),
+    ("training_budget", "gpus"): (1, 64, 256, 1024, 4096, 16384, 65536),
+    ("training_budget", "dollars_per_gpu_hour"): (0.5, 1.0, 2.0, 3.0, 5.0, 10.0),
+    ("gradient_spikes", "clip"): (0.1, 0.5, 1.0, 10.0),
+    ("gradient_spikes", "factor"): (1.5, 3.0, 5.0, 10.0, 20.0),
+    ("softmax_of_growing_logits", "scale"): (0.5, 1.0, 5.0, 20.0, 200.0),
+    ("soft_cap_curve", "logit"): (-150.0, -100.0, -50.0, 0.0, 10.0, 50.0, 100.0, 150.0),
+    ("lost_updates", "decay"): (0.01, 0.1, 1.0, 2.0, 10.0),
+    ("next_token", "temperature"): (0.1, 1.0, 2.0, 4.0),
+    ("next_token", "top_p"): (0.05, 0.5, 0.8, 0.9, 1.0),
+    ("next_token", "min_p"): (0.0, 0.05, 0.1, 0.2, 0.5),
+    ("decode_step", "batch"): (1, 32, 128, 256, 512, 1024),
+    ("decode_step", "context"): (256, 512, 2048, 8192),
+    ("collective", "workers"): (3, 4, 8),
+    ("collective", "step"): (0, 1, 2, 3, 4, 14),
+    ("timing_spread", "disturbed"): (0.0, 0.15, 0.3, 0.5, 0.6),
+    ("timing_spread", "runs"): (5, 20, 60),
 }
-"""Stops of sliders that move together, where even steps miss what the text asks for: by function and parameter."""
+"""Stops of sliders, where even steps miss what the text asks for: by function and parameter."""
 
-ONE_AT_A_TIME = "Here one control moves at a time, and the others go back; in the notebook all move freely."
+SETS: dict[str, tuple[dict[str, tuple[Any, ...]], ...]] = {
+    "decode_step": ({"batch": (), "context": ()},),
+    "descent_path": ({"method": (), "kappa": (), "rotation": ()}, {"method": (), "rate": (), "kappa": ()}),
+    "layout_explorer": (
+        {"cluster": ("64 devices, 128 texts", "256 devices, 512 texts"), "tensor": (), "pipeline": (), "zero": ()},
+    ),
+    "memory_budget": ({"model": ("llama-3.1-405b",), "card": ("b200",), "devices": ()},),
+    "next_token": tuple({"beginning": (), "temperature": (), rule: ()} for rule in ("top_k", "top_p", "min_p")),
+    "training_budget": ({"tokens_in_billions": (), "mfu": ()},),
+}
+"""For figures with too many settings: the controls that the text moves together, and their values (all, if empty)."""
+
+FIRST_GOES_BACK = (
+    "Here not every setting is drawn: the control that you moved first may go back. In the notebook all move freely."
+)
 SOME_STOPS = "Here the sliders have a few stops; in the notebook they move freely."
 
 Setting = tuple[int, ...]
@@ -75,36 +124,51 @@ class Stops:
 
 def stops_of(function: str, controls: dict[str, ipywidgets.Widget]) -> tuple[list[Stops], bool]:
     """Return the stops of all controls of a figure, and True if every combination of them is drawn."""
-    choices = {name: _choices(function, name, w) for name, w in controls.items() if not isinstance(w, _SLIDERS)}
-    sliders = [name for name, widget in controls.items() if isinstance(widget, _SLIDERS)]
-    left = MAX_FRAMES // prod(map(len, choices.values()))
-    all_values = prod(map(len, choices.values())) * prod(_positions(controls[name]) for name in sliders)
-    each = next((n for n in range(MAX_STOPS, 3, -1) if n ** len(sliders) <= left), 0)
-    few = all_values <= MAX_FEW or function in TOGETHER
-    together = few or (bool(sliders) and each > 0)
-    if few:
-        each = MAX_FEW
-    elif not together:
-        each = max(4, min(9, (MAX_FRAMES - sum(map(len, choices.values()))) // max(1, len(sliders))))
-    found = []
-    for name, widget in controls.items():
-        values = choices[name] if name in choices else STOPS.get((function, name)) or _slider_values(widget, each)
-        found.append(Stops(name, widget, values, values.index(read(widget))))
-    return found, together
+
+    def stops(each: int) -> list[Stops]:
+        values = {name: _values(function, name, widget, each) for name, widget in controls.items()}
+        return [Stops(name, controls[name], found, found.index(read(controls[name]))) for name, found in values.items()]
+
+    def settings(found: list[Stops]) -> int:
+        return prod(len(control.values) for control in found)
+
+    if function in TOGETHER or prod(map(_positions, controls.values())) <= MAX_ALL:
+        return stops(MAX_ALL), True
+    for each in range(MAX_STOPS, 2, -1):
+        if settings(found := stops(each)) <= MAX_FREE.get(each, MAX_FRAMES):
+            return found, True
+    return stops(MANY), False
 
 
-def combinations(stops: list[Stops], together: bool) -> list[Setting]:
-    """Return the settings to draw; the first one shown is the first."""
-    start = tuple(control.start for control in stops)
+def combinations(function: str, stops: list[Stops], together: bool) -> list[Setting]:
+    """Return the settings to draw; the first one shown is the first.
+
+    If there are too many: each control moved alone, any two of them moved to their ends, and `SETS`.
+    """
+    start = {control.name: (control.start,) for control in stops}
+    every = {control.name: tuple(range(len(control.values))) for control in stops}
     if together:
-        rest = list(product(*(range(len(control.values)) for control in stops)))
+        moved = [every]
     else:
-        rest = [
-            (*start[:place], index, *start[place + 1 :])
-            for place, control in enumerate(stops)
-            for index in range(len(control.values))
-        ]
-    return list(dict.fromkeys([start, *rest]))
+        few = {c.name: tuple(sorted({0, c.start, len(c.values) - 1})) for c in stops}
+        moved = [{name: every[name]} for name in every]
+        moved += [{one: few[one], other: few[other]} for one, other in itertools.combinations(few, 2)]
+        for together_in_text in SETS.get(function, ()):
+            indices = {
+                c.name: tuple(map(c.values.index, together_in_text[c.name]))
+                for c in stops
+                if c.name in together_in_text
+            }
+            moved.append({name: found or every[name] for name, found in indices.items()})
+    settings = itertools.chain.from_iterable(itertools.product(*(start | one).values()) for one in ({}, *moved))
+    return list(dict.fromkeys(settings))
+
+
+def _values(function: str, name: str, widget: ipywidgets.Widget, each: int) -> tuple[Any, ...]:
+    """Return the values of a control: of a slider at most `each`, or those that the text needs."""
+    if not isinstance(widget, _SLIDERS):
+        return _choices(function, name, widget)
+    return STOPS.get((function, name)) or _slider_values(widget, each)
 
 
 def _choices(function: str, name: str, widget: ipywidgets.Widget) -> tuple[Any, ...]:
@@ -116,22 +180,29 @@ def _choices(function: str, name: str, widget: ipywidgets.Widget) -> tuple[Any, 
 
 
 def _positions(widget: ipywidgets.Widget) -> int:
-    """Count the values that a slider has in the notebook."""
-    if isinstance(widget, ipywidgets.SelectionSlider):
-        return len(widget.options)
+    """Count the values that a control has in the notebook; of a field to type in, 1."""
+    if isinstance(widget, ipywidgets.Checkbox):
+        return 2
+    if not isinstance(widget, _SLIDERS) or isinstance(widget, ipywidgets.SelectionSlider):
+        return len(getattr(widget, "options", " "))
     positions: int = 1 + round((widget.max - widget.min) / widget.step)
     return positions
 
 
 def _slider_values(widget: ipywidgets.Widget, count: int) -> tuple[Any, ...]:
-    """Return about `count` values in even steps from one end to the other, with the first one shown among them."""
+    """Return at most `count` values in even steps from one end to the other, with the one shown first among them."""
     if isinstance(widget, ipywidgets.SelectionSlider):
         return _thinned(list(widget.options), read(widget), count)
-    steps = _positions(widget) - 1
-    found = {read(widget)}
-    for step in _spread(steps, count):
-        found.add(_value_at(widget, widget.max if step == steps else widget.min + step * widget.step))
-    return tuple(sorted(found))
+    steps, start = _positions(widget) - 1, _position(widget)
+    places = {step: widget.max if step == steps else widget.min + step * widget.step for step in range(steps + 1)}
+    return tuple(read(widget) if at == start else _value_at(widget, places[at]) for at in _spread(steps, count, start))
+
+
+def _position(widget: ipywidgets.Widget) -> int:
+    """Return how many steps a slider is from its lower end."""
+    at = math.log(widget.value, widget.base) if isinstance(widget, ipywidgets.FloatLogSlider) else widget.value
+    steps: int = round((at - widget.min) / widget.step)
+    return steps
 
 
 def _value_at(widget: ipywidgets.Widget, at: float) -> Any:
@@ -144,15 +215,18 @@ def _value_at(widget: ipywidgets.Widget, at: float) -> Any:
 
 
 def _thinned(values: list[Any], shown: Any, count: int) -> tuple[Any, ...]:
-    """Return about `count` of the values, in even steps, with the one shown first among them."""
-    return tuple(values[index] for index in sorted({*_spread(len(values) - 1, count), values.index(shown)}))
+    """Return at most `count` of the values, in even steps, with the one shown first among them."""
+    return tuple(values[index] for index in _spread(len(values) - 1, count, values.index(shown)))
 
 
-def _spread(last: int, count: int) -> list[int]:
-    """Return at most `count` whole numbers from 0 to `last`, evenly spread, with both ends."""
+def _spread(last: int, count: int, start: int) -> list[int]:
+    """Return at most `count` whole numbers from 0 to `last`, evenly spread, with both ends and `start`."""
     if last < count:
         return list(range(last + 1))
-    return [round(place * last / (count - 1)) for place in range(count)]
+    places = [round(place * last / (count - 1)) for place in range(count)]
+    if 0 < start < last:
+        places[min(range(1, count - 1), key=lambda place: abs(places[place] - start))] = start
+    return places
 
 
 class Explorable:
@@ -166,7 +240,7 @@ class Explorable:
         self.stops, self.together = stops_of(self.function, call.controls)
         self.frames: dict[Setting, Frame] = {
             setting: Frame.of(call.draw, {c.name: c.values[i] for c, i in zip(self.stops, setting, strict=True)})
-            for setting in combinations(self.stops, self.together)
+            for setting in combinations(self.function, self.stops, self.together)
         }
         if any(" at 0x" in repr(frame.arguments) for frame in self.frames.values()):
             raise ValueError(f"{self.function} has an argument that only the notebook has")
@@ -195,7 +269,7 @@ class Explorable:
     def _note(self) -> str:
         """Return the line under a figure that has fewer settings than in the notebook."""
         thinned = any(isinstance(s.widget, _SLIDERS) and len(s.values) < _positions(s.widget) for s in self.stops)
-        at_once = (SOME_STOPS if thinned else "") if self.together else ONE_AT_A_TIME
+        at_once = (SOME_STOPS if thinned else "") if self.together else FIRST_GOES_BACK
         note = NOTES.get(self.function, at_once)
         return f" <i>{note}</i>" if note else ""
 

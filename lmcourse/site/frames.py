@@ -28,8 +28,8 @@ from lmcourse.plots.style import alt_text, pixels, take_caption
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PROCESSES = 2
-COLOURS = 64
-"""Colours of a frame: enough for the anti-aliased letters and lines of a diagram, and two thirds of the bytes."""
+LEVEL = 17
+"""The step between two levels of a colour: no eye sees 8 of 255, white stays white, and files get smaller."""
 CSS_PIXELS_PER_INCH = 96
 
 
@@ -63,7 +63,7 @@ class Frame:
     @property
     def key(self) -> str:
         """The name of the stored picture; it changes with the code and the arguments."""
-        said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {COLOURS}"
+        said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {LEVEL}"
         return hashlib.sha256(said.encode()).hexdigest()[:20]
 
 
@@ -106,7 +106,7 @@ def read_picture(folder: Path, key: str) -> Picture:
 def keep_picture(folder: Path, key: str, image: Image.Image, alt: str, width: int, caption: str = "") -> None:
     """Store a picture as WebP. Its description is written last, so a picture with a description is complete."""
     buffer = io.BytesIO()
-    few = image.convert("RGB").quantize(COLOURS).convert("RGB")
+    few = image.convert("RGB").point([round(value / LEVEL) * LEVEL for value in range(256)] * 3)
     few.save(buffer, "webp", lossless=True, method=2, quality=40)
     picture = Picture(f"{key}.webp", alt, width, round(width * image.height / image.width), caption)
     write_all({folder / picture.file: buffer.getvalue(), folder / f"{key}.json": json.dumps(asdict(picture))})

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations as combinations_of
 from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
 
 from lmcourse.chapters.floating_point import figures
-from lmcourse.course import find_chapter
+from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.report.data import CaseResult, ReportData
 from lmcourse.site import frames as frames_module
 from lmcourse.site.blocks import links_to, public
 from lmcourse.site.builder import MISSING, build_site, find_url
-from lmcourse.site.explorables import MAX_FEW, combinations, stops_of
+from lmcourse.site.explorables import MAX_ALL, combinations, stops_of
 from lmcourse.site.figure_calls import find_figure
 from lmcourse.site.frames import Frame
 from lmcourse.site.pages import CLOCKS
 from lmcourse.site.papers import ARXIV, DOI, READING, link_papers, link_sources
+from lmcourse.widgets.controls import make_control
+from tests.course.chapters import prose
+from tests.site.asked import ASKED, OTHER, told_to_move
 
 IMPORTS = "from lmcourse.chapters.floating_point import figures\nfrom lmcourse.widgets import Log"
 
@@ -28,7 +32,11 @@ def stops(call: str) -> tuple[dict[str, tuple[object, ...]], list[tuple[int, ...
     found = find_figure(call, IMPORTS)
     assert found is not None
     controls, together = stops_of(found.draw.__name__, found.controls)
-    return {control.name: control.values for control in controls}, combinations(controls, together), together
+    return (
+        {control.name: control.values for control in controls},
+        combinations(found.draw.__name__, controls, together),
+        together,
+    )
 
 
 def test_a_call_is_understood_without_running_the_notebook() -> None:
@@ -57,7 +65,7 @@ def test_figures_with_few_settings_draw_all() -> None:
     values, settings, together = stops('explore(figures.code_grid, format=["e4m3", "e5m2"], code=(0, 9))')
     assert together
     assert len(values["code"]) == 10
-    assert len(set(settings)) == 20 <= MAX_FEW
+    assert len(set(settings)) == 20 <= MAX_ALL
 
 
 def test_an_element_is_chosen_in_every_view() -> None:
@@ -65,7 +73,7 @@ def test_an_element_is_chosen_in_every_view() -> None:
     call = find_figure('explore(figures.stride_map, view=["x", "x.t()"], row=(0, 3), column=(0, 3))', figures_of_02)
     assert call is not None
     controls, together = stops_of("stride_map", call.controls)
-    assert len(set(combinations(controls, together))) == 2 * 4 * 4 > MAX_FEW
+    assert len(set(combinations("stride_map", controls, together))) == 2 * 4 * 4
 
 
 @pytest.mark.parametrize(
@@ -85,20 +93,30 @@ def test_controls_together_reach_the_state_in_the_text(call: str, answer: dict[s
     assert together
     drawn = [
         {c.name: c.values[i] for c, i in zip(controls, setting, strict=True)}
-        for setting in combinations(controls, together)
+        for setting in combinations(found.draw.__name__, controls, together)
     ]
     assert any(answer.items() <= setting.items() for setting in drawn)
     assert len(drawn) == 32
 
 
-def test_of_many_controls_one_moves_at_a_time() -> None:
-    values, settings, together = stops(
-        'explore(figures.softmax_overflow, format=["fp16", "bf16"], logit=(-30.0, 120.0, 1.0), count=Log(1, 131072))'
-    )
+def test_of_too_many_settings_each_value_and_each_pair_of_ends_is_drawn() -> None:
+    five = {name: make_control(name, ["a", "b", "c", "d"], "b") for name in ("v", "w", "x", "y")}
+    controls, together = stops_of("many", five | {"z": make_control("z", (0, 90), 45)})
     assert not together
+    settings = combinations("many", controls, together)
     start = settings[0]
-    assert all(sum(a != b for a, b in zip(start, setting, strict=True)) <= 1 for setting in settings)
-    assert len(settings) == sum(map(len, values.values())) - 2
+    assert {sum(a != b for a, b in zip(start, one, strict=True)) for one in settings} == {0, 1, 2}
+    ends = [{0, len(c.values) - 1} for c in controls]
+    for (i, some), (j, others) in combinations_of(enumerate(ends), 2):
+        assert {(a, b) for a in some for b in others} <= {(one[i], one[j]) for one in settings}
+    assert all({one[i] for one in settings} == set(range(len(c.values))) for i, c in enumerate(controls))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.id)
+def test_each_sentence_about_controls_is_tried_on_the_page(chapter: Chapter) -> None:
+    known = (*OTHER, *(sentence for _, sentence, _ in ASKED.get(chapter.number, ())))
+    sentences = told_to_move(prose(chapter))
+    assert [s for s in sentences if not any(one in s for one in known)] == []
 
 
 def test_only_a_function_of_the_package_has_frames() -> None:

@@ -1,8 +1,8 @@
 """The site, built once, its files read and its pages opened in a real browser from the disk.
 
-What a browser loads is weighed for every chapter. The pages of two are read and used: 06 has figures whose controls
-move one at a time, one that only the notebook can draw, and clocks; 19 has sliders, radio buttons, check boxes and
-lists.
+What a browser loads is weighed for every chapter, and every setting that a text asks for is set. The pages of two are
+read and used: 06 has a figure that only the notebook can draw, and clocks; 19 has sliders, radio buttons, check boxes
+and lists.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from PIL import Image
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.chapters.floating_point import figures
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
+from lmcourse.exercises.prediction import find_prediction
 from lmcourse.site import frames as frames_module
 from lmcourse.site import front
 from lmcourse.site.builder import CACHE, NODE, build_site
@@ -31,6 +32,8 @@ from lmcourse.site.figure_calls import WIDGET_FIGURES, find_figure, imports_of
 from lmcourse.site.frames import Frame, Picture, draw_frames, keep_picture, read_picture
 from lmcourse.site.front import front_page
 from lmcourse.site.pages import Page as SitePage
+from tests.course.chapters import code, prose
+from tests.site.asked import ALL, ASKED
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
@@ -48,22 +51,22 @@ DESK: Any = {"width": 1280, "height": 720}
 
 @pytest.fixture(scope="module")
 def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of all chapters. Only figures that are moved here are drawn: a page does not depend on what is in a
-    picture. One of them is on the front page, too."""
+    """The site of all chapters, without its figures: what a page does is the same with any pictures."""
     out = tmp_path_factory.mktemp("site") / "out"
     (course / CACHE).mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(front, "FIGURE", "soft_table")
-        patch.setattr(frames_module, "draw_frames", draw_those_that_are_moved)
-        patch.setattr(frames_module, "PROCESSES", 1)  # a second one has to load PyTorch, too
+        patch.setattr(frames_module, "draw_frames", stripes)
         return build_site(course, out, CHAPTERS).folder
 
 
-def draw_those_that_are_moved(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
-    """The frames of the pages that are used, and one picture in place of all others."""
-    frames = list(frames)
-    keep_picture(folder, "0" * 20, Image.new("RGB", (8, 4), "white"), ALT, 8)
-    return dict.fromkeys(frames, read_picture(folder, "0" * 20)) | draw_frames(filter(is_moved, frames), folder)
+def stripes(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
+    """Stripes that differ for each frame of the pages that are used, and one picture in place of all others."""
+    keys = {frame: frame.key if is_moved(frame) else "0" * 20 for frame in frames}
+    for key in set(keys.values()):
+        image = Image.frombytes("L", (20, 1), bytes(17 * int(digit, 16) for digit in key))
+        keep_picture(folder, key, image.resize((200, 100), Image.Resampling.NEAREST), ALT, 200)
+    return {frame: read_picture(folder, key) for frame, key in keys.items()}
 
 
 def is_moved(frame: Frame) -> bool:
@@ -305,17 +308,50 @@ def test_each_figure_answers_to_each_of_its_controls(site: Path, page: Page, com
     assert complaints == []
 
 
-def test_moving_a_lone_control_resets_the_others(site: Path, page: Page) -> None:
-    from playwright.sync_api import expect
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.id)
+def test_a_page_shows_the_settings_that_the_text_asks_for(
+    site: Path, page: Page, course: Path, chapter: Chapter, tmp_path: Path
+) -> None:
+    read = SitePage(chapter, ChapterFiles.of(chapter, course), tmp_path)
+    named: dict[str, tuple[int, Explorable]] = {}
+    for place, explorable in enumerate(read.explorables.values()):
+        count = 1 + sum(name.split()[0] == explorable.function for name in named)
+        named[explorable.function + (f" {count}" if count > 1 else "")] = place, explorable
+    for name, sentence, asked in ASKED.get(chapter.number, ()):
+        assert sentence in text_of(chapter), sentence
+        place, explorable = named[name]
+        page.goto((site / f"{chapter.id}.html").as_uri())
+        figure = page.locator("figure.explorable").nth(place)
+        for setting in asked:
+            held: dict[str, str] = {}
+            for control, value in setting.items():
+                (at,) = (i for i, stops in enumerate(explorable.stops) if stops.name == control)
+                values = explorable.stops[at].values
+                for index in range(len(values)) if value is ALL else [values.index(value)]:
+                    held[str(at)] = str(index)
+                    figure.evaluate(SET, [at, index])
+                    assert figure.evaluate(STAND) | held == figure.evaluate(STAND), (sentence, setting, values[index])
 
-    page.goto((site / READ[2]).as_uri())
-    figure = page.locator("figure.explorable", has_text="one control moves at a time").first
-    first, second = figure.locator("input[type=range]").all()[:2]
-    start = first.input_value()
-    move(page, first)
-    assert first.input_value() != start
-    move(page, second)
-    expect(first).to_have_value(start)
+
+SET = """(figure, [at, index]) => {
+  const inputs = [...figure.querySelectorAll(`[data-place="${at}"]`)];
+  const input = inputs.find((one) => one.type !== "radio" || one.value === String(index));
+  if (input.type === "radio" || input.type === "checkbox") input.checked = input.type === "radio" || index === 1;
+  else input.value = String(index);
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+}"""
+STAND = """(figure) => Object.fromEntries([...figure.querySelectorAll("[data-place]")]
+  .filter((one) => one.type !== "radio" || one.checked)
+  .map((one) => [one.dataset.place, one.type === "checkbox" ? String(Number(one.checked)) : one.value]))"""
+"""In the browser: set a control of a figure to the index of a value, and read the indices of all its controls."""
+
+
+def text_of(chapter: Chapter) -> str:
+    """The Markdown of a chapter and the answers to its predictions, without line breaks."""
+    because = [
+        find_prediction(name).because for name in re.findall(r'^predict\("(\w+)"\)$', code(chapter), re.MULTILINE)
+    ]
+    return " ".join([prose(chapter).replace("\n", " "), *because])
 
 
 def test_a_slider_announces_its_value(site: Path, page: Page) -> None:

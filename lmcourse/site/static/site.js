@@ -51,9 +51,24 @@ function explorable(figure) {
       for (const step of [-1, 1]) preload(frames[setting.map((index, i) => (i === at ? index + step : index)).join()]);
   }
 
+  const settings = Object.keys(frames).map((key) => key.split(",").map(Number));
+  let moved = []; // places, the last one moved first
+
+  /** The drawn setting with this value that leaves the most controls as they are, those moved last before others. */
+  function nearest(at, index) {
+    const order = [...moved, ...first.keys()].filter((i, n, all) => i !== at && all.indexOf(i) === n);
+    const kept = (one) => one.filter((value, i) => value === setting[i]).length;
+    const better = (one, other) => {
+      if (kept(one) !== kept(other)) return kept(one) > kept(other);
+      const i = order.find((place) => (one[place] === setting[place]) !== (other[place] === setting[place]));
+      return i !== undefined && one[i] === setting[i];
+    };
+    return settings.filter((one) => one[at] === index).reduce((best, one) => (better(one, best) ? one : best));
+  }
+
   function move(at, index) {
-    setting[at] = index;
-    if (!frames[setting.join()]) setting = first.map((value, i) => (i === at ? index : value));
+    moved = [at, ...moved.filter((place) => place !== at)];
+    setting = nearest(at, index);
     for (const [other, theirs] of controls) place(theirs, setting[other]);
     const [file, alt, text] = frames[setting.join()];
     image.src = FRAMES + file;
