@@ -66,7 +66,7 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
     ],
     "09": [
         ("two_waves", "Slide the two numbers", ({"first": ALL, "second": ALL},)),
-        ("sine_circle", "28 and 47", ({"first": 28, "second": 47}, {"first": 3, "second": 6})),
+        ("sine_circle", "At 3 and 6 the sines are", ({"first": 28, "second": 47}, {"first": 3, "second": 6})),
         ("wavelengths", "Pick a pair", ({"pair": ALL},)),
         (
             "rotating_pair",
