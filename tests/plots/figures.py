@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from lmcourse import plots
 from lmcourse.plots.kept_ticks import kept_ticks
+from lmcourse.plots.style import GRID, with_powers
 
 
 def check_figure(figure: Figure) -> Figure:
@@ -15,6 +21,7 @@ def check_figure(figure: Figure) -> Figure:
     assert len(plots.alt_text(figure)) > 20
     assert "\n" not in plots.alt_text(figure)
     check_room(figure)
+    check_labels(figure)
     return figure
 
 
@@ -32,6 +39,28 @@ def check_room(figure: Figure) -> None:
             box = text.get_window_extent()
             if text.get_visible() and text.get_text():
                 assert figure.bbox.x0 - 1 <= box.x0 <= box.x1 <= figure.bbox.x1 + 1, text.get_text()
+
+
+def check_labels(figure: Figure) -> None:
+    """All labels, of ticks too, have powers as mathematics, and letters and lines stand out from the ground."""
+    for axes in figure.axes:
+        for text in axes.findobj(Text):
+            written = text.get_text()
+            assert with_powers(written) == written, written
+            if written.strip() and text.get_visible() and to_rgb(text.get_color()) != (1, 1, 1):
+                assert contrast(text.get_color()) >= 4.5, (written, text.get_color())
+        for line in axes.get_lines():
+            background = line.get_color() == GRID or to_rgb(line.get_color()) == (1, 1, 1)
+            assert background or contrast(line.get_color()) >= 3, line.get_color()
+        for axis in (axes.xaxis, axes.yaxis):
+            if axes.axison and axis.get_scale() != "linear":
+                assert axis.get_label_text(), f"no name of the {axis.get_scale()} axis of {axes.get_title(loc='left')}"
+
+
+def contrast(colour: Any) -> float:
+    """Return the contrast of a colour against white, by WCAG 2.2."""
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
+    return 1.05 / (float(np.dot((0.2126, 0.7152, 0.0722), linear)) + 0.05)
 
 
 def said(figure: Figure) -> str:

@@ -317,10 +317,10 @@ def test_a_page_shows_the_settings_that_the_text_asks_for(
     for place, explorable in enumerate(read.explorables.values()):
         count = 1 + sum(name.split()[0] == explorable.function for name in named)
         named[explorable.function + (f" {count}" if count > 1 else "")] = place, explorable
+    page.goto((site / f"{chapter.id}.html").as_uri(), wait_until="domcontentloaded")
     for name, sentence, asked in ASKED.get(chapter.number, ()):
         assert sentence in text_of(chapter), sentence
         place, explorable = named[name]
-        page.goto((site / f"{chapter.id}.html").as_uri())
         figure = page.locator("figure.explorable").nth(place)
         for setting in asked:
             held: dict[str, str] = {}

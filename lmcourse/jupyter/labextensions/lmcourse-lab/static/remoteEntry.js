@@ -2,7 +2,8 @@
 //
 // JupyterLab shows a picture without the alt text that its output carries, and ipywidgets' sliders have no name and, where
 // their steps are ratios or a list, tell a screen reader the exponent or the number of the step. This adds what is missing
-// to everything that appears in an output, and turns figures dark in a dark theme.
+// to everything that appears in an output, turns figures dark in a dark theme, and keeps lines of text short on a wide
+// screen.
 //
 // A widget lives in the kernel. A notebook that is opened the next morning has only the saved picture of it, in the same
 // output: this shows it, and says what to do.
@@ -12,6 +13,7 @@ const SAVED = ["text/html", "image/png", "text/plain"];
 const NO_MODEL = "Error displaying widget"; // what ipywidgets writes, alone or with ": model not found"
 
 const STYLE = `
+  .jp-RenderedMarkdown :is(p, ul, ol, blockquote, summary) { max-width: 68ch; /* about 80 letters, on wide screens */ }
   .lmcourse-still { color: var(--jp-ui-font-color1); font-family: var(--jp-ui-font-family); margin: 0.4em 0; }
   .lmcourse-dead > :not(.lmcourse-still) { opacity: 0.6; }
   .lmcourse-dead .jupyter-widgets-disconnected::before { content: none; }
