@@ -45,9 +45,9 @@ DARK_TEXT: dict[object, str] = {
 }
 """The colours for letters: 4.5 to 1 against white, and against the dark ground on which figures are inverted."""
 DARK_LINES: dict[object, str] = {
-    PALETTE["orange"]: "#C68900",
-    PALETTE["sky"]: "#4B9DCB",
-    PALETTE["yellow"]: "#A0982C",
+    PALETTE["orange"]: "#C48700",
+    PALETTE["sky"]: "#4A9BC9",
+    PALETTE["yellow"]: "#9C942A",
 }
 """The colours for lines: 3 to 1 against both grounds, which is what WCAG 2.2 asks of graphics (criterion 1.4.11)."""
 GREY = "#5F6368"
