@@ -17,6 +17,7 @@ from jaxtyping import UInt8
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from matplotlib.lines import Line2D
@@ -35,7 +36,7 @@ PALETTE: dict[str, str] = {
     "yellow": "#F0E442",
     "black": "#000000",
 }
-DARK_TEXT: dict[object, str] = {
+DARK_TEXT: dict[str, str] = {
     PALETTE["orange"]: "#9E6D00",
     PALETTE["green"]: "#008762",
     PALETTE["vermilion"]: "#C35600",
@@ -44,7 +45,7 @@ DARK_TEXT: dict[object, str] = {
     PALETTE["yellow"]: "#7F7923",
 }
 """The colours for letters: 4.5 to 1 against white, and against the dark ground on which figures are inverted."""
-DARK_LINES: dict[object, str] = {
+DARK_LINES: dict[str, str] = {
     PALETTE["orange"]: "#C48700",
     PALETTE["sky"]: "#4A9BC9",
     PALETTE["yellow"]: "#9C942A",
@@ -93,9 +94,9 @@ def describe(figure: Figure, *, caption: str, alt: str) -> Figure:
     for artist in _artists(figure):
         if isinstance(artist, Text):
             artist.set_text(with_powers(artist.get_text()))
-            artist.set_color(DARK_TEXT.get(artist.get_color(), artist.get_color()))
+            artist.set_color(DARK_TEXT.get(_hexadecimal(artist), artist.get_color()))
         elif isinstance(artist, Line2D):
-            artist.set_color(DARK_LINES.get(artist.get_color(), artist.get_color()))
+            artist.set_color(DARK_LINES.get(_hexadecimal(artist), artist.get_color()))
     columns = int(figure.get_figwidth() * _CHARACTERS_PER_INCH)
     wrapped = textwrap.fill(with_powers(caption), columns)
     figure.supxlabel(wrapped, x=0.01, ha="left", fontsize=_CAPTION_SIZE, color=GREY)
@@ -135,6 +136,10 @@ def _artists(figure: Figure) -> Iterator[Artist]:
         yield from (*axes.get_children(), axes.xaxis.label, axes.yaxis.label)
         if legend := axes.get_legend():
             yield from (*legend.get_texts(), *legend.get_lines())
+
+
+def _hexadecimal(artist: Text | Line2D) -> str:
+    return to_hex(artist.get_color()).upper()
 
 
 def alt_text(figure: Figure) -> str:

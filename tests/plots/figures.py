@@ -53,7 +53,8 @@ def check_labels(figure: Figure) -> None:
             is_grey = np.ptp(to_rgb(line.get_color())) < 0.05  # a line in the background, or white on something dark
             assert is_grey or contrast(line.get_color()) >= 3, line.get_color()
         for axis in (axes.xaxis, axes.yaxis):
-            if axes.axison and axis.get_scale() != "linear":
+            shared = any(other is not axes and other.bbox.bounds == axes.bbox.bounds for other in figure.axes)  # twinx
+            if axes.axison and axis.get_visible() and not shared and axis.get_scale() != "linear":
                 title = axes.get_title(loc="left")
                 assert axis.get_label_text() or "(log axis)" in title, (
                     f"no name of the {axis.get_scale()} axis: {title}"

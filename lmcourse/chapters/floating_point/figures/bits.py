@@ -137,8 +137,7 @@ def _short(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:.0f}"
     if 0 < abs(value) < 0.001:
-        digits, _, power = f"{value:.1e}".partition("e")
-        return f"{digits}e{int(power)}"
+        return f"{value:.0e}"
     return f"{value:.3g}"
 
 
