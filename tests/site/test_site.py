@@ -45,7 +45,7 @@ PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html",
 READ = PAGES[:3]
 LIMIT = 1_800_000
 """Bytes that a browser loads of a chapter before any figure, uncompressed."""
-ALT = "A description of a figure, as long as long ones are. " * 8
+ALT = "A description of a figure, as long as most of them are. " * 3
 DESK: Any = {"width": 1280, "height": 720}
 
 
