@@ -69,6 +69,7 @@ SETTINGS: dict[str, Any] = {
     "language": "en",
     "extensions": ["myst_nb", "sphinx_copybutton", "sphinxcontrib.katex", "lmcourse.site.builder"],
     "nb_execution_mode": "off",
+    "suppress_warnings": ["mystnb.unknown_mime_type"],  # a file that a learner hands in, which a page does not show
     "nb_merge_streams": True,
     "nb_ipywidgets_js": {},
     "nb_code_prompt_show": "Show the code",
