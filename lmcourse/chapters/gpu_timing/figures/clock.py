@@ -23,7 +23,7 @@ def sample_runs(runs: int, disturbed: float, warm_up_counts: bool) -> list[float
     ValueError for no runs, or a share outside 0 to 1.
     """
     if runs < 1 or not 0 <= disturbed <= 1:
-        raise ValueError("at least one run counts, and a share of them lies between 0 and 1")
+        raise ValueError("at least one run must count, and a fraction of runs must be between 0 and 1")
     random = np.random.default_rng(2)
     jitter = random.gamma(2.0, 0.5, 200)
     noise = np.where(random.random(200) < disturbed, random.uniform(15, 45, 200), 0.0)
