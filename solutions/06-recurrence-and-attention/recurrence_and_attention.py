@@ -168,9 +168,9 @@ for name, nudged in (("second", (0.5, 0.5 + nudge)), ("first", (0.5 + nudge, 0.5
 #
 # ### Exercise 3 · Through time  (3 points · 10 min · ●●●)
 #
-# `inputs` are the numbers $x_1 \dots x_T$, and $h_t = \tanh(w\,h_{t-1} + x_t)$. Return $dh_T/dw$ to
-# thirteen digits (nudging gives ten), and 0 if there are no inputs. It has to work however many inputs there are, and
-# however large they are. Python's `math` is all you need; `torch` is off limits, because it would do the exercise for you.
+# `inputs` are the numbers $x_1 \dots x_T$, and $h_t = \tanh(w\,h_{t-1} + x_t)$. Return $dh_T/dw$
+# with an error below $10^{-13}$ (nudging gives about $10^{-10}$), and 0 if there are no inputs. It has to work however
+# many inputs there are, and however large they are. Python's `math` is all you need; `torch` is off limits, because it would do the exercise for you.
 
 # %% exercise="through_time"
 def through_time(w: float, inputs: list[float], h0: float) -> float:

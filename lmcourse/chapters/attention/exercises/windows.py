@@ -110,6 +110,14 @@ def queries_at_the_start(s: int, t: int, window: int) -> Tensor:
     return (distance >= 0) & (distance < window)
 
 
+@sliding_window_mask.misconception(
+    "You forget t − s at the far edge of the window. With fewer queries than keys it is too long by t − s tokens."
+)
+def far_edge_without_the_offset(s: int, t: int, window: int) -> Tensor:
+    distance = _distance(s, t, window)
+    return (distance >= 0) & (distance - (t - s) < window)
+
+
 @sliding_window_mask.misconception("A window below 1 does not even hold the token itself: raise a ValueError.")
 def any_window(s: int, t: int, window: int) -> Tensor:
     distance = torch.arange(t - s, t)[:, None] - torch.arange(t)

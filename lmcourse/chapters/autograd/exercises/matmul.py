@@ -171,6 +171,14 @@ def one_per_example(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
     return [_by_torch(x, w, dy)[0], x[..., :, None] * dy[..., None, :]]
 
 
+@backward_matmul.misconception(
+    "You multiply x transposed by dy in each text, so that dw keeps an axis for the texts. All texts use the same w: "
+    "sum over every axis in front."
+)
+def one_per_text(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
+    return [_by_torch(x, w, dy)[0], x.transpose(-1, -2) @ dy]
+
+
 # two_layer_backward_flops ----------------------------------------------------------------------------------------
 
 

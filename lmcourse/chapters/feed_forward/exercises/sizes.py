@@ -112,6 +112,14 @@ def halved(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     return math.ceil(expansion * d_model / (2 * multiple)) * multiple
 
 
+@matched_d_ff.misconception(
+    "You cut two thirds of expansion · d to a whole number before you round up to a multiple. Round up once, from the "
+    "exact width."
+)
+def cut_before_rounding_up(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
+    return -(-(2 * expansion * d_model // 3) // multiple) * multiple
+
+
 @matched_d_ff.variant
 def rounded_up_by_ceil(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
     return math.ceil(2 * expansion * d_model / 3 / multiple) * multiple

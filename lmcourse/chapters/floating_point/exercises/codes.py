@@ -190,6 +190,16 @@ def any_code_accepted(bits: int, exponent_bits: int, mantissa_bits: int, has_inf
     return _decode(bits % 2 ** (1 + exponent_bits + mantissa_bits), exponent_bits, mantissa_bits, has_infinity)
 
 
+@decode_bits.misconception(
+    "You return NaN for every exponent of all ones where there is no infinity; only a fraction of all ones is NaN. "
+    "You also lose the sign of zero: -1 * 0 is the integer 0."
+)
+def all_ones_are_nan_and_zero_has_no_sign(*args: Any, **kwargs: Any) -> float:
+    value = e4m3_like_ieee(*args, **kwargs)
+    without_infinity = not (args[3] if len(args) > 3 else kwargs.get("has_infinity", True))
+    return math.nan if math.isinf(value) and without_infinity else value or 0.0
+
+
 @decode_bits.variant
 def from_its_digits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> Any:
     digits = f"{bits:0{1 + exponent_bits + mantissa_bits}b}"

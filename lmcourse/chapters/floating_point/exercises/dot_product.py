@@ -161,6 +161,14 @@ def difference_rounded(a: Tensor, b: Tensor, accumulator: str) -> float:
     return (torch.tensor(_dot(a, b, dtype, dtype), dtype=dtype) - exact).abs().item()
 
 
+@dot_product_error.misconception(
+    "You keep the running total in float64, and only the products are rounded. Round the total to the accumulator's "
+    "dtype after every addition."
+)
+def total_in_fp64(a: Tensor, b: Tensor, accumulator: str) -> float:
+    return _distance(_dot(a, b, getattr(torch, accumulator), torch.float64), _exact(a, b))
+
+
 @dot_product_error.variant
 def with_numpy(a: Tensor, b: Tensor, accumulator: str) -> Any:
     products = a.numpy().astype(accumulator) * b.numpy().astype(accumulator)

@@ -164,6 +164,39 @@ def floor_of_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> fl
     return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
 
 
+@ulp.misconception(
+    "You let the gap shrink below the smallest normal number. It stays the same from there down to zero: the exponent "
+    "is never below 1 − bias."
+)
+def shrinking_but_not_at_zero(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** ((_exponent(x) if x else _lowest(exponent_bits)) - mantissa_bits)
+
+
+@ulp.misconception(
+    "You let the gap shrink below the smallest normal number, where it stays the same. You also trust math.log2, which "
+    "rounds up just below 1024; math.frexp is exact."
+)
+def shrinking_by_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** ((math.floor(math.log2(abs(x))) if x else _lowest(exponent_bits)) - mantissa_bits)
+
+
+@ulp.misconception(
+    "You give subnormals half of their step: their exponent is 1 − bias, not −bias. You also trust math.log2, which "
+    "rounds up just below 1024; math.frexp is exact."
+)
+def subnormals_halved_by_a_logarithm(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    lowest = _lowest(exponent_bits) - 1
+    return 2.0 ** (max(math.floor(math.log2(abs(x))) if x else lowest, lowest) - mantissa_bits)
+
+
+@ulp.misconception(
+    "You take the exponent of math.frexp as it is. Its significand is below 1, so the exponent is one larger than the "
+    "format's: subtract 1."
+)
+def exponent_of_frexp(x: float, exponent_bits: int, mantissa_bits: int) -> float:
+    return 2.0 ** (max(_exponent(x) + 1, _lowest(exponent_bits)) - mantissa_bits)
+
+
 @ulp.variant
 def by_walking(x: float, exponent_bits: int, mantissa_bits: int) -> Any:
     power = 2.0 ** (2 - 2 ** (exponent_bits - 1))

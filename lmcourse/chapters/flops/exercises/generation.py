@@ -185,6 +185,15 @@ def scores_only(prompt: int, new: int, layers: int, d_model: int, vocab_size: in
     return (full + _without_pairs(prompt, new, layers, d_model, vocab_size, cache)) // 2
 
 
+@generation_flops.misconception(
+    "You let a pass see only the tokens that it reads. With a cache the new token sees all tokens before it: q · k "
+    "pairs, not q²."
+)
+def only_what_is_read(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
+    passes = _passes(prompt, new, cache)
+    return _total([(queries, queries) for queries, _ in passes], layers, d_model, vocab_size)
+
+
 @generation_flops.variant
 def prompt_and_then_the_rest(
     prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True

@@ -305,6 +305,23 @@ def one_clock_for_a_text(step: Work, cache: Any, synchronise: Work, clock: Clock
     return (end - start) / repeats
 
 
+@decode_seconds.misconception(
+    "You put one clock around all steps and truncations, and wait for the device once, at the end. Time each step by "
+    "itself, and take the median."
+)
+def one_clock_and_one_wait(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
+    _checked(repeats)
+    step()
+    cache.truncate(past)
+    synchronise()
+    start = clock()
+    for _ in range(repeats):
+        step()
+        cache.truncate(past)
+    synchronise()
+    return (clock() - start) / repeats
+
+
 @decode_seconds.misconception("You take the mean, and one disturbed step moves it. Take the median.")
 def mean_of_the_steps(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
     _checked(repeats)

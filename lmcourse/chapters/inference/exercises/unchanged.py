@@ -241,6 +241,18 @@ def wrapped(before: States, after: States, shift: int) -> list[bool]:
     return found
 
 
+@unchanged.misconception(
+    "You let i − shift fall below 0. Python then counts from the end, and stops with IndexError beyond the first row: "
+    "skip these i."
+)
+def wrapped_until_it_fails(before: States, after: States, shift: int) -> list[bool]:
+    found = []
+    for old, new in zip(before, after, strict=True):
+        rows = [new[i - shift].sub(old[i]).abs().max() <= CLOSE for i in range(len(old)) if i - shift < len(new)]
+        found.append(bool(rows) and bool(torch.stack(rows).all()))
+    return found
+
+
 unchanged.equivalent_mutant(
     "gaps = [(x - new[i - shift]).abs().max() for i, x in enumerate(old) if 0 <= i - shift < len(new)] → "
     "gaps = [(new[i - shift] - x).abs().max() for i, x in enumerate(old) if 0 <= i - shift < len(new)]",

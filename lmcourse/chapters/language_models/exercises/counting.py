@@ -193,6 +193,14 @@ def words_before(text: list[int], context: list[int], vocabulary: int) -> list[f
     return _shared(_following(text[::-1], context[::-1], vocabulary))
 
 
+@ngram.misconception(
+    "You stop one word early. The last word of the text follows a context as well, and you never count it: look at "
+    "len(text) − n places."
+)
+def last_word_never_counted(text: list[int], context: list[int], vocabulary: int) -> list[float]:
+    return _shared(_following(text[:-1], context, vocabulary))
+
+
 @ngram.variant
 def with_windows(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     n = len(context) + 1

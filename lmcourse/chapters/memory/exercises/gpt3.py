@@ -158,6 +158,50 @@ def untied_head(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), 1 + 50_257 * 12_288 / gpt_3_parameters(), *STATES)
 
 
+WITH_BIASES = 1 + (13 * 96 + 2) * 12_288 / gpt_3_parameters()
+"""N with the biases of all matrices, and scales and shifts of the norms."""
+
+
+def _other_bytes(name: str, sentence: str, unit: float = 1, **factors: float) -> None:
+    """Register other bytes for a parameter, with the right N and with one that counts biases and norms."""
+
+    def without(B: int, S: int, T: int = 1) -> Sizes:
+        return {part: size * factors.get(part, 1) * unit for part, size in _gpt3(B, S, T).items()}
+
+    def with_biases(B: int, S: int, T: int = 1) -> Sizes:
+        return _scaled(without(B, S, T), WITH_BIASES, *STATES)
+
+    without.__name__, with_biases.__name__ = name, f"{name}_with_biases"
+    gpt3_case.misconception(f"{sentence}.")(without)
+    gpt3_case.misconception(f"{sentence}. You also count biases and norms in N.")(with_biases)
+
+
+_other_bytes(
+    "master_copy_in_the_weights",
+    "You count the master copy among the weights, and the task has it in `optimiser`",
+    weights=3,
+    optimiser=2 / 3,
+)
+_other_bytes(
+    "gigabytes_with_the_master_copy",
+    "You count GB of 10⁹ bytes instead of GiB, and the master copy among the weights instead of in `optimiser`",
+    GIB / 10**9,
+    weights=3,
+    optimiser=2 / 3,
+)
+_other_bytes(
+    "twelve_bytes_a_parameter",
+    "You give gradients 2 bytes and the optimiser 8: gradients are summed in fp32, and the optimiser has a master copy",
+    gradients=1 / 2,
+    optimiser=2 / 3,
+)
+
+
+@gpt3_case.misconception("You count biases and norms in N. Here N is 12·L·D² and both embeddings.")
+def biases_and_norms(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_gpt3(B, S, T), WITH_BIASES, *STATES)
+
+
 @gpt3_case.variant
 def all_in_one(B: int, S: int, T: int = 1) -> dict[str, float]:
     N = 12 * 96 * 12288**2 + 52305 * 12288

@@ -51,6 +51,7 @@ SLIPS: dict[str, dict[float, str]] = {
         0.4286: "`faster` is 1/(1 − 0.3) − 1, as if the whole step were norms. They are 25.5 % of it.",
         0.3423: "`faster` is what norms without any cost would give. This kernel still takes 70 % of their time.",
         0.08: "Give `faster` to three decimals.",
+        100 * FASTER: "`faster` is a percentage. Give a fraction: 0.1 for 10 %.",
     },
     "norms_saved": {
         NORMS_SAVED: "",

@@ -278,6 +278,14 @@ def cast_before_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 
 
 
 @layer_norm.misconception(
+    "You round to the dtype of x before scale and shift. With fp32 parameters the result is fp32, with the precision "
+    "of 16 bits: cast after the shift."
+)
+def rounded_before_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    return _wrong(x, torch.ones_like(scale), torch.zeros_like(shift), eps) * scale + shift
+
+
+@layer_norm.misconception(
     "You convert only fp16 to fp32. bf16 has the range of fp32 but only 8 bits of significand: your variance loses "
     "digits."
 )

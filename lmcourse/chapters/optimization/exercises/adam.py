@@ -154,6 +154,22 @@ class SharedClock(AdamRule):
         return int(self.param_groups[0]["clock"])
 
 
+@Adam.misconception(
+    "You count steps in an attribute of the optimizer. A parameter that starts late needs its own count, and a "
+    "checkpoint has to store it: use self.state[p]."
+)
+class ClockInAnAttribute(AdamRule):
+    ticks = 0
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        self.ticks += 1
+        super().step()
+
+    def clock(self, p: Tensor) -> int:
+        return self.ticks
+
+
 @Adam.misconception("Your count of steps is one behind: at the first step the correction is 1 − β⁰ = 0. Count from 1.")
 class ClockFromZero(AdamRule):
     def quotient(self, m: Tensor, s: Tensor, share_m: float, share_s: float, eps: float) -> Tensor:

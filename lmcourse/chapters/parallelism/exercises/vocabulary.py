@@ -163,6 +163,19 @@ def one_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> fl
     return (top + sums.log() - worker.all_reduce(_gold(worker, z, targets)[0])).mean().item()
 
 
+@vocabulary_parallel_loss.misconception(
+    "You subtract each worker's own maximum, from its target's logit as well. Their sums cannot be added: subtract the "
+    "maximum of all workers, all_reduce(…, op='max')."
+)
+def local_maximum_everywhere(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    top = z.amax(1)
+    gold, here = _gold(worker, z, targets)
+    sums = (z - top[:, None]).exp().sum(1)
+    sums, gold = worker.all_reduce(torch.stack([sums, torch.where(here, gold - top, 0.0)]))
+    return (sums.log() - gold).mean().item()  # type: ignore[no-any-return]
+
+
 @vocabulary_parallel_loss.misconception("exp(200) is infinite in fp32. Subtract the maximum first.")
 def no_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
     z = logits.float()

@@ -188,6 +188,17 @@ def counted_yourself(x: Tensor, positions: Tensor, interleaved: bool = False) ->
     return _rope_half(x, torch.arange(len(positions)), interleaved)
 
 
+@rope_half.misconception(
+    "You turn pair i by base^(−i/d) a position, without the 2: all but the first turn too fast. It is base^(−2i/d), "
+    "from 1 down to nearly 1/base."
+)
+def exponent_without_the_two(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    x = x[..., evens_first(x.shape[-1])] if interleaved else x
+    angle = angles(positions, x.shape[-1], 100.0)
+    a, b = x.double().chunk(2, dim=-1)
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
+
+
 @rope_half.variant
 def as_in_llama(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     d = x.shape[-1]

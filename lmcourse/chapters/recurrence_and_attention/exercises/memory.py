@@ -251,6 +251,23 @@ def from_the_first_state(step: Step, state: Tensor, inputs: Tensor, v: Tensor, s
     return _first_below(lengths, share * v.norm().item())
 
 
+@memory_span.misconception(
+    "You count lags from the first gradient. They come in the order of the states, the oldest first, so lag 1 is at "
+    "the end: go through them backwards."
+)
+def from_the_first_gradient(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    lengths = _lengths(step, state, inputs, v)
+    return _first_below([0.0, *lengths[:0:-1]], share * v.norm().item())
+
+
+@memory_span.misconception(
+    "You take the number of a state for its lag. State t lies T − t steps before the last one: lag k belongs to state "
+    "T − k."
+)
+def number_of_the_state(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
+    return _first_below(_lengths(step, state, inputs, v)[::-1], share * v.norm().item())
+
+
 @memory_span.misconception("You compare the squared length. Take its root.")
 def squared(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
     return _first_below([each**2 for each in _lengths(step, state, inputs, v)], share * v.norm().item())

@@ -269,6 +269,14 @@ def the_same_for_both(patient: str) -> list[str]:
     return _prescription(["QK-norm", "warm-up"], ["QK-norm", "warm-up"], patient)
 
 
+@prescribe.misconception(
+    "You hold back large logits in both patients: the z-loss those of the output, the soft cap the scores. Neither "
+    "makes the first steps of X or the gradients of Y smaller."
+)
+def logits_held_back(patient: str) -> list[str]:
+    return _prescription(["z-loss", "soft cap"], ["z-loss", "soft cap"], patient)
+
+
 @prescribe.variant
 def as_a_dict(patient: str) -> list[str]:
     return {"X": ["warm-up", "QK-norm"], "Y": ["clipping"]}[patient]

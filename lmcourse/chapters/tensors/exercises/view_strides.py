@@ -194,6 +194,18 @@ def one_for_axes_of_one(shape: list[int], strides: list[int], new_shape: list[in
     return right and [1 if n == 1 else stride for n, stride in zip(new_shape, right, strict=True)]
 
 
+@view_strides.misconception(
+    "You return None as soon as two neighbouring axes cannot be merged. Only the axes that the new shape joins must "
+    "merge; all others may stay apart."
+)
+def all_axes_have_to_merge(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
+    _counted(shape, new_shape)
+    axes = [(n, stride) for n, stride in zip(shape, strides, strict=True) if n > 1]
+    if any(left != n * right for (_, left), (n, right) in itertools.pairwise(axes)):
+        return None
+    return _scaled(_fresh(new_shape), axes[-1][1] if axes else 0)
+
+
 @view_strides.variant
 def every_place_listed(shape: list[int], strides: list[int], new_shape: list[int]) -> list[int] | None:
     """Where every element lies, in order: the new strides are differences, and have to explain all of it."""

@@ -204,6 +204,57 @@ def without_times(words: Words, times: list[int], counts: Counts, where: Where, 
     _mistake(weigh=lambda many: 1)(words, times, counts, where, pair, new)
 
 
+@merge_counted.misconception(
+    "You change a count by 1 for each place of a word. A word occurs times[n] times, and so does every pair in it."
+)
+def without_times_and_gone(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    """Delete the count of a pair that is in no word, whatever is left of it."""
+    _keep_count(words, times, counts, where, pair, new, weigh=lambda many: 1)
+    for each in [each for each in where if not where[each]]:
+        del where[each], counts[each]
+
+
+@merge_counted.misconception(
+    "You take a word out of `where` only when the count of a pair falls to 0. A word leaves as soon as its own last "
+    "place of the pair is gone."
+)
+def places_until_zero(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    before = {each: {*numbers} for each, numbers in where.items()}
+    _mistake()(words, times, counts, where, pair, new)
+    for each in before.keys() & counts.keys():
+        where[each] = where[each] | before[each]
+
+
+@merge_counted.misconception(
+    "You read the neighbours of a merge in the old word; where two merges touch, the neighbour is `new`. And a word "
+    "stays in `where` until a pair's count is 0."
+)
+def old_neighbours(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
+    def change(each: Pair, number: int, by: int) -> None:
+        counts[each] = counts.get(each, 0) + by
+        if by > 0:
+            where.setdefault(each, set()).add(number)
+        if not counts[each]:
+            del counts[each]
+            where.pop(each, None)
+
+    for number in sorted(where.get(pair, ())):
+        word, many, place = words[number], times[number], 0
+        while place < len(word):
+            if tuple(word[place : place + 2]) != pair:
+                place += 1
+                continue
+            change(pair, number, -many)
+            for left in word[place - 1 : place] if place else ():
+                change((left, pair[0]), number, -many)
+                change((left, new), number, many)
+            for right in word[place + 2 : place + 3]:
+                change((pair[1], right), number, -many)
+                change((new, right), number, many)
+            place += 2
+        words[number] = merged(word, pair, new)
+
+
 @merge_counted.misconception("You count a pair once per word. It may occur twice in one word.")
 def once_a_word(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
     _mistake(tally=lambda pairs: Counter(set(pairs)))(words, times, counts, where, pair, new)

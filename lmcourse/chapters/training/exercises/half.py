@@ -74,7 +74,7 @@ train_in_half = Exercise(
         case("a little more, a hundred times", 1.0, [0.005] * 100, False),
         case("the same with a master copy, too", 1.0, [0.005] * 100, True),
         case("whole numbers", 256.0, [1.0] * 8, False),
-        case("downwards", 2.0, [-0.003, -0.003, -0.003], False),
+        case("downwards", 2.0, [-0.003, -0.003, -0.00390625 - 2.0**-18], False),
         case("ends between two numbers", 1.0, [0.0029296875, 0.0029296875], True),
         case("ends on a tie", 1.0, [0.00390625, *[2.0**-25] * 8], True),
     ],
@@ -141,6 +141,24 @@ def towards_zero(weight: float, updates: list[float], master: bool) -> float:
 @train_in_half.misconception("You inverted `master`: a master copy is *not* rounded between updates.")
 def other_way_round(weight: float, updates: list[float], master: bool) -> float:
     return _reference(weight, updates, not master)
+
+
+@train_in_half.misconception(
+    "You round every update to bf16 before you add it. Without a master copy only the sum is rounded, which is formed "
+    "in fp32."
+)
+def updates_rounded_too(weight: float, updates: list[float], master: bool) -> float:
+    return _reference(weight, updates if master else [round_to(update, BF16) for update in updates], master)
+
+
+@train_in_half.misconception(
+    "You round once, at the end, and only without a master copy. It is the other way: that weight is rounded after "
+    "every update, and a master copy at the end."
+)
+def only_the_last_without_a_copy(weight: float, updates: list[float], master: bool) -> float:
+    for update in updates:
+        weight = _single(weight + _single(update))
+    return weight if master else round_to(weight, BF16)
 
 
 @train_in_half.variant

@@ -90,6 +90,11 @@ llama_405b.wrong_value(
     RIGHT | {"embedding": 4_202_692_608},
     "Your embedding includes the head. Count only the table there; the head counts only in the total.",
 )
+llama_405b.wrong_value(
+    RIGHT | {"total": 367_815_245_824},
+    "Your total is the sum of the other five numbers. Values, the output matrix of attention and the head belong to "
+    "it, too.",
+)
 llama_405b.right_value(
     '{"embedding": 128256 * 16384, "queries": 126 * 16384**2, "keys": 126 * 16384 * 1024, '
     '"feed_forward": 3 * 126 * 16384 * 53248, "norms": 253 * 16384, "total": 405853388800}',
