@@ -270,8 +270,8 @@ def the_same_for_both(patient: str) -> list[str]:
 
 
 @prescribe.misconception(
-    "You hold back large logits in both patients: the z-loss those of the output, the soft cap the scores. Neither "
-    "makes the first steps of X or the gradients of Y smaller."
+    "You hold back large logits in both patients: the z-loss those of the output, the soft cap the scores. Not every "
+    "seed is saved: the first steps of X stay too large, and the gradients of Y grow."
 )
 def logits_held_back(patient: str) -> list[str]:
     return _prescription(["z-loss", "soft cap"], ["z-loss", "soft cap"], patient)
