@@ -48,6 +48,8 @@ def refusal(call, *args, **kwargs) -> str:
         ({"hidden_size": None}, ["'hidden_size'"]),
         ({"num_attention_heads": 8}, ["layer 0", "pairs"]),
         ({"num_key_value_heads": 3}, ["2 query heads", "3 key heads"]),
+        ({"head_dim": "x"}, ["head_dim must be a whole number, not 'x'"]),
+        ({"tie_word_embeddings": "no"}, ["tie_word_embeddings must be true or false, not 'no'"]),
     ],
     ids=str,
 )

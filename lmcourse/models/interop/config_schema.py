@@ -91,6 +91,13 @@ class ConfigEntry:
 REQUIRED = object()
 """The default of a key that must be there."""
 
+KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "bool": ("true or false", lambda value: value in (True, False)),
+    "int": ("a whole number", lambda value: isinstance(value, int | float) and value == value // 1),
+    "float": ("a number", lambda value: isinstance(value, int | float)),
+}
+"""By a field's annotation: the words for its values, and which these are."""
+
 
 def config_key(
     key: str,
@@ -107,10 +114,15 @@ def config_key(
         read_as, write_as: between the key's value and the field's.
     """
 
+    kind = FlatConfig.__annotations__.get(field, "").removesuffix(" | None")
+
     def read(settings: ConfigJson, known: FieldValues) -> None:
         value = settings.get(key)
         if value is not None:
             known[field] = read_as(value, known)
+            words, fits = KINDS.get(kind, ("", lambda value: True))
+            if known[field] is not None and not fits(known[field]):
+                raise CourseError(f"{key} must be {words}, not {shorten(repr(value), 60)}")
         elif default is REQUIRED:
             raise CourseError(f"config.json has no {key!r}")
         else:
