@@ -48,7 +48,7 @@ def measure_machine(quick: bool = False, *, device: torch.device | str | None = 
     where = torch.device(device) if device is not None else hardware.best_device()
     seconds = QUICK_SECONDS if quick else SECONDS
     sizes = SIZES[where.type][: 2 if quick else None]
-    title, memory = _identity(where)
+    title, memory = title_and_memory(where)
     return Accelerator(
         name="this-machine",
         title=title,
@@ -106,8 +106,12 @@ def copy_bandwidth(
     return 2 * size / timing.fastest
 
 
-def _identity(device: torch.device) -> tuple[str, int]:
-    """The name of a device, and its memory in bytes."""
+def title_and_memory(device: torch.device) -> tuple[str, int]:
+    """Return the name of a device, and its memory in bytes.
+
+    Raises:
+        CourseError: the system does not report its memory.
+    """
     if device.type == "cuda":
         found = hardware.accelerators()[device.index or 0]
         title, memory = found.name, found.memory

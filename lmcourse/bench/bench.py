@@ -24,7 +24,7 @@ from lmcourse.accounting.flops import forward_flops, training_flops
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, DTYPES, Format
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.live import memory_events
-from lmcourse.accounting.machine import MEASURED_FORMATS, has_units, measure_machine
+from lmcourse.accounting.machine import MEASURED_FORMATS, has_units, measure_machine, title_and_memory
 from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.mfu import mfu
 from lmcourse.accounting.parameters import count_parameters
@@ -247,8 +247,14 @@ def bench(
     entry = find_model(model or ("mini" if where.type == "cpu" else "course-124m"))
     config = _check(entry, batch, seq_len, steps)
     precision = _check_format(where, precision)
+    title, memory = (machine.title, machine.memory) if machine else title_and_memory(where)
+    peak_predicted = predict_peak(config, batch, seq_len, precision)
+    if peak_predicted > memory:
+        raise CourseError(
+            f"A training step of {entry.name} on {batch} × {seq_len} tokens needs {hardware.gib(peak_predicted)}; "
+            f"{title} has {hardware.gib(memory)}. Take a smaller model, --batch or --seq-len."
+        )
     known = machine or measure_machine(device=where)
-    _check_memory(entry, known, precision)
     network = Transformer(config).to(where, DTYPES[precision])
     tokens = torch.randint(config.vocab_size, (batch, seq_len), device=where)
     watch = partial(time_it, warmup=WARMUP, repeats=steps, device=where, stopwatch=stopwatch)
@@ -269,7 +275,7 @@ def bench(
         decoding=decoding,
         saved_predicted=predict_saved_bytes(config, batch, seq_len, dtype=DTYPES[precision]).total,
         saved_counted=saved,
-        peak_predicted=predict_peak(config, batch, seq_len, precision),
+        peak_predicted=peak_predicted,
         peak_measured=peak,
         mfu=_mfu(training, known, precision),
         bandwidth_share=decoding.moved / decoding.measured.median / known.bandwidth,
@@ -309,12 +315,3 @@ def _check_format(device: torch.device, precision: Format | None) -> Format:
     if precision not in usable:
         raise CourseError(f"{precision} is not measured on a {device.type} device: take one of {', '.join(usable)}.")
     return precision
-
-
-def _check_memory(entry: Entry, machine: Accelerator, precision: Format) -> None:
-    needed = TRAINING_TENSORS * BYTES_PER_NUMBER[precision] * count_parameters(entry.config).total
-    if needed > machine.memory:
-        raise CourseError(
-            f"Training {entry.name} takes {hardware.gib(int(needed))} for weights, gradients and moments; "
-            f"{machine.title} has {hardware.gib(machine.memory)}. Take a smaller model."
-        )

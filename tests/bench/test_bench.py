@@ -123,6 +123,7 @@ def test_bench_measures_the_machine_by_default(monkeypatch: pytest.MonkeyPatch) 
         ({"precision": "fp16"}, "take one of fp64, fp32, bf16"),
         ({"precision": "nonsense"}, "nonsense is not measured on a cpu device"),
         ({"machine": replace(FAST, memory=10**6)}, "Take a smaller model"),
+        ({"batch": 10**15, "machine": None}, "Take a smaller model, --batch or --seq-len"),
         ({"machine": replace(FAST, peaks={"fp32": 1.0})}, "is impossible"),
     ],
 )
