@@ -473,7 +473,7 @@ except IndexError as error:
 predict("unseen_row")
 
 # %% [markdown]
-# Try it: a small network guesses the next byte of our stories from the last three. Of 256 bytes the stories have 53. Four seeds, without weight decay and with it:
+# Try it: a small network guesses the next byte of our stories from the last three. Of 256 bytes the stories have 53. Without weight decay, three seeds, and with it:
 
 # %%
 story_bytes = torch.tensor(list("\n\n".join(stories(60)).encode()))
@@ -487,18 +487,19 @@ def train_on_stories(decay: float, seed: int, steps: int = 500) -> tuple[Tensor,
     embedding, hidden, output = nn.Embedding(256, 16), nn.Linear(48, 64), nn.Linear(64, 256, bias=False)
     before, shares = embedding.weight.detach().clone(), []
     weights = [*embedding.parameters(), *hidden.parameters(), *output.parameters()]
-    optimizer = torch.optim.AdamW(weights, lr=3e-3, weight_decay=decay)
-    for _ in range(steps):
+    optimizer = torch.optim.AdamW(weights, lr=3e-3, weight_decay=decay, fused=True)
+    for step in range(steps):
         at = torch.randint(len(story_bytes) - 3, (64,))
         scores = output(hidden(embedding(story_bytes[at[:, None] + torch.arange(3)]).flatten(1)).tanh())
-        shares.append(scores.softmax(dim=1)[:, ~came].sum(dim=1).mean().item())
+        if step in (0, steps - 1):
+            shares.append(scores.softmax(dim=1)[:, ~came].sum(dim=1).mean().item())
         optimizer.zero_grad()
         F.cross_entropy(scores, story_bytes[at + 3]).backward()
         optimizer.step()
-    return before, embedding.weight.detach(), output.weight.detach(), [shares[0], shares[-1]]
+    return before, embedding.weight.detach(), output.weight.detach(), shares
 
 
-rows = {(decay, seed): train_on_stories(decay, seed) for decay in (0.0, 0.1) for seed in range(4 if decay == 0 else 1)}
+rows = {(decay, seed): train_on_stories(decay, seed) for decay in (0.0, 0.1) for seed in range(3 if decay == 0 else 1)}
 for (decay, seed), (before, after, _, shares) in rows.items():
     ratio = (after[~came].norm(dim=1) / before[~came].norm(dim=1)).mean().item()
     moved = (after[~came] - before[~came]).abs().max().item()
@@ -981,7 +982,7 @@ assert 0.003 < extra / total < 0.004 and all(0.6 < share < 0.8 for share in cuts
 assert fewest_tokens(b" higher", pieces, longest) < len(tokenizer.encode(" higher"))
 assert largest.vocab_size == 2978 and round(len(largest.encode(text)) / len(words), 2) == 1.43
 assert sum(came).item() == 53 and len(never_utf8) == 13 and 50_257 == 256 + 50_000 + 1
-for seed in range(4):
+for seed in range(3):
     before, after, output, (begin, end) = rows[0.0, seed]
     assert torch.equal(before[~came], after[~came]) and begin > 0.7 and end < 0.01
     cosine = similarity_to_unused(output)

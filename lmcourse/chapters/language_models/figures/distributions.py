@@ -37,7 +37,7 @@ def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figu
     for name, p in models.items():
         if len(p) != 3 or min(p) < 0 or not math.isclose(sum(p), 1.0, abs_tol=1e-6):
             raise ValueError(f"{name}: {p} is no distribution over three words")
-    figure = new_figure(8.0, 4.0)
+    figure = new_figure(8.0, 3.1)
     axes = new_drawing_axes(figure, "Every distribution over three words is a point of a triangle")
     axes.fill(*zip(*_CORNERS, strict=True), facecolor="#F3F4F6", edgecolor=GREY, linewidth=1.2)
     for word, (x, y), shift in zip(words, _CORNERS, ((-8, -4), (8, -4), (0, 8)), strict=True):
@@ -48,8 +48,8 @@ def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figu
     for colour, (name, p) in zip(_COLOURS, models.items(), strict=False):
         shares = ", ".join(f"{share:.3g}" for share in p)
         axes.plot(*place(p), "o", color=PALETTE[colour], markersize=10, label=f"{name}: ({shares})")
-    axes.set_xlim(-0.35, 2.2)
-    axes.set_ylim(-0.12, 1.05)
+    axes.set_xlim(-0.35, 2.9)
+    axes.set_ylim(-0.12, 1.12)
     axes.set_aspect("equal")
     axes.legend(loc="center right", frameon=False, fontsize=10)
     caption = (
