@@ -328,7 +328,7 @@ for n in (2048, 2064):
 # %% [markdown]
 # An eighth of the numbers, about the same time. (How even the times are depends on the machine: a few percent, or a
 # factor of two.) Memory does not come by the number but by the **cache line**, 64 bytes on nearly all processors: 16
-# floats of four bytes. From a step of 16 on each number costs a line of its own.
+# floats of four bytes. From a step of 16 on each number costs a line of its own, and the time may even rise there.
 
 # %%
 explore(figures.lines_touched, step=(1, 32))
