@@ -106,7 +106,7 @@ saved_bytes = Exercise(
         script("one tensor for two", "f = lambda: ((x @ w) + (x @ w)).exp().sum()\nsaved_bytes(f, [w])", x=_X, w=_W),
         script("two views of x", "f = lambda: (x[:2] @ w + x[2:] @ w).sum()\nsaved_bytes(f, [w])", x=_X, w=_W),
         script("a view of a parameter", TURNED, x=_X, w=_W, v=_V),
-        script("a chain of tensors, each a bit smaller", SHRINKING, x=_X, w=_W),
+        script("a chain whose addresses are used again", SHRINKING, x=_X, w=_W),
         _network("two layers", _FIXED, 4, 3, 5, 2),
     ],
     hidden_cases=_passes,
