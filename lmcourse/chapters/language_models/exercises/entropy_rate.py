@@ -130,18 +130,6 @@ def powers(P: Tensor) -> float:
 
 
 @entropy_rate.misconception(
-    "You take the eigenvector of the largest |eigenvalue|. Where a source alternates there are two, 1 and −1: take the "
-    "one nearest to 1."
-)
-def largest_size(P: Tensor) -> float:
-    values, vectors = np.linalg.eig(P.numpy().T)
-    shares = np.real(
-        vectors[:, max(np.flatnonzero(abs(values) > abs(values).max() - 1e-9), key=lambda i: -values[i].real)]
-    )
-    return float(torch.from_numpy(shares / shares.sum()) @ _row_entropies(P))
-
-
-@entropy_rate.misconception(
     "You add up the entropies of the rows. One word is written at a time: take their weighted average."
 )
 def summed_rows(P: Tensor) -> float:
