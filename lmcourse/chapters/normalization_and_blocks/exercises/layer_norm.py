@@ -289,8 +289,10 @@ def rounded_before_the_scale(x: Tensor, scale: Tensor, shift: Tensor, eps: float
     "You convert only fp16 to fp32. bf16 has the range of fp32 but only 8 bits of significand: your variance loses "
     "digits."
 )
-def bf16_as_it_is(x: Tensor, *args: Any, **eps: Any) -> Tensor:
-    return _wrong(x, *args, **eps, dtype=x.dtype if x.dtype == torch.bfloat16 else None)
+def bf16_as_it_is(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
+    wide = x.to(torch.float32 if x.dtype == torch.float16 else x.dtype)
+    centred = wide - wide.mean(dim=-1, keepdim=True)
+    return (centred / (centred.square().mean(dim=-1, keepdim=True) + eps).sqrt() * scale + shift).to(x.dtype)
 
 
 @layer_norm.misconception("You compute in fp32 even for fp64 inputs, which loses half of their digits.")

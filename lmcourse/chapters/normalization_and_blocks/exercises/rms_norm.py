@@ -232,8 +232,9 @@ def cast_before_the_scale(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor
     "You convert only fp16 to fp32. bf16 has the range of fp32 but only 8 bits of significand: you compute with 2.4 "
     "digits."
 )
-def bf16_as_it_is(x: Tensor, *args: Any, **eps: Any) -> Tensor:
-    return _wrong(x, *args, **eps, dtype=x.dtype if x.dtype == torch.bfloat16 else None)
+def bf16_as_it_is(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.to(torch.float32 if x.dtype == torch.float16 else x.dtype)
+    return (wide / (wide.square().mean(dim=-1, keepdim=True) + eps).sqrt() * scale).to(x.dtype)
 
 
 @rms_norm.misconception("You square in 16 bits: in fp16 400² is infinite and your result 0, and bf16 loses digits.")

@@ -249,6 +249,12 @@ class IgnoredIsZero(Accumulated):
         return super().loss(logits, targets.clamp(min=0), batches)
 
 
+@_wrong("You add up in float32, whatever the parameters are. Return each gradient in the dtype of its parameter.")
+class InFloat32(Accumulated):
+    def add(self, total: Tensor, gradient: Tensor) -> Tensor:
+        return total.float() + gradient.float()
+
+
 @_wrong("You leave out targets that are token 0. It is a token like any other; only −100 does not count.")
 class ZeroIgnored(Accumulated):
     def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:

@@ -296,6 +296,19 @@ def split_by_view(
     return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
 
 
+@self_attention.misconception(
+    "You view the product as (b, heads, s, d_head), which mixes tokens. View it as (b, s, heads, d_head), and then swap "
+    "two axes."
+)
+def viewed_before_the_split(
+    x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
+) -> Tensor:
+    at, (b, s, _) = torch.arange(x.shape[1]), x.shape
+    split = (x @ qkv.T).reshape(b, heads + 2 * kv_heads, s, -1)
+    q, k, v = split.split([heads, kv_heads, kv_heads], dim=1)  # type: ignore[no-untyped-call]
+    return _merge(attend(rope(q, at, theta), rope(k, at, theta), v)) @ out.T
+
+
 @self_attention.misconception("You scale the queries by 1/√d_head. `attend` already does that (notebook 08).")
 def scaled_twice(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
