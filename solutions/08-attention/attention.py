@@ -231,9 +231,20 @@ for d in (16, 256, 4096):
 # a wide head is sharper than a narrow one; divided by $d$ both are equally sharp. µP therefore takes $1/d$, so that wide models
 # learn at the same rate as narrow ones (Yang et al., 2022).
 #
-# **In real models.** Nearly all use $1/\sqrt d$. T5 uses no scale and lets a smaller initialisation of the queries
-# absorb it (Raffel et al., 2020). Gemma 2 27B divides by $\sqrt{144}$ although its heads are 128 wide (Gemma Team,
-# 2024).
+# **In real models.** Nearly all use $1/\sqrt d$. Gemma 2 27B divides by $\sqrt{144}$ although its heads are 128 wide
+# (Gemma Team, 2024). T5 uses no scale (Raffel et al., 2020): the first weights of its queries are $\sqrt d$ times smaller
+# instead. Does that do the same, for a new model with 512 features?
+
+# %%
+torch.manual_seed(0)
+for d in (16, 64, 256):
+    x, y = torch.randn(2, 1000, 512, dtype=torch.float64)
+    w_q, w_k = torch.randn(2, 512, d, dtype=torch.float64) / 512**0.5
+    spreads = [einsum(x @ w, y @ w_k, "n d, n d -> n").std() for w in (w_q, w_q / d**0.5)]
+    print(f"d = {d:3}   spread of q·k: {spreads[0]:5.1f}, and with T5's first queries {spreads[1]:.2f}")
+
+# %% [markdown]
+# At the start it does. Training may undo it, and a scale in the formula stays.
 
 # %% [markdown]
 # ## 4 · No peeking

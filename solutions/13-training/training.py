@@ -785,11 +785,11 @@ with suppress(NotImplementedError):
 # %%
 predict("epochs_of_the_run")
 
+# %% [markdown]
+# Now the same model twice, for 300 steps each: on stories from a grammar, each read once, and on 20,000 tokens of documentation, read fifteen times. (Stored runs, two seeds each, by `benchmarks/ladder.py`.)
+
 # %%
 predict("what_decay_does")
-
-# %% [markdown]
-# The same model twice, for 300 steps each: on stories from a grammar, each read once, and on 20,000 tokens of documentation, read fifteen times. (Stored runs, two seeds each, by `benchmarks/ladder.py`.)
 
 # %%
 figures.two_texts()

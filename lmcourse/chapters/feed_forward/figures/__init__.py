@@ -1,4 +1,4 @@
-"""Figures of notebook 11: activations, gates, widths."""
+"""Figures of notebook 11: activations, gates, widths, hidden units."""
 
 from lmcourse.chapters.feed_forward.figures.activations import activation_explorer, activation_zoo, universal_fit
 from lmcourse.chapters.feed_forward.figures.cost import elementwise_roofline
@@ -12,6 +12,7 @@ from lmcourse.chapters.feed_forward.figures.sizes import (
     ratio_trade,
     width_ratios,
 )
+from lmcourse.chapters.feed_forward.figures.units import hidden_unit
 
 __all__ = [
     "ablation_losses",
@@ -21,6 +22,7 @@ __all__ = [
     "expert_shares",
     "gate_surface",
     "glue_scores",
+    "hidden_unit",
     "matched_parameters",
     "model_shapes",
     "published",

@@ -1,0 +1,89 @@
+"""A hidden unit of the small trained model: what moves it, and what it makes likelier."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from lmcourse.data.token_file import TokenFile
+from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
+from lmcourse.pretrained import load_pretrained, pretrained_folder
+from lmcourse.training.command.run_folder import VALIDATION
+
+_TEXTS, _LENGTH, _SHOWN = 16, 128, 10
+
+
+@cache
+@torch.no_grad()
+def hidden_numbers() -> tuple[Int[Tensor, "texts s"], list[Float[Tensor, "texts s d_ff"]]]:
+    """Return texts that the model was not trained on, and what each layer's `down` matrix reads there."""
+    model = load_pretrained().model
+    with TokenFile(pretrained_folder() / VALIDATION) as file:
+        texts = torch.as_tensor(file[: _TEXTS * _LENGTH]).view(_TEXTS, _LENGTH)
+    hidden: list[Tensor] = []
+    downs: list[Any] = [block.feed_forward.layer.down for block in model.blocks]
+    hooks = [down.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0])) for down in downs]
+    model(texts)
+    for hook in hooks:
+        hook.remove()
+    return texts, hidden
+
+
+@torch.no_grad()
+def hidden_unit(layer: int = 1, unit: int = 225) -> Figure:
+    """The ten places where a hidden unit is largest, and the ten tokens whose logits its row of W_2 raises most.
+
+    A unit may be negative where it speaks. Both halves are for the sign of its largest number.
+
+    Raises:
+        ValueError: the model has no such layer or unit.
+    """
+    trained = load_pretrained()
+    texts, hidden = hidden_numbers()
+    if not 0 <= layer < len(hidden) or not 0 <= unit < hidden[0].shape[-1]:
+        raise ValueError(f"there are {len(hidden)} layers of {hidden[0].shape[-1]} units, counted from 0")
+    numbers = hidden[layer][..., unit].flatten()
+    sign = numbers[numbers.abs().argmax()].sign()
+    largest, places = (sign * numbers).topk(_SHOWN)
+    heard = []
+    for text, place in (divmod(at, _LENGTH) for at in places.tolist()):
+        heard.append(_readable(trained.tokenizer.decode(texts[text, max(0, place - 5) : place + 1].tolist()))[-16:])
+    model: Any = trained.model
+    pushed = model.head.linear.weight @ (model.norm.weight * model.blocks[layer].feed_forward.layer.down.weight[:, unit])
+    raised, tokens = (sign * (pushed - pushed.mean())).topk(_SHOWN)
+    said = [_readable(trained.tokenizer.decode([token])) for token in tokens.tolist()]
+
+    figure = new_figure(8.0, 3.8)
+    grid = figure.add_gridspec(1, 2)
+    halves = (
+        ("what it looks for", f"hidden number, times {sign:.0f}", heard, largest, "blue"),
+        ("what it makes likelier", "push on the logit, relative", said, raised / raised[0], "orange"),
+    )
+    for column, (title, label, names, values, colour) in enumerate(halves):
+        axes = new_axes(figure, title, label)
+        axes.set_subplotspec(grid[column])
+        axes.barh(range(_SHOWN), values.tolist(), color=PALETTE[colour])
+        axes.set_yticks(range(_SHOWN), names, fontsize=9, family="monospace")
+        axes.set_ylim(_SHOWN - 0.5, -0.5)
+    mean = numbers.abs().mean()
+    caption = (
+        "Left: the ten places in new text where the unit is largest; the last token of each is the one it works on. "
+        "Right: the tokens whose logits its row of W₂ raises most, on the straight way to the head. ↵ is a new line, "
+        "␣ a space."
+    )
+    alt = (
+        f"Layer {layer}, unit {unit}: largest {largest[0]:.1f}, {largest[0] / mean:.0f} times its mean size; "
+        f"at {', '.join(heard[:3])}; raises {', '.join(said[:5])}"
+    )
+    return describe(figure, caption=caption, alt=alt)
+
+
+def _readable(text: str) -> str:
+    """Return the text with visible spaces, new lines and control characters."""
+    text = text.replace("\n", "↵").replace(" ", "␣")
+    return "".join(letter if letter.isprintable() else "·" for letter in text)
