@@ -263,6 +263,21 @@ def test_losses_are_reported_with_mean_and_deviation() -> None:
         assert f"{name} {np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}" in alt
 
 
+def test_the_models_of_the_basin_have_as_many_weights() -> None:
+    sizes = [2 * (4 * d * d + 2 * d * width) for d, width, _ in figures.BASIN.values()]
+    assert max(sizes) < 1.002 * min(sizes)
+    assert "4: 1.14; 8.7: 1.24" in said(figures.ratio_basin())
+
+
+def test_a_hidden_unit_waits_for_li_and_makes_its_endings_likelier() -> None:
+    alt = said(figures.hidden_unit(1, 225))
+    waits, says = alt.split("; at ")[1].split("; raises ")
+    assert all(place.endswith("li") for place in waits.split(", "))
+    assert says.startswith("ter, st, ")
+    with pytest.raises(ValueError, match="4 layers of 352 units"):
+        figures.hidden_unit(0, 352)
+
+
 def test_the_roofline_has_the_ridge_of_the_data_sheet() -> None:
     name, peak, bandwidth = "h100-sxm", 67e12, 3.35e12
     alt = plots.alt_text(figures.elementwise_roofline(name))

@@ -26,6 +26,17 @@ _FIRST_GATED = 3
 RUN_DEVIATION = 0.235
 """Standard deviation of the score over runs of one model (Raffel et al., 2020, Table 1)."""
 
+BASIN = {
+    0.27: (104, 28, (1.158, 1.251, 1.158)),
+    0.67: (96, 64, (1.089, 1.258, 1.174)),
+    1.84: (80, 147, (1.076, 1.213, 1.136)),
+    4.0: (64, 256, (1.122, 1.185, 1.101)),
+    8.67: (48, 416, (1.200, 1.327, 1.204)),
+    22.0: (32, 704, (1.450, 1.378, 1.408)),
+}
+"""By expansion factor: d_model, the feed-forward width, and the losses of three seeds after notebook 11's `train`, with
+`llama_like(2, d_model, 4, …)` and a plain GELU layer of this width."""
+
 
 def glue_scores(runs: int = 1) -> Figure:
     """The GLUE scores with the noise of a mean of so many runs; one run is what was published.
@@ -94,3 +105,26 @@ def ablation_losses(losses: Mapping[str, Sequence[float]], floor: float) -> Figu
         "learns fast at first, not who is best in the end."
     )
     return describe(figure, caption=caption, alt=f"Loss by activation, mean and deviation: {'; '.join(alt_parts)}")
+
+
+def ratio_basin() -> Figure:
+    """Losses of models with as many weights and another expansion factor each, a dot per seed and a line of means."""
+    figure = new_figure(8.0, 3.6)
+    axes = new_axes(
+        figure, "As many weights, another ratio", "expansion factor d_ff / d", "loss on new text (nats per byte)"
+    )
+    means = []
+    for ratio, (_, _, ends) in BASIN.items():
+        axes.plot([ratio] * len(ends), ends, "o", color=PALETTE["orange"], markersize=7, markeredgecolor="black")
+        means.append(statistics.mean(ends))
+    axes.plot([*BASIN], means, color=PALETTE["blue"], linewidth=2)
+    axes.set_xscale("log")
+    axes.set_xticks([*BASIN], [f"{ratio:.2g}" for ratio in BASIN])
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0.9)
+    caption = (
+        "Dots: one run each. Line: means of three seeds. All models have two layers and 98,304 weights, besides the "
+        "table."
+    )
+    alt = "; ".join(f"{ratio:.2g}: {mean:.2f}" for ratio, mean in zip(BASIN, means, strict=True))
+    return describe(figure, caption=caption, alt=f"Mean loss by expansion factor: {alt}")

@@ -54,14 +54,16 @@ def hidden_unit(layer: int = 1, unit: int = 225) -> Figure:
     for text, place in (divmod(at, _LENGTH) for at in places.tolist()):
         heard.append(_readable(trained.tokenizer.decode(texts[text, max(0, place - 5) : place + 1].tolist()))[-16:])
     model: Any = trained.model
-    pushed = model.head.linear.weight @ (model.norm.weight * model.blocks[layer].feed_forward.layer.down.weight[:, unit])
+    pushed = model.head.linear.weight @ (
+        model.norm.weight * model.blocks[layer].feed_forward.layer.down.weight[:, unit]
+    )
     raised, tokens = (sign * (pushed - pushed.mean())).topk(_SHOWN)
     said = [_readable(trained.tokenizer.decode([token])) for token in tokens.tolist()]
 
     figure = new_figure(8.0, 3.8)
     grid = figure.add_gridspec(1, 2)
     halves = (
-        ("what it looks for", f"hidden number, times {sign:.0f}", heard, largest, "blue"),
+        ("what it looks for", "hidden number" if sign > 0 else "hidden number, sign turned", heard, largest, "blue"),
         ("what it makes likelier", "push on the logit, relative", said, raised / raised[0], "orange"),
     )
     for column, (title, label, names, values, colour) in enumerate(halves):

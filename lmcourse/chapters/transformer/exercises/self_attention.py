@@ -297,8 +297,8 @@ def split_by_view(
 
 
 @self_attention.misconception(
-    "You view the product as (b, heads, s, d_head), which mixes tokens. View it as (b, s, heads, d_head), and then swap "
-    "two axes."
+    "You view the product as (b, heads, s, d_head), which mixes tokens. View it as (b, s, heads, d_head), and then "
+    "swap two axes."
 )
 def viewed_before_the_split(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
