@@ -65,6 +65,7 @@ STOPS: dict[tuple[str, str], tuple[Any, ...]] = {
     ("sine_circle", "first"): (0, 3, 28, 50),
     ("sine_circle", "second"): (0, 6, 47, 50),
     ("slopes_by_head", "heads"): (1, 2, 4, 8, 12, 16, 20, 24, 32, 40),
+    ("hidden_unit", "unit"): (5, 57, 161, 225, 276, 286),
     ("ratio_trade", "ratio"): (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 16.0, 32.0, 64.0),
     ("memory_budget", "length"): (512, 2048, 4096, 8192, 131072),
     ("memory_budget", "devices"): (1, 2, 4, 8, 16, 32, 64),

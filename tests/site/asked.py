@@ -85,6 +85,12 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
             ({"activation": "silu", "sharpness": 20.0}, {"sharpness": 0.1}),
         ),
         ("gate_surface", "Move the two sliders", ({"layer": "Bilinear", "gate": ALL, "value": ALL},)),
+        ("hidden_unit", "Begin with unit 225 of layer 1", ({"layer": 1, "unit": 225},)),
+        (
+            "hidden_unit",
+            "Try 286 of layer 0",
+            ({"layer": 0, "unit": 286}, {"layer": 1, "unit": 276}, {"layer": 3, "unit": 57}),
+        ),
         ("ratio_trade", "Slide.", ({"ratio": ALL},)),
     ],
     "12": [("pipeline", "Then make the text longer", ({"length": ALL},))],

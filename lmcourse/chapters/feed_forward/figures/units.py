@@ -22,11 +22,11 @@ _TEXTS, _LENGTH, _SHOWN = 16, 128, 10
 @torch.no_grad()
 def hidden_numbers() -> tuple[Int[Tensor, "texts s"], list[Float[Tensor, "texts s d_ff"]]]:
     """Return texts that the model was not trained on, and what each layer's `down` matrix reads there."""
-    model = load_pretrained().model
+    model: Any = load_pretrained().model
     with TokenFile(pretrained_folder() / VALIDATION) as file:
         texts = torch.as_tensor(file[: _TEXTS * _LENGTH]).view(_TEXTS, _LENGTH)
     hidden: list[Tensor] = []
-    downs: list[Any] = [block.feed_forward.layer.down for block in model.blocks]
+    downs = [block.feed_forward.layer.down for block in model.blocks]
     hooks = [down.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0])) for down in downs]
     model(texts)
     for hook in hooks:
