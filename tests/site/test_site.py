@@ -66,7 +66,7 @@ def stripes(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
     keys = {frame: frame.key if is_moved(frame) else "0" * 20 for frame in frames}
     for key in set(keys.values()):
         image = Image.frombytes("L", (20, 1), bytes(17 * int(digit, 16) for digit in key))
-        keep_picture(folder, key, image.resize((200, 100), Image.Resampling.NEAREST), ALT, 200)
+        keep_picture(folder, key, image.resize((200, 100), Image.Resampling.NEAREST), ALT, 200, caption=ALT)
     return {frame: read_picture(folder, key) for frame, key in keys.items()}
 
 
