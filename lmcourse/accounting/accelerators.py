@@ -1,11 +1,12 @@
 """The peaks of hardware, by name (`find_accelerator("h100-sxm")`), and the GPU that a driver's name stands for.
 
 Every peak is dense, in FLOP/s, as its maker's data sheet or white paper gives it; where only the figure with 2:4
-sparsity is printed, half of it. What could not be verified is left out. NVIDIA's fp16 is with sums in fp32, as PyTorch
+sparsity is printed, half of it. Numbers that could not be verified are left out. NVIDIA's fp16 is with sums in fp32, as
+PyTorch
 computes: GeForce cards do that at half the rate that is advertised, which is with sums in fp16. Without a GPU,
 `lmcourse.accounting.machine` measures.
 
-Memory is in GiB, because chips come in powers of two: "80 GB" are 80 · 2³⁰ bytes, of which the driver keeps a little.
+Memory is in GiB, because chips come in powers of two: "80 GB" means 80 · 2³⁰ bytes, and the driver keeps a few of them.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from lmcourse.errors import CourseError
 
 @dataclass(frozen=True)
 class Accelerator:
-    """A GPU, or a CPU that was measured.
+    """A GPU, or a CPU whose speed was measured.
 
     Attributes:
-        name: how it is called on the command line, such as "h100-sxm".
+        name: its name on the command line, such as "h100-sxm".
         title: its full name and variant.
         peaks: dense matrix FLOP/s by format; formats that it does not have are left out. Dense: many data sheets print
             the figure for 2:4 sparse matrices, which is twice as much.
@@ -35,7 +36,7 @@ class Accelerator:
         memory: bytes, as sold (80 GB may be 80e9 or 80·2³⁰: the source decides).
         link: to other accelerators of the same machine, bytes/s, both directions together; None where there is none.
         power: its limit, watts; None for a CPU.
-        sources: where each of these numbers is from.
+        sources: the source of each of these numbers.
     """
 
     name: str
@@ -87,7 +88,7 @@ TPU = "Google Cloud TPU documentation, {}: system architecture"
 def find_accelerator(name: str) -> Accelerator:
     """Return the accelerator of this name; case, dashes, underscores and spaces do not matter.
 
-    A name of a family stands for one member: "h100" for "h100-sxm". What is returned has the full name: print that.
+    A name of a family stands for one member: "h100" for "h100-sxm". The result has the full name: print it.
 
     Raises:
         CourseError: there is none; the message names the nearest.
@@ -256,8 +257,8 @@ MIG_MARKER = " MIG "
 def recognise(name: str, *, memory: int | None = None) -> Accelerator | None:
     """Return the accelerator for a driver's name; None if the table lacks it, or if it is only a slice of one.
 
-    Where it is None, say so, and offer to measure the machine (`lmcourse bench`). `caveats` says what keeps one that
-    was recognised below its peak.
+    Where it is None, say so, and offer to measure the machine (`lmcourse bench`). `caveats` explains what keeps one
+    that was recognised below its peak.
 
     Args:
         name: as `torch.cuda.get_device_name` or `nvidia-smi` print it.
@@ -275,8 +276,8 @@ def caveats(name: str, found: Accelerator | None, *, power_limit: float | None =
     """Return sentences on why a GPU differs from the table: a power limit, a slice; none if it does not.
 
     Args:
-        name: as `recognise` was given it.
-        found: what it answered.
+        name: the name that was passed to `recognise`.
+        found: the accelerator that it returned.
         power_limit: watts that the GPU may draw.
     """
     if MIG_MARKER in name:

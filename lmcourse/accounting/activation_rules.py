@@ -1,4 +1,4 @@
-"""Published formulas for activation memory, and how far each is from the exact count.
+"""Published formulas for activation memory, and the error of each against the exact count.
 
 They are for one block: LayerNorm, as many key heads as query heads, a plain feed-forward of width E·d, dropout after
 attention's weights and after both branches, nothing fused. Numbers take p bytes, dropout's masks one.
@@ -27,12 +27,12 @@ def korthikanti(
 ) -> float:
     """Bytes on each device for all blocks, in 16-bit numbers: L · s·b·h · (10 + 24/t + 5·a·s/(h·t)).
 
-    Without parallelism that is s·b·h · (34 + 5·a·s/h) a layer, the form that is quoted most (Korthikanti et al., 2022,
+    Without parallelism that is s·b·h · (34 + 5·a·s/h) a layer, the form quoted most often (Korthikanti et al., 2022,
     equation 1 and table 2).
 
     Args:
         config: the model. The formula's feed-forward is 4 d wide, whatever the configuration says.
-        batch, seq_len: of the tokens.
+        batch, seq_len: sizes of the token tensor.
         tensor: t, how many devices share each layer (tensor parallelism).
         sequence_parallel: they share the tokens of norms and dropout too: the 10 becomes 10/t.
     """
@@ -58,7 +58,7 @@ def activation_bytes_by_layer_kind(
 
     Args:
         config: the model, whose heads and feed-forward widths are taken.
-        batch, seq_len: of the tokens.
+        batch, seq_len: sizes of the token tensor.
         width: p, bytes per number.
     """
     tokens, p, d = batch * seq_len, width, config.d_model

@@ -48,16 +48,17 @@ def predict_saved_bytes(
 
     Args:
         config: the model.
-        batch, seq_len: of the tokens, which are no padded ones.
+        batch, seq_len: sizes of the token tensor, which has no padding.
         dtype: of the parameters.
-        attention: which form it takes where it has the choice; soft caps and Shaw's positions have only one to read.
-        activation_checkpointing: "blocks" keeps of each block its input only and computes the rest anew (Chen et
-            al., 2016). Masks and RoPE's tables stay too, but it is the model that holds them, not autograd.
+        attention: the form of attention, if it has a choice; soft caps and Shaw's positions exist only in the readable
+            form.
+        activation_checkpointing: "blocks" keeps only the input of each block and recomputes the rest (Chen et
+            al., 2016). Masks and RoPE's tables stay too, but the model holds them, not autograd.
         autocast: whether products are computed in bf16, from fp32 parameters.
 
     Raises:
-        ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of what is no fp32,
-            or a word that is no choice.
+        ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of parameters that are not
+            fp32, or an unknown word for a choice.
     """
     check_choice("activation_checkpointing", activation_checkpointing, ActivationCheckpointing)
     setting = _setting(config, batch, seq_len, dtype, attention, autocast)
@@ -96,8 +97,8 @@ def predict_block_bytes(
     """Bytes that autograd saves of one block, with its input and what it shares with other blocks.
 
     Raises:
-        ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of what is no fp32, or
-            a word that is no choice.
+        ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of parameters that are not
+            fp32, or an unknown word for a choice.
     """
     setting = _setting(config, batch, seq_len, dtype, attention, autocast)
     saved = SavedTensorList()
@@ -114,7 +115,7 @@ def _setting(
     if seq_len < 2 or batch < 1:
         raise ValueError(f"predictions need a text of at least 2 tokens, not {batch} texts of {seq_len}")
     if any(layer.attention.head_width(config.d_model) < 2 for layer in config.layers):
-        raise ValueError("predictions need heads of at least 2 features: PyTorch copies less with 1")
+        raise ValueError("predictions need heads of at least 2 features: with 1 feature PyTorch makes fewer copies")
     if autocast and dtype != torch.float32:
         raise ValueError(f"autocast needs fp32 parameters, not {dtype}")
     param_bytes = dtype.itemsize

@@ -1,6 +1,6 @@
 """The tensors that attention saves: of the projection, the QK transform, and one of three forms of attention itself.
 
-The QK transform is what happens to queries and keys between the two: QK norm, rotary positions, temperature.
+The QK transform changes queries and keys between the two: QK norm, rotary positions, temperature.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Heads:
     """A tensor [batch, heads, tokens, d] in some memory order, perhaps a view of a larger storage.
 
     Attributes:
-        storage: the tensor whose memory it is a view of.
+        storage: the tensor whose memory it views.
         count: of heads.
         d: a head's width.
-        head_major: whether memory goes head by head. A projection writes token by token, and what works on each number
-            alone keeps that order; most other operations write head by head.
-        owns_storage: whether the storage holds nothing else, such as keys behind queries.
+        head_major: whether memory goes head by head. A projection writes token by token, and elementwise operations
+            keep that order; most other operations write head by head.
+        owns_storage: whether the storage contains only this tensor, not also keys after queries.
     """
 
     storage: TensorSize

@@ -14,7 +14,7 @@ class Breakdown(Generic[Number]):
     """A total with named components: of parameters, FLOPs, bytes or seconds.
 
     Attributes:
-        parts: from a part's name to its size, in the order in which they are printed.
+        parts: sizes by the names of the parts, in the order in which they are printed.
     """
 
     parts: Mapping[str, Number]

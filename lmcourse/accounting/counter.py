@@ -1,9 +1,9 @@
 """FLOPs as torch's `FlopCounterMode` counts them, fused attention included.
 
-`torch.utils.flop_counter.FlopCounterMode` adds up the matrix products that are dispatched. It has one hole: PyTorch's
-fused attention for CPUs is an operator that it does not know and passes over without a word. So what is counted here is
+`torch.utils.flop_counter.FlopCounterMode` adds up the matrix products that are dispatched. It has one gap: PyTorch's
+fused attention for CPUs is an operator that it does not know and silently skips. So what is counted here is
 done with the plain form of attention, two matrix products and a softmax (`SDPBackend.MATH`). Models are built on the
-meta device, where tensors have shapes and no numbers: a model of 175 billion parameters is counted in seconds.
+meta device, where tensors have shapes but no numbers: a model of 175 billion parameters is counted in seconds.
 
 `torch.einsum`, in which the readable attention is written, sums over a single number without a matrix product: one key,
 or heads of width 1, are not counted.
@@ -35,13 +35,13 @@ def counted_flops(
     source: int | None = None,
     backward: bool = False,
 ) -> Breakdown[int]:
-    """FLOPs of a pass through the model that a configuration describes, counted on the meta device.
+    """Count the FLOPs of a pass through a configuration's model, on the meta device.
 
     Args:
-        config: the model; it needs no memory.
+        config: the model; counting it needs no memory.
         batch, seq_len: sequences, and tokens of each (of an encoder–decoder, of the target).
         source: tokens of each source text of an encoder–decoder.
-        backward: whether to go back, too, to the gradients of all parameters.
+        backward: whether to count the backward pass to all parameters, too.
 
     Returns:
         "forward", and with `backward` also "backward".
@@ -52,17 +52,17 @@ def counted_flops(
             decoder = Transformer(config)
             return count_flops(lambda: decoder(tokens), backward=backward)
         if source is None:
-            raise ValueError("an encoder–decoder reads a source text: give its length as `source`")
+            raise ValueError("an encoder–decoder reads a source text: pass its length as `source`")
         model, text = EncoderDecoder(config), torch.zeros(batch, source, dtype=torch.long)
         return count_flops(lambda: model(text, tokens), backward=backward)
 
 
 def count_flops(run: Callable[[], Tensor], *, backward: bool = False) -> Breakdown[int]:
-    """FLOPs of the matrix products in any computation.
+    """Count the FLOPs of the matrix products in any computation.
 
     Args:
-        run: does it, and returns a tensor.
-        backward: whether to go back from the sum of that tensor.
+        run: runs the computation and returns a tensor.
+        backward: whether to count the backward pass from the sum of that tensor, too.
 
     Returns:
         "forward", and with `backward` also "backward".

@@ -1,4 +1,4 @@
-"""Rules of thumb for FLOPs, each written as its source has it, whatever the model looks like.
+"""Rules of thumb for FLOPs, each written as in its source, for any model.
 
 So the error of a rule on a model shows what the rule leaves out: 2ND attention's scores, the others key heads that are
 shared, gates, or the causal half.
@@ -14,7 +14,7 @@ def two_n_d(parameters: int, tokens: int) -> int:
     """Forward FLOPs ≈ 2 · N · D: a product and a sum per weight and token (Kaplan et al., 2020, §2.1).
 
     Args:
-        parameters: N. With `matmul_parameters`, all that is left out is attention's scores and values.
+        parameters: N. With `matmul_parameters`, the rule leaves out only attention's scores and values.
         tokens: D.
     """
     return 2 * parameters * tokens
@@ -27,7 +27,7 @@ def six_n_d(parameters: int, tokens: int) -> int:
 
 def kaplan_parameters(config: TransformerConfig) -> int:
     """N = Σ 2 · d_model · (2 · d_attn + d_ff) over the layers: without embeddings, head, biases and norms (Kaplan et
-    al., 2020, equation 2.1). It knows neither shared key heads nor gates."""
+    al., 2020, equation 2.1). It ignores shared key heads and gates."""
     d_model = config.d_model
     return sum(2 * d_model * (2 * attention + wide) for attention, wide in _widths(config))
 

@@ -2,13 +2,12 @@
 
 A product of an m × k and a k × n matrix takes 2·m·k·n FLOPs: a multiplication and an addition per triple. Norms,
 softmax, activations and rotations are left out, as in the literature: they do a few operations per number where a
-product does thousands. Tests hold every count to torch's `FlopCounterMode`, difference 0.
+product does thousands. Tests check that every count equals that of torch's `FlopCounterMode`.
 
 Backward takes twice the forward, exactly. A product C = A·B has two gradients, dA = dC·Bᵀ and dB = Aᵀ·dC, each as large
 as the product. This holds for the first layer, too: its input is the embedding, which is learned, so the gradient of
-that input is needed. Only a product before which nothing is learned has one gradient instead of two: a first layer on
-raw features, or on a frozen embedding without a learned norm between.
-"""
+that input is needed. Only a product with no learned parameters before it has one gradient instead of two: a first layer
+on raw features, or on a frozen embedding without a learned norm between."""
 
 from __future__ import annotations
 
@@ -65,13 +64,13 @@ def forward_flops(
         config: the model.
         batch: sequences.
         seq_len: tokens of each; of an encoder–decoder, of the target.
-        source: tokens of each source text: for an encoder–decoder, and only there.
-        pairs: of queries and keys: "all" that attention is given, as torch counts, or the "visible" ones.
-        past: tokens in the KV cache. A step of decoding is seq_len=1, past=t; a source text was read before it.
-        logits: of "all" tokens, or of the "last" one of each sequence, which is enough to generate.
+        source: tokens of each source text: only for an encoder–decoder.
+        pairs: of queries and keys: "all" pairs passed to attention, as torch counts, or only the "visible" ones.
+        past: tokens in the KV cache. A step of decoding is seq_len=1, past=t; a source text was already read.
+        logits: for "all" tokens, or for the "last" one of each sequence, which is enough to generate.
 
     Raises:
-        ValueError: a size that cannot be, or a past for a model that sees later tokens.
+        ValueError: an impossible size, or a past for a model that sees later tokens.
     """
     check_choice("choice of logits", logits, Logits)
     check_choice("choice of pairs", pairs, Pairs)
@@ -89,9 +88,9 @@ def _check(
     config: TransformerConfig | EncoderDecoderConfig, batch: int, seq_len: int, source: int | None, past: int
 ) -> None:
     if batch < 1 or seq_len < 1 or past < 0 or (source is not None and source < 1):
-        raise ValueError("batch, seq_len and source must be positive, the past not negative")
+        raise ValueError("batch, seq_len and source must be positive, and past must not be negative")
     if isinstance(config, EncoderDecoderConfig) != (source is not None):
-        raise ValueError("give `source`, the length of the source text, for an encoder–decoder and only for it")
+        raise ValueError("pass `source`, the length of the source text, for an encoder–decoder, and only then")
     decoder = config.decoder if isinstance(config, EncoderDecoderConfig) else config
     if past and not all(layer.attention.pattern.causal for layer in decoder.layers):
         raise ValueError("a model that sees later tokens has no KV cache: past must be 0")
@@ -161,10 +160,10 @@ def count_pairs(pattern: AttentionPattern, seq_len: int, past: int = 0, pairs: P
     """Return the number of pairs of `seq_len` new queries and their keys, per head and sequence.
 
     Args:
-        pattern: who may see whom.
+        pattern: which keys each query sees.
         seq_len: new tokens.
-        past: tokens before them, which lie in the KV cache.
-        pairs: "all" that attention is given, or the "visible" ones.
+        past: tokens before them, in the KV cache.
+        pairs: "all" pairs passed to attention, or only the "visible" ones.
     """
     if pairs == "all":
         return seq_len * num_key_slots(pattern, seq_len, past)
@@ -190,7 +189,7 @@ def _causal_pairs(seq_len: int) -> int:
 
 
 def num_key_slots(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
-    """Return the number of keys that attention is given for `seq_len` new tokens.
+    """Return the number of keys passed to attention for `seq_len` new tokens.
 
     Without a past, the new ones. With one, what `lmcourse.inference.cache` returns: every token, but of a layer with a
     window or chunk only its slots. To a single token it shows the slots in use, to several all of them, and the new
@@ -246,7 +245,7 @@ class TrainingFlops:
 
     Attributes:
         forward, backward: model FLOPs.
-        recomputed: FLOPs done a second time to save memory.
+        recomputed: FLOPs spent again to save memory.
     """
 
     forward: Breakdown[int]
@@ -260,7 +259,7 @@ class TrainingFlops:
 
     @property
     def hardware(self) -> Breakdown[int]:
-        """Hardware FLOPs: model FLOPs and what activation checkpointing computes again (HFU)."""
+        """Hardware FLOPs: model FLOPs plus those that activation checkpointing spends again (HFU)."""
         return self.model + self.recomputed
 
 
@@ -273,14 +272,14 @@ def training_flops(
     pairs: Pairs = "all",
     recompute: Recompute = "nothing",
 ) -> TrainingFlops:
-    """FLOPs of forward and backward with all parameters trained.
+    """FLOPs of the forward and backward pass when all parameters are trained.
 
     Args:
         config, batch, seq_len, source, pairs: as in `forward_flops`.
         recompute: "attention": fused kernels do not keep the scores, so their backward makes them again: 5 products for
             the 2 of the forward (Dao et al., 2022, algorithm 4). "blocks": every block goes forward twice (Chen et al.,
-            2016). torch's `checkpoint` stops as soon as it has what backward needs, which in a pre-norm block without
-            dropout is before the last product; this is the whole block.
+            2016). torch's `checkpoint` stops as soon as it has the tensors that backward needs, which in a pre-norm
+            block without dropout is before the last product; this is the whole block.
 
     Raises:
         ValueError: as in `forward_flops`.
@@ -296,7 +295,7 @@ def training_flops(
 
 
 def muon_flops(config: TransformerConfig, iterations: int = NEWTON_SCHULZ_ITERATIONS) -> int:
-    """FLOPs of Muon's matrix products in an update of all blocks, however many tokens it has learned from.
+    """FLOPs of Muon's matrix products in an update of all blocks; they do not depend on the number of tokens.
 
     Making an m × n matrix nearly orthogonal takes 4 m² n + 2 m³ per iteration, with m the shorter side: X Xᵀ takes
     2 m² n, its square 2 m³, and their sum times X again 2 m² n (Jordan et al., 2024).

@@ -2,7 +2,7 @@
 
 2 (key and value) · kv_heads · d_head · tokens · bytes per number, in every layer. A layer with a window or chunk of w
 tokens keeps the last w only. Query heads do not appear: sharing key heads (MQA: Shazeer, 2019; GQA: Ainslie et al.,
-2023) is worth as much as it shares. `lmcourse.inference.cache` is the cache itself.
+2023) shrinks the cache by the factor by which it shares. `lmcourse.inference.cache` is the cache itself.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from lmcourse.models.matrices import LayerMatrices
 
 
 def cache_bytes(config: TransformerConfig, batch: int, seq_len: int, *, precision: Format = "bf16") -> Breakdown[int]:
-    """Bytes of the cache of a batch of texts, by what layers can see: "full", "window 4096" and so on.
+    """Bytes of the cache of a batch of texts, by attention pattern: "full", "window 4096" and so on.
 
     It has room for exactly `seq_len` tokens, as `Cache(config, capacity=seq_len)`.
 
     Args:
         config: the model.
         batch: texts.
-        seq_len: tokens of each, prompt included.
+        seq_len: tokens per text, prompt included.
         precision: how keys and values are stored.
 
     Raises:

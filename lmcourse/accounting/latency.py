@@ -1,4 +1,4 @@
-"""The least time of a forward pass by the roofline, one operator group after the other.
+"""The shortest possible time of a forward pass by the roofline, one operator group after another.
 
 An operator cannot be faster than its arithmetic, FLOPs / peak, nor than its memory traffic, bytes / bandwidth. A GPU
 does both at once, so its time is the larger of the two, not their sum (Williams et al., 2009). FLOPs per byte is
@@ -42,11 +42,11 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Operation:
-    """FLOPs and bytes moved of a group of operators.
+    """FLOPs of a group of operators and the bytes that it moves.
 
     Attributes:
-        flops: what it computes.
-        moved: what it reads and writes, in bytes.
+        flops: the FLOPs that it computes.
+        moved: the bytes that it reads and writes.
     """
 
     flops: int
@@ -62,7 +62,7 @@ class Operation:
         return max(self.flops / accelerator.peak(precision), self.moved / accelerator.bandwidth)
 
     def limit(self, accelerator: Accelerator, precision: Format) -> Limit:
-        """Return what takes longer: arithmetic or memory."""
+        """Return which takes longer: arithmetic or memory."""
         return "arithmetic" if self.intensity > accelerator.ridge(precision) else "memory"
 
 
@@ -76,9 +76,9 @@ def forward_operations(
     logits: Logits = "last",
     pairs: Pairs = "visible",
 ) -> dict[str, Operation]:
-    """FLOPs and bytes moved of a forward pass, by group of operators.
+    """FLOPs of a forward pass and the bytes that it moves, by group of operators.
 
-    "elementwise" are norms, sums and non-linearities, each a kernel of its own: nobody counts their FLOPs, their bytes
+    "elementwise" are norms, sums and non-linearities, each a separate kernel: their FLOPs are not counted, their bytes
     decide.
 
     Args:
@@ -114,7 +114,8 @@ def roofline_seconds(operations: dict[str, Operation], accelerator: Accelerator,
 def roofline_mfu(
     config: TransformerConfig, batch: int, seq_len: int, accelerator: Accelerator, precision: Format = "bf16"
 ) -> float:
-    """The highest MFU that the roofline allows in training: a backward pass takes twice a forward's FLOPs and bytes.
+    """The highest MFU that the roofline allows in training: a backward pass takes twice the FLOPs and bytes of a
+    forward pass.
 
     All pairs are counted and computed. Published runs reach 0.3 to 0.6 of the peak.
     """

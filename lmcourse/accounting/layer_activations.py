@@ -39,11 +39,11 @@ PARTS = (
 
 @dataclass(frozen=True, eq=False)
 class TensorSize:
-    """A tensor of which only the size is known. Compared by identity: two tensors of equal size differ, a view equals
+    """A tensor whose size alone is known. Compared by identity: two tensors of equal size differ, a view equals
     its base.
 
     Attributes:
-        numbers: how many it holds.
+        numbers: how many numbers it holds.
         width: bytes per number.
     """
 
@@ -61,11 +61,11 @@ class ActivationSettings:
     """Batch, formats and form of attention of a forward pass.
 
     Attributes:
-        batch, seq_len: of the tokens.
+        batch, seq_len: sizes of the token tensor.
         param_bytes: bytes per parameter.
         matmul_bytes: bytes per number that matrix products read and write; differs from `param_bytes` under autocast.
-        materialized_attention: whether attention takes the readable form, which materializes its scores, where it could
-            take the fused one.
+        materialized_attention: whether attention uses the readable form, which materializes its scores, where it could
+            use the fused one.
     """
 
     batch: int
@@ -177,8 +177,8 @@ def record_norm(
     keeps the normalised vector too; so does a LayerNorm whose scale is a product of its own.
 
     Args:
-        saved, setting, config: where to write, how it runs, which norm.
-        x: its input, or the storage of which the input is a view.
+        saved, setting, config: the list to write to, the settings of the run, and the norm.
+        x: its input, or the storage that the input views.
         tokens: how many vectors are normalised.
         d: their width.
         scales: how many scales there are, if each head has its own.
@@ -203,8 +203,8 @@ def record_activation(saved: SavedTensorList, kind: Activation, x: TensorSize, n
     that is enough.
 
     Args:
-        saved, kind: where to write, which f.
-        x: its input, or the storage of which the input is a view.
+        saved, kind: the list to write to, and the activation function.
+        x: its input, or the storage that the input views.
         numbers: how many its input has.
     """
     if kind == "identity":

@@ -19,9 +19,8 @@ def memory_events(step: Callable[[], object]) -> list[int]:
     """Run `step()` and return the size in bytes of everything that PyTorch allocated on the CPU, in order of time.
 
     A release is the same size with a minus. The sum of the first n sizes is the memory that is in use after n events,
-    beyond what was in use before the step. A release of what no such call recorded is left out, because the profiler
-    does not know its size.
-    """
+    beyond what was in use before the step. A release of memory that no such call recorded is left out, because the
+    profiler does not know its size."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler would print when it starts and stops
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
         step()
@@ -36,7 +35,7 @@ class LiveBytes:
 
     Attributes:
         peak: the most that was alive at once, beyond what the arguments hold.
-        allocated: the sum over all storages that were made.
+        allocated: the sum over all storages that were allocated.
     """
 
     peak: int
@@ -47,7 +46,7 @@ def live_bytes(function: Callable[..., Any], *arguments: Tensor) -> LiveBytes:
     """Run `function(*arguments)` and count what PyTorch's operations allocate for their results.
 
     A storage counts from the operation that returns it until Python drops its last tensor; views count nothing, and the
-    storages of the arguments are there before. What a kernel allocates and frees inside is not seen.
+    storages of the arguments are there before. Memory that a kernel allocates and frees internally is not counted.
     """
     with _StorageCounter(arguments) as counter:
         function(*arguments)

@@ -40,10 +40,10 @@ def measure_machine(quick: bool = False, *, device: torch.device | str | None = 
 
     Args:
         quick: a few seconds on two cores instead of half a minute: shorter, and without the largest products.
-        device: by default the best there is.
+        device: the device to measure; by default the best one present.
 
     Raises:
-        CourseError: the system does not say how much memory it has.
+        CourseError: the system does not report its memory.
     """
     where = torch.device(device) if device is not None else hardware.best_device()
     seconds = QUICK_SECONDS if quick else SECONDS

@@ -1,7 +1,7 @@
 """Bytes of memory for training and for generation, and the largest model or batch that fits.
 
 States (weights, gradients, optimiser) are counted by `recipes`, activations by `activations`, keys and values by
-`kv_cache`. Nothing is added for what no formula knows: workspaces of kernels and gaps between tensors, which take some
+`kv_cache`. Memory that no formula covers is left out: workspaces of kernels and gaps between tensors, which take some
 hundred megabytes to a few gigabytes of a GPU.
 """
 
@@ -48,7 +48,7 @@ def training_memory(
         z_loss: as in `step_moments`.
 
     Raises:
-        ValueError: as in `predict_saved_bytes`, or the recipe is none to train with.
+        ValueError: as in `predict_saved_bytes`, or the recipe is not for training.
     """
     if not recipe.trains:
         raise ValueError(f"recipe {recipe.name!r} has no gradients: choose a recipe for training")

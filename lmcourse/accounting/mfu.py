@@ -1,6 +1,7 @@
 """Model FLOPs utilisation (MFU), and from it the days, device-hours and energy of a training run on a cluster.
 
-Model FLOPs utilisation (Chowdhery et al., 2022, appendix B) counts what a training step has to compute. A share above 1
+Model FLOPs utilisation (Chowdhery et al., 2022, appendix B) counts the FLOPs that a training step has to compute. A
+share above 1
 is impossible, so it is an error here: something was measured, counted or looked up wrongly.
 """
 
@@ -17,13 +18,13 @@ def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Forma
 
     Args:
         flops: model FLOPs of the work, on all devices together.
-        seconds: that it took.
+        seconds: the time that it took.
         accelerator: the hardware; its peaks are dense.
         precision: the format of the matrix products.
-        devices: how many accelerators worked.
+        devices: the number of accelerators that worked.
 
     Raises:
-        ValueError: the share is above 1, which cannot be; the message lists what to look for. Or FLOPs are negative,
+        ValueError: the share is above 1, which is impossible; the message lists likely causes. Or FLOPs are negative,
             time or devices not positive, or the accelerator has no such format.
     """
     if flops < 0 or seconds <= 0 or devices < 1:
@@ -77,8 +78,8 @@ class Cluster:
     Attributes:
         accelerator: which.
         devices: how many.
-        mfu: which share of their peak goes into model FLOPs (Chowdhery et al., 2022, appendix B). Published runs reach
-            0.3 to 0.6; `latency.roofline_mfu` predicts what no run can exceed.
+        mfu: the share of their peak that goes into model FLOPs (Chowdhery et al., 2022, appendix B). Published runs
+            reach 0.3 to 0.6; `latency.roofline_mfu` predicts what no run can exceed.
         precision: the format whose peak counts.
     """
 
@@ -103,7 +104,7 @@ class Cluster:
         return flops / self.rate / DAY
 
     def device_hours(self, flops: float) -> float:
-        """Return the device-hours that this many model FLOPs take: the hours that are paid for."""
+        """Return the device-hours, the hours you pay for, that this many model FLOPs take."""
         return flops / self.rate * self.devices / HOUR
 
     def tokens(self, days: float, flops_per_token: float) -> float:

@@ -1,4 +1,4 @@
-"""Bytes that a training step needs on top of its states, at each moment that can be its worst.
+"""Bytes that a training step needs on top of its states, at each moment that can be the peak.
 
 Autograd *keeps* tensors until a backward pass has used them; the backward pass makes gradients beside them. So the most
 that is alive at once is more than what is kept: with a large vocabulary, three times as much.
@@ -90,9 +90,8 @@ def step_moments(
 def muon_bytes(config: TransformerConfig) -> int:
     """Bytes that a step of Muon allocates: for matrices of one shape together, in fp32.
 
-    For n numbers in a batch of matrices of m rows: the averages of all that are fused alike, three times n (the input
-    of Newton–Schulz, and its x before and after a product), and two Gram matrices of m × m.
-    """
+    For n numbers in a batch of matrices of m rows: the averages of all matrices fused in the same way, three times n
+    (the input of Newton–Schulz, and its x before and after a product), and two Gram matrices of m × m."""
     groups: dict[tuple[int, ...] | None, Counter[tuple[int, int]]] = {}
     for group in config.matrices.layers:
         *qkv, out = group.attention

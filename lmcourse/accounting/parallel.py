@@ -2,9 +2,9 @@
 
 Four ways to divide a training step, which multiply:
 
-- data: every device has other texts. With ZeRO the copies of the optimiser (1), gradients (2) and weights (3) are
+- data: every device has different texts. With ZeRO the copies of the optimiser (1), gradients (2) and weights (3) are
   divided, too (Rajbhandari et al., 2020);
-- tensor: every matrix is cut in T parts (Shoeybi et al., 2019). With sequence parallelism what lies between the
+- tensor: every matrix is cut in T parts (Shoeybi et al., 2019). With sequence parallelism the activations between the
   matrices is cut along the tokens (Korthikanti et al., 2022); the formula of its activations is `korthikanti` in
   `activation_rules`;
 - pipeline: every device has some of the layers (Huang et al., 2019).
@@ -37,7 +37,7 @@ FIRST_ZERO_STAGE: dict[str, ZeroStage] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """The number of devices that share the work, by kind of parallelism.
+    """The number of devices that share the work, for each kind of parallelism.
 
     Attributes:
         data, tensor, pipeline: devices per dimension; their product is the number of devices.
@@ -65,12 +65,12 @@ ONE_DEVICE = Layout()
 
 
 def check_tensor_parallel(config: TransformerConfig, tensor: int) -> None:
-    """Check that every device gets whole heads and equally many hidden features.
+    """Check that every device gets whole heads and the same number of hidden features.
 
-    Key heads that are fewer than the devices are copied, each to as many (as servers of models do).
+    If there are fewer key heads than devices, each is copied to the same number of devices, as model servers do.
 
     Raises:
-        ValueError: something of a layer does not divide.
+        ValueError: a part of a layer cannot be divided evenly.
     """
     for index, layer in enumerate(config.layers):
         heads, key_heads, width = layer.attention.heads, layer.attention.key_heads, layer.feed_forward.width
@@ -172,7 +172,7 @@ class PipelineTask:
     """A forward or backward pass of one micro-batch through one stage.
 
     Attributes:
-        stage: which stage does it, from 0.
+        stage: the stage that runs it, counted from 0.
         name: "F0" for the forward pass of the first micro-batch, "B0" for its backward pass.
         start, end: in units of time since the first pass began.
     """
@@ -203,7 +203,7 @@ def pipeline_orders(stages: int, micro: int, schedule: str) -> list[list[str]]:
 def run_pipeline(orders: Sequence[Sequence[str]], forward: float = 1.0, backward: float = 2.0) -> list[PipelineTask]:
     """Return the time of each pass, if each stage keeps to its order and no pass starts before its inputs exist.
 
-    A forward pass needs that of the stage before, a backward pass that of the stage behind (in the last stage the
+    A forward pass needs that of the stage before, a backward pass that of the stage after it (in the last stage the
     forward pass of its own).
 
     Args:
@@ -211,7 +211,7 @@ def run_pipeline(orders: Sequence[Sequence[str]], forward: float = 1.0, backward
         forward, backward: the time of a pass.
 
     Raises:
-        ValueError: the stages wait for each other for ever.
+        ValueError: the stages wait for each other forever.
     """
     ends: dict[tuple[int, str], float] = {}
     tasks: list[PipelineTask] = []
@@ -230,7 +230,7 @@ def run_pipeline(orders: Sequence[Sequence[str]], forward: float = 1.0, backward
                 done[stage] += 1
         if len(tasks) == before:
             waiting = [f"stage {s} for {order[done[s]]}" for s, order in enumerate(orders) if done[s] < len(order)]
-            raise ValueError(f"deadlock: these wait for a result that never arrives: {', '.join(waiting)}")
+            raise ValueError(f"deadlock: these steps wait for a result that never arrives: {', '.join(waiting)}")
     return tasks
 
 

@@ -1,6 +1,6 @@
 """Parameter counts of a model by part, from its configuration alone.
 
-Nothing is built: every formula here multiplies numbers that stand in the configuration. Tests compare each part with
+Nothing is built: every formula here multiplies numbers from the configuration. Tests compare each part with
 the tensors of the model itself, for every model of the zoo.
 """
 
@@ -20,10 +20,9 @@ from lmcourse.nn.position_bias import RelativePositionBiasConfig
 def count_parameters(config: TransformerConfig | EncoderDecoderConfig) -> Breakdown[int]:
     """The parameters of each part of a model; their total is the size that a model card prints.
 
-    A bias counts with its matrix. A tied head is the embedding once more: its part holds its bias at most. Parts that
-    the model does not have are left out. The halves of an encoder–decoder share the embedding of tokens; their other
-    parts are added up.
-    """
+    A bias counts with its matrix. A tied head is the embedding once more: its part contains at most its bias. Parts
+    that the model does not have are left out. The halves of an encoder–decoder share the embedding of tokens; their
+    other parts are added up."""
     if isinstance(config, EncoderDecoderConfig):
         halves = _without_ends(config.encoder) + _without_ends(config.decoder, cross=True)
         return _token_embedding(config.decoder) + halves + _head(config.decoder)
@@ -31,7 +30,7 @@ def count_parameters(config: TransformerConfig | EncoderDecoderConfig) -> Breakd
 
 
 def matmul_parameters(config: TransformerConfig) -> int:
-    """Return the number of weights that every token is multiplied with: N of the rules 2ND and 6ND.
+    """Return the number of weights that every token is multiplied by: N of the rules 2ND and 6ND.
 
     The head counts, tied or not; look-ups of embeddings and positions, norms and biases do not. An encoder–decoder has
     no such number, because its two texts pass different matrices.

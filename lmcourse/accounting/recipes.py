@@ -1,7 +1,7 @@
 """Precision recipes: how many bytes a parameter takes in training, and in which format products are computed.
 
-A recipe says what stays in memory from step to step: weights, gradients, perhaps a master copy of the weights, and the
-optimiser's moments. What a batch adds is the matter of `memory`.
+A recipe lists what stays in memory from step to step: weights, gradients, perhaps a master copy of the weights, and the
+optimiser's moments. `memory` adds the memory of a batch.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PrecisionRecipe:
         """Bytes of weights, gradients and optimiser state of a model, without Adam's step counters, 4 bytes a tensor.
 
         Args:
-            parameters: how many numbers it learns.
+            parameters: the number of parameters that it trains.
             matrices: how many of the parameters are in matrices of the blocks; only Muon has to know.
         """
         sizes = {

@@ -19,8 +19,8 @@ class SavedTensor:
 
     Attributes:
         module: the innermost module that was running when it was kept first, such as "blocks.0.attention.layer.qkv";
-            "" is code outside of all modules.
-        shape, dtype: of the tensor through which it was kept first, which may be a view of a part.
+            "" means code outside all modules.
+        shape, dtype: shape and dtype of the tensor through which it was first kept, perhaps a view of a part of it.
         size: of the whole storage, in bytes.
     """
 
@@ -61,14 +61,14 @@ class SavedTensors:
 
 
 def saved_tensors(function: Callable[[], Any], *modules: nn.Module, without: Iterable[Tensor] = ()) -> SavedTensors:
-    """Run a forward pass and list what autograd keeps of it.
+    """Run a forward pass and list the tensors that autograd keeps.
 
     Under `torch._subclasses.FakeTensorMode` no number is computed and the sizes are the same. The meta device has none
     of the fused kernels for attention, so there it is their parts that keep something.
 
     Args:
         function: the forward pass.
-        modules: their parameters and buffers are there anyway and do not count; names are relative to the first that
+        modules: their parameters and buffers exist anyway and do not count; names are relative to the first that
             has the module.
         without: more tensors that do not count, such as the batch.
     """
@@ -93,7 +93,7 @@ def saved_tensors(function: Callable[[], Any], *modules: nn.Module, without: Ite
 
 
 def storage_id(tensor: Tensor) -> int:
-    """Return a number that all views of the same memory share, even where there is no memory."""
+    """Return a number that all views of the same memory share, even if the tensor has no memory."""
     name: int = tensor.untyped_storage()._cdata
     return name
 

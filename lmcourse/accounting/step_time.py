@@ -51,7 +51,7 @@ class TrainingStep:
 
     @classmethod
     def of(cls, config: TransformerConfig, texts: int, seq_len: int = 8192) -> TrainingStep:
-        """Return a step of this many texts for a model whose layers are all alike."""
+        """Return a step of this many texts for a model whose layers are all the same."""
         key_heads = config.layers[0].attention.key_heads
         return cls(count_parameters(config).total, len(config.layers), config.d_model, key_heads, texts, seq_len)
 
@@ -88,7 +88,7 @@ class StepParts:
     """The ingredients of a step on the busiest device, before they are put together.
 
     Attributes:
-        micro_batches: how many a copy of the model works off in a step.
+        micro_batches: the number that a copy of the model processes in a step.
         arithmetic, tensor, border: seconds of computing, of tensor parallelism's traffic and of the traffic between
             stages, for all micro-batches.
         gradients: seconds on the wire for gradients (and, with ZeRO, weights).
@@ -110,7 +110,7 @@ class StepTime:
     """Seconds and bytes of a step on the busiest device.
 
     Attributes:
-        parts: what it is made of.
+        parts: the parts that make up the step.
         bubble: seconds in which a stage of the pipeline waits.
         hidden: seconds of gradients on the wire that arithmetic hides.
         memory: bytes at the fullest moment.
@@ -147,20 +147,20 @@ def step_parts(
     """Return the ingredients of a step for a layout; the stage with the most layers sets the pace.
 
     Args:
-        step, machines: the work, and where it is done.
+        step, machines: the work, and the machines that do it.
         data, tensor, pipeline: devices per dimension.
         zero: the stage of ZeRO.
         micro: texts of a micro-batch.
         recompute: keep only the input of each block, and compute forward again before backward.
-        interleave: how many pieces of the model each stage holds; the border is crossed as many times.
+        interleave: how many pieces of the model each stage holds; activations cross each border that many times.
 
     Raises:
-        ValueError: the layout does not use all devices, or the texts cannot be divided like that.
+        ValueError: the layout does not use all devices, or the texts cannot be divided in this way.
     """
     if Layout(data, tensor, pipeline, zero).devices != machines.devices:
         raise ValueError(f"{data} x {tensor} x {pipeline} is not the number of devices, {machines.devices}")
     if micro < 1 or step.texts % (data * micro):
-        raise ValueError(f"{step.texts} texts are no whole number of micro-batches of {micro} on {data} copies")
+        raise ValueError(f"{step.texts} texts cannot be divided into micro-batches of {micro} on {data} copies")
     count = step.texts // (data * micro)
     layers = ceil(step.layers / pipeline)
     parameters = step.parameters * layers / step.layers / tensor
@@ -224,7 +224,7 @@ def candidates(step: TrainingStep, machines: Machines) -> Iterator[LayoutTuple]:
     """Yield the layouts (data, tensor, pipeline, zero, micro) that a cluster allows, by pipeline, zero, tensor, micro.
 
     Tensor parallelism stays in a machine and divides the key heads, each stage has a layer, and the micro-batches
-    divide a copy's texts. Memory is not looked at. Copies of a model that is not copied need no ZeRO.
+    divide a copy's texts. Memory is not checked. Copies of a model that is not copied need no ZeRO.
     """
     tensors = [n for n in _divisors(machines.per_machine) if step.kv_heads % n == 0]
     stages: tuple[ZeroStage, ...] = (0, 1, 2, 3)

@@ -67,12 +67,12 @@ def time_it(
     """Time repeated runs of one function.
 
     Args:
-        function: what to run.
+        function: the function to run.
         warmup: runs that do not count.
-        repeats: runs that count, at least.
-        seconds: go on until the runs that count took so long together.
-        device: on which it works.
-        before: to do before each run, untimed, such as `cache_flusher(device)`.
+        repeats: the least number of runs that count.
+        seconds: repeat until the runs that count took this long in total.
+        device: the device on which it works.
+        before: called before each run, untimed, such as `cache_flusher(device)`.
         stopwatch: how to time one run; by default the one for the device.
 
     Raises:
@@ -107,8 +107,8 @@ def time_interleaved(
     Args:
         functions: by name.
         warmup, device, before, stopwatch: as in `time_it`.
-        repeats: rounds that count, at least.
-        seconds: go on until all of them together took so long.
+        repeats: the least number of rounds that count.
+        seconds: repeat until all of them took this long in total.
 
     Raises:
         ValueError: no run would count.
@@ -193,16 +193,16 @@ class SimulatedDevice:
 
     Args:
         seconds: how long the device works on the first run, the second, …; further runs take as long as the last.
-        launch: seconds of the CPU to hand over a run.
+        launch: seconds that the CPU takes to submit a run.
         room: how many runs its queue holds; the CPU waits at a full one. A GPU's holds about a thousand.
 
     Raises:
-        ValueError: there is no run or no room, or a time is negative.
+        ValueError: there are no runs, the queue has no place, or a time is negative.
     """
 
     def __init__(self, seconds: Sequence[float], launch: float = 0.0, room: int = 1024) -> None:
         if not seconds or min(*seconds, launch, 0.0) < 0 or room < 1:
-            raise ValueError("a simulated device needs the time of a run, a queue of at least 1, and no negative time")
+            raise ValueError("a simulated device needs a run time, a queue of at least 1, and no negative times")
         self._ask = _simulation(list(seconds), launch, room).send
         self._ask(None)
 

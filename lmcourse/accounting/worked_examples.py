@@ -1,4 +1,4 @@
-"""Worked examples of the source notes, computed again: `python -m lmcourse.accounting.worked_examples` prints them."""
+"""Worked examples from the source notes, recomputed: `python -m lmcourse.accounting.worked_examples` prints them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WorkedExample:
 
     Attributes:
         name: what is computed.
-        published: the number in the source notes, with its unit; "–" where they only ask.
+        published: the number in the source notes, with its unit; "–" where the notes only ask for it.
         computed: the number computed here.
         unit: unit of `computed`.
         explanation: explanation of the difference.
@@ -238,7 +238,7 @@ def all_examples() -> list[WorkedExample]:
 
 
 def table() -> Table:
-    """A rich table of all worked examples: the number of the notes, ours, and why they differ."""
+    """A rich table of all worked examples: the number of the notes, ours, and the reason for any difference."""
     rows = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for title in ("case", "the notes", "computed", "why they differ"):
         rows.add_column(title)

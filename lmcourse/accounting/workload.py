@@ -35,8 +35,8 @@ class Workload:
         layout: how the devices are used.
 
     Raises:
-        TypeError: the model or the recipe is something else, such as its name.
-        ValueError: the model cannot be divided like that.
+        TypeError: the model or the recipe has the wrong type, such as its name.
+        ValueError: the model cannot be divided in this way.
     """
 
     config: TransformerConfig
@@ -63,7 +63,7 @@ class ModelCost:
 
     Attributes:
         parameters: by part.
-        matmul_parameters: those that every token is multiplied with.
+        matmul_parameters: the weights that every token is multiplied by.
         flops: of a training step of one replica.
         optimizer_flops: of Muon's matrix products in a step; 0 without it.
         training: None if the recipe does not train.
@@ -85,7 +85,7 @@ class RooflineTiming:
 
     Attributes:
         seconds: by group of operators.
-        limits: what limits each group.
+        limits: the limit of each group: arithmetic or memory.
     """
 
     seconds: Breakdown[float]
@@ -98,7 +98,7 @@ class Performance:
 
     Attributes:
         largest_training_batch, largest_inference_batch: of a replica; 0 if not even one text fits, None if the model or
-            the recipe is none for it.
+            the recipe does not allow it.
         best_mfu: the roofline's, which no run exceeds.
         prefill, decode: reading the batch; one more token for each of its texts. None if the model does not write.
     """
@@ -121,7 +121,7 @@ class TrainingRun:
     Attributes:
         tokens: how many are read.
         flops: model FLOPs.
-        days, device_hours: how long it takes, all together and per device.
+        days, device_hours: the time it takes, elapsed and summed over devices.
         energy: kWh at the power limit; None if that is not known.
     """
 
@@ -137,7 +137,7 @@ def account(workload: Workload) -> ModelCost:
 
     Raises:
         TypeError: no workload is given.
-        ValueError: a size that cannot be.
+        ValueError: an impossible size.
     """
     check_type("workload", workload, Workload, 'such as Workload(config, 1, 2048, find_recipe("mixed"))')
     config, batch, seq_len, recipe = workload.config, workload.batch, workload.seq_len, workload.recipe

@@ -105,7 +105,10 @@ def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> li
     worked_in = [draft.files.release for draft in to_make if has_student_work(draft.files.release)]
     if worked_in and not force:
         raise CourseError(
-            "\n".join(f"{path} holds somebody's work: move it away, or replace it with --force." for path in worked_in)
+            "\n".join(
+                f"{path} contains work that would be lost: move it elsewhere, or replace it with --force."
+                for path in worked_in
+            )
         )
     for draft in to_make:
         draft.make()

@@ -56,7 +56,7 @@ def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:
     given = [chapter for chapter in course.CHAPTERS if chapter.id not in own]
     found = [*(chapter for chapter in given if (root / "solutions" / chapter.id).is_dir()), *own.values()]
     if not found:
-        raise CourseError(f"{root / 'solutions'} has no source of a notebook.")
+        raise CourseError(f"{root / 'solutions'} contains no notebook source.")
     return found
 
 
@@ -76,7 +76,8 @@ def _own_chapters(solutions: Path) -> dict[str, Chapter]:
             continue
         sources = [file for file in sorted(folder.glob("*.py")) if file.name != BESIDE and _has_cells(file)]
         if len(sources) > 1:
-            raise CourseError(f"{folder}: one folder, one source: {', '.join(file.name for file in sources)}")
+            names = ", ".join(file.name for file in sources)
+            raise CourseError(f"{folder}: a folder may have only one source, not {names}")
         if sources:
             source = read_source(sources[0])
             title = title_of(source) or folder.name

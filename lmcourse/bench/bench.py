@@ -298,8 +298,8 @@ def _check(entry: Entry, batch: int, seq_len: int, steps: int) -> TransformerCon
         raise CourseError(f"{entry.name} does not generate text: use a decoder, such as mini.")
     if batch < 1 or steps < 1 or seq_len <= WARMUP + steps:
         raise CourseError(
-            f"{steps} steps on {batch} texts of {seq_len} tokens cannot be: at least one step and one text, and "
-            f"more than {WARMUP} tokens beside the steps, are needed."
+            f"{steps} steps on {batch} texts of {seq_len} tokens are not possible: use at least one step and one "
+            f"text, and more than {WARMUP} tokens besides the steps."
         )
     if config.context is not None and seq_len > config.context:
         raise CourseError(

@@ -79,7 +79,7 @@ def make_budget(options: Namespace) -> Budget:
     if not isinstance(entry.config, TransformerConfig):
         raise CourseError(f"{entry.name} is an encoder–decoder, which `account` does not support: use a decoder.")
     if options.gpu is None and options.tokens is not None:
-        raise CourseError("How long --tokens take depends on the hardware: add --gpu.")
+        raise CourseError("The time that --tokens takes depends on the hardware: add --gpu.")
     if not LEAST_MFU <= options.mfu <= 1:
         raise CourseError(f"MFU is a fraction of the peak, from {LEAST_MFU} to 1, not {options.mfu}.")
     accelerator = None if options.gpu is None else find_accelerator(options.gpu)

@@ -79,12 +79,12 @@ def grade(options: Namespace) -> int:
     """Grade notebooks."""
     for name in ("db", "again", "column", "scheduler"):
         if getattr(options, name) == "":
-            raise CourseError(f"--{name} is empty (is a variable not set?): name it, or leave it out.")
+            raise CourseError(f"--{name} is empty (is a variable not set?): give a value, or leave it out.")
     for name in ("db", "force", "again"):
         if getattr(options, name) and not options.record:
             raise CourseError(f"--{name} needs the gradebook: add --record.")
     if options.column and not options.grades:
-        raise CourseError("--column names a column of the file of --grades: add --grades.")
+        raise CourseError("--column names a column of the file given by --grades: add --grades.")
     from lmcourse.cli import tables
     from lmcourse.grading.class_report import write_report
     from lmcourse.grading.intake import ME
@@ -200,7 +200,7 @@ def _number(text: str) -> int:
     except ValueError:
         number = 0
     if number < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+        raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return number
 
 

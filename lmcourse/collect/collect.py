@@ -131,7 +131,7 @@ def check_name(name: str) -> None:
     if not name.isidentifier() or keyword.iskeyword(name):
         raise CourseError(f"a package cannot be called {name!r}: give --out a name of letters, digits and _")
     if name in sys.stdlib_module_names or name in ("lmcourse", "torch", "einops", "jaxtyping", "safetensors"):
-        raise CourseError(f"{name} is another package's name: choose another one with --out")
+        raise CourseError(f"{name} is the name of another package: choose another name with --out")
 
 
 def package_files(name: str, collection: Collection) -> dict[str, bytes]:

@@ -68,7 +68,7 @@ def printed_notebooks(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, 
     from lmcourse.authoring.problems import read_sources  # not for load_parts, which notebooks import
 
     if not (root / "solutions").is_dir():
-        raise CourseError(f"Answers are put to the test beside solutions/, which {root} lacks: collect in a clone.")
+        raise CourseError(f"{root} has no solutions/, which checking answers needs: collect in a clone.")
     return {
         chapter: _notebook([(cell.text, cell.exercise) for cell in source.cells if cell.kind == "code"])
         for chapter, source in read_sources(chapters, root).items()

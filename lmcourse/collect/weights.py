@@ -22,7 +22,7 @@ def package_config(config: TransformerConfig) -> dict[str, Any]:
     first = config.layers[0]
     attention, feed_forward = first.attention, first.feed_forward
     if config.final_norm is None or attention.rotary is None or config.context is None:
-        raise ValueError("this model lacks a final norm, rotary embeddings or a longest text")
+        raise ValueError("this model lacks a final norm, rotary embeddings or a maximum context length")
     sizes = {
         "vocab_size": config.vocab_size,
         "d_model": config.d_model,

@@ -117,7 +117,7 @@ class Loader(Iterator[Batch]):
         changed = [name for name in mine if name != "windows" and state[name] != mine[name]]
         if changed:
             what = ", ".join(f"{name} {state[name]} instead of {mine[name]}" for name in changed)
-            raise ValueError(f"the position belongs to another order of windows: {what}")
+            raise ValueError(f"the position belongs to a different order of windows: {what}")
         self.close()
         self._windows = state["windows"]
 
@@ -139,7 +139,8 @@ def _check_tokens(tokens: object) -> None:
     row = isinstance(tokens, Tensor) and tokens.ndim == 1 and not tokens.is_floating_point()
     if isinstance(tokens, str | list | tuple | Tensor) and not row:
         raise TypeError(
-            "tokens must be a row of token ids, a tensor or a TokenFile, such as torch.tensor(tokenizer.encode(text))"
+            "tokens must be one row of token ids, as a tensor or a TokenFile, such as "
+            "torch.tensor(tokenizer.encode(text))"
         )
 
 

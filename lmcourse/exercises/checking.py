@@ -105,7 +105,7 @@ def check_exercise(
     """
     released = exercise if isinstance(exercise, ReleasedExercise) else None
     if released and hidden:
-        raise CourseError(f"The hidden cases of `{exercise.name}` are the teacher's: only grading runs them.")
+        raise CourseError(f"The hidden cases of `{exercise.name}` belong to the teacher: only grading runs them.")
     rules = exercise.rules if enforce else ()
     cases = [(case, False) for case in exercise.public]
     cases += [(case, True) for case in exercise.hidden] if hidden else []

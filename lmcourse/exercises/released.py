@@ -144,7 +144,7 @@ def _exercise(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Release
         for of_one in (data["expected"], *(wrong["outcomes"] for wrong in data["mistakes"]))
     ]
     if any(len(of_one) != len(cases) for of_one in outcomes):
-        raise ValueError("outcomes of other cases")
+        raise ValueError("outcomes that do not match the cases")
     as_written = ("name", "points", "minutes", "difficulty", "value", "may_use_package", "forbid", "uses", "hints")
     exercise = ReleasedExercise(
         **{part: data[part] for part in as_written},

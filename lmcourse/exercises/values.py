@@ -128,7 +128,7 @@ def _key(key: object) -> object:
         return tuple(map(_key, key))
     if key is None or type(key) in (bool, int, float, str):
         return key
-    raise NotPlainError(f"a dict whose keys are not plain but {type_phrase(key)}")
+    raise NotPlainError(f"a dict with a key that is not plain data: {type_phrase(key)}")
 
 
 def same(a: Plain, b: Plain) -> bool:

@@ -408,6 +408,6 @@ def _telling_storage_errors(course: Path) -> Iterator[None]:
             first = str(error).splitlines()[0]
             raise CourseError(
                 f"Nothing more can be written to {course} ({first}). Free disk space or change permissions, and run "
-                "the command again. Recorded marks are kept."
+                "the command again. Marks recorded so far are kept."
             ) from error
         raise

@@ -272,7 +272,7 @@ def _time_in(text: str) -> datetime:
     """Read a time, in UTC unless it has a zone, or raise `ValueError` with the reason."""
     # nbgrader's `parse_utc` reads the minutes of +0530 as hours.
     if not (match := _TIME.fullmatch(text)):
-        raise ValueError("it holds no date")
+        raise ValueError("it is not a date")
     year, month, day, hour, minute, second = map(int, match.groups("0")[:6])
     microseconds, zone = int((match[7] or "")[:6].ljust(6, "0")), match[8] or ""
     known = _ZONE.fullmatch(zone)
@@ -283,7 +283,7 @@ def _time_in(text: str) -> datetime:
         time = datetime(year, month, day, hour, minute, second, microseconds, UTC)
         return time + offset if known and known[1] == "-" else time - offset
     except (ValueError, OverflowError) as error:
-        raise ValueError("it holds no date") from error
+        raise ValueError("it is not a date") from error
 
 
 def _written(time: datetime) -> str:

@@ -178,7 +178,7 @@ def read_sheet(path: Path, people: Sequence[Person], column: str | None = None) 
         known = "Moodle's grading worksheet (Identifier, Full name, … Grade) nor Canvas's gradebook (Student, ID, …)"
         raise CourseError(f"{path.name} is neither {known}. Set the platform to English and download it again.")
     if not people or any(person.platform != sheet.platform for person in people):
-        raise CourseError(f"{path.name} is from {sheet.platform}. Grade a download from {sheet.platform} with it.")
+        raise CourseError(f"{path.name} is from {sheet.platform}. Use it with a download from {sheet.platform}.")
     return sheet
 
 

@@ -64,7 +64,7 @@ def encode(value: Plain) -> bytes:
         raise ProtocolError(one_line(str(error), MAX_MESSAGE_CHARS)) from error
     _check_empty(tensors)
     if len(text) > MAX_JSON_BYTES or len(text) + len(numbers) > MAX_BYTES - LENGTH_BYTES:
-        raise ProtocolError(f"{len(text) + len(numbers):,} bytes are too many to be graded")
+        raise ProtocolError(f"{len(text) + len(numbers):,} bytes are too many to grade")
     return len(text).to_bytes(LENGTH_BYTES, "little") + text + numbers
 
 
@@ -79,12 +79,12 @@ def decode(message: bytes) -> Plain:
         _check_empty(tensors)
         return from_json_tree(json.loads(text), tensors)
     except Exception as error:  # of the parsers of JSON and safetensors, each for reasons of its own
-        raise ProtocolError(f"no plain value ({type(error).__name__})") from error
+        raise ProtocolError(f"a value that is not plain data ({type(error).__name__})") from error
 
 
 def _check_empty(tensors: Mapping[str, Tensor]) -> None:
     if any(not tensor.numel() and max(tensor.shape) > MAX_EMPTY_AXIS for tensor in tensors.values()):
-        raise ProtocolError("a tensor without numbers, but with a long axis")
+        raise ProtocolError("a tensor that has a long axis but no numbers")
 
 
 class Channel:
@@ -125,7 +125,7 @@ class Channel:
         while len(read) < count:
             part = self._within(end, self._connection.recv, min(count - len(read), MIB))
             if not part:
-                raise ConnectionResetError("the other end hung up")
+                raise ConnectionResetError("the other process closed the connection")
             read += part
         return bytes(read)
 
@@ -199,7 +199,7 @@ def failure_from_plain(value: Plain) -> Failure:
     record = record_of(value, "kinds", "number", "message", "line", "cause")
     kinds, number = _checked_lines(record["kinds"]), record["number"]
     if not kinds or type(number) is not int or not 0 <= number < 10**6:
-        raise ProtocolError("a failure of no kind, or in no line")
+        raise ProtocolError("a failure without its kind or its line")
     return Failure(kinds, _checked(record["message"]), _checked(record["line"]), number, _checked(record["cause"]))
 
 

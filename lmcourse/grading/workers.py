@@ -84,7 +84,7 @@ def examine_job(job: Job) -> Examination:
         CourseError: it cannot be examined here, or the course here is another version.
     """
     if job.version != course_version():
-        raise CourseError(f"The course on {gethostname()} has another version: install this one there.")
+        raise CourseError(f"The course on {gethostname()} has another version: install this version there.")
     exercises = [each for each in exercises_beside(job.source) if each.name in job.names]
     with _one_at_a_time:  # references run under torch's global settings: threads of a Dask worker take turns
         return examine(job.submitted, exercises, job.settings)

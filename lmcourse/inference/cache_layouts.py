@@ -116,7 +116,7 @@ class RingBuffer(CacheLayout):
 
     def __init__(self, pattern: AttentionPattern, capacity: int | None) -> None:
         if pattern.span is None:
-            raise ValueError(f"{pattern.kind} attention looks back without limit, so it needs all keys")
+            raise ValueError(f"{pattern.kind} attention has no limited window, so it needs all keys")
         super().__init__(pattern.span if capacity is None else min(pattern.span, capacity))
         self.chunked = pattern.kind == "chunk"
         self._one: int | None = None  # the slot of a single token, the same in every row

@@ -80,7 +80,7 @@ def next_logits(
     """
     if isinstance(model, EncoderDecoder):
         if memory is None:
-            raise ValueError("an encoder–decoder answers source texts, and this session was given none")
+            raise ValueError("an encoder–decoder reads source texts, and this session has none")
         return model.decode(tokens, memory, positions, kv_cache=kv_cache)[:, -1]
     # The head is a model's largest matrix: of a prompt, only the last token needs it.
     last = model.encode(tokens, positions, kv_cache=kv_cache)[:, -1]
@@ -130,7 +130,7 @@ def check_request(
     if not callable(sampler):
         raise TypeError(f"sampler must be a function, such as Sampling(temperature=0.8), not {sampler!r}")
     if not prompts:
-        raise ValueError("there is no prompt")
+        raise ValueError("the list of prompts is empty")
     if new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, not {new_tokens}")
     config = decoder_config(model)
@@ -156,12 +156,12 @@ def max_seq_len(config: TransformerConfig) -> int | None:
 def _check_sources(model: Model, sources: Sequence[Sequence[int]] | None, prompts: int) -> None:
     if not isinstance(model, EncoderDecoder):
         if sources is not None:
-            raise ValueError("sources are for an encoder–decoder: this model has only prompts")
+            raise ValueError("sources are for an encoder–decoder: this model takes only prompts")
         return
     if sources is None:
-        raise ValueError("an encoder–decoder answers a source text: give sources")
+        raise ValueError("an encoder–decoder reads source texts: pass sources")
     if len(sources) != prompts:
-        raise ValueError(f"{prompts} prompts and {len(sources)} sources: every prompt needs its own")
+        raise ValueError(f"{prompts} prompts and {len(sources)} sources: give one for each prompt")
     for index, source in enumerate(sources):
         _check_text(model.config.encoder, source, f"source {index}")
 

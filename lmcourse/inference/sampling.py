@@ -48,7 +48,7 @@ def top_k(logits: Float[Tensor, "*batch v"], k: int) -> Float[Tensor, "*batch v"
         ValueError: k is below 1.
     """
     if k < 1:
-        raise ValueError(f"top-k keeps at least one token: k cannot be {k}")
+        raise ValueError(f"top-k keeps at least one token: k must be at least 1, not {k}")
     order = logits.argsort(dim=-1, descending=True, stable=True)
     return logits.scatter(-1, order[..., k:], EXCLUDED)
 

@@ -70,7 +70,7 @@ class StaticCache:
             ValueError: more than one token, or positions of the caller's.
         """
         if tokens.shape[1] != 1 or positions is not None:
-            raise ValueError("a static cache takes one token at a time, directly after the one before")
+            raise ValueError("a static cache takes one token at a time, directly after the previous one")
         at = self._next.clone()
         for layout in self._distinct_layouts:
             layout.begin(at)

@@ -103,7 +103,7 @@ class AttentionConfig:
         if self.d_head is not None:
             return self.d_head
         if d_model % self.heads:
-            raise ValueError(f"{self.heads} heads do not divide a width of {d_model}: set d_head")
+            raise ValueError(f"{self.heads} heads do not divide the width {d_model} evenly: set d_head")
         return d_model // self.heads
 
 

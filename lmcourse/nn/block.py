@@ -56,7 +56,7 @@ class BlockConfig:
         check_choice("way to branch", self.branches, Branches)
         if self.branches != "serial" and self.placement != "pre":
             raise ValueError(
-                f"parallel branches start from a normalised input: placement is 'pre', not {self.placement!r}"
+                f"parallel branches start from a normalised input: placement must be 'pre', not {self.placement!r}"
             )
         check_probability("dropout", self.dropout)
 

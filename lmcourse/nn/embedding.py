@@ -42,9 +42,11 @@ class EmbeddingConfig:
         check_choice("kind of position", self.positions, Positions)
         check_probability("dropout", self.dropout)
         if any(size is not None and size < 1 for size in (self.max_positions, self.width)) or self.position_offset < 0:
-            raise ValueError("the width and max_positions must be positive, the position offset not negative")
+            raise ValueError(
+                "the width and max_positions must be positive, and the position offset must not be negative"
+            )
         if (self.positions == "learned") != (self.max_positions is not None):
-            raise ValueError("give `max_positions` with learned positions, and only with them")
+            raise ValueError("set `max_positions` for learned positions, and only for them")
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def training_curves(records: Sequence[Record], *, entropy: float | None = None, 
         ValueError: there is no step, or smoothing is below 1.
     """
     if not records:
-        raise ValueError("there is no step to draw: train for at least one")
+        raise ValueError("there are no steps to draw: train for at least one step")
     steps = max(1, min(SMOOTHING_STEPS, len(records) // 10)) if smoothing is None else smoothing
     smooth = running_mean([record["loss"] for record in records], steps).tolist()
     result = _result(records, smooth[-1], entropy)

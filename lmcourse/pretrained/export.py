@@ -37,7 +37,9 @@ def export_run(run: Path, out: Path) -> None:
         raise CourseError(f"{out} already exists: choose another folder")
     checkpoint = load_trained_model(run).checkpoint
     if not (checkpoint / MODEL).is_file():
-        raise CourseError(f"{checkpoint} was written by many processes: resume the run with one, then export it")
+        raise CourseError(
+            f"{checkpoint} was written by several processes: resume the run with one process, then export it"
+        )
     staging = make_staging_folder(out)
     for name in (SETTINGS_FILE, TOKENIZER, METRICS, VALIDATION):
         if (run / name).exists():

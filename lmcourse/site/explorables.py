@@ -244,7 +244,7 @@ class Explorable:
             for setting in combinations(self.function, self.stops, self.together)
         }
         if any(" at 0x" in repr(frame.arguments) for frame in self.frames.values()):
-            raise ValueError(f"{self.function} has an argument that only the notebook has")
+            raise ValueError(f"{self.function} has an argument that exists only in the notebook")
 
     def html(self, pictures: Mapping[Frame, Picture], name: str) -> str:
         """Return the figure with its controls, and the file and alt text of each setting's frame for `site.js`.

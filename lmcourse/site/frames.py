@@ -57,7 +57,7 @@ class Frame:
         """Return the frame of a call. ValueError for a function that cannot be found by its name."""
         module, name = getattr(draw, "__module__", ""), getattr(draw, "__qualname__", "")
         if not module.startswith("lmcourse.") or not name.isidentifier():
-            raise ValueError(f"{draw!r} is no function of the package")
+            raise ValueError(f"{draw!r} is not a function of the package")
         return cls(module, name, tuple(arguments.items()))
 
     @property

@@ -20,7 +20,7 @@ def apply_activation_checkpointing(model: nn.Module) -> None:
     blocks = find_blocks(model)
     if not blocks:
         raise ValueError(
-            f"{type(model).__name__} has no blocks to compute again: train it with activation_checkpointing=False"
+            f"{type(model).__name__} has no blocks to recompute: train it with activation_checkpointing=False"
         )
     for block in blocks:
         if getattr(block.forward, "func", None) is not checkpoint:

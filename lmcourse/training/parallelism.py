@@ -60,7 +60,7 @@ class Parallelism:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.sequence_parallel and self.tensor_parallel == 1:
             raise ValueError(
-                "sequence parallelism divides what tensor parallelism leaves whole: set tensor_parallel above 1"
+                "sequence parallelism works only together with tensor parallelism: set tensor_parallel above 1"
             )
 
     @property

@@ -115,7 +115,7 @@ class TrainingState:
         """
         if not is_of_model(manifest["model"], _describe(self.model)):
             raise self.distributed.make_error(
-                f"{path} belongs to another model: build the model in its checkpoint.json"
+                f"{path} belongs to a different model: build the model described in its checkpoint.json"
             )
         if (before := manifest["training"].get("optimizer", "adamw")) != self.config.optimizer:
             raise self.distributed.make_error(

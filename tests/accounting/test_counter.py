@@ -47,5 +47,5 @@ def test_einsum_over_a_single_number_is_not_a_matrix_product() -> None:
 
 
 def test_counting_an_encoder_decoder_needs_a_source() -> None:
-    with pytest.raises(ValueError, match="give its length as `source`"):
+    with pytest.raises(ValueError, match="pass its length as `source`"):
         counted_flops(find_model("t5-small").config, 1, 1)

@@ -56,5 +56,5 @@ def test_synchronising_an_idle_device_takes_no_time() -> None:
     ("seconds", "launch", "room"), [([], 0.0, 1), ([-1.0], 0.0, 1), ([1.0], -1.0, 1), ([1.0], 0.0, 0)]
 )
 def test_impossible_arguments_are_rejected(seconds: list[float], launch: float, room: int) -> None:
-    with pytest.raises(ValueError, match="needs the time"):
+    with pytest.raises(ValueError, match="needs a run time"):
         SimulatedDevice(seconds, launch, room)

@@ -78,7 +78,7 @@ def test_candidates_use_all_devices_and_whole_heads_layers_and_texts() -> None:
 def test_a_layout_that_cannot_be_is_rejected() -> None:
     with pytest.raises(ValueError, match="not the number of devices"):
         step_parts(STEP, MACHINES, 8, 4, 1, 0, 1)
-    with pytest.raises(ValueError, match="no whole number of micro-batches"):
+    with pytest.raises(ValueError, match="cannot be divided into micro-batches"):
         step_parts(STEP, MACHINES, 8, 8, 1, 0, 3)
 
 

@@ -100,7 +100,8 @@ def test_a_copy_with_work_is_not_replaced(tmp_path: Path) -> None:
     before = bytes_of(first)
     with pytest.raises(CourseError) as told:
         build([TINY, SECOND], tmp_path)
-    assert str(told.value) == f"{second.release} holds somebody's work: move it away, or replace it with --force."
+    lost = "contains work that would be lost: move it elsewhere, or replace it with --force."
+    assert str(told.value) == f"{second.release} {lost}"
     assert second.release.read_bytes() == kept
     assert bytes_of(first) == before, "a chapter was built although another one was refused"
 

@@ -155,7 +155,7 @@ def test_a_run_can_be_moved_without_its_text(copy: Path, run: Path, capsys: pyte
         (["--prompt", "x", "--temperature", "-1"], "a temperature must be positive and finite, not -1"),
         (["--prompt", "x", "--temperature", "nan"], "a temperature must be positive and finite, not nan"),
         (["--prompt", "x", "--top-p", "nan"], "above 0 and at most 1, not nan"),
-        (["--prompt", "x", "--top-k", "0"], "k cannot be 0"),
+        (["--prompt", "x", "--top-k", "0"], "k must be at least 1, not 0"),
         (["--prompt", "x", "--top-p", "2"], "not 2"),
         (["--prompt", "x", "--seed", "-1"], "--seed must be from 0 to 2⁶³ − 1, not -1"),
         (["--prompt", "x", "--seed", str(2**63)], "--seed must be from 0 to 2⁶³ − 1"),

@@ -17,7 +17,7 @@ from lmcourse.grading.result import SubmissionResult, unrecognised_result
     ("flags", "told"),
     [
         (["--db", "sqlite:///x.db"], "--db needs the gradebook: add --record."),
-        (["--column", "x"], "--column names a column of the file of --grades: add --grades."),
+        (["--column", "x"], "--column names a column of the file given by --grades: add --grades."),
         (["--force"], "--force needs the gradebook: add --record."),
         (["--again", "ulp"], "--again needs the gradebook: add --record."),
         (["--record"], "--record takes folders of student/assignment/notebook.ipynb, not a notebook by itself."),

@@ -75,12 +75,12 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
 
 
 REFUSED: list[tuple[Callable[[dict[str, Any]], object], str]] = [
-    (lambda saved: saved["model"].update(type="Unigram"), "another model"),
-    (lambda saved: saved["model"].update(dropout=0.1), "another model"),
-    (lambda saved: saved["model"].update(ignore_merges=True), "another model"),
+    (lambda saved: saved["model"].update(type="Unigram"), "a different kind of model"),
+    (lambda saved: saved["model"].update(dropout=0.1), "a different kind of model"),
+    (lambda saved: saved["model"].update(ignore_merges=True), "a different kind of model"),
     (lambda saved: saved.update(added_tokens=[{"id": 257, "content": "<|endoftext|>"}]), "special tokens"),
     (lambda saved: saved.update(normalizer={"type": "NFC"}), "changes the text"),
-    (lambda saved: saved.update(pre_tokenizer={"type": "Whitespace"}), "splits words by another rule"),
+    (lambda saved: saved.update(pre_tokenizer={"type": "Whitespace"}), "splits words by a different rule"),
     (lambda saved: saved["model"]["vocab"].update({"a": 98, "b": 97}), "numbers its tokens differently"),
     (lambda saved: saved["model"]["vocab"].update(zz=300), "numbers its tokens differently"),
     (lambda saved: saved["model"]["merges"].append(["a", "zz"]), "KeyError"),

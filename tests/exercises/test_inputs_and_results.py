@@ -138,7 +138,7 @@ def test_plain_values_are_accepted(result: Any, taken: Any) -> None:
         ({}.keys(), "returned a dict_keys"),
         (torch.eye(2).to_sparse(), "returned a sparse_coo tensor"),
         (np.array([object()]), "returned an array of object"),
-        ({frozenset(): 1}, "returned a dict whose keys are not plain but a frozenset"),
+        ({frozenset(): 1}, "returned a dict with a key that is not plain data: a frozenset"),
         (type("", (), {})(), "returned a , "),
     ],
 )

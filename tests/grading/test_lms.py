@@ -246,7 +246,7 @@ def test_ungraded_work_gets_no_grade(tmp_path: Path) -> None:
         (CANVAS, "(10", "Name the assignment's column"),
         (CANVAS.replace("Points Possible", ""), "101", "lacks the row Points Possible"),
         (CANVAS.replace("13.00", "(read only)"), "101", "Canvas computes the column Attention"),
-        (CANVAS, "101", "is from Canvas. Grade a download from Canvas"),
+        (CANVAS, "101", "is from Canvas. Use it with a download from Canvas"),
         ("", None, "is empty"),
         ('Identifier,Grade\n"', None, "is not a CSV file"),
         ("\udcff", None, "is not UTF-8"),
@@ -257,7 +257,7 @@ def test_wrong_tables_are_rejected(text: str, column: str | None, told: str, tmp
     with pytest.raises(CourseError, match=told):
         read_sheet(tmp_path / "g.csv", people("Moodle", Ada=1), column)
     (tmp_path / "g.csv").write_text(MOODLE)
-    with pytest.raises(CourseError, match=r"g\.csv is from Moodle. Grade a download from Moodle with it"):
+    with pytest.raises(CourseError, match=r"g\.csv is from Moodle. Use it with a download from Moodle"):
         read_sheet(tmp_path / "g.csv", [])  # a class that handed in without a platform
 
 

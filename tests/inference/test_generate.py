@@ -154,7 +154,7 @@ def test_bf16_models_write_too() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"prompts": []}, "there is no prompt"),
+        ({"prompts": []}, "the list of prompts is empty"),
         ({"prompts": [[1], []]}, "prompt 1 is empty"),
         ({"prompts": [[1, VOCABULARY]]}, "prompt 0: there is no token 13 in a vocabulary of 13"),
         ({"prompts": [[-1]]}, "no token -1"),
@@ -179,7 +179,7 @@ def test_mistakes_are_reported_before_the_first_token_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, "give sources"),
+        ({}, "pass sources"),
         ({"sources": [[1], [40]]}, "source 1: there is no token 40"),
         ({"sources": [[1], []]}, "source 1 is empty"),
         ({"sources": [[1]]}, "2 prompts and 1 source"),

@@ -154,7 +154,7 @@ def test_json_of_another_kind_is_named(name, text, pairs, tmp_path) -> None:
 def test_an_index_that_names_no_files(pairs, tmp_path) -> None:
     to_hugging_face(pairs("llama2").ours, tmp_path, shard_bytes=SHARD)
     (tmp_path / "model.safetensors.index.json").write_text("{}")
-    with pytest.raises(CourseError, match="does not say which file holds which weight"):
+    with pytest.raises(CourseError, match="does not list the file of each weight"):
         from_hugging_face(tmp_path)
 
 

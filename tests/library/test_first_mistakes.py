@@ -33,7 +33,9 @@ CONFIG = llama_like(layers=1, d_model=16, heads=2, d_ff=32, vocab_size=256, cont
 MODEL: Any = Transformer(CONFIG)
 PROMPT: Any = ByteTokenizer().encode("hello")
 LISTS = r"prompts must be a list of lists of token ids, such as \[tokenizer.encode\(text\)\]"
-ROW = r"tokens must be a row of token ids, a tensor or a TokenFile, such as torch.tensor\(tokenizer.encode\(text\)\)"
+ROW = (
+    r"tokens must be one row of token ids, as a tensor or a TokenFile, such as torch.tensor\(tokenizer.encode\(text\)\)"
+)
 
 
 def train(folder: Path, tokens: Any) -> Any:

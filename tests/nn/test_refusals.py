@@ -57,7 +57,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: RelativePositionVectorsConfig(0), "at least 1, not 0"),
     (lambda: AttentionPattern("all"), "there is no attention pattern 'all'"),  # type: ignore[arg-type]
-    (lambda: RelativePositionBiasConfig(1), "near distances need no sharing"),
+    (lambda: RelativePositionBiasConfig(1), "give each direction the same number of buckets, at least 2"),
     (lambda: RelativePositionBiasConfig(32, 16), "32 buckets up to a distance of 16"),
     (lambda: RelativePositionBiasConfig(9, causal=False), "9 buckets"),
     (lambda: QKNormConfig(over="layer"), "there is no QK-norm over 'layer'"),  # type: ignore[arg-type]
@@ -73,16 +73,16 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: FeedForwardConfig(8, "swish"), "unknown activation 'swish'; there are relu"),  # type: ignore[arg-type]
     (lambda: BlockConfig(NORM, "sandwich"), "there is no placement 'sandwich'"),  # type: ignore[arg-type]
     (lambda: BlockConfig(NORM, branches="both"), "there is no way to branch 'both'"),  # type: ignore[arg-type]
-    (lambda: BlockConfig(NORM, "post", "parallel"), "placement is 'pre', not 'post'"),
+    (lambda: BlockConfig(NORM, "post", "parallel"), "placement must be 'pre', not 'post'"),
     (lambda: BlockConfig(NORM, dropout=-0.1), "not -0.1"),
     (lambda: EmbeddingConfig("rotary"), "there is no kind of position 'rotary'"),  # type: ignore[arg-type]
-    (lambda: EmbeddingConfig("learned"), "give `max_positions` with learned positions"),
-    (lambda: EmbeddingConfig(max_positions=8), "only with them"),
+    (lambda: EmbeddingConfig("learned"), "set `max_positions` for learned positions"),
+    (lambda: EmbeddingConfig(max_positions=8), "only for them"),
     (lambda: EmbeddingConfig("learned", max_positions=0), "max_positions must be positive"),
     (lambda: EmbeddingConfig(width=-1), "must be positive"),
     (lambda: EmbeddingConfig(dropout=2.0), "not 2.0"),
     (lambda: HeadConfig(soft_cap=-1.0), "the soft cap must be positive"),
-    (lambda: model(d_model=9), "layer 0: 2 heads do not divide a width of 9: set d_head"),
+    (lambda: model(d_model=9), "layer 0: 2 heads do not divide the width 9 evenly: set d_head"),
     (lambda: model(AttentionConfig(2, d_head=5, rotary=RotaryConfig())), "layer 0: RoPE rotates features in pairs"),
     (lambda: model(vocab_size=0), "a model needs a vocabulary"),
     (lambda: model(layers=()), "at least one layer"),

@@ -128,7 +128,7 @@ def test_the_run_of_a_folder_is_read_from_its_metrics(tmp_path: Path) -> None:
 
 
 def test_runs_without_steps_are_rejected() -> None:
-    with pytest.raises(ValueError, match="no step to draw"):
+    with pytest.raises(ValueError, match="no steps to draw"):
         plots.training_curves([])
     with pytest.raises(ValueError, match="at least 1 step"):
         plots.training_curves(run(), smoothing=0)

@@ -191,7 +191,9 @@ def test_a_model_that_no_family_has_leaves_nothing(tmp_path: Path) -> None:
     palm = replace(load_pretrained().run, preset="palm-8b").model_config(8)
     with torch.device("meta"):
         model = Transformer(palm)
-    with pytest.raises(CourseError, match="no family of transformers has such models; the closest is cohere"):
+    with pytest.raises(
+        CourseError, match="no model family of transformers can store this model; the closest is cohere"
+    ):
         export_model(replace(load_pretrained(), model=model), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

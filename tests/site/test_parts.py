@@ -123,7 +123,7 @@ def test_only_a_function_of_the_package_has_frames() -> None:
     def own() -> Figure:
         return Figure()
 
-    with pytest.raises(ValueError, match="no function of the package"):
+    with pytest.raises(ValueError, match="not a function of the package"):
         Frame.of(own, {})
 
 

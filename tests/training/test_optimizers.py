@@ -154,7 +154,7 @@ def test_sparse_gradients_are_rejected_in_one_line(kind: type[Optimizer]) -> Non
         (AdaGrad, {"lr": 1, "eps": -1}, "eps must be at least 0"),
         (AdamW, {"betas": (0.9, 1.0)}, r"betas .* not \(0.9, 1.0\)"),
         (SGD, {"lr": 1, "momentum": 1.0}, "momentum must be at least 0 and below 1, not 1.0"),
-        (SGD, {"lr": 1, "nesterov": True}, "give a momentum above 0"),
+        (SGD, {"lr": 1, "nesterov": True}, "set a momentum above 0"),
     ],
 )
 def test_invalid_settings_are_rejected(kind: type[Optimizer], settings: dict[str, Any], message: str) -> None:

@@ -183,7 +183,7 @@ def test_a_finished_run_resumes_to_its_end(whole: Path) -> None:
 
 
 def test_a_checkpoint_of_another_model_or_text_is_rejected_in_one_line(whole: Path) -> None:
-    with pytest.raises(CourseError, match="belongs to another model"):
+    with pytest.raises(CourseError, match="belongs to a different model"):
         runs.trainer(whole, dropout=0.2).resume()
     with pytest.raises(CourseError, match="seq_len 16 instead of 8"):
         runs.trainer(whole, seq_len=8).resume()

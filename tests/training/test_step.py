@@ -172,5 +172,5 @@ def test_applying_checkpointing_twice_changes_nothing() -> None:
 
 
 def test_a_model_without_blocks_cannot_recompute_them() -> None:
-    with pytest.raises(ValueError, match="Linear has no blocks to compute again"):
+    with pytest.raises(ValueError, match="Linear has no blocks to recompute"):
         apply_activation_checkpointing(nn.Linear(1, 1))

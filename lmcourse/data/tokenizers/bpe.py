@@ -54,7 +54,7 @@ class BPETokenizer:
             self.token_bytes.append(b"".join(look_up(self.token_bytes, pair)))
         self.vocab_size = len(self.token_bytes)
         if len(set(self.token_bytes)) < self.vocab_size:
-            raise ValueError("two merges make the same bytes")
+            raise ValueError("two merges produce the same bytes")
         self._made_by = {pair: token for token, pair in enumerate(self.merges, start=len(BYTES))}
         self._cache: dict[str, list[int]] = {}
 

@@ -95,7 +95,7 @@ def open_any_tokenizer(path: Path) -> Tokenizer:
     """
     saved = read_json(path)
     if not {"model", "kind"} & saved.keys():
-        raise CourseError(f"{path} cannot be read: it holds no tokenizer")
+        raise CourseError(f"{path} cannot be read: it contains no tokenizer")
     try:
         return open_tokenizer(path)
     except CourseError:
@@ -165,7 +165,7 @@ def from_hugging_face(saved: Mapping[str, Any]) -> BPETokenizer | CharacterToken
             return _read_characters(saved)
         return _read_byte_pairs(saved)
     except _DAMAGED as error:
-        raise CourseError(f"This is no tokenizer.json of byte pairs: {type(error).__name__}, {error}.") from None
+        raise CourseError(f"This is not a tokenizer.json of byte pairs: {type(error).__name__}, {error}.") from None
 
 
 def _read_byte_pairs(saved: Mapping[str, Any]) -> BPETokenizer:
@@ -175,11 +175,13 @@ def _read_byte_pairs(saved: Mapping[str, Any]) -> BPETokenizer:
     made = BPETokenizer([(model["vocab"][left], model["vocab"][right]) for left, right in merges])
     settings = [*(model.get(name) for name in (*_UNUSED, "byte_fallback", "ignore_merges"))]
     if model["type"] != "BPE" or any(settings):
-        raise CourseError("The course reads tokenizer.json files of plain byte pairs; this one has another model.")
+        raise CourseError(
+            "The course reads tokenizer.json files of plain byte pairs; this one has a different kind of model."
+        )
     if saved.get("added_tokens") or saved.get("normalizer") or saved.get("post_processor"):
         raise CourseError("This tokenizer.json has special tokens or changes the text; the course's tokenizers do not.")
     if saved["pre_tokenizer"] != _PRE_TOKENIZER:
-        raise CourseError("This tokenizer.json splits words by another rule, so it would give other tokens.")
+        raise CourseError("This tokenizer.json splits words by a different rule, so it would produce different tokens.")
     if model["vocab"] != {name: token for token, name in enumerate(_names(made))}:
         raise CourseError(
             f"This tokenizer.json numbers its tokens differently. Here 0 to {len(BYTES) - 1} are the bytes, and the "
@@ -192,7 +194,10 @@ def _read_characters(saved: Mapping[str, Any]) -> CharacterTokenizer:
     vocab = saved["model"]["vocab"]
     made = CharacterTokenizer("".join(sorted(vocab, key=vocab.__getitem__)))
     if json.loads(json.dumps(saved)) != to_hugging_face(made):
-        raise CourseError("The course reads words only if each is one character; this tokenizer.json has longer ones.")
+        raise CourseError(
+            "The course reads a vocabulary of words only if each word is one character; this tokenizer.json has longer "
+            "ones."
+        )
     return made
 
 

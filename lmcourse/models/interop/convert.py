@@ -116,7 +116,7 @@ def family_for(config: ModelConfig) -> Family:
 def _settings_of(model: nn.Module) -> dict[str, Any]:
     config = getattr(model, "config", None)
     if not hasattr(config, "to_dict"):
-        raise CourseError(f"{type(model).__name__} is neither a model of transformers nor a folder")
+        raise CourseError(f"{type(model).__name__} is neither a transformers model nor a folder")
     settings: dict[str, Any] = config.to_dict()  # type: ignore[union-attr]
     return {**settings, "architectures": [type(model).__name__]}
 
@@ -136,7 +136,7 @@ def _overwrite(model: Model, target: nn.Module) -> None:
     family = family_of(settings)
     different = differences(flatten(model.config), flatten(family.read(settings)))
     if different:
-        raise CourseError(f"{type(target).__name__} is not the same model: it differs in {', '.join(different)}")
+        raise CourseError(f"{type(target).__name__} is a different model: it differs in {', '.join(different)}")
     weights = family.to_theirs(model, dict(model.named_parameters()))
     with torch.no_grad():
         for name, parameter in target.named_parameters():
@@ -156,7 +156,7 @@ def _express(config: ModelConfig, name: str | None) -> tuple[Family, dict[str, A
         except CourseError:
             continue
     closest = min(refusals, key=lambda refusal: len(refusal.fields), default="none")
-    raise CourseError(f"no family of transformers has such models; the closest is {closest}")
+    raise CourseError(f"no model family of transformers can store this model; the closest is {closest}")
 
 
 def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -198,7 +198,7 @@ def _files(folder: Path) -> list[str]:
         return [SINGLE]
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict):
-        raise CourseError(f"{index} does not say which file holds which weight: download the model again")
+        raise CourseError(f"{index} does not list the file of each weight: download the model again")
     names = sorted(set(map(str, places.values())))
     for name in names:
         if name in ("", "..") or name != Path(name).name or "\\" in name:

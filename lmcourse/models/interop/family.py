@@ -124,7 +124,7 @@ class Family:
             told = ", ".join(f"{name}={getattr(flat, name)!r}" for name in lost)
             raise DifferentModelError(f"{self.name}: its models cannot have {told}", lost)
         if not _alike(config, unflatten(flat)):
-            raise CourseError(f"{self.name}: its models cannot have layers or norms that differ in this way")
+            raise CourseError(f"{self.name}: layers or norms of its models cannot differ in this way")
         return {"architectures": [self.architecture], "model_type": self.name, **settings}
 
     def to_ours(self, model: Model, theirs: Mapping[str, Tensor]) -> Weights:

@@ -100,7 +100,7 @@ def tokenize_corpus(run: RunConfig) -> TokenizedCorpus:
     """
     whole = find_corpus(run.corpus)
     if next(_documents(whole), None) is None:
-        raise CourseError(f"{run.corpus} has nothing but line breaks: take another text")
+        raise CourseError(f"{run.corpus} contains only line breaks: use another text")
     training, validation = split(whole, run.held_out) if run.held_out else (whole, None)
     # Characters that only the held-out part has must have a token too, or it could not be read.
     tokenizer = _make_tokenizer(run, whole if run.tokenizer == "characters" else training)

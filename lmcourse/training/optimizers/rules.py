@@ -143,7 +143,7 @@ class SGD(BaseOptimizer):
         if not 0 <= group["momentum"] < 1:
             raise ValueError(f"momentum must be at least 0 and below 1, not {group['momentum']}")
         if group["nesterov"] and not group["momentum"]:
-            raise ValueError("nesterov looks ahead along the momentum: give a momentum above 0")
+            raise ValueError("nesterov needs momentum: set a momentum above 0")
 
     def update(self, w: Tensor, gradient: Tensor, state: dict[str, Any], group: Group) -> None:
         """Step against the gradient, or against b if there is momentum."""

@@ -95,7 +95,7 @@ def check_divisible(model: nn.Module, config: TrainingConfig) -> None:
     """
     parallel = config.parallel
     if config.precision == "fp16" and parallel.world_size > parallel.data_parallel:
-        raise ValueError("fp16 on many processes needs whole gradients on each: use bf16, or only data_parallel")
+        raise ValueError("fp16 on several processes needs the whole gradients on each: use bf16, or only data_parallel")
     if config.compile and parallel.tensor_parallel * parallel.pipeline_parallel > 1:
         raise ValueError(
             "compile is for one process, data_parallel and fsdp: "
@@ -117,11 +117,9 @@ def check_divisible(model: nn.Module, config: TrainingConfig) -> None:
 def _check_matrices(model: TransformerConfig, parallel: Parallelism, seq_len: int) -> None:
     n = parallel.tensor_parallel
     if model.position_bias is not None:
-        raise ValueError(
-            "tensor_parallel divides heads, and a position bias is made for all of them: use rotary positions"
-        )
+        raise ValueError("tensor_parallel divides heads, and a position bias covers all of them: use rotary positions")
     if model.embedding.width is not None:
-        raise ValueError("tensor_parallel does not divide an embedding with a width of its own")
+        raise ValueError("tensor_parallel does not divide an embedding whose width differs from d_model")
     if parallel.sequence_parallel and seq_len % n:
         raise ValueError(
             f"sequence_parallel divides the tokens: a seq_len of {seq_len} cannot be divided evenly among {n} processes"
@@ -158,7 +156,8 @@ def _check_stages(model: TransformerConfig, config: TrainingConfig) -> None:
         raise ValueError("a learned position bias is shared by all layers: pipeline_parallel cannot divide it")
     if any(layer.attention.value_residual for layer in model.layers):
         raise ValueError(
-            "a value residual needs the first layer's values in all others: pipeline_parallel divides them"
+            "every layer of a value residual needs the first layer's values, which pipeline_parallel keeps on another "
+            "process"
         )
     if parallel.pipeline_schedule == "1f1b" and config.grad_accum_steps < parallel.pipeline_parallel:
         raise ValueError(

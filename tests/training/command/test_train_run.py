@@ -154,7 +154,7 @@ def test_a_text_that_is_too_short_is_rejected(tmp_path: Path) -> None:
 
 def test_a_text_without_characters_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\n" * 100)
-    with pytest.raises(CourseError, match="has nothing but line breaks"):
+    with pytest.raises(CourseError, match="contains only line breaks"):
         tokenize_corpus(run(tmp_path / "text.txt", tokenizer="characters"))
 
 

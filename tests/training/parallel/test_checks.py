@@ -59,9 +59,9 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
             TENSOR,
             "layer 1: tensor_parallel divides heads, and a value residual's weight is shared by all",
         ),
-        (MIXED_VALUES, STAGES, "a value residual needs the first layer's values in all others"),
-        (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding with a width of its own"),
-        (gpt().with_(position_bias=AlibiConfig()), TENSOR, "a position bias is made for all of them"),
+        (MIXED_VALUES, STAGES, "every layer of a value residual needs the first layer's values"),
+        (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding whose width differs from d_model"),
+        (gpt().with_(position_bias=AlibiConfig()), TENSOR, "a position bias covers all of them"),
         (
             gpt(head=UNTIED).with_(position_bias=RelativePositionBiasConfig()),
             STAGES,

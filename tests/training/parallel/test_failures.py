@@ -131,7 +131,7 @@ def cannot_be_cut(folder: Path) -> None:
 
 def test_only_one_process_reports_an_indivisible_size(tmp_path: Path) -> None:
     first, second = together(Parallelism(tensor_parallel=2), tmp_path, cannot_be_cut, tmp_path / "run")
-    assert str(first).startswith("ValueError: fp16 on many processes needs whole gradients on each")
+    assert str(first).startswith("ValueError: fp16 on several processes needs the whole gradients on each")
     assert str(second) == "SystemExit: 2"
 
 

@@ -125,35 +125,40 @@ def six_nd(*sizes: int) -> dict[str, int]:
     return right | {"flops": 6 * right["parameters"] * sizes[-1] * sizes[-2]}
 
 
-@account_of.misconception("Your FLOPs have no scores: two more products for every pair of positions.")
+@account_of.misconception(
+    "Your FLOPs leave out the scores and weighted values: two more products for every pair of positions."
+)
 def no_scores(*sizes: int) -> dict[str, int]:
     return _costs(sizes, pairs=0)
 
 
 @account_of.misconception(
-    "Your FLOPs of the pairs are half of what is asked for. All pairs count, the hidden ones too, and each takes two "
+    "You count half of the FLOPs for the pairs of positions. All pairs count, the hidden ones too, and each takes two "
     "products: a score and a weighted value."
 )
 def causal_half(*sizes: int) -> dict[str, int]:
     return _costs(sizes, pairs=0.5)
 
 
-@account_of.misconception("You multiply with the embedding. It is a table: rows are looked up, for no FLOPs at all.")
+@account_of.misconception("You multiply by the embedding. It is a table: looking up rows takes no FLOPs.")
 def embedding_multiplied(*sizes: int) -> dict[str, int]:
     return _costs(sizes, embedding_flops=1)
 
 
-@account_of.misconception("Your backward pass costs as much as the forward pass. It costs twice as much: three in all.")
+@account_of.misconception(
+    "Your backward pass costs as much as the forward pass. It costs twice as much, so a step costs three forward "
+    "passes."
+)
 def backward_once(*sizes: int) -> dict[str, int]:
     return _costs(sizes, passes=2)
 
 
-@account_of.misconception("Your FLOPs are those of a forward pass. A training step goes back as well.")
+@account_of.misconception("You count the FLOPs of a forward pass only. A training step has a backward pass, too.")
 def forward_only(*sizes: int) -> dict[str, int]:
     return _costs(sizes, passes=1)
 
 
-@account_of.misconception("18 bytes a parameter are those of mixed precision. The order says fp32: 16.")
+@account_of.misconception("You count 18 bytes per parameter, as for mixed precision. The order says fp32: 16.")
 def states_of_mixed_precision(*sizes: int) -> dict[str, int]:
     return _costs(sizes, state_bytes=18)
 
@@ -173,7 +178,7 @@ def keys_only(*sizes: int) -> dict[str, int]:
     return _costs(sizes, cache_numbers=1)
 
 
-@account_of.misconception("Your cache is that of a whole text. Asked is what one token leaves.")
+@account_of.misconception("You return the cache of a whole text. Return the bytes that one token adds.")
 def cache_of_a_text(*sizes: int) -> dict[str, int]:
     return _costs(sizes, cache_bytes=4 * sizes[-1])
 

@@ -122,10 +122,10 @@ commitment = Exercise(
     reference=_right,
     cases=[case(name) for name in ("the order", *COUNTED)],
     hints=[
-        "Go through the designs: `account_of` and the table of memory say which the order allows at all.",
+        "Go through the designs: `account_of` and the table of memory show which of them the order allows.",
         "Your law forecasts the loss of each with the given recipe. What do small runs say about another optimizer, "
         "rate or batch: how large is the difference, and does it stay with a second seed?",
-        "flops = steps · FLOPs of a step on batches of your size; states = 16 bytes a parameter.",
+        "flops = steps · FLOPs of one step at your batch size; states = 16 bytes per parameter.",
     ],
     uses=["account_of", "steps_within"],
     view=_view,
@@ -137,13 +137,13 @@ def too_large() -> Numbers:
     return _committed(1, 96)
 
 
-@commitment.misconception("You counted the steps with 6ND. With the scores, you are over the budget.")
+@commitment.misconception("You counted the steps with 6ND. When the scores are counted, you are over the budget.")
 def steps_of_six_nd() -> Numbers:
     return _committed(2, 48, steps=int(2e11 / (6 * 67_824 * 1024)))
 
 
 @commitment.misconception(
-    "The parameters fit, but the activations do not: every block keeps its own. A smaller batch keeps less."
+    "The parameters fit, but the activations do not: every block keeps its own. A smaller batch needs less memory."
 )
 def too_deep_for_memory() -> Numbers:
     return _committed(4, 32)
@@ -154,27 +154,31 @@ def thrifty() -> Numbers:
     return _committed(2, 32, steps=435)
 
 
-@commitment.misconception("You took the steps of batches of 16. Smaller batches cost less, and more steps are due.")
+@commitment.misconception(
+    "You counted the steps for batches of 16. Smaller batches cost less, so you can run more steps."
+)
 def steps_of_the_given_batch() -> Numbers:
     return _committed(2, 24, steps=1412, batch=8)
 
 
-@commitment.misconception("Your forecast of the states is for mixed precision. The order says fp32.")
+@commitment.misconception("You forecast the memory of the states for mixed precision. The order says fp32.")
 def states_of_mixed_precision() -> Numbers:
     return _right() | {"states": 18.0 * float(_right()["parameters"])}
 
 
-@commitment.misconception("Your FLOPs are those of one step. The order counts the whole training.")
+@commitment.misconception("You give the FLOPs of one step. The order counts the whole training run.")
 def flops_of_a_step() -> Numbers:
     return _right() | {"flops": float(_right()["flops"]) / float(_right()["steps"])}
 
 
-@commitment.misconception("Your FLOPs are the whole budget. Forecast what your whole steps cost.")
+@commitment.misconception(
+    "You give the whole budget as FLOPs. Forecast the FLOPs of your steps; whole steps rarely use all of the budget."
+)
 def whole_budget() -> Numbers:
     return _right() | {"flops": 2e11}
 
 
-@commitment.misconception("Your FLOPs are 6ND: that leaves out the scores, and counts the table.")
+@commitment.misconception("You forecast 6ND FLOPs. This leaves out the scores and counts the table.")
 def flops_of_six_nd() -> Numbers:
     return _right() | {"flops": 6.0 * 20_088 * 1024 * float(_right()["steps"])}
 

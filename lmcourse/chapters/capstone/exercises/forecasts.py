@@ -127,9 +127,10 @@ forecasts = Exercise(
         for need in STEPS_OF_SKILL
     ],
     hints=[
-        "You have a function that fits a law, and runs to fit it on. What does it need, and in which form?",
+        "You have a function that fits a law, and runs to fit it to. What input does the function need, and in which "
+        "form?",
         "`fit_law([(n, d, loss) for layers, n, d, loss in runs], floor, exponents)`, with exponents from 0.2 to 1.4. "
-        "You may leave out runs that one law does not describe.",
+        "You may leave out runs that the law does not describe.",
         "Then evaluate E + A/Nᵃ + B/Dᵇ for every design in `asked`, and return the list.",
     ],
     uses=["fit_law"],
@@ -160,7 +161,9 @@ forecasts.equivalent_mutant(
 )
 
 
-@forecasts.misconception("You forecast one number for every design. The designs differ by more than your error may be.")
+@forecasts.misconception(
+    "You forecast one number for every design. The losses of the designs differ by more than the error you are allowed."
+)
 def one_number(runs: Runs, floor: float, asked: Asked) -> list[float]:
     return [min(loss for *_, loss in runs)] * len(asked)
 

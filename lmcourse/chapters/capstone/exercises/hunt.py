@@ -56,9 +56,10 @@ hunt = Exercise(
     reference=lambda: _answer(lambda claim: claim.truth),
     cases=[case(f"claim {number}") for number in range(1, COUNT + 1)],
     hints=[
-        "Recompute each number in a cell of your own before you believe or doubt it.",
-        "Ask of every size what it is the size of: a matrix or what comes out of it, one product or all of them.",
-        "Which tokens does the first token of a decoder see? How many matrices has a gated feed-forward layer?",
+        "Recompute each number in a cell of your own before you judge it.",
+        "For every size, ask what has this size: a matrix or the result of multiplying by it, one product or all of "
+        "them.",
+        "Which tokens does the first token of a decoder see? How many matrices does a gated feed-forward layer have?",
     ],
     view=_view,
 )
@@ -74,17 +75,17 @@ def doubting() -> list[Verdict]:
     return _answer(lambda claim: 0 if claim.truth == RIGHT else claim.truth)
 
 
-@hunt.misconception("You give the numbers that are claimed. Give the numbers that are right.")
+@hunt.misconception("You give the numbers as claimed. Give the right numbers.")
 def as_printed() -> list[Verdict]:
     return _answer(lambda claim: claim.printed)
 
 
-@hunt.misconception("You name the claims that are wrong. Give the right number in their place.")
+@hunt.misconception("You name the wrong claims. Give the right numbers instead.")
 def only_accused() -> list[Verdict]:
     return _answer(lambda claim: RIGHT if claim.truth == RIGHT else "wrong")
 
 
-@hunt.misconception("Of the claims, you found only the wrong feed-forward layers: look at claims 2 and 3 again.")
+@hunt.misconception("You found only the wrong feed-forward layers: look at claims 2 and 3 again.")
 def only_the_last() -> list[Verdict]:
     return [RIGHT, RIGHT, RIGHT, RIGHT, 11_274_289_152]
 
@@ -99,7 +100,7 @@ def multiplications_only() -> list[Verdict]:
     return [RIGHT, 640, 1, RIGHT, 5_637_144_576]
 
 
-@hunt.misconception("Claim 2: the queries are what comes out of the projections, one row per token.")
+@hunt.misconception("Claim 2: the queries are the result of the projections, one row per token.")
 def queries_of_one_head() -> list[Verdict]:
     return [RIGHT, 80, 1, RIGHT, 11_274_289_152]
 

@@ -102,12 +102,12 @@ fit_law = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "For exponents that are given, the law is linear in A and B: least squares, no search. Only the exponents are "
-        "searched, all pairs of the list.",
+        "For given exponents the law is linear in A and B, so least squares finds both. Search only the exponents: try "
+        "all pairs from the list.",
         "(floor + A/Nᵃ + B/Dᵇ)/L − 1 is A · 1/(L Nᵃ) + B · 1/(L Dᵇ) − (L − floor)/L: two columns and a target. "
         "torch.linalg.lstsq in float64.",
-        "If one coefficient comes out negative, the best law without negative terms has that one at 0: fit the other "
-        "column alone. Keep the pair with the smallest sum of squares.",
+        "If one coefficient comes out negative, the best law without negative terms sets it to 0: fit the other column "
+        "alone. Keep the pair with the smallest sum of squares.",
     ],
     forbid=["scipy", "sklearn"],
     tolerance=Tolerance(1e-4, 1e-7),
@@ -135,7 +135,7 @@ def floor_forgotten(runs: Runs, floor: float, exponents: list[float]) -> dict[st
     return _fit(runs, 0.0, exponents)
 
 
-@fit_law.misconception("You subtract the floor before you compare. The relative error is a share of the whole loss.")
+@fit_law.misconception("You subtract the floor before you compare. The relative error is a fraction of the whole loss.")
 def share_of_the_rest(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
     return _fit([(n, d, loss - floor) for n, d, loss in runs], 0.0, exponents)
 
@@ -180,7 +180,7 @@ def swapped(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float
     return {"A": right["B"], "B": right["A"], "a": right["b"], "b": right["a"]}
 
 
-@fit_law.misconception("You give both terms one exponent. Size and text have exponents of their own.")
+@fit_law.misconception("You give both terms the same exponent. Parameters and text have separate exponents.")
 def same_exponent(runs: Runs, floor: float, exponents: list[float]) -> dict[str, float]:
     fits = [_fit(runs, floor, [exponent]) for exponent in exponents]
     size, text, loss = np.array(runs).T

@@ -63,10 +63,11 @@ skill = Exercise(
     ],
     hidden_cases=_hidden,
     hints=[
-        "A skill of 0 is as good as the baseline, 1 is perfect. What does it compare: one error, or a mean?",
+        "A forecast with a skill of 0 is as good as the baseline; with 1 it is perfect. What does it compare: one "
+        "error, or a mean?",
         "Take the mean of |forecast − measured| over all names, and the same for the baseline.",
-        "skill = 1 − one mean / the other. Before that: the same names in all three, at least one, and a baseline that "
-        "is not perfect, or `raise ValueError`.",
+        "skill = 1 − mean of the forecast / mean of the baseline. First check the input: all three have the same "
+        "names, at least one, and the baseline is not perfect. If not, `raise ValueError`.",
     ],
 )  # fmt: skip
 
@@ -85,7 +86,7 @@ def quotient(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     return 1 - _skill(forecast, measured, baseline)
 
 
-@skill.misconception("You divide by the error of the forecast. The baseline's error is the unit.")
+@skill.misconception("You divide by the error of the forecast. Divide by the error of the baseline.")
 def other_denominator(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     _skill(forecast, measured, baseline)
     return 1 - _error(baseline, measured) / _error(forecast, measured)
@@ -99,7 +100,7 @@ def signed(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     return 1 - abs(ours) / abs(theirs)
 
 
-@skill.misconception("You square the errors, so one large error decides. The skill here is of mean absolute errors.")
+@skill.misconception("You square the errors, so one large error decides. Use mean absolute errors.")
 def squares(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     _skill(forecast, measured, baseline)
     ours = sum((forecast[name] - measured[name]) ** 2 for name in measured)
@@ -118,24 +119,26 @@ def mean_of_quotients(forecast: Losses, measured: Losses, baseline: Losses) -> f
     return 1 - sum(shares) / len(shares)
 
 
-@skill.misconception("You cut a negative skill off at 0. A law that is worse than no law should be seen to be worse.")
+@skill.misconception(
+    "You cut a negative skill off at 0. A negative skill shows that the law is worse than the baseline."
+)
 def cut_off(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     return max(0.0, _skill(forecast, measured, baseline))
 
 
-@skill.misconception("You count how often the forecast is nearer. The skill is of distances.")
+@skill.misconception("You count how often the forecast is nearer. The skill compares how far away the two are.")
 def count_of_wins(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     _skill(forecast, measured, baseline)
     return sum(abs(forecast[n] - x) < abs(baseline[n] - x) for n, x in measured.items()) / len(measured)
 
 
-@skill.misconception("You measure the forecast's distance from the baseline. Both are compared with what was measured.")
+@skill.misconception("You measure the forecast's distance from the baseline. Compare both with the measured losses.")
 def from_the_baseline(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     _skill(forecast, measured, baseline)
     return 1 - _error(forecast, baseline) / _error(measured, baseline)
 
 
-@skill.misconception("You return 0 for a perfect baseline. Nothing can be compared with it: `raise ValueError`.")
+@skill.misconception("You return 0 for a perfect baseline. No forecast can improve on it: `raise ValueError`.")
 def silent(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     of_baseline = _error(baseline, measured)
     return 1 - _error(forecast, measured) / of_baseline if of_baseline else 0.0

@@ -60,20 +60,22 @@ best_split = Exercise(
     hidden_cases=_hidden,
     hints=[
         "Put D = flops / (6 N) into the law: one unknown is left. Where is its derivative 0?",
-        "There a A / Nᵃ = b B / Dᵇ: one percent more of either helps equally.",
+        "At the minimum, a A / Nᵃ = b B / Dᵇ: one percent more of N helps as much as one percent more of D.",
         "N^(a + b) = (a A / (b B)) · (flops / 6)^b.",
     ],
     tolerance=Tolerance(1e-6),
 )
 
 
-@best_split.misconception("You take 20 tokens a parameter: found for one law, one text and one tokenizer.")
+@best_split.misconception(
+    "You take 20 tokens per parameter. That ratio was found for one law, one text and one tokenizer."
+)
 def twenty(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size = math.sqrt(flops / 120)
     return size, 20 * size
 
 
-@best_split.misconception("Your N · D is the budget itself. A token costs six FLOPs a parameter.")
+@best_split.misconception("Your N · D is the budget itself. A token costs six FLOPs per parameter.")
 def six_forgotten(A: float, B: float, a: float, b: float, flops: float) -> Split:
     return _best(A, B, a, b, 6 * flops)
 
@@ -91,7 +93,8 @@ def square_root(A: float, B: float, a: float, b: float, flops: float) -> Split:
 
 
 @best_split.misconception(
-    "You make both terms equal. At the minimum one more percent of N and of D helps equally: a and b are factors."
+    "You make both terms equal. At the minimum, one percent more of N helps as much as one percent more of D, so a and "
+    "b are factors."
 )
 def equal_terms(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size = ((A / B) * (flops / 6) ** b) ** (1 / (a + b))
@@ -121,7 +124,7 @@ def power_not_inverted(A: float, B: float, a: float, b: float, flops: float) -> 
     return size, flops / 6 / size
 
 
-@best_split.misconception("You return D and N: the parameters come first.")
+@best_split.misconception("You return (D, N). The parameters come first.")
 def other_order(A: float, B: float, a: float, b: float, flops: float) -> Split:
     size, text = _best(A, B, a, b, flops)
     return text, size

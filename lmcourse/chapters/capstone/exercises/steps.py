@@ -45,7 +45,7 @@ steps_within = Exercise(
         case("less than a step", 60.0, 100),
     ],
     hidden_cases=_hidden_steps,
-    hints=["How often does a step fit into the budget, whole?", "Divide, and drop the part after the decimal point."],
+    hints=["How many whole steps fit into the budget?", "Divide, and drop the part after the decimal point."],
 )
 
 
@@ -61,7 +61,7 @@ def backward_again(budget: float, flops_per_step: int) -> int:
     return int(budget / (3 * flops_per_step))
 
 
-@steps_within.misconception("You return bytes of text, 1,024 a step. Return the number of steps.")
+@steps_within.misconception("You return bytes of text, 1,024 per step. Return the number of steps.")
 def tokens(budget: float, flops_per_step: int) -> int:
     return 1024 * int(budget / flops_per_step)
 
@@ -143,9 +143,10 @@ predicted_seconds = Exercise(
     ],
     hidden_cases=_hidden_seconds,
     hints=[
-        "Which of these times will come again, a thousand times? Neither the slow first ones nor a disturbed one.",
-        "Use statistics.median of the steps after the first `warm`; of an even number it is the mean of the two in the "
-        "middle.",
+        "Which of these times will occur again, a thousand times? Not the slow first ones, and not that of a disturbed "
+        "step.",
+        "Use statistics.median of the steps after the first `warm`; for an even number of steps it is the mean of the "
+        "two in the middle.",
     ],
 )
 
@@ -157,19 +158,21 @@ def mean(probe: list[float], warm: int, steps: int) -> float:
     return statistics.mean(probe[warm:]) * steps
 
 
-@predicted_seconds.misconception("You keep the first steps, which paid for memory and caches. Throw them away.")
+@predicted_seconds.misconception("You keep the first steps, which paid for memory and caches. Leave them out.")
 def with_warm_up(probe: list[float], warm: int, steps: int) -> float:
     if not probe[warm:]:
         raise ValueError
     return statistics.median(probe) * steps
 
 
-@predicted_seconds.misconception("You take the fastest step. It came once; the median is what you will get.")
+@predicted_seconds.misconception("You take the fastest step. It occurred once; the median is the typical time.")
 def fastest(probe: list[float], warm: int, steps: int) -> float:
     return min(probe[warm:]) * steps
 
 
-@predicted_seconds.misconception("You multiply the sum of the probe by the steps. Multiply the time of one step.")
+@predicted_seconds.misconception(
+    "You multiply the sum of the probe by the steps. Multiply the time of one step by the steps."
+)
 def total(probe: list[float], warm: int, steps: int) -> float:
     if not probe[warm:]:
         raise ValueError
@@ -193,7 +196,7 @@ def silent(probe: list[float], warm: int, steps: int) -> float:
 
 
 @predicted_seconds.misconception(
-    "Of an even number you take the upper of the two in the middle. The median is their mean."
+    "For an even number of steps you take the upper of the two in the middle. The median is their mean."
 )
 def upper_middle(probe: list[float], warm: int, steps: int) -> float:
     if not probe[warm:]:
@@ -202,7 +205,7 @@ def upper_middle(probe: list[float], warm: int, steps: int) -> float:
 
 
 @predicted_seconds.misconception(
-    "Of an even number you take the lower of the two in the middle, as torch.median does. Asked is their mean."
+    "For an even number of steps you take the lower of the two in the middle, as torch.median does. Return their mean."
 )
 def lower_middle(probe: list[float], warm: int, steps: int) -> float:
     if not probe[warm:]:

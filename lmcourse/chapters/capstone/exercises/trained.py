@@ -150,7 +150,7 @@ trained = Exercise(
     hidden_cases=lambda _: [case(name) for name in (REPORTED, FORECAST, *LIMITS)],
     hints=[
         "`load_file` of `safetensors.torch` reads a file into a dict from names to tensors.",
-        f'Return `load_file("{TRAINED.name}")` as it is: `hand_over` has put all that is asked for into it.',
+        f'Return `load_file("{TRAINED.name}")` as it is: `hand_over` has already put everything you need into it.',
     ],
     view=_view,
     file=EXAMPLE,
@@ -158,14 +158,14 @@ trained = Exercise(
 )
 
 
-@trained.misconception("You hand in the weights with which training began: they know nothing of the stories.")
+@trained.misconception("You hand in the weights from before training: they have learned nothing from the stories.")
 def untrained() -> File:
     torch.manual_seed(0)
     model = Transformer(Design(2, 24).config)
     return _example() | {name: value.half() for name, value in model.state_dict().items()}
 
 
-@trained.misconception("The loss that you report is in bits. The course counts nats: times ln 2.")
+@trained.misconception("The loss that you report is in bits. The course uses nats: multiply by ln 2.")
 def in_bits() -> File:
     return _example() | {"reported": _example()["reported"] / math.log(2)}
 
@@ -175,7 +175,7 @@ def entropy_reported() -> File:
     return _example() | {"reported": torch.tensor(ENTROPY, dtype=torch.float64)}
 
 
-@trained.misconception("The file has weights of another design than the one it names.")
+@trained.misconception("The weights in the file belong to a different design from the one it names.")
 def another_design() -> File:
     return _example() | {"d_model": torch.tensor(32.0, dtype=torch.float64)}
 
@@ -185,12 +185,14 @@ def entropy_as_forecast() -> File:
     return _example() | {"forecast": torch.tensor(ENTROPY, dtype=torch.float64)}
 
 
-@trained.misconception("Your forecast is a loss of the small runs. The order has more than three times their FLOPs.")
+@trained.misconception(
+    "You forecast a loss that a small run reached. The order allows more than three times the FLOPs of those runs."
+)
 def loss_of_the_small_runs() -> File:
     return _example() | {"forecast": torch.tensor(0.42, dtype=torch.float64)}
 
 
-@trained.misconception("You return the weights alone. The design, the forecast and the reported loss belong to them.")
+@trained.misconception("You return only the weights. Return the design, the forecast and the reported loss with them.")
 def weights_alone() -> File:
     return {name: value for name, value in _example().items() if name not in NUMBERS}
 
