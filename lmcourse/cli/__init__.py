@@ -21,7 +21,7 @@ from lmcourse.cli.parser import parse
 from lmcourse.errors import CourseError
 
 LONG_WORD = re.compile(r"\S{300,}")
-"""What a message does not repeat in full, such as a number with a thousand digits."""
+"""A word too long to repeat in full in a message, such as a number with a thousand digits."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
