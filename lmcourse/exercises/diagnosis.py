@@ -74,7 +74,7 @@ def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tria
     Args:
         exercise: what was asked.
         trials: the public trials.
-        failing: those that failed.
+        failing: the cases that failed.
         others: whether more cases fail, such as hidden ones, of which the sentence must not speak.
     """
     if not failing:

@@ -33,7 +33,7 @@ class Misconception:
 
     Attributes:
         name: a few words for tables: "unscaled".
-        sentence: what to tell somebody whose results are exactly this.
+        sentence: the diagnosis for a learner whose results match exactly.
         answer: the wrong answer itself.
     """
 

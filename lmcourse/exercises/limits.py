@@ -1,4 +1,5 @@
-"""Time and memory limits for a block of a learner's code, in this process, and what tells that code from a library's.
+"""Time and memory limits for a block of a learner's code, in this process, and the rule that separates that code from a
+library's.
 
 They save a learner from their own endless loop. They do not stop an attacker: that takes a process of its own.
 """
@@ -171,7 +172,9 @@ def _times() -> tuple[float, float]:
 
 
 def restore_profile(profile: Any) -> None:
-    """Give Python back what `sys.getprofile` gave. `cProfile` is none of the functions that `sys.setprofile` takes."""
+    """Restore the profiler that `sys.getprofile` returned. `cProfile` is none of the functions that `sys.setprofile`
+    takes.
+    """
     if isinstance(profile, Profiler):
         Profiler.enable(profile)
     else:

@@ -36,7 +36,7 @@ class Outcome:
     Attributes:
         value: the result, if there is no failure.
         failure: the exception, if there was one.
-        printed: what the code wrote to stdout and stderr.
+        printed: the text that the code wrote to stdout and stderr.
         warned: the warnings it caused.
         changed: the inputs that it changed in place, by the names that the answer gives them, or by position; in a
             script also what its lines make.

@@ -20,7 +20,7 @@ class Prediction:
 
     Attributes:
         name: how a notebook asks for it.
-        question: what is asked.
+        question: the text of the question.
         options: the answers to choose from, as the author wrote them.
         answer: the right one.
         because: why, in a sentence or two.

@@ -1,6 +1,6 @@
 """Recognise a known mistake in the outcomes of an answer.
 
-A mistake explains an answer if, on every ordinary case, it gives what the answer gave: the same wrong result where the
+A mistake explains an answer if it gives the answer's result on every ordinary case: the same wrong result where the
 answer fails, a right one where the answer passes. Edge cases do not decide, because two people who make the same
 mistake often treat an empty input differently.
 """
@@ -24,7 +24,7 @@ from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.exercises.values import Plain
 
 Given = Callable[[Misconception, Case], Outcome]
-"""Returns what a known mistake gives in a case."""
+"""Returns the outcome of a known mistake in a case."""
 
 MAX_NAMED = 2
 """Most mistakes that are named together if they explain an answer equally well."""
@@ -69,7 +69,7 @@ def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Reco
     Args:
         exercise: what was asked.
         trials: its cases with their outcomes; at least one fails.
-        given: what a known mistake gives in a case.
+        given: the outcome of a known mistake in a case.
     """
     failing = [trial for trial in trials if trial.wrong is not None]
     ordinary = [trial for trial in trials if not trial.edge]
@@ -92,7 +92,7 @@ def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Reco
 
 
 def agree_on(trial: Trial, guess: Outcome) -> bool:
-    """Return True if the outcome of a known mistake in a trial's case is what the answer gave.
+    """Return True if a known mistake has the same outcome in a trial's case as the answer.
 
     Where the answer is right, the mistake has to be right, too. Where it is wrong, the numbers count, whatever their
     dtype and container.

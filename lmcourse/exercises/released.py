@@ -36,7 +36,7 @@ class ReleasedExercise(Exercise):
     """An exercise of which only the outcomes of the reference and of known mistakes are available.
 
     Attributes:
-        expected: what the reference gives, for each public case.
+        expected: the outcome of the reference in each public case.
         given_by: what each known mistake gives, by its name.
     """
 

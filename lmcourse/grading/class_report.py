@@ -44,7 +44,7 @@ class ExerciseRow:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A known mistake, and the learners who made it."""
+    """A known mistake and the learners who made it."""
 
     exercise: str
     sentence: str
@@ -88,7 +88,7 @@ class Section:
 
     @property
     def edited(self) -> list[tuple[str, str]]:
-        """The learners who edited check cells, and which."""
+        """The learners who edited check cells, and the cells that they edited."""
         return [(each.student, ", ".join(f"`{name}`" for name in each.edited)) for each in self.results if each.edited]
 
 

@@ -2,9 +2,8 @@
 
 Each exercise is asked right after the cell for its answer has run, so names that later cells reuse cost nothing. This
 process alone has references, hidden cases and points. A process that is lost (a loop that nothing interrupts, an exit,
-no memory) is replaced: what broke off the run is left out, and the rest goes on. An answer that calls an earlier, wrong
-one is judged once more with the printed solution in that cell.
-"""
+no memory) is replaced: what broke off the run is left out, and the rest continues. An answer that calls an earlier,
+wrong one is judged once more with the printed solution in that cell."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ class Submitted:
         provided: the texts of the course's own cells. Their imports are always there.
         skipped: those of them that grading does not run (see `cells_to_run`).
         data: the assignment's data files, which are in the working folder.
-        file: what the learner handed in inside the notebook, for the exercise whose answer reads it.
+        file: the file that the learner handed in inside the notebook, for the exercise whose answer reads it.
     """
 
     sources: tuple[str, ...]

@@ -41,7 +41,7 @@ class Expectations:
         return outcome
 
     def given(self, wrong: Misconception, case: Case) -> Outcome:
-        """Return what a known mistake gives in one of `cases`."""
+        """Return the outcome of a known mistake in one of `cases`."""
         return self._outcome(wrong.answer, case, self.exercise.seconds)
 
     def _outcome(self, answer: Answer, case: Case, seconds: float) -> Outcome:

@@ -56,7 +56,7 @@ def escaped_name(name: str) -> str:
 
 
 def visible_in(folder: Path) -> list[Path]:
-    """Return what is in a folder, sorted by name, without hidden files, or raise `UnreadableError`."""
+    """Return the entries of a folder, sorted by name, without hidden files, or raise `UnreadableError`."""
     try:
         return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:

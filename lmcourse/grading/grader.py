@@ -87,7 +87,7 @@ def record(
         course: the root of the course, with its `nbgrader_config.py`.
         options: how.
         db: the address of the gradebook; by default the one of nbgrader's configuration.
-        force: grade again what is recorded already.
+        force: grade recorded submissions again.
         again: an exercise to grade again for everybody, because its check was changed. All other marks stay.
 
     Raises:

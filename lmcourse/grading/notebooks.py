@@ -73,7 +73,7 @@ def error_output(name: str, sentence: str) -> NotebookNode:
 
 
 def problem_of(nb: NotebookNode) -> str:
-    """Return what is wrong with a submission as a whole, in one sentence, or an empty text."""
+    """Return one sentence on the problem of a submission as a whole, or an empty text."""
     return str(nb.metadata.get(METADATA_KEY, {}).get("problem", ""))
 
 

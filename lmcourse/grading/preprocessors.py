@@ -82,7 +82,7 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
     """Rebuild a submission from its texts and the gradebook. It runs first."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Return the notebook with each of the course's cells exactly once, and no metadata of its own."""
+        """Return the notebook with each of the course's cells exactly once, and without added metadata."""
         about = resources["nbgrader"]
         with Gradebook(about["db_url"]) as gradebook:
             course = cells_in_gradebook(gradebook.find_notebook(about["notebook"], about["assignment"]))

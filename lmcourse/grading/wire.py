@@ -155,7 +155,7 @@ def case_from_plain(value: Any) -> Case:
 
 
 def outcome_to_plain(outcome: Outcome) -> Plain:
-    """Return an outcome with its texts cut to what a report can show."""
+    """Return an outcome with its texts cut to the length that a report can show."""
     return {
         "value": outcome.value,
         "failure": failure_to_plain(outcome.failure) if outcome.failure else None,

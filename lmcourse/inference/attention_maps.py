@@ -23,7 +23,7 @@ def attention_maps(model: Transformer, tokens: Int[Tensor, " s"]) -> Float[Tenso
         tokens: of one text, at most as long as the model's context.
 
     Raises:
-        ValueError: a layer scores distances with vectors of its own (Shaw et al., 2018).
+        ValueError: a layer scores distances with separate vectors (Shaw et al., 2018).
     """
     maps: list[Tensor] = []
     layers = [module for module in model.modules() if isinstance(module, Attention)]

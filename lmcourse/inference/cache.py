@@ -5,10 +5,10 @@ only the new tokens go through the model, and their queries meet the keys kept h
 2022). Without it every new token would cost a pass over the whole text.
 
 What a text costs, in bytes: 2 (key and value) · layers · kv_heads · d_head · tokens · bytes per number, where a layer
-with a window or chunk counts no more tokens than that. `Cache.bytes` is what the tensors really take.
+with a window or chunk counts no more tokens than that. `Cache.bytes` is the size that the tensors really take.
 
 Texts of different lengths share a batch by their positions: padding, on whichever side, has the position
-PADDING_POSITION and is seen by nobody. After that every row goes on from its own last position.
+PADDING_POSITION and no query sees it. After that every row continues from its own last position.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Cache:
         logits = model(prompt, kv_cache=cache)       # prefill
         logits = model(token, kv_cache=cache)        # decode, as often as you like
 
-    No gradient flows through what is kept. A pass that failed half-way leaves the cache unusable: `reset` it.
+    No gradient flows through the stored keys and values. A pass that failed half-way leaves the cache unusable: `reset`
+    it.
 
     Args:
         config: the model's (of an encoder–decoder, the decoder's).

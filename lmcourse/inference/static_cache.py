@@ -1,4 +1,4 @@
-"""A static KV cache, whose tensors keep their shapes and addresses: what a compiled decoding step needs.
+"""A static KV cache: its tensors keep their shapes and addresses, as a compiled decoding step requires.
 
 `lmcourse.inference.cache.Cache` shows the model exactly the tokens that are there, one more in every step. A compiler
 makes a program for fixed shapes, so here every step sees the whole memory. Slots that are still empty have the position

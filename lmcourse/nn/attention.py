@@ -1,9 +1,8 @@
 """The attention layers, to oneself and across: project to queries, keys and values, rotate, attend, project back.
 
-`Attention` serves every variant of self-attention. What varies is decided when the layer is built: how many heads
-share a key, what is normalised and rotated, who sees whom. To follow `Attention.forward`, two more files are enough:
-the formula is in `attend`, who sees whom in `attention_pattern`.
-"""
+`Attention` serves every variant of self-attention. What varies is decided when the layer is built: how many heads share
+a key, which tensors are normalised and rotated, and which keys each query sees. To follow `Attention.forward`, two more
+files are enough: the formula is in `attend`, who sees whom in `attention_pattern`."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class BlockConfig:
         placement: "pre" x + f(N(x)); "post" N(x + f(x)) (Vaswani et al., 2017); "double" x + N(f(N(x))) (Gemma 2);
             "output" x + N(f(x)) (OLMo 2).
         branches: "serial": attention, then feed-forward. "parallel": both read one normalised input (GPT-J, PaLM);
-            "parallel_two_norms": each has a norm of its own (GPT-NeoX).
+            "parallel_two_norms": each has a separate norm (GPT-NeoX).
         dropout: on what each branch adds.
         residual_scale: multiplies what each branch adds (Granite).
     """

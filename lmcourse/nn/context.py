@@ -40,7 +40,8 @@ class ForwardContext:
 
     Attributes:
         positions: of the tokens; PADDING_POSITION marks padding.
-        unpadded: whether they count up alike in every row, without padding, so that causal attention needs no mask.
+        unpadded: whether they count up in the same way in every row, without padding, so that causal attention needs no
+            mask.
         prefix_lengths: per sequence, how many tokens at its start see each other (Raffel et al., 2020, prefix LM).
         position_bias: a module that gives the bias of every pair of positions, or None.
         kv_cache: keys and values of earlier passes, or None.

@@ -1,4 +1,4 @@
-"""The feed-forward layer: what happens to each token on its own, between two rounds of attention.
+"""The feed-forward layer: the computation for each token separately, between two rounds of attention.
 
 Two forms: W₂ f(W₁ x) (Vaswani et al., 2017), and gated, W₂ (f(W_g x) ⊙ W₁ x) (Shazeer, 2020: ReGLU, GEGLU, SwiGLU).
 """

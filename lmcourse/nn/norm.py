@@ -61,7 +61,7 @@ class Norm(nn.Module):
 
     Args:
         config: which norm.
-        shape: of its parameters. Usually (d,); (heads, d) gives every head a scale of its own.
+        shape: of its parameters. Usually (d,); (heads, d) gives every head a separate scale.
     """
 
     def __init__(self, config: NormConfig, *shape: int) -> None:

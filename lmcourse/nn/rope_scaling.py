@@ -21,7 +21,7 @@ class Llama3RopeScaling:
     Low and high is how often a pair rotates within the original context. The rule is in Meta's code for Llama 3.1.
 
     Attributes:
-        factor: what the frequencies of slow pairs are divided by.
+        factor: the number that divides the frequencies of slow pairs.
         original_context: the context the model was trained on first, in tokens.
         low_freq_factor: a pair that rotates at most so often within it is slow.
         high_freq_factor: a pair that rotates at least so often keeps its frequency; between the two, both are
@@ -62,7 +62,7 @@ class Yarn:
     original context to the one that rotates `beta_slow` times.
 
     Attributes:
-        factor: what the frequencies of slow pairs are divided by.
+        factor: the number that divides the frequencies of slow pairs.
         original_context: the context the model was trained on first, in tokens.
         beta_slow, beta_fast: how often a pair rotates within it that is slow, or that keeps its frequency.
         attention_factor: cosine and sine are multiplied by it, and so the scores by its square; None is
