@@ -11,7 +11,7 @@
 # PyTorch is the build without CUDA. With CUDA: --build-arg PIP_EXTRA_INDEX_URL= , and `docker run --gpus all`.
 FROM python:3.12-slim-bookworm AS tools
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends bubblewrap chromium g++ git make \
+    && apt-get install -y --no-install-recommends bubblewrap chromium g++ git make nodejs \
     && rm -rf /var/lib/apt/lists/*
 RUN useradd --create-home --uid 1000 --shell /bin/bash learner
 ARG PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from lmcourse.cli.output import print_json, quiet
 from lmcourse.errors import CourseError
-from lmcourse.root import find_root, typed_path
+from lmcourse.root import find_root
+from lmcourse.typed_path import typed_path
 
 if TYPE_CHECKING:
     from lmcourse.grading.lms import Person

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from lmcourse.cli.output import print_json, quiet
-from lmcourse.root import typed_path
+from lmcourse.typed_path import typed_path
 
 
 def add_account(parser: ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from lmcourse.cli import course_commands as course
 from lmcourse.cli import model_commands as models
 from lmcourse.cli.grade import add_grade, grade
 from lmcourse.errors import CourseError
-from lmcourse.root import typed_path
+from lmcourse.typed_path import typed_path
 
 Command = Callable[[argparse.Namespace], int]
 

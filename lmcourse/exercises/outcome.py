@@ -117,7 +117,7 @@ def _run(
         what = (
             f"an exception, {error}"
             if isinstance(result, BaseException)
-            else f"{error}, which is no number, string or tensor"
+            else f"{error}, which is not a number, string or tensor"
         )
         return None, (), Failure((NOT_PLAIN,), f"returned {what}")
     except BaseException as error:  # a learner's sys.exit() must end the case, not the kernel

@@ -16,7 +16,7 @@ PACKAGE = REPOSITORY / "lmcourse"
 LAYERS = (
     ("lazy",),
     ("__init__", "errors", "text", "units"),
-    ("atomic", "device", "json_file"),
+    ("atomic", "device", "json_file", "typed_path"),
     ("autograd", "data", "numerics"),
     ("nn",),
     ("models",),

@@ -74,7 +74,7 @@ def from_the_left(*shapes: list[int]) -> list[int]:
         (filter_logits, filters, "The token that crosses `top_p` belongs to the set."),
         (best_text, greedy, "You take the likeliest first token"),
         (shares_storage, same_pointer, "You compare where the tensors start."),
-        (next_token_loss, not_shifted, "You compare the logits at a token with that same token."),
+        (next_token_loss, not_shifted, "You compare the logits at a token with that token."),
         (descent_certificate, no_mean, "Your loss is ½‖Xw − y‖²."),
         (broadcast_shape, from_the_left, "You align the shapes at the left."),
     ],

@@ -103,7 +103,8 @@ def code_grid(format: FloatFormat | str = "e4m3", code: int = 0x38) -> Figure:
     axes.imshow(_shade(values, chosen), cmap=_SIGNED, vmin=-1, vmax=1, aspect="auto")
     for (row, column), each in np.ndenumerate(values):
         weight = "normal" if math.isfinite(each) else "bold"
-        axes.text(column, row, _short(each), ha="center", va="center", fontsize=6.4, fontweight=weight)
+        size = 4.8 if 0 < abs(each) < 0.001 else 6.4  # a power of ten is longer than its cell
+        axes.text(column, row, _short(each), ha="center", va="center", fontsize=size, fontweight=weight)
     row, column = divmod(code, 16)
     axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, linewidth=2.5, edgecolor="black"))
     ticks = [f"{digit:X}" for digit in range(16)]
@@ -133,11 +134,11 @@ def _row_factor(format: FloatFormat) -> int:
 
 
 def _short(value: float) -> str:
-    """A value of an fp8 format in at most eight characters, to fit its cell."""
+    """A value of an fp8 format, rounded to two or three digits where it is small."""
     if abs(value) >= 1000:
         return f"{value:.0f}"
     if 0 < abs(value) < 0.001:
-        return f"{value:.0e}"
+        return f"{value:.1e}"
     return f"{value:.3g}"
 
 

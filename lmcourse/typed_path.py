@@ -1,0 +1,27 @@
+"""Read a path that a user typed."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+from lmcourse.errors import CourseError
+
+
+def typed_path(text: str) -> Path:
+    """Return the path that a user typed.
+
+    Raises:
+        CourseError: nothing was typed, which to Python is the current folder, to a person a variable that is not set.
+            Or the path has a line break or another control character, or is a link to itself.
+    """
+    if not text.strip():
+        raise CourseError("a path is empty (is a variable not set?): name it, or write . for the folder you are in")
+    if any(unicodedata.category(char) == "Cc" for char in text):
+        raise CourseError(f"the path {text!r} has a control character, such as a line break: rename the file")
+    path = Path(text)
+    try:
+        path.resolve()
+    except (OSError, RuntimeError):
+        raise CourseError(f"{text} is a link that leads back to itself: name another path") from None
+    return path
