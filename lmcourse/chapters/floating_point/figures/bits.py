@@ -103,7 +103,7 @@ def code_grid(format: FloatFormat | str = "e4m3", code: int = 0x38) -> Figure:
     axes.imshow(_shade(values, chosen), cmap=_SIGNED, vmin=-1, vmax=1, aspect="auto")
     for (row, column), each in np.ndenumerate(values):
         weight = "normal" if math.isfinite(each) else "bold"
-        size = 4.8 if 0 < abs(each) < 0.001 else 6.4  # a power of ten is longer than its cell
+        size = 5.8 if 0 < abs(each) < 0.001 else 6.4  # a power of ten is longer than its cell
         axes.text(column, row, _short(each), ha="center", va="center", fontsize=size, fontweight=weight)
     row, column = divmod(code, 16)
     axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, linewidth=2.5, edgecolor="black"))
