@@ -39,7 +39,7 @@ from tests.site.asked import ALL, ASKED
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
-pytestmark = pytest.mark.prove
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(1200)]  # the first waits for the site of all chapters
 
 USED = ("06", "19")
 PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html", "search.html")
