@@ -201,7 +201,7 @@ for call in (lambda: check(stable_softmax, hidden=True), lambda: check(days=3, h
     try:
         call()
     except CourseError as error:
-        assert "are the teacher's" in str(error) and "\\n" not in str(error)
+        assert "belong to the teacher" in str(error) and "\\n" not in str(error)
     else:
         raise AssertionError
 def ulp(x):

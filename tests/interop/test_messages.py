@@ -165,7 +165,7 @@ def test_a_model_that_a_family_cannot_express(pairs, tmp_path) -> None:
     config = TransformerConfig(
         10, 8, repeat_layers([wide, narrow], 2), BlockConfig(NormConfig()), final_norm=NormConfig()
     )
-    assert "no family" in refusal(to_hugging_face, Transformer(config), tmp_path)
+    assert "no model family" in refusal(to_hugging_face, Transformer(config), tmp_path)
     assert "layers" in refusal(to_hugging_face, Transformer(config), tmp_path, family="llama")
 
 
