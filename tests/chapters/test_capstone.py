@@ -179,7 +179,7 @@ def test_claims_on_models_match_the_zoo() -> None:
 
 
 def seen(case: int, **changes: Any) -> str:
-    """What the grade sees in a case of `trained`, for the example with some parts changed."""
+    """Return the view of the grade on a case of `trained`, for the example with some parts changed."""
     cases = (*exercises.trained.cases, *exercises.trained.hidden)
     return str(exercises.trained.seen(cases[case], exercises.trained.reference() | changes))
 

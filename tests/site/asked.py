@@ -1,4 +1,4 @@
-"""What the notebooks ask a reader to do with a figure's controls, by sentence, and the settings that this needs."""
+"""Sentences in which the notebooks ask a reader to move the controls of a figure, each with the settings it needs."""
 
 from __future__ import annotations
 

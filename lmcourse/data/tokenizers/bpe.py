@@ -24,7 +24,7 @@ OnMerge = Callable[[int], None]
 """Called after each merge with the number of merges so far."""
 
 MIN_PAIR_COUNT = 2
-"""How often a pair must occur to be merged: a token for a pair that occurs once shortens only that place."""
+"""A pair that occurs less often is not merged: a token for a pair that occurs once shortens only that place."""
 
 MAX_CACHED_WORDS = 100_000
 """The number of words that a tokenizer keeps with their tokens."""
