@@ -56,7 +56,7 @@ class NGram:
         self.counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
         """For each context of 0 … n − 1 tokens, how often each token followed it."""
         self.totals: Counter[tuple[int, ...]] = Counter()
-        """Return how often any token followed each context."""
+        """Occurrences of each context, with any token after it."""
 
     def count(self, text: Sequence[int]) -> NGram:
         """Learn from one more text. No n-gram crosses the border between two texts."""
