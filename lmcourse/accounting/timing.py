@@ -197,7 +197,7 @@ class SimulatedDevice:
         room: how many runs its queue holds; the CPU waits at a full one. A GPU's holds about a thousand.
 
     Raises:
-        ValueError: there are no runs, the queue has no place, or a time is negative.
+        ValueError: there are no runs, the queue has no capacity, or a time is negative.
     """
 
     def __init__(self, seconds: Sequence[float], launch: float = 0.0, room: int = 1024) -> None:

@@ -33,6 +33,7 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 
 LEAST_MFU = 1e-6
+"""Smallest MFU that `account` takes: times beyond it mean nothing."""
 PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 
 

@@ -94,9 +94,7 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
 class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
     """Examine a notebook's answers in a separate process, and fill its cells with the results."""
 
-    isolation = Unicode("bubblewrap", help=("Isolation: bubblewrap, or process, which protects little.")).tag(
-        config=True
-    )
+    isolation = Unicode("bubblewrap", help="bubblewrap, or process (little protection).").tag(config=True)
     cell_seconds = Float(30.0, help="Seconds for one cell.").tag(config=True)
     total_seconds = Float(900.0, help="Seconds for a whole notebook.").tag(config=True)
     examined = AnyTrait(help="Result of the notebook, if it has been examined.").tag(config=True)
