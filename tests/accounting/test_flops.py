@@ -211,7 +211,7 @@ T5 = find_model("t5-small").config
     [
         (TINY, {"batch": 0}, "must be positive"),
         (TINY, {"seq_len": 0}, "must be positive"),
-        (TINY, {"past": -1}, "not negative"),
+        (TINY, {"past": -1}, "must not be negative"),
         (TINY, {"source": 3}, "and only then"),
         (T5, {}, "`source`, the length"),
         (T5, {"source": 0}, "must be positive"),
