@@ -21,11 +21,12 @@ def read_json(path: Path, needed: Sequence[str] = (), *, error: type[CourseError
         error: the class of what is raised.
 
     Raises:
-        CourseError: the file cannot be read, is no JSON (NaN and Infinity are none), holds no object or lacks a key.
+        CourseError: the file cannot be read, is not JSON (NaN and Infinity are not), names a key twice in one object,
+            holds no object or lacks a key.
     """
     check_content(path, error=error)
     try:
-        value = json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_refuse)
+        value = json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_refuse, object_pairs_hook=_distinct)
     except OSError as problem:
         raise error(f"{path} cannot be read: {problem.strerror}") from None
     except RecursionError:
@@ -58,3 +59,11 @@ def check_content(path: Path, *, error: type[CourseError] = CourseError) -> None
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a number")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    return found

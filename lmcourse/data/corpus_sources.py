@@ -110,7 +110,8 @@ def _source(path: Path) -> str:
         return file.read()
 
 
-UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
+"""The first bytes of a text in UTF-16 or UTF-32, of either byte order."""
 
 _SNIFF_BYTES = 8192
 """The bytes at the start of a file that decide whether it is text."""
@@ -149,8 +150,8 @@ def find_texts(path: Path) -> tuple[list[Path], list[Path]]:
         beginning = _beginning(file)
         if beginning:
             (binary if b"\0" in beginning else texts).append(file)
-    if not texts and any(_beginning(file).startswith(UTF_16_MARKS) for file in binary):
-        raise CourseError(f"{path} is UTF-16, as PowerShell's > writes it. Save it as UTF-8.")
+    if not texts and any(_beginning(file).startswith(WIDE_MARKS) for file in binary):
+        raise CourseError(f"{path} is UTF-16 or UTF-32, not UTF-8 (PowerShell's > writes UTF-16). Save it as UTF-8.")
     if not texts and path.is_file():
         raise CourseError(f"{path} is {'not a text but binary' if binary else 'empty'}. Give the path of a text.")
     if not texts:

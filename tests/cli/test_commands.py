@@ -120,7 +120,8 @@ def test_failures_of_the_environment_are_reported_in_one_line(shell: str, line: 
         (["train", "--corpus", "/dev/null", "--dry-run"], "/dev/null is a device or a pipe"),
         (["train", "--corpus", "ONE", "--dry-run"], "the part to train on has no text"),
         (["train", "--corpus", "SHORT", "--dry-run"], "take a longer text or shorter windows"),
-        (["train", "--corpus", "UTF16", "--dry-run"], "is UTF-16"),
+        (["train", "--corpus", "UTF16", "--dry-run"], "is UTF-16 or UTF-32, not UTF-8"),
+        (["train", "--corpus", "UTF32", "--dry-run"], "is UTF-16 or UTF-32, not UTF-8"),
         (["train", "--config", "UTF16", "--dry-run"], "is not UTF-8"),
         (["train", "--batch", "1e14", "--dry-run"], "is more than the limit of 268,435,456"),
         (["train", "--layers", "1e6", "--dry-run"], "layers must be at most 10,000"),
@@ -129,9 +130,11 @@ def test_failures_of_the_environment_are_reported_in_one_line(shell: str, line: 
 def test_odd_input_is_reported_in_one_line(
     words: list[str], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, content in {"ONE": b"x", "SHORT": b"some words " * 3, "UTF16": b"\xff\xfeh\x00i\x00"}.items():
+    big_endian = b"\0\0\xfe\xff\0\0\0h"
+    files = {"ONE": b"x", "SHORT": b"some words " * 3, "UTF16": b"\xff\xfeh\x00i\x00", "UTF32": big_endian}
+    for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    assert main([str(tmp_path / word) if word.isupper() else word for word in words]) == 2
+    assert main([str(tmp_path / word) if word in files else word for word in words]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert line in err

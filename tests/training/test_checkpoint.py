@@ -116,10 +116,11 @@ def test_damage_is_detected_in_one_line(tmp_path: Path, name: str, damage: str) 
         ('"step"', '"steps"', "its contents do not match the checksum"),
         ("0.001", "NaN", "NaN is not a number"),
         ("{", "[" * 100_000, "its JSON is nested too deeply"),
+        ('"step": 31', '"step": 31, "step": 33', "the key 'step' is there twice"),
     ],
 )
 def test_a_changed_manifest_is_detected(tmp_path: Path, written: str, changed: str, told: str) -> None:
-    """Good JSON, JSON with a number that there is not, and JSON too deep to read."""
+    """Good JSON, JSON with NaN, JSON nested too deeply to read, and JSON with a key twice."""
     write(tmp_path / "a", step=31, training={"rate": 0.001, "grad_clip": 2})
     file = tmp_path / "a" / MANIFEST
     text = file.read_text(encoding="utf-8")

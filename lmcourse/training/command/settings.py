@@ -6,7 +6,6 @@ jsonargparse accepts, wherever a value comes from, and the docstring of its clas
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from argparse import SUPPRESS, HelpFormatter
@@ -21,7 +20,7 @@ from jsonargparse import ActionYesNo, ArgumentError, ArgumentParser, Namespace, 
 
 from lmcourse.device import best_device
 from lmcourse.errors import CourseError
-from lmcourse.json_file import check_content
+from lmcourse.json_file import check_content, read_json
 from lmcourse.training.command.run_config import ModelChanges, RunConfig, find_decoder
 from lmcourse.training.config import TrainingConfig
 from lmcourse.training.parallelism import Parallelism
@@ -176,10 +175,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     """
     check_content(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-        if not isinstance(content, dict):
-            raise ValueError("it is not a JSON object")
+        content = read_json(path) if path.suffix == ".json" else tomllib.loads(path.read_text(encoding="utf-8-sig"))
         for key in ("version", "sha256"):  # of run.json
             content.pop(key, None)
         for table in TABLES:
