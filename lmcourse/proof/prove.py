@@ -12,6 +12,7 @@ from contextlib import chdir, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
+from time import process_time
 from typing import Any
 
 from lmcourse.course import Chapter
@@ -88,9 +89,9 @@ def _raiser(kinds: Sequence[str]) -> Callable[..., Any]:
     return answer
 
 
-MUTANT_SECONDS = 2.0
-"""The time limit of a mutant on one case: many of them loop forever. A mutant declared equivalent has the exercise's
-limit.
+MUTANT_SECONDS, MUTANT_SHARE = 0.2, 20
+"""The time limit of a mutant on one case, because many of them loop forever: seconds, plus this many times what the
+printed solution takes. A mutant declared equivalent has the exercise's limit.
 """
 
 OWN, EITHER, THIN, NONE = "own", "either", "thin", "none"
@@ -277,11 +278,26 @@ class _Proof:
         except Exception:
             return True
         right = mutant.change in self.exercise.equivalent_mutants
-        seconds = self.exercise.seconds if right else min(MUTANT_SECONDS, self.exercise.seconds)
         return any(
-            verdict(self.exercise, case, self._expected(case), self._run(answer, case, seconds))
-            for case, _ in self.cases
+            verdict(
+                self.exercise,
+                case,
+                self._expected(case),
+                self._run(answer, case, self.exercise.seconds if right else seconds),
+            )
+            for (case, _), seconds in zip(self.cases, self._mutant_seconds, strict=True)
         )
+
+    @cached_property
+    def _mutant_seconds(self) -> list[float]:
+        """The time limit of a mutant on each case."""
+        answer, found = self.cell.run(self.cell.solution), []
+        for case, _ in self.cases:
+            begin = process_time()
+            self._run(answer, case, self.exercise.seconds)
+            taken = process_time() - begin
+            found.append(min(MUTANT_SECONDS + MUTANT_SHARE * taken, self.exercise.seconds))
+        return found
 
     def _reports(self, run: Run, forbidden: Sequence[Use] = ()) -> tuple[Report, Report]:
         """The reports on an answer: of the notebook's check, and of a grade.
