@@ -30,7 +30,7 @@ def _sorted_by_the_library(graph: Graph, end: str) -> Grads:
 backward_sweep = Exercise(
     "backward_sweep",
     points=3,
-    minutes=10,
+    minutes=12,
     difficulty=3,
     reference=_sorted_by_the_library,
     cases=[
