@@ -47,7 +47,7 @@ def _hidden(random: Random) -> list[Case]:
 through_time = Exercise(
     "through_time",
     points=3,
-    minutes=10,
+    minutes=12,
     difficulty=3,
     reference=_by_autograd,
     tolerance=Tolerance(0.0, 1e-13),  # nudging comes to within 1e-10, and in luckier cases to 1e-12
