@@ -176,6 +176,21 @@ def at_the_first_visit(graph: Graph, end: str) -> Grads:
 
 
 @backward_sweep.misconception(
+    "A node that you visit twice passes on its whole gradient twice. Wait until it is complete, and pass it on once."
+)
+def at_every_visit(graph: Graph, end: str) -> Grads:
+    grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
+    waiting = deque([end])
+    while waiting:
+        node = waiting.popleft()
+        for parent, local in graph[node].items():
+            grads[parent] += grads[node] * local
+            if parent not in waiting:
+                waiting.append(parent)
+    return grads
+
+
+@backward_sweep.misconception(
     "You rely on the order in which the dictionary lists the nodes. It may be any order: find one in which every node "
     "comes before its parents."
 )
