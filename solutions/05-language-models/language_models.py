@@ -58,7 +58,8 @@ predict("simplex_of_three")
 explore(figures.your_odds, books=(0.0, 1.0, 0.1), laptops=(0.0, 1.0, 0.1))
 
 # %% [markdown]
-# Two sliders reach every point of the triangle. Where are all the models that give books a half? And those that think windows impossible?
+# Two sliders reach every point of the triangle: *windows* gets what the other two leave of 1. (If they leave less than nothing, both are divided by their
+# sum.) Where are all the models that give *books* a half? And those that call *windows* impossible?
 #
 # A model with GPT-2's vocabulary ends in 50,257 numbers. Here are such numbers, from a softmax, in three formats. What do they sum to?
 
