@@ -135,9 +135,7 @@ def first_words(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([_weights(s, words, torch.ones(len(words), dtype=torch.bool)) @ words, s], dim=-1)
 
 
-@attend_source.misconception(
-    "The scores of padding stay finite, and a real word can have a lower one. Set them to −∞."
-)
+@attend_source.misconception("The scores of padding stay finite, and a real word can have a lower one. Set them to −∞.")
 def lowered(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([(s @ h.T - 10_000.0 * ~real).softmax(dim=-1) @ h, s], dim=-1)
 
