@@ -69,13 +69,13 @@ PART_III = "III · The transformer"
 PART_IV = "IV · Systems"
 
 CHAPTERS: tuple[Chapter, ...] = (
-    Chapter("01-floating-point", "Floating point", 90, PART_I),
-    Chapter("02-tensors", "Tensors", 110, PART_I),
-    Chapter("03-autograd", "Autograd", 140, PART_I),
-    Chapter("04-optimization", "Optimization", 130, PART_I),
-    Chapter("05-language-models", "Language models", 100, PART_II),
-    Chapter("06-recurrence-and-attention", "Recurrence and attention", 110, PART_II),
-    Chapter("07-tokens-and-data", "Tokens and data", 90, PART_II),
+    Chapter("01-floating-point", "Floating point", 115, PART_I),
+    Chapter("02-tensors", "Tensors", 120, PART_I),
+    Chapter("03-autograd", "Autograd", 150, PART_I),
+    Chapter("04-optimization", "Optimization", 160, PART_I),
+    Chapter("05-language-models", "Language models", 110, PART_II),
+    Chapter("06-recurrence-and-attention", "Recurrence and attention", 115, PART_II),
+    Chapter("07-tokens-and-data", "Tokens and data", 100, PART_II),
     Chapter("08-attention", "Attention", 160, PART_III),
     Chapter("09-positions", "Positions", 130, PART_III),
     Chapter("10-normalization-and-blocks", "Normalization and blocks", 110, PART_III),

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 01 · Floating point
 #
-# **90 min · 10 exercises · 27 points**
+# **115 min · 10 exercises · 27 points**
 #
 # Add 0.01 a thousand times and you expect 10. On the chip that trains a language model you may get something quite
 # different. Nothing is broken: the machine keeps its promise exactly, and by the end of this notebook you will know what
@@ -201,6 +201,9 @@ for name in ("fp16", "bf16", "e4m3", "e5m2"):
 # fp32 is PyTorch's default. Scientific computing lives in fp64; deep learning does not, because it would pay twice the bytes
 # for digits that the noise of training drowns anyway. bf16 comes from Google Brain: it is fp32 with the last 16 bits cut off,
 # so it has fp32's range and little more than two decimal digits. fp16 has three digits, and a narrow range.
+#
+# The figure has one more, **tf32**: the exponent of fp32 and the mantissa bits of fp16. Nothing is stored in it; tensor cores may read
+# fp32 numbers that way.
 
 # %%
 explore(figures.range_precision_map, highlight=["bf16", "fp16", "fp32", "fp64", "tf32", "e4m3", "e5m2"])
@@ -236,6 +239,9 @@ check(max_finite, hidden=True)
 
 # %%
 explore(figures.code_grid, format=["e4m3", "e5m2"], code=(0, 255))
+
+# %% [markdown]
+# A format is only fast on a chip that multiplies in it. Do you know yours?
 
 # %%
 predict("fp8_hardware")
@@ -345,7 +351,7 @@ for steps in (1, 3):
 # largest finite number, it becomes infinity. So fp16 still rounds 65,519 down to 65,504, but 65,520 is the tie, and its even neighbour
 # would be $2^{16}$, which does not exist: infinity.
 #
-# ### Exercise 5 · Round  (3 points · 8 min · ●●●)
+# ### Exercise 5 · Round  (3 points · 12 min · ●●●)
 #
 # Round the finite `x` to the nearest number of an IEEE format with these widths, ties to even. Subnormals count, overflow gives
 # infinity, and the sign is kept, also that of zero. You may use your `ulp`. PyTorch and NumPy,
@@ -383,7 +389,8 @@ print("the smallest positive number of fp16:", numerics.FP16.min_subnormal)
 # %% [markdown]
 # A gradient that rounds to zero changes no weight. This is **underflow**. Does a whole training run notice? Here is a real one, small enough
 # to read: it sees 8 bytes of a story and predicts the next. Each byte becomes 16 numbers, a hidden layer of 64 with ReLU follows, then
-# 128 logits. As in practice, the weights are kept in fp32, and each step casts them to `dtype` for the forward and backward pass.
+# 128 scores, one for each possible next byte: the **logits**. (Section 9 makes probabilities of them.) As in practice, the weights are kept in fp32,
+# and each step casts them to `dtype` for the forward and backward pass.
 #
 # Why is the loss divided by `pieces`? A large model's step has millions of tokens, too many for one pass. They come in pieces, and the gradients of the pieces
 # are added up, so each piece counts $1/\text{pieces}$. With 256 bytes a piece, 16,384 pieces would be a step of 4.2 million. We compute one piece and
@@ -433,7 +440,7 @@ print("torch.float16    end of the loss, three seeds:", "  ".join(f"{end:5.2f}" 
 assert min(ends) > 6
 
 # %% [markdown]
-# At the start the loss is 4.86, about $\ln 128$: a guess. So the run did not stand still, it learned the wrong thing. Which gradients are 0 in its first step?
+# Guessing among 128 bytes costs $\ln 128 = 4.85$. So the run did not stand still: it learned the wrong thing. Which gradients are 0 in its first step?
 
 # %%
 gradients = tiny_run(torch.float32)[1]
@@ -443,8 +450,8 @@ for dtype in (torch.float32, torch.float16):
 
 # %% [markdown]
 # (In fp32 the zeros of the embedding are bytes that do not occur in the batch.) In fp16 only the head still learns, and it learns one-sidedly. Of a token's 128 logits, the right one gets the
-# gradient $(p - 1) / (256 \cdot 16{,}384)$, about $-2.4 \cdot 10^{-7}$, which survives. The 127 wrong ones get $p / (256 \cdot 16{,}384)$, about $2 \cdot 10^{-9}$ each,
-# which become 0. So logits are only ever pushed up, and no force pushes them down again.
+# gradient $(p - 1) / (256 \cdot 16{,}384)$, where $p$ is its probability, at first about $1/128$. That is $-2.4 \cdot 10^{-7}$, which survives. The 127 wrong ones get
+# $p / (256 \cdot 16{,}384)$ with their own $p$, about $2 \cdot 10^{-9}$ each, which become 0. (Notebook 03 derives the two formulas.) So logits are only ever pushed up, and no force pushes them down again.
 #
 # The cure is simple: multiply the loss by a large number, the **loss scale**, before the backward pass. All gradients
 # grow by it. Divide them by it, in fp32, before the update (Micikevicius et al., 2018). How large should it be?
@@ -465,7 +472,7 @@ print(f"no scale, but 1024 pieces instead of 16,384: {end:.2f}")
 #
 # bf16 needs none of this: its exponent is as wide as fp32's. That is the main reason why it has replaced fp16 in training.
 #
-# ### Exercise 6 · The scales that work  (3 points · 10 min · ●●●)
+# ### Exercise 6 · The scales that work  (3 points · 12 min · ●●●)
 #
 # `gradients` is a list of tensors, and an IEEE format has these widths. Return `[smallest, largest]`, two powers of two between $2^{-200}$ and $2^{200}$:
 #
@@ -547,6 +554,10 @@ def errors(matrix):
 matrix = load_pretrained().model.get_parameter("blocks.0.attention.layer.qkv.weight").detach().clone()
 errors(matrix)
 
+# %% [markdown]
+# Blocks help E2M1, but not E4M3, which has exponents of its own. It even loses a little: a block's scale is rounded down to a power of two, as the specification
+# proposes, and 0.7 % of the numbers then lie above 448 and are cut off.
+
 # %%
 predict("one_outlier")
 
@@ -607,6 +618,24 @@ check(stall_point, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# ### Let chance round
+#
+# There is another way out. Round up or down *by chance*, to the nearer number more often: 4.01 is about a third of the way from 4 to $4 + 1/32$, so it
+# goes up in one case of three. Each addition is wrong, and on average the sum is right. This is **stochastic rounding** (Gupta et al., 2015).
+# bf16 is fp32 without its last 16 bits, so it takes two lines: add 16 random bits, and cut them off. A thousand sums at once:
+
+# %%
+generator, totals = torch.Generator().manual_seed(0), torch.zeros(1000)
+for _ in range(1000):
+    noise = torch.randint(2**16, (1000,), generator=generator, dtype=torch.int32)
+    bits = (totals + torch.tensor(0.01)).view(torch.int32) + noise
+    totals = (bits & -(2**16)).view(torch.float32)
+print("the first five:", [round(total, 2) for total in totals[:5].tolist()])
+print(f"all thousand: mean {totals.mean():.2f}, standard deviation {totals.std():.2f}, largest {totals.max():.2f}")
+
+# %% [markdown]
+# No sum stalls at 4. Each is off by half a unit or so, because a thousand roundings are a thousand coins. Some optimizers keep their weights in bf16 in this way.
+#
 # A dot product is a running sum, and a matrix product is nothing but dot products, each as long as the model is wide. So tensor cores
 # multiply in 16 bits but **accumulate in fp32**. What would it cost not to?
 #
@@ -643,9 +672,9 @@ check(dot_product_error, hidden=True)
 # | --- | --- | --- |
 # | a dot product | many products | fp32, inside the tensor core; for fp8, Hopper's keeps only about 14 bits (DeepSeek-AI, 2024) |
 # | a weight | all its updates | fp32 "master copy" |
-# | Adam's two averages | all its gradients | fp32 |
+# | Adam's two averages (notebook 04) | all gradients of a weight | fp32 |
 # | a softmax or a norm | a whole row | fp32, then cast back |
-# | the residual stream | what each layer adds | bf16, as a rule: some hundred terms, not a million |
+# | the residual stream (notebook 10) | what each layer adds | bf16, as a rule: some hundred terms, not a million |
 # | activations inside a layer | nothing | bf16 or fp16; fp8 with scales |
 #
 # Working this way is called **mixed precision**: cheap formats for the products, fp32 for whatever has to remember. What that costs
@@ -786,6 +815,7 @@ check(stable_softmax, hidden=True)
 # - IEEE 754-2019, *Standard for Floating-Point Arithmetic*, §3 and §4.
 # - Goldberg, 1991, *What every computer scientist should know about floating-point arithmetic*.
 # - Micikevicius et al., 2018, *Mixed precision training*; and 2022, *FP8 formats for deep learning*.
+# - Gupta et al., 2015, *Deep learning with limited numerical precision*.
 # - Open Compute Project, 2023, *OCP Microscaling Formats (MX) Specification*, version 1.0.
 # - Kalamkar et al., 2019, *A study of BFLOAT16 for deep learning training*.
 # - In this package: `lmcourse/numerics/`, which is short, and does all of the above.
@@ -808,10 +838,14 @@ assert f"{formats['bf16'].min_subnormal:.2g}" == "9.2e-41"
 exponents = {-20: -24, -14: -24, -1: -11, 0: -10, 1: -9, 15: 5}
 assert {e: math.log2(numerics.ulp(2.0**e, formats["fp16"])) for e in exponents} == exponents
 assert [16 >> formats[name].mantissa_bits for name in ("e4m3", "e5m2")] == [2, 4]
+assert torch.equal(totals.bfloat16().float(), totals) and abs(totals.mean() - 10) < 0.1 and 0.3 < totals.std() < 0.6 and totals.min() > 4
 assert numerics.stall_point(0.01, formats["bf16"]) == 4 and numerics.ulp(4.0, formats["bf16"]) == 1 / 32
 assert math.isclose((1 / 128 - 1) / (256 * 16_384), -2.4e-7, rel_tol=0.02) and math.isclose(1 / 128 / (256 * 16_384), 2e-9, rel_tol=0.1)
 assert numerics.round_to(2.4e-7, formats["fp16"]) > 0 == numerics.round_to(2e-9, formats["fp16"])
 assert f"{256 * 16_384 / 1e6:.1f}" == "4.2" and f"{math.log(128):.2f}" == "4.85"
+weight = load_pretrained().model.get_parameter("blocks.0.attention.layer.qkv.weight").detach().reshape(-1, 32)
+cut = weight.abs() / 2.0 ** (weight.abs().amax(1, keepdim=True).log2().floor() - 8) > 448
+assert f"{100 * cut.float().mean():.1f}" == "0.7"
 assert formats["e4m3"].min_subnormal == 2**-9 and math.floor(math.log2(448)) + 9 == 17
 assert 12_288 * 49_152 * 4 == 2_415_919_104 == 2304 * 2**20 == 2.25 * 2**30 and (1 + 7 / 8) * 2**8 == 448 + 32 == 480
 assert round((2**20 / 1e6 - 1) * 100, 1) == 4.9 and round((2**30 / 1e9 - 1) * 100, 1) == 7.4

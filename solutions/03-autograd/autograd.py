@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 03 · Autograd
 #
-# **140 min · 12 exercises · 33 points**
+# **150 min · 12 exercises · 33 points**
 #
 # Training asks the same question of every parameter: if you were a little larger, would the loss go up or down, and how
 # fast? You could try it out, one parameter at a time. GPT-3 has 175 billion, and each try is a pass through the whole
@@ -169,7 +169,7 @@ check(linear_regression_grads, hidden=True)
 # ### Two ways to the end
 #
 # So far each node was used once. What if a node is used twice? That is called **fan-out**, and it is the normal case: a weight is used by
-# every token, a residual stream by every layer.
+# every example, and in a language model by every word.
 
 # %%
 predict("both_paths")
@@ -220,7 +220,7 @@ explore(figures.two_paths, x=(-2.0, 2.0, 0.1))
 # Both visit every edge once. So the backward pass costs a small constant times the forward pass, however many parameters there are
 # (Griewank & Walther, 2008, call it the cheap gradient principle).
 #
-# ### Exercise 2 · The backward pass of any graph  (3 points · 10 min · ●●●)
+# ### Exercise 2 · The backward pass of any graph  (3 points · 12 min · ●●●)
 #
 # Now without any mathematics left in it: the graph is data. `graph[node]` holds the node's parents, each with the local derivative
 # $\partial\,\text{node}/\partial\,\text{parent}$; a leaf has an empty dictionary. **The nodes are listed in no particular order.** Return the gradient
@@ -344,7 +344,8 @@ check(Value, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Your numbers now write their own graph. Look at it: the drawing reads nothing but your `data`, `parents` and `locals`.
+# Your numbers now write their own graph. Look at it: the drawing reads nothing but your `data`, `parents` and `locals`. (`yours_or_ours` takes the course's
+# class as long as yours has a gap, and says so.)
 
 
 # %%
@@ -429,6 +430,49 @@ for name, mine, torchs in (("a", a.grad, s.grad.item()), ("b", b.grad, t.grad.it
     print(f"d/d{name}: yours {mine:.15f}, torch's {torchs:.15f}, difference {abs(mine - torchs):.0e}")
 
 # %% [markdown]
+# ### It trains
+#
+# Does your engine really train? The smallest task that a line cannot solve: of two switches, answer $+1$ if exactly one is on and $-1$ otherwise. A network with four
+# hidden numbers, $\hat y = v \cdot \tanh(W x + b) + c$, has 17 parameters. A step of training computes the loss of all four cases, sets all gradients to
+# 0, goes backward once, and moves each parameter a little against its gradient.
+
+# %%
+import random
+
+SWITCHES = {(-1.0, -1.0): -1.0, (-1.0, 1.0): 1.0, (1.0, -1.0): 1.0, (1.0, 1.0): -1.0}
+
+
+def train(number: type, steps: int = 101, rate: float = 0.1) -> tuple[list[float], list[float]]:
+    """The loss at each step, and the answers of the last; all numbers of the network are of this type."""
+    generator = random.Random(0)
+    hidden = [[number(generator.gauss(0, 1)) for _ in range(3)] for _ in range(4)]
+    v, c = [number(generator.gauss(0, 1)) for _ in range(4)], number(0.0)
+    parameters = [c, *v, *(parameter for row in hidden for parameter in row)]
+    losses = []
+    for _ in range(steps):
+        loss, answers = number(0.0), []
+        for (left, right), wanted in SWITCHES.items():
+            answer = c
+            for weight, (w_left, w_right, b) in zip(v, hidden, strict=True):
+                answer = answer + weight * (w_left * left + w_right * right + b).tanh()
+            answers.append(answer.data)
+            loss = loss + (answer - wanted) ** 2 * 0.25
+        for parameter in parameters:
+            parameter.grad = 0.0
+        loss.backward()
+        for parameter in parameters:
+            parameter.data -= rate * parameter.grad
+        losses.append(loss.data)
+    return losses, answers
+
+
+# %%
+figures.learning_curve(train, Value)
+
+# %% [markdown]
+# Nothing in this loop knows the formula of the network. Another layer, another loss, a billion parameters: the graph is longer, and the loop stays the same.
+
+# %% [markdown]
 # Torch can do one thing that this engine cannot: differentiate a gradient. With `create_graph=True` the backward pass writes a graph, too. What is the second
 # derivative of $x^3$ at 2?
 
@@ -444,8 +488,9 @@ print(f"first derivative {slope.item()}, second derivative {curvature.item()}")
 
 # %% [markdown]
 # **In real models.** PyTorch stores no local derivatives while it runs forward. Each operation leaves a *recipe* (`grad_fn`) and the tensors that the
-# recipe will need, and computes the derivatives when the gradient arrives (Paszke et al., 2019). For a matrix product the full table of local derivatives
-# would be far larger than the matrices; the next sections show how it is avoided. What is kept instead is the subject of section 9.
+# recipe will need, and computes the derivatives when the gradient arrives (Paszke et al., 2019). For a matrix product the full table of local derivatives, the **Jacobian**,
+# would be far larger than the matrices. A recipe multiplies the arriving gradient by it without writing it down: a
+# *vector-Jacobian product* (VJP). Section 6 shows how. What is kept for it is the subject of section 9.
 
 # %% [markdown]
 # ## 5 · How would you know?
@@ -612,7 +657,7 @@ predict("index_of_the_slope")
 #
 # ### What does it cost?
 #
-# A product of $(B, D)$ with $(D, K)$ takes $2BDK$ FLOPs, a multiplication and an addition for each of the $BDK$ triples. The figure above
+# Count **FLOPs**, floating-point operations. A product of $(B, D)$ with $(D, K)$ takes $2BDK$ of them, a multiplication and an addition for each of the $BDK$ triples. The figure above
 # has three of them: one forward, two backward. And with $\phi$ around it?
 
 # %%
@@ -848,7 +893,7 @@ check(layernorm_backward, hidden=True)
 # The two subtractions say something: a LayerNorm ignores a shift and a stretch of its row, so the gradient has no part along
 # $(1, \dots, 1)$ and, apart from $\epsilon$, none along $\hat x$. And $1/s$: a row with a large spread gets a small gradient.
 #
-# What do the two subtractions remove? Below, the gradient that arrives at one row and the one that leaves, at the same scale. Drag the offset: the row
+# Below are the gradient that arrives at one row and the one that leaves, at the same scale. Drag the offset: the row
 # moves up as a whole, and nothing happens. Drag the spread, and the gradient shrinks.
 
 # %%
@@ -863,7 +908,8 @@ explore(figures.layernorm_gradient, spread=Log(0.25, 4.0), offset=(-3.0, 3.0, 0.
 predict("kept_for_backward")
 
 # %% [markdown]
-# Go through the gradients of section 7, with rows for examples now, and underline what comes from the forward pass:
+# Go through the gradients of the network in the question, and underline what comes from the forward pass. (It is that of section 7 with examples as rows,
+# $W_1$ of shape $(d, p)$ and $W_2$ of shape $(p, q)$. Its loss is the mean of all $Bq$ squares.)
 #
 # | gradient | needs | keep, in numbers |
 # | --- | --- | --- |
@@ -1078,49 +1124,6 @@ figures.compare_losses(plain, lambda h, W: ChunkedCrossEntropy.apply(h, W, y, 12
 # %% [markdown]
 # The price is a fourth matrix product: the logits are computed twice. Fused losses in training libraries work this way
 # (Hsu et al., 2024, *Liger Kernel*; Wijmans et al., 2024, *Cut your losses in large-vocabulary language models*).
-
-# %% [markdown]
-# ## 11 · Train with it
-#
-# Does your engine really train? The smallest task that a line cannot solve: of two switches, answer $+1$ if exactly one is on and $-1$ otherwise. A network with four
-# hidden numbers, $\hat y = v \cdot \tanh(W x + b) + c$, has 17 parameters. A step of training is what you know by now: compute the loss of the batch, set all gradients to
-# 0, go backward once, and move each parameter a little against its gradient.
-
-# %%
-import random
-
-SWITCHES = {(-1.0, -1.0): -1.0, (-1.0, 1.0): 1.0, (1.0, -1.0): 1.0, (1.0, 1.0): -1.0}
-
-
-def train(number: type, steps: int = 101, rate: float = 0.1) -> tuple[list[float], list[float]]:
-    """The loss at each step, and the answers of the last; all numbers of the network are of this type."""
-    generator = random.Random(0)
-    hidden = [[number(generator.gauss(0, 1)) for _ in range(3)] for _ in range(4)]
-    v, c = [number(generator.gauss(0, 1)) for _ in range(4)], number(0.0)
-    parameters = [c, *v, *(parameter for row in hidden for parameter in row)]
-    losses = []
-    for _ in range(steps):
-        loss, answers = number(0.0), []
-        for (left, right), wanted in SWITCHES.items():
-            answer = c
-            for weight, (w_left, w_right, b) in zip(v, hidden, strict=True):
-                answer = answer + weight * (w_left * left + w_right * right + b).tanh()
-            answers.append(answer.data)
-            loss = loss + (answer - wanted) ** 2 * 0.25
-        for parameter in parameters:
-            parameter.grad = 0.0
-        loss.backward()
-        for parameter in parameters:
-            parameter.data -= rate * parameter.grad
-        losses.append(loss.data)
-    return losses, answers
-
-
-# %%
-figures.learning_curve(train, Value)
-
-# %% [markdown]
-# Nothing in this loop knows the formula of the network. Another layer, another loss, a billion parameters: the graph is longer, and the loop stays the same.
 
 # %% [markdown]
 # ## What to keep

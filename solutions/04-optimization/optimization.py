@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 04 · Optimization
 #
-# **130 min · 13 exercises · 35 points**
+# **160 min · 13 exercises · 35 points**
 #
 # After notebook 03 you know which way is down, for every parameter at once. You do not know how far. Every method of this notebook, from 1847 to
 # the optimizer that trains today's language models, is one more answer to the same question: *how far do you step?*
@@ -373,7 +373,7 @@ figures.sharpness(curvatures, EVERY)
 
 # %% [markdown]
 # The curvature *rises* until it meets $2/\gamma$, and stays there. (At 0.1 its edge would be 20, and 2,000 steps do not take it there.) At 0.4 the loss goes up in hundreds of single steps, and down all the same. If it trains long enough to get there, the choice of $\gamma$ is a choice of the curvature where training ends: "choose $\gamma < 2/L$" has it
-# backwards. Wu, Ma & E (2018) saw that descent ends where the curvature is near $2/\gamma$; Cohen et al. (2021), *Gradient descent on neural networks typically occurs at the edge of stability*, showed it in detail.
+# backwards. Wu, Ma & E (2018) saw that descent ends where the curvature is near $2/\gamma$; Cohen et al. (2021) showed it in detail.
 
 # %% [markdown]
 # ## 5 · With one example at a time
@@ -394,7 +394,7 @@ print("mean over all 6 pairs", batches.mean(dim=0).tolist())
 print("the pairs            ", batches.tolist())
 
 # %% [markdown]
-# Two things are assumed of the noise, given everything drawn so far (the *filtration* $\mathcal F_k$, as books say): its mean is zero, and its variance is at most $\sigma^2$. The first holds exactly, as you see. How large is the second?
+# Two things are assumed of the noise, whatever was drawn before: its mean is zero, and its variance is at most $\sigma^2$. The first holds exactly, as you see. How large is the second?
 #
 # ### Exercise 4 · The noise of a batch  (3 points · 8 min · ●●)
 #
@@ -616,7 +616,7 @@ explore(figures.zig_zag, rate=Log(0.001, 0.05), momentum=(0.0, 0.95), kappa=Log(
 #
 # - parameters come in **groups**, each a dictionary with its own settings;
 # - `step()` reads each parameter's `.grad`, which is `None` for one that was not used, and changes the parameter in place, under `torch.no_grad()`;
-# - what must be remembered about a parameter `p` stands in `self.state[p]`, a dictionary that is empty at first. `state_dict()` saves it.
+# - what must be remembered about a parameter `p` is in `self.state[p]`, a dictionary that is empty at first. `state_dict()` saves it.
 
 # %%
 v, w = torch.zeros(2, requires_grad=True), torch.zeros(3, requires_grad=True)
@@ -631,10 +631,10 @@ print("remembered of v:", list(optimizer.state[v]), "and of w:", list(optimizer.
 # %% [markdown]
 # ### Exercise 6 · Momentum  (4 points · 12 min · ●●●)
 #
-# Turn the two rules above into PyTorch's form. It keeps one buffer for each parameter, $b = -(x_k - x_{k-1})/\gamma$, which is 0 at first, and calls $\beta$ `momentum`, $\mu$. The heavy ball's parameter is $x$. Nesterov's is $y$,
-# the place where the gradient $g$ will be asked for. So you have $b$, $\mu$, $\gamma$ and $g$: what is the new $b$, and how does the parameter move? Take pen and paper. (When a schedule changes $\gamma$, $b$ keeps its numbers.)
+# Turn the two rules above into PyTorch's form. It keeps one buffer for each parameter, $b = -(x_k - x_{k-1})/\gamma$, which is 0 at first, and calls $\beta$ `momentum`. The heavy ball's parameter is $x$. Nesterov's is $y$,
+# the place where the gradient $g$ will be asked for. So you have $b$, $\beta$, $\gamma$ and $g$: what is the new $b$, and how does the parameter move? Take pen and paper. (When a schedule changes $\gamma$, $b$ keeps its numbers.)
 #
-# `__init__` is there; write `step`. What it remembers of a parameter belongs into the dictionary `self.state[p]`, which `state_dict()` puts into checkpoints. A parameter without a gradient is left alone, and so is its buffer. Gradients must come out of it as they went in.
+# `__init__` is there; write `step`. The buffer belongs into `self.state[p]`. A parameter without a gradient is left alone, and so is its buffer. Gradients must come out of `step` as they went in.
 
 # %% exercise="Momentum"
 class Momentum(Optimizer):
@@ -666,7 +666,7 @@ check(Momentum, hidden=True)
 # %% [markdown]
 # Both rules have the same buffer:
 #
-# $$b \leftarrow \mu\,b + g, \qquad p \leftarrow p - \gamma\,b \quad\text{or, with Nesterov,}\quad p \leftarrow p - \gamma\,(g + \mu\,b).$$
+# $$b \leftarrow \beta\,b + g, \qquad p \leftarrow p - \gamma\,b \quad\text{or, with Nesterov,}\quad p \leftarrow p - \gamma\,(g + \beta\,b).$$
 #
 # With a constant rate they are exactly Polyak's and Nesterov's. And because $\gamma$ stands outside of $b$, a schedule acts on the whole memory at once.
 #
@@ -678,7 +678,7 @@ check(Momentum, hidden=True)
 #
 # and larger otherwise. This must hold for the flattest direction, $\mu$, and for the steepest, $L$.
 #
-# ### Exercise 7 · The best memory  (3 points · 10 min · ●●●)
+# ### Exercise 7 · The best memory  (3 points · 12 min · ●●●)
 #
 # For a bowl with curvatures from $\mu$ to $L$, return the rate $\gamma$ and the memory $\beta$ with which the error falls fastest, and the factor $\sqrt\beta$ by which it falls per step.
 
@@ -865,7 +865,7 @@ check(mean_weights, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### Exercise 10 · Adam  (3 points · 10 min · ●●●)
+# ### Exercise 10 · Adam  (3 points · 12 min · ●●●)
 #
 # Use what you found: the step is $-\gamma\,\hat m/(\sqrt{\hat s} + \varepsilon)$, where $\hat m$ and $\hat s$ are the means with weights that sum to 1. In both, $\beta$ is the same in all steps of a parameter.
 #
@@ -1214,7 +1214,7 @@ for decay, (losses, held_out, norm) in cosine_runs.items():
 figures.crossing_losses({f"decay {decay:g}": losses for decay, (losses, _, _) in cosine_runs.items()})
 
 # %% [markdown]
-# Half-way the run with decay is behind, and in the end it is ahead, in training and on held-out text: the two losses are within 0.03 of each other in both runs. With seeds 1 to 3 it ended ahead by 0.014 to 0.018. A lecture shows the same on large models, and a student asks: "if validation is not affected, why do we care?" Here you see the answer. Decay changed the *training*. Before a norm only the direction of a matrix counts, and a step of size $\gamma$ turns a
+# Half-way the run with decay is behind, and in the end it is ahead, in training and on held-out text: the two losses are within 0.03 of each other in both runs. With seeds 1 to 3 it ended ahead by 0.014 to 0.018. So why do we care, if validation is not affected? Because decay changed the *training*. Before a norm only the direction of a matrix counts, and a step of size $\gamma$ turns a
 # matrix of norm $\lVert W\rVert$ by an angle of about $\gamma/\lVert W\rVert$. Decay keeps $\lVert W\rVert$ small, so steps turn more: the same as a higher rate. That is noisier in the middle, and further along when the cosine takes the rate to 0.
 #
 # ### Half a wave, or a drop?
@@ -1247,7 +1247,7 @@ figures.crossing_losses({"drop, decay 0": dropped[0], "drop, decay 3": dropped_w
 #
 # ### Exercise 13 · The gradient of a choice  (3 points · 8 min · ●●)
 #
-# Return the gradient of that mean with respect to $W$, by hand: no autograd. Scores of 1,000 must not hurt.
+# Return the gradient of that mean with respect to $W$, by hand: no autograd. Scores of 1,000 must work.
 
 # %% exercise="softmax_gradient"
 def softmax_gradient(
@@ -1268,7 +1268,7 @@ check(softmax_gradient, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Each row of $W$ collects (its probability − 1 if it was right) · $x$. The last layer of every language model learns like this, with a row for each token of the vocabulary.
+# Each row of $W$ collects, from every example, $x$ times the row's probability, less 1 where its class was right. The last layer of every language model learns like this, with a row for each token of the vocabulary.
 
 # %% [markdown]
 # ## What to keep

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 05 · Language models
 #
-# **100 min · 11 exercises · 25 points**
+# **110 min · 11 exercises · 25 points**
 #
 # A language model is a bookmaker. Before every word it lays odds on all words there are; then the word comes, and it pays for its surprise. This notebook keeps its accounts: what a text costs, in which unit, and what it *has to* cost, however good the model is. For once we can know that, because we made the language
 # ourselves. The first models only count, and they are enough to meet nearly everything that matters. The last one you train yourself.
@@ -55,10 +55,12 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 predict("simplex_of_three")
 
 # %%
-odds = {"knows nothing": (1 / 3, 1 / 3, 1 / 3), "cautious": (0.6, 0.3, 0.1), "sure of itself": (0.05, 0.9, 0.05)}
-figures.simplex(("books", "laptops", "windows"), odds)
+explore(figures.your_odds, books=(0.0, 1.0, 0.1), laptops=(0.0, 1.0, 0.1))
 
 # %% [markdown]
+# Two sliders reach every point of the triangle: *windows* gets what the other two leave of 1. (If they leave less than nothing, both are divided by their
+# sum.) Where are all the models that give *books* a half? And those that call *windows* impossible?
+#
 # A model with GPT-2's vocabulary ends in 50,257 numbers. Here are such numbers, from a softmax, in three formats. What do they sum to?
 
 # %%
@@ -335,6 +337,9 @@ check(faults)
 check(faults, hidden=True)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# One more question about such counts:
+
 # %%
 predict("last_word")
 
@@ -487,7 +492,7 @@ for name in by_order[3]:
 # There are two reasons to pay too much. The last column has counted ten times as many stories. Where it falls, the model had *counted too little*: sums become half as expensive, and verbs cheaper. Where it hardly moves, the model does not *see* what decides: the hero's name is several sentences back, and so does the place that says which nouns may come. That is the Markov
 # assumption, in nats. And a longer context is no cure, as $n = 9$ shows: it does not reach the hero either, and costs *more* there, because long contexts have been seen less often. To pay less, a model has to look far back without counting every context that there is. The rest of the course is about that.
 #
-# ### Exercise 8 · The entropy of a source  (4 points · 10 min · ●●●)
+# ### Exercise 8 · The entropy of a source  (4 points · 12 min · ●●●)
 #
 # For the stories we took the computer's word. For a simpler source, do it yourself. A source writes an endless text; after word $i$ comes word $j$ with probability $P_{ij}$, whatever was before. Every word can be reached from every other, perhaps in several steps (and some sources alternate for ever between two sets of words). What does a word of this text cost the best model there is, on
 # average, in nats? $P$ is a float64 tensor; zeros in it are allowed, and $0 \ln 0$ is 0. Be exact to nine digits.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 06 · Recurrence and attention
 #
-# **110 min · 10 exercises · 29 points**
+# **115 min · 10 exercises · 29 points**
 #
 # A text is long and a memory is small. What do you keep? For twenty-five years the answer was *a state*: read a word,
 # change the state, forget the word. Since 2015 there is another: keep everything, and look. This notebook builds
@@ -97,6 +97,34 @@ check(rnn_probabilities, hidden=True)
 #
 # $$h_t = \tanh(W_h h_{t-1} + W_e e_t + b_1), \qquad \hat y_t = \text{softmax}(U h_t + b_2)$$
 #
+# Can a single number carry the *keys* over fifteen words? Let a word's number be 1 for *keys*, −1 for *man*, *coat*, *way* and *station*, and 0 for all
+# others, with $W_e = 0.3$. A positive state speaks for *were*, a negative one for *was*.
+
+# %%
+predict("which_memory")
+
+# %%
+text = "the keys that the man in the red coat lost on the way to the station"
+words = ["was", "were", "key", *sorted(set(text.split()))]
+nouns = {"keys": 1.0, "key": -1.0, "man": -1.0, "coat": -1.0, "way": -1.0, "station": -1.0}
+E = torch.tensor([[nouns.get(word, 0.0) for word in words]])
+U = torch.tensor([[{"was": -2.0, "were": 2.0}.get(word, 0.0)] for word in words])
+b2 = torch.tensor([0.0 if word in ("was", "were") else -20.0 for word in words])  # only these two can follow
+were = {}
+try:
+    for first in ("keys", "key"):
+        read = torch.tensor([words.index(first if word == "keys" else word) for word in text.split()])
+        for w in (0.5, 1.0, 2.0):
+            W_h, W_e = torch.tensor([[w]]), torch.tensor([[0.3]])
+            were[first, w] = float(rnn_probabilities(read, E, W_h, W_e, torch.zeros(1), U, b2, torch.zeros(1))[-1, 1])
+        print(f"the {first:4} ...", "  ".join(f"W_h = {w:g}: were {were[first, w]:.2f}" for w in (0.5, 1.0, 2.0)))
+except NotImplementedError:
+    print("This cell calls your rnn_probabilities: solve Exercise 1 first.")
+
+# %% [markdown]
+# With 2 the network gets both sentences right. Its state stays near the first noun's side: $\tanh(2 \cdot 0.96 - 0.3) = 0.92$, so
+# one later noun cannot turn it. We chose the numbers by hand; whether training finds them is the question of sections 2 to 4.
+#
 # ### Exercise 2 · How many numbers it learns  (2 points · 4 min · ●)
 #
 # A model knows $v$ words, has $e$ numbers for each, and a state of $d$. How many numbers are learned, if *everything*
@@ -166,7 +194,7 @@ for name, nudged in (("second", (0.5, 0.5 + nudge)), ("first", (0.5 + nudge, 0.5
 #
 # $$\frac{dh_T}{dw} = \sum_{t=1}^{T} \frac{\partial h_T}{\partial h_t} \cdot \frac{\partial h_t}{\partial w}\Big|_{h_{t-1}\text{ held fixed}}$$
 #
-# ### Exercise 3 · Through time  (3 points · 10 min · ●●●)
+# ### Exercise 3 · Through time  (3 points · 12 min · ●●●)
 #
 # `inputs` are the numbers $x_1 \dots x_T$, and $h_t = \tanh(w\,h_{t-1} + x_t)$. Return $dh_T/dw$
 # with an error below $10^{-13}$ (nudging gives about $10^{-10}$), and 0 if there are no inputs. It has to work however
@@ -345,7 +373,7 @@ figures.compare_networks(
 # one number opens it: the bias of the forget gate. How far must you open it, if the cell should remember a hundred
 # steps? Do not guess: build the instrument, and turn the screw.
 #
-# ### Exercise 5 · How far does it remember?  (3 points · 10 min · ●●●)
+# ### Exercise 5 · How far does it remember?  (3 points · 12 min · ●●●)
 #
 # `step(s, x)` is any recurrent cell: it returns the next state. An LSTM's $h$ and $c$ come as one vector. From
 # $s_0$ = `state`, the cell reads the $T \ge 1$ rows of `inputs`, and a gradient `v` arrives at the last state. Return
@@ -382,6 +410,9 @@ check(memory_span, hidden=True)
 # goes from 0 to 4, three seeds each.
 
 # %%
+predict("bias_three")
+
+# %%
 measure, whose = figures.span_or_ours(memory_span)
 print("How far it remembers is measured by:", whose)
 
@@ -403,9 +434,6 @@ for bias, measured in spans.items():
     print(f"bias {bias}: σ = {gate:.2f}, by the gate alone {math.log(0.5) / math.log(gate):4.1f}, measured {measured}")
 
 # %%
-predict("bias_three")
-
-# %%
 figures.spans(spans)
 
 # %%
@@ -413,7 +441,7 @@ ways = [figures.gradient_norms("lstm", forget_bias=3.0, seed=seed)[50].item() fo
 print(f"bias 3, left at lag 50: {min(ways):.2f} to {max(ways):.2f} in eight networks; the gate alone {figures.sigmoid(3) ** 50:.2f}")
 
 # %% [markdown]
-# Up to a bias of 2 the forget gate explains the span to within four steps. From 3 on it does not: the spans are two
+# Up to a bias of 2 the forget gate explains the span to within four steps. At 3 it does not: the spans are two
 # to nine times as long, and of $0.95^{50} = 0.09$ four times as much is left, or more. The gates read $h_{t-1}$ and $h$ reads the cell, so the gradient has other ways back:
 # through the writing, the forgetting and the showing. Wide open, they add more than the gate lets fade. One network
 # remembers 29 steps at a bias of 3, another 120: a rule of thumb is no measurement. Training can open the gates too,
@@ -421,7 +449,8 @@ print(f"bias 3, left at lag 50: {min(ways):.2f} to {max(ways):.2f} in eight netw
 #
 # **In real models.** The forget gate came three years after the LSTM (Gers et al., 2000), which at first could only
 # add. Starting its bias at 1 was found to matter more than most variations of the architecture (Józefowicz et al.,
-# 2015). PyTorch starts all biases at small random numbers. The way without a matrix lives on in every transformer, as
+# 2015). PyTorch starts all biases at small random numbers. The **GRU** (Cho et al., 2014) makes do with two gates and
+# without a separate cell: its state is a blend of the old state and a new one. The way without a matrix lives on in every transformer, as
 # the residual stream (notebook 10).
 #
 # ## 5 · Waiting
@@ -459,15 +488,15 @@ def milliseconds(layer, *inputs: Tensor) -> float:
 
 
 W = torch.randn(64, 64) / 8
-for n in (64, 256, 1024):
+for n in (64, 256, 1024, 8192):
     x = torch.randn(n, 64)
     times = [milliseconds(layer, x, W) for layer in (read_in_turn, look_at_all)]
     print(f"{n:5} words: in turn {times[0]:6.2f} ms, all at once {times[1]:6.2f} ms, with {n // 64} times the arithmetic")
 
 # %% [markdown]
 # With 256 words attention does four times the arithmetic of the recurrent layer ($4 n^2 d$ against $4 n d^2$ FLOPs: a
-# factor $n/d$) and is done sooner. Arithmetic is not time, if steps wait. With many more words the factor wins on a
-# single core; on a GPU, with ten thousand of them, waiting does.
+# factor $n/d$) and is done sooner. Arithmetic is not time, if steps wait. With 8,192 words the factor of 128 wins on this
+# single core. A GPU has thousands of cores to share the products among; there the waiting decides for much longer.
 #
 # Count both then: the *steps* that must come one after the other, and the *moves* that information makes from one
 # position to another on its way from the first word to the last. Each layer of a **window** sees the $W$ newest
@@ -653,7 +682,8 @@ for length in (3, 6, 9, 12):
 # $10^{12}$ rows need 40 bits, and the state has 128 floats, $h$ and $c$: there is room. What fails is *learning* to
 # pack them so that they can be unpacked, one by one, through up to 23 steps.
 #
-# **In real models.** Sutskever et al. (2014) translated English to French through one vector, and well: 34.8 BLEU.
+# **In real models.** Sutskever et al. (2014) translated English to French through one vector, and well: 34.8 BLEU (of 100; it counts
+# the runs of one to four words that a translation shares with those of people).
 # What helped markedly was to *reverse the source*, which puts its first words next to those that are said first.
 # Section 3 says why.
 #
@@ -865,7 +895,7 @@ for forced, free in runs:
     assert perfect[0] == perfect[1]
 
 # %% [markdown]
-# Free running costs about seven symbols in a hundred, and **not one perfect row**. The two counts are equal, to the
+# Free running costs five to ten symbols in a hundred, and **not one perfect row**. The two counts are equal, to the
 # row, for every model and every seed, and this is no measurement but a proof. Try to find it before you read on.
 #
 # <details><summary>The proof</summary>
@@ -983,6 +1013,8 @@ for number, (forced_share, free_share) in enumerate(afterwards):
 # like.)
 
 # %% tags=["hide-input"]
+assert not were or (max(were["keys", 0.5], were["keys", 1.0], were["key", 2.0]) < 0.3 and were["keys", 2.0] > 0.95)
+assert round(math.tanh(2 * 0.96 - 0.3), 2) == 0.92
 assert [round(math.tanh(1), 3), round(math.tanh(0.5 * math.tanh(0.5 * math.tanh(1) - 0.5) + 1), 3)] == [0.762, 0.736]
 parameters = 10_000 * 128 + 512 * 512 + 512 * 128 + 512 + 10_000 * 512 + 10_000 + 512
 assert (parameters, 10_000 * 128 + 512) == (6_738_704, 1_280_512) and 0.18 < 1_280_512 / 6_738_704 < 0.2
@@ -1017,6 +1049,6 @@ assert min(shares["attention"][12]) > 0.5 and min(mirrored) > 0.85
 assert max(shares["attention"][20] + shares["one state"][20]) < 0.15
 for forced, free in runs:
     same = (forced == gold).all(dim=1) == (free == gold).all(dim=1)
-    assert same.all() and 0.02 < ((forced == gold).double().mean() - (free == gold).double().mean()).item() < 0.15
+    assert same.all() and 0.045 < ((forced == gold).double().mean() - (free == gold).double().mean()).item() < 0.105
 assert all(forced_share > 0.85 and 0.4 < free_share < 0.75 for forced_share, free_share in afterwards)
 assert round(math.log(2) / -math.log(0.99)) == 69 and math.log(2) / -math.log(0.9) < 7

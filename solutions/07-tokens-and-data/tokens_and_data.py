@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 07 · Tokens and data
 #
-# **90 min · 10 exercises · 23 points**
+# **100 min · 10 exercises · 23 points**
 #
 # What does a model read? Not letters, not words: numbers, from a table that was made before the model, by counting. In the first half of this notebook you make that table, and find out what it breaks and which
 # readers pay for it. In the second half a text goes from a file to the device: each token once, nothing twice, and tomorrow the same as today.
@@ -364,6 +364,10 @@ print("cuts that change the tokens:", ", ".join(f"{share:.0%}" for share in cuts
 
 # %% [markdown]
 # Seven cuts of ten change the tokens around the cut. Think of a prompt that ends in a blank: the likely next token is " word", but its blank is in the prompt already. The model has to continue with "word", which it saw rarely in training. *End prompts after a word, not after a blank.*
+#
+# **In real models.** GPT, Llama and most others read byte pairs. There are two more rules. WordPiece, of BERT, merges the pair that is most common *for how common its two parts are*.
+# Unigram (Kudo, 2018), of T5, begins with far too many tokens, and throws out those that the text misses least; it reads a word by the likeliest cut, not by merges.
+# SentencePiece is no rule: it is a program that learns byte pairs or Unigram from raw text, blanks included.
 
 # %% [markdown]
 # ## 4 · What a real one does
@@ -449,7 +453,7 @@ figures.vocabulary_trade(bytes_per_token)
 # %% [markdown]
 # ## 5 · A number is a row
 #
-# What does the model do with token 1,042? It takes row 1,042 of a matrix $W_{\text{embed}}$ of shape $(|V|, d)$. The same can be written as a product with a *one-hot* vector, which holds a single 1 and is 0 elsewhere:
+# What does the model do with token 1,042? It takes row 1,042 of a matrix $W_{\text{embed}}$ of shape $(|V|, d)$. As in notebook 05, that is a product with a *one-hot* vector:
 
 # %%
 torch.manual_seed(0)
@@ -956,7 +960,7 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # ## Further reading
 #
-# - Gage, 1994, *A new algorithm for data compression*; Sennrich, Haddow and Birch, 2016, *Neural machine translation of rare words with subword units*; Radford et al., 2019, *Language models are unsupervised multitask learners*, section 2.2.
+# - Gage, 1994, *A new algorithm for data compression*; Sennrich, Haddow and Birch, 2016, *Neural machine translation of rare words with subword units*; Radford et al., 2019, *Language models are unsupervised multitask learners*, section 2.2; Kudo, 2018, *Subword regularization*, which has Unigram.
 # - Petrov et al., 2023, *Language model tokenizers introduce unfairness between languages*; Ahia et al., 2023, *Do all languages cost the same?*
 # - Rumbelow and Watkins, 2023, *SolidGoldMagikarp*; Land and Bartolo, 2024, *Fishing for Magikarp*.
 # - Singh and Strouse, 2024, *Tokenization counts: the impact of tokenization on arithmetic in frontier LLMs*.

@@ -141,6 +141,13 @@ def test_points_of_the_triangle() -> None:
     check_figure(figures.simplex(("books", "laptops", "windows"), {"middle": [1 / 3] * 3, "corner": [0.0, 1.0, 0.0]}))
 
 
+@pytest.mark.parametrize(("books", "laptops", "odds"), [(0.2, 0.3, "0.2, 0.3, 0.5"), (1.0, 1.0, "0.5, 0.5, 0")])
+def test_your_odds_are_a_distribution(books: float, laptops: float, odds: str) -> None:
+    assert f"yours at ({odds})" in said(figures.your_odds(books, laptops))
+    with pytest.raises(ValueError, match="at least 0"):
+        figures.your_odds(-0.1, laptops)
+
+
 def test_leaves_have_the_product_of_their_path() -> None:
     figure = figures.probability_tree(("a", "b"), coin, 2)
     leaves = {text.get_text() for text in figure.axes[0].texts if "  " in text.get_text()}

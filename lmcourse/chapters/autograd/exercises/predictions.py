@@ -17,8 +17,8 @@ PREDICTIONS = (
         "After loss.backward() in the cell above: which of x, w, pred and loss have a .grad that is not None?",
         options=("all four", "w, pred and loss", "x and w", "only w"),
         answer="only w",
-        because="PyTorch keeps gradients for leaves that require one. x does not ask for any; pred and loss are "
-        "computed, and their gradients are dropped as soon as they have been used.",
+        because="x does not ask for a gradient, and w does. pred and loss are computed, and PyTorch throws theirs away "
+        "unless you ask for them.",
     ),
     Prediction(
         "gaussian_slope",
@@ -33,7 +33,7 @@ PREDICTIONS = (
         "x = 2, y = x² = 4, u = 3y, v = y², L = u + v. What is dL/dx?",
         options=("12", "32", "44", "384"),
         answer="44",
-        because="Through u it is 1 · 3 · 4 = 12, through v 1 · 8 · 4 = 32. Along a path multiply, over paths add.",
+        because="Through u it is 1 · 3 · 4 = 12, through v 1 · 8 · 4 = 32, together 44.",
     ),
     Prediction(
         "smaller_step",
@@ -41,8 +41,8 @@ PREDICTIONS = (
         "to the error?",
         options=("10 billion times smaller", "100,000 times smaller", "it stays", "thousands of times larger"),
         answer="thousands of times larger",
-        because="At 1e-5 the formula is off by about h², 1e-10. At 1e-10 the formula is perfect and rounding is all "
-        "there is: about 1e-16 / h, and it grows as h shrinks.",
+        because="At 1e-5 the error is about 1e-10, at 1e-10 about 1e-6. Something that grows as h shrinks has taken "
+        "over. The next figure shows it.",
     ),
     Prediction(
         "index_of_the_slope",
@@ -57,8 +57,7 @@ PREDICTIONS = (
         "and φ' in both sums: about how many forward passes?",
         options=("2", "2.5", "3", "4"),
         answer="2",
-        because="Multiplying by φ' is element by element, once for both sums. It does not count next to two matrix "
-        "products.",
+        because="φ' is no third product. It multiplies element by element, once for both sums.",
     ),
     Prediction(
         "twice_the_batch",

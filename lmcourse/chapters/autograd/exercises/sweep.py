@@ -30,7 +30,7 @@ def _sorted_by_the_library(graph: Graph, end: str) -> Grads:
 backward_sweep = Exercise(
     "backward_sweep",
     points=3,
-    minutes=10,
+    minutes=12,
     difficulty=3,
     reference=_sorted_by_the_library,
     cases=[
@@ -173,6 +173,21 @@ def without_a_seed(graph: Graph, end: str) -> Grads:
 )
 def at_the_first_visit(graph: Graph, end: str) -> Grads:
     return _sweep_in_order(graph, end, _first_visits(graph, end))
+
+
+@backward_sweep.misconception(
+    "A node that you visit twice passes on its whole gradient twice. Wait until it is complete, and pass it on once."
+)
+def at_every_visit(graph: Graph, end: str) -> Grads:
+    grads = dict.fromkeys(graph, 0.0) | {end: 1.0}
+    waiting = deque([end])
+    while waiting:
+        node = waiting.popleft()
+        for parent, local in graph[node].items():
+            grads[parent] += grads[node] * local
+            if parent not in waiting:
+                waiting.append(parent)
+    return grads
 
 
 @backward_sweep.misconception(

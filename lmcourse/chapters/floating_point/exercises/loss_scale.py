@@ -128,7 +128,7 @@ _TWO = _drawn(Random(25), -6.5, (150, 170))
 loss_scales = Exercise(
     "loss_scales",
     points=3,
-    minutes=10,
+    minutes=12,
     difficulty=3,
     reference=_loss_scales,
     tolerance=EXACT,

@@ -47,7 +47,7 @@ def _round_cases(random: Random) -> list[Case]:
 round_to = Exercise(
     "round_to",
     points=3,
-    minutes=8,
+    minutes=12,
     difficulty=3,
     reference=lambda x, e, m: numerics.round_to(x, ieee(e, m)),
     tolerance=EXACT,

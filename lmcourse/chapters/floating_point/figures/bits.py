@@ -83,7 +83,7 @@ def bit_pattern(code: int = 0x3C00, format: FloatFormat | str = "fp16") -> Figur
     )
     caption = (
         f"Filled boxes are ones. {chosen.name} has {chosen.exponent_bits} exponent bits, "
-        f"biased by {chosen.bias}, and {chosen.mantissa_bits} fraction bits."
+        f"biased by {chosen.bias}, and {chosen.mantissa_bits} mantissa bits."
     )
     return describe(figure, caption=caption, alt=alt)
 

@@ -132,7 +132,7 @@ def quantisation_error(formats: Sequence[str] = ("e4m3", "e5m2"), scale: float =
     axes.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
     axes.legend(frameon=False, fontsize=10, loc="lower left", title=f"at scale {scale:g}: {', '.join(here)}")
     caption = (
-        "The fraction bits set the lowest error, the exponent bits the range of scales that reach it. With too small "
+        "The mantissa bits set the lowest error, the exponent bits the range of scales that reach it. With too small "
         "a scale the samples become 0, with too large a scale they are clipped."
     )
     alt = f"Relative error of casting normal samples against their scale; at scale {scale:g}: {', '.join(here)}"

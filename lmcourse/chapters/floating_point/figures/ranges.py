@@ -110,7 +110,7 @@ def range_precision_map(highlight: str | None = None) -> Figure:
     figure = new_figure(8.0, 4.4)
     axes = new_axes(
         figure,
-        "Range costs exponent bits, precision costs fraction bits",
+        "Range costs exponent bits, precision costs mantissa bits",
         "magnitude",
         "significant decimal digits",
     )
@@ -126,7 +126,7 @@ def range_precision_map(highlight: str | None = None) -> Figure:
     axes.minorticks_off()
     caption = (
         "Thick: normal numbers. Thin: subnormals, with fewer and fewer digits. Digits are log10(2) times "
-        "(fraction bits + 1); tf32 and fp16, both 3.3, are drawn slightly apart. Decades far from 1 are "
+        "(mantissa bits + 1); tf32 and fp16, both 3.3, are drawn slightly apart. Decades far from 1 are "
         "squeezed together."
     )
     alt = "Range against precision: " + "; ".join(_range_text(format) for format in FORMATS.values())

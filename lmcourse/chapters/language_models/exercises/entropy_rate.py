@@ -64,7 +64,7 @@ def _hidden(random: Random) -> list[Case]:
 entropy_rate = Exercise(
     "entropy_rate",
     points=4,
-    minutes=10,
+    minutes=12,
     difficulty=3,
     reference=_entropy_rate,
     cases=[

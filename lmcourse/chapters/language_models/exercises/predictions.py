@@ -16,8 +16,8 @@ PREDICTIONS = (
         "them is the model farther from the truth?",
         options=("that cannot be said", "the first", "the second"),
         answer="that cannot be said",
-        because="Part of the price is the entropy of the truth, which no model can save. Only above that does the "
-        "difference begin, and the two truths may differ.",
+        because="The two truths may differ, and so does what even a perfect model pays. The next cell takes two pairs "
+        "apart.",
     ),
     Prediction(
         "last_word",
@@ -65,8 +65,8 @@ PREDICTIONS = (
         "s, always in the same way. How often does owls − owl + bear lead to bears?",
         options=("nearly always", "half of the time", "less than once in six"),
         answer="less than once in six",
-        because="Learned vectors hold what the neighbours of a word show. Analogies come out where a difference in "
-        "meaning changes the neighbours by the same amount for all words. Here the plural does not.",
+        because="Learned vectors hold what the neighbours of a word show. For an analogy, the plural would have to "
+        "change the neighbours of every word by the same amount. It does not.",
     ),
     Prediction(
         "past_the_entropy",

@@ -1,6 +1,6 @@
 """Figures of notebook 05: distributions, prices, counted models, and who reads what."""
 
-from lmcourse.chapters.language_models.figures.distributions import probability_tree, simplex
+from lmcourse.chapters.language_models.figures.distributions import probability_tree, simplex, your_odds
 from lmcourse.chapters.language_models.figures.grids import contexts_seen, similarity, work_grid
 from lmcourse.chapters.language_models.figures.learning import learning_curves
 from lmcourse.chapters.language_models.figures.prices import cross_entropy_bars
@@ -16,4 +16,5 @@ __all__ = [
     "simplex",
     "token_surprise",
     "work_grid",
+    "your_odds",
 ]

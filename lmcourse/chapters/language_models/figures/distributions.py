@@ -8,9 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lmcourse.chapters.language_models.figures.prices import WORDS
 from lmcourse.plots.style import GREY, PALETTE, describe, new_drawing_axes, new_figure
 
 Model = Callable[[tuple[int, ...]], Sequence[float]]
+
+MODELS = {"knows nothing": (1 / 3, 1 / 3, 1 / 3), "cautious": (0.6, 0.3, 0.1), "sure of itself": (0.05, 0.9, 0.05)}
+"""The three models beside yours in the triangle."""
 
 _COLOURS = ("vermilion", "blue", "green", "purple", "orange")
 _CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, math.sqrt(3) / 2))
@@ -46,7 +50,7 @@ def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figu
             f"{word}\n(p = 1)", (x, y), xytext=shift, textcoords="offset points", ha=side, fontsize=10, linespacing=1.2
         )
     for colour, (name, p) in zip(_COLOURS, models.items(), strict=False):
-        shares = ", ".join(f"{share:.3g}" for share in p)
+        shares = ", ".join(f"{share:.2g}" for share in p)
         axes.plot(*place(p), "o", color=PALETTE[colour], markersize=10, label=f"{name}: ({shares})")
     axes.set_xlim(-0.35, 2.9)
     axes.set_ylim(-0.12, 1.12)
@@ -60,6 +64,22 @@ def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figu
     return describe(
         figure, caption=caption, alt=f"Triangle with corners {', '.join(words)} and points of models: {told}"
     )
+
+
+def your_odds(books: float = 0.2, laptops: float = 0.3) -> Figure:
+    """The triangle with three models and the odds that you set.
+
+    Args:
+        books: your weight of the first word; the third one's is what is left of 1.
+        laptops: that of the second. If both together are above 1, all are divided by their sum.
+
+    Raises:
+        ValueError: a negative weight.
+    """
+    if min(books, laptops) < 0:
+        raise ValueError("weights are at least 0")
+    weights = (books, laptops, max(1 - books - laptops, 0.0))
+    return simplex(WORDS, {**MODELS, "yours": [weight / sum(weights) for weight in weights]})
 
 
 def probability_tree(words: Sequence[str], model: Model, length: int = 2) -> Figure:

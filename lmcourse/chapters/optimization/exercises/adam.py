@@ -71,7 +71,7 @@ def _hidden(random: Random) -> list[Case]:
 Adam = Exercise(
     "Adam",
     points=3,
-    minutes=10,
+    minutes=12,
     difficulty=3,
     reference=_Reference,
     cases=[

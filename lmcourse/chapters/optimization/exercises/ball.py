@@ -37,7 +37,7 @@ def _hidden(random: Random) -> list[Case]:
 best_momentum = Exercise(
     "best_momentum",
     points=3,
-    minutes=10,
+    minutes=12,
     difficulty=3,
     reference=_best,
     cases=[

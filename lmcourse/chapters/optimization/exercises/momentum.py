@@ -131,7 +131,7 @@ Momentum = Exercise(
         "The heavy ball: divide its equation by −γ and insert b. What is the new b, in terms of the old b and g? Then "
         "x moves by −γb. As `b = momentum * b + p.grad` it is a new tensor, so nothing else holds it.",
         "Nesterov: x_{k+1} − x_k = β(x_k − x_{k−1}) − γg gives the same new b. You store y_k, and the next is "
-        "y_{k+1} = x_{k+1} − γμb with the new b. Insert x_{k+1} = y_k − γg.",
+        "y_{k+1} = x_{k+1} − γβb with the new b. Insert x_{k+1} = y_k − γg.",
     ],
     forbid=NO_OPTIMIZER,
     seconds=scripts.SECONDS,
@@ -139,7 +139,7 @@ Momentum = Exercise(
 
 
 @Momentum.misconception(
-    "You average gradients. This rule adds them up: after many equal ones the step is 1/(1 − μ) times as long."
+    "You average gradients. This rule adds them up: after many equal ones the step is 1/(1 − β) times as long."
 )
 class Averaged(MomentumRule):
     def buffer(self, p: Tensor, g: Tensor, momentum: float) -> Tensor:
@@ -179,7 +179,7 @@ class NoLookAhead(MomentumRule):
         return b
 
 
-@Momentum.misconception("For Nesterov you add the whole b to g. Add only μ times the new b.")
+@Momentum.misconception("For Nesterov you add the whole b to g. Add only β times the new b.")
 class GradientTwice(MomentumRule):
     def ahead(self, g: Tensor, b: Tensor, momentum: float) -> Tensor:
         return g + b

@@ -54,7 +54,7 @@ PREDICTIONS = (
         options=("nearly twice as large", "the same", "a tenth"),
         answer="nearly twice as large",
         because="In the steepest direction gradients alternate in sign, and a sum of those is small: memory brakes "
-        "there. The edge is 2(1 + β)/L. (Nesterov's is lower, as you will see.)",
+        "there, and the ball's steps may be longer. The next cell measures the edge.",
     ),
     Prediction(
         "who_notices",
@@ -62,8 +62,8 @@ PREDICTIONS = (
         "changes?",
         options=("gradient descent's", "the heavy ball's", "AdaGrad's", "that of all three", "none of them"),
         answer="AdaGrad's",
-        because="It measures along the axes, so it must know where they are. The others are made of vectors alone, "
-        "and vectors turn with the valley.",
+        because="It has a rate for each axis, so it matters where the axes are. The others add whole vectors, and "
+        "vectors turn with the valley.",
     ),
     Prediction(
         "first_step",
@@ -88,7 +88,7 @@ PREDICTIONS = (
         "validation loss. In all three the two are equal, because no text is seen twice. What can decay have done?",
         options=("changed how low the training loss gets", "prevented overfitting", "nothing"),
         answer="changed how low the training loss gets",
-        because="Where both losses are the same there is nothing to regularise. Decay keeps the weights small, and so "
-        "changes how far a step of a given rate turns them.",
+        because="Where both losses are the same there is nothing to regularise, but both can be lower. How decay "
+        "does that, the next run shows.",
     ),
 )

@@ -56,6 +56,7 @@ rate_factor = Exercise(
         case("after the end", 120, 100, 10, floor=0.1),
         case("in the warm-up, with a floor of 0.5", 1, 100, 10, floor=0.5),
         case("near the end, with a floor of 0.5", 91, 100, 10, floor=0.5),
+        case("a warm-up as long as the run, after it", 8, 8, 8, floor=0.3),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -146,6 +147,13 @@ def up_again(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
 @rate_factor.misconception("Your rate falls to 0. It should fall to the floor.")
 def no_floor(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
     return _wrong(step, steps, warmup, 0.0)
+
+
+@rate_factor.misconception("You divide by steps − warmup, which can be 0. From step `steps` on the rate is the floor.")
+def divides_by_zero(step: int, steps: int, warmup: int, floor: float = 0.0) -> float:
+    if step < warmup or step > steps:
+        return _factor(step, steps, warmup, floor)
+    return floor + (1 - floor) * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
 @rate_factor.misconception("You use a straight line. A cosine is flat at both ends.")

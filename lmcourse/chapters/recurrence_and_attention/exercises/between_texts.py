@@ -46,7 +46,7 @@ def _hidden(random: Random) -> list[Case]:
         case("one word", *_texts(seen, 3, 1, 2)),
         case("one step", *_texts(seen, 1, 4, 3)),
         case("much padding", *_texts(seen, 2, 6, 3, padding=5)),
-        case("real words with very low scores", 4 * _LOW[0], *_LOW[1:]),
+        case("real words with very low scores", 16 * _LOW[0], *_LOW[1:]),
         case("much padding", *_texts(seen, 4, 4, 4, padding=2)),
         case("padding in front", s, h, torch.tensor([False, False, True, True, True])),
         case("padding in between", s, h, torch.tensor([True, False, True, False, True])),
@@ -81,6 +81,7 @@ attend_source = Exercise(
         case("two of four words are padding", *_texts(_FIXED, 3, 4, 3, padding=2)),
         case("large scores", *_large(2, 3, 0)),
         case("a real word with a very low score", *_LOW),
+        case("a real word with an even lower score", 4 * _LOW[0], *_LOW[1:]),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -134,9 +135,7 @@ def first_words(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([_weights(s, words, torch.ones(len(words), dtype=torch.bool)) @ words, s], dim=-1)
 
 
-@attend_source.misconception(
-    "You lower the scores of padding by a fixed amount, which a large score can exceed. Set them to −∞."
-)
+@attend_source.misconception("The scores of padding stay finite, and a real word can have a lower one. Set them to −∞.")
 def lowered(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
     return torch.cat([(s @ h.T - 10_000.0 * ~real).softmax(dim=-1) @ h, s], dim=-1)
 

@@ -134,7 +134,7 @@ _LONG = torch.zeros(30, 2, dtype=torch.float64)
 memory_span = Exercise(
     "memory_span",
     points=3,
-    minutes=10,
+    minutes=12,
     difficulty=3,
     reference=_by_jacobians,
     cases=[

@@ -4,6 +4,15 @@ from lmcourse.exercises.prediction import Prediction
 
 PREDICTIONS = (
     Prediction(
+        "which_memory",
+        "A network of one number, h ← tanh(w h + 0.3 e), reads the keys that the man in the red coat lost on the way "
+        "to the station. With which w does it say were?",
+        options=("0.5", "1", "2"),
+        answer="2",
+        because="With 0.5 the last noun decides. With 1 all nouns vote, and four of them are singular. With 2 the "
+        "state keeps the side that it took first.",
+    ),
+    Prediction(
         "radius_one",
         "A tanh network reads 60 ordinary inputs. Its matrix W_h has a spectral radius of exactly 1. How much of a "
         "gradient of length 1 is left 50 steps back?",

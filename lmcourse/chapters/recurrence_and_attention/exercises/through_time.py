@@ -47,7 +47,7 @@ def _hidden(random: Random) -> list[Case]:
 through_time = Exercise(
     "through_time",
     points=3,
-    minutes=10,
+    minutes=12,
     difficulty=3,
     reference=_by_autograd,
     tolerance=Tolerance(0.0, 1e-13),  # nudging comes to within 1e-10, and in luckier cases to 1e-12
@@ -57,6 +57,7 @@ through_time = Exercise(
         case("three steps", 0.7, [0.5, -0.2, 0.1], 0.3),
         case("no step", 0.5, [], 0.4),
         case("ten equal inputs", 0.8, [0.1] * 10, 0.5),
+        case("a large input", 1.2, [800.0, 0.2, -0.1], 0.3),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -131,6 +132,16 @@ def of_the_argument(w: float, inputs: list[float], h0: float) -> float:
         z = w * h + x
         d = (1 - z * z) * (h + w * d)
         h = math.tanh(z)
+    return d
+
+
+@through_time.misconception("You make tanh of exponentials, and e⁷¹⁰ is too large for a float. Use math.tanh.")
+def tanh_of_exponentials(w: float, inputs: list[float], h0: float) -> float:
+    h, d = h0, 0.0
+    for x in inputs:
+        raised = math.exp(2 * (w * h + x))
+        before, h = h, (raised - 1) / (raised + 1)
+        d = (1 - h * h) * (before + w * d)
     return d
 
 

@@ -91,8 +91,7 @@ def gradient_lag(kind: str = "tanh", radius: float = 1.0, forget_bias: float = 0
     for curve in curves:
         axes.semilogy(_visible(curve), color=PALETTE["vermilion"], linewidth=1.4)
     _frame(axes)
-    ignored = " A forget bias is an LSTM's; this network has none." if kind != "lstm" else ""
-    ignored = " A radius is set for the other two; the LSTM is as PyTorch makes it." if kind == "lstm" else ignored
+    ignored = " A radius is set for the other two; the LSTM is as PyTorch makes it." if kind == "lstm" else ""
     caption = (
         f"State of {WIDTH} numbers, inputs with a standard deviation of {inputs:.2g}, three seeds; the grey line is a "
         f"gradient that keeps its length.{ignored}"

@@ -42,7 +42,7 @@ _RIGHT = ["add", _PRODUCTS[0], ["add", _PRODUCTS[1], ["add", _PRODUCTS[2], _PROD
 peak_bytes = Exercise(
     "peak_bytes",
     points=4,
-    minutes=10,
+    minutes=12,
     difficulty=3,
     reference=_stack_machine,
     cases=[
