@@ -115,7 +115,7 @@ class Design:
 
     def flops_of_step(self, batch: int = BATCH) -> int:
         """FLOPs of a training step on `batch` texts of 64 bytes, all pairs counted."""
-        return training_flops(self.config, batch, LENGTH).model.total
+        return _flops_of_step(self, batch)
 
     def memory(self, batch: int = BATCH) -> int:
         """Bytes of weights, gradients, moments and all that autograd keeps of a batch, in fp32."""
@@ -125,6 +125,11 @@ class Design:
     def steps(self, flops: float, batch: int = BATCH) -> int:
         """Return how many steps such a budget pays for."""
         return int(flops // self.flops_of_step(batch))
+
+
+@cache
+def _flops_of_step(design: Design, batch: int) -> int:
+    return training_flops(design.config, batch, LENGTH).model.total
 
 
 @cache
