@@ -699,7 +699,7 @@ with suppress(NotImplementedError):  # until Exercise 9 is solved
 figures.time_by_group(in_groups, title=f"{title}: a training step, profiled") if in_groups else None
 
 # %% [markdown]
-# (Is a name large in only one of the three steps? Then another program interrupted the step just there.) On a CPU core nearly half of the step is no product. So MFU cannot be much above a half here, however well the products run. On a GPU, look at *idle* in the CUDA row: these are the gaps of section 7, now seen. If they are large, launches limit your step.
+# (Is a name large in only one of the three steps? Then another program interrupted the step just there.) On a CPU core half of the step or more is no product. So MFU cannot be much above a half here, however well the products run. On a GPU, look at *idle* in the CUDA row: these are the gaps of section 7, now seen. If they are large, launches limit your step.
 #
 # The profiler's own table shows the same: *Self CPU* is time in itself, *CPU total* includes what is inside. And what does looking cost?
 
@@ -810,7 +810,7 @@ for format_name in ("fp32", "bf16"):
     print(f"products of 512 × 512 in {format_name}: {rate / 1e9:10,.1f} GFLOP/s")
 
 # %% [markdown]
-# On a GPU with tensor cores bf16 is the largest gain of all.
+# Does your CPU multiply faster in bf16, and is the step still not faster? At this width products are half of the time or less, and each of them needs conversions, because the weights stay in fp32. On a GPU with tensor cores and wide matrices bf16 is the largest gain of all.
 #
 # **In real models.** These few changes are most of what separates a first script from a production trainer. After them comes parallelism (notebook 18).
 #
