@@ -445,6 +445,8 @@ for stage, name in enumerate(("nothing divided", "optimizer", "and gradients", "
 # %% [markdown]
 # Stage 1 sends no byte more. After the reduce-scatter each worker has the summed gradient of *its part* of the weights. It takes the step for this part, and then *weights* are gathered in the place of gradients. Stage 3, which torch calls **FSDP** (*fully sharded data parallel*), gathers each layer's weights just before it is computed and drops them afterwards, forward and again backward: half as many bytes again, for an eighth of the memory.
 #
+# Can that hide behind arithmetic? Forward, $2N$ bytes are gathered beside $2N$ FLOPs a token; backward, $4N$ bytes are sent beside $4N$ FLOPs. So it takes peak / bandwidth tokens again, 2,199 or 19,788 as in section 4. But ZeRO 3 gathers for every micro-batch, so each of them needs as many.
+#
 # > **Question.** A colleague writes: "ZeRO is a form of model parallelism." Which part of the *computation* of a layer is divided among the devices?
 # > <details><summary>Answer</summary>None. Each device computes whole layers, on its own texts. ZeRO divides what is stored.</details>
 
@@ -1099,6 +1101,7 @@ assert [2 * (n - 1) / n * 96 for n in (2, 4, 8)] == [96, 144, 168]
 assert f"{all_reduce_bytes(1, 8):.2f} {all_reduce_bytes(1, 1000):.3f}" == "1.75 1.998"
 assert f"{pipeline_bubble_fraction(4, 4):.1%} {pipeline_bubble_fraction(4, 32):.1%}" == "42.9% 8.6%"
 assert (3 * 2 + 1 * 6) / 4 == 3
+assert [round(PEAK / bandwidth) for bandwidth in (450e9, 50e9)] == [2199, 19_788]
 assert ddp == [[10.0, 10.0, 5.5, 3.25], [20.0, 10.0, 5.5, 3.25]]
 assert llama.vocab_size == 128_256
 by_hand = run_pipeline(pipeline_orders(3, 2, "gpipe"), 1, 2)
