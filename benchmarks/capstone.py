@@ -5,19 +5,22 @@
     python benchmarks/capstone.py short          half of the order's FLOPs, for the grade
     python benchmarks/capstone.py recipes        the order with Muon: 4 minutes
     python benchmarks/capstone.py seeds          the order with another seed
+    python benchmarks/capstone.py batches        steps to a loss of 0.5 with batches of 4 to 128: 6 minutes
 
 `lmcourse/chapters/capstone/measured.py` and `after.py` hold what it printed on one thread of a two-core machine.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from itertools import product
 
 import torch
 
-from lmcourse.chapters.capstone.recipe import GIVEN, SMALL_RECIPE, Design, Recipe, train
+from lmcourse.chapters.capstone.measured import BATCH_DESIGN, BATCH_LOSS
+from lmcourse.chapters.capstone.recipe import GIVEN, SMALL_RECIPE, Design, Recipe, steps_to_loss, train
 
 Run = tuple[int, int, float, int, Recipe]
 
@@ -35,9 +38,24 @@ PLANS: dict[str, list[Run]] = {
 }
 
 
+MOST_TEXTS = {4: 6000, 8: 8000, 16: 10_000, 32: 16_000, 64: 32_000, 128: 64_000}
+"""Texts after which a run that has not reached the loss is given up."""
+
+
+def batches() -> None:
+    """Print for each batch the steps to the loss, at two rates and with two seeds."""
+    for (batch, most), factor, seed in product(MOST_TEXTS.items(), (0.25, 0.5), range(2)):
+        rate = factor * math.sqrt(batch / 16)
+        steps = steps_to_loss(BATCH_LOSS, BATCH_DESIGN, Recipe(batch, rate), most // batch, seed)
+        print(f"batch {batch}, rate {rate:.3g}, seed {seed}: {steps or 'not reached'}", flush=True)
+
+
 def main(*plans: str) -> None:
     """Train each design of these plans."""
     torch.set_num_threads(1)
+    if plans == ("batches",):
+        batches()
+        return
     for layers, width, flops, seed, recipe in [run for plan in plans for run in PLANS[plan]]:
         design, begin = Design(layers, width), time.process_time()
         _, loss = train(design, design.steps(flops, recipe.batch), seed, recipe=recipe)

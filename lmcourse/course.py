@@ -82,12 +82,12 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("11-feed-forward", "Feed-forward layers", 120, PART_III),
     Chapter("12-transformer", "The transformer, assembled", 120, PART_III),
     Chapter("13-training", "Training", 145, PART_III),
-    Chapter("14-memory", "Memory", 145, PART_IV),
-    Chapter("15-flops", "FLOPs", 130, PART_IV),
-    Chapter("16-stability", "Stability", 100, PART_IV),
-    Chapter("17-inference", "Inference", 120, PART_IV),
-    Chapter("18-parallelism", "Parallelism", 160, PART_IV),
-    Chapter("19-gpu-timing", "GPU timing", 105, PART_IV),
+    Chapter("14-memory", "Memory", 165, PART_IV),
+    Chapter("15-flops", "FLOPs", 150, PART_IV),
+    Chapter("16-stability", "Stability", 130, PART_IV),
+    Chapter("17-inference", "Inference", 145, PART_IV),
+    Chapter("18-parallelism", "Parallelism", 180, PART_IV),
+    Chapter("19-gpu-timing", "GPU timing", 125, PART_IV),
     Chapter("20-capstone", "Capstone", 170, PART_IV),
 )
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 14 · Memory
 #
-# **145 min · 13 exercises · 33 points**
+# **165 min · 13 exercises · 33 points**
 #
 # GPT-3 has 175 billion parameters. In 16 bits they take 325 GiB, and five cards of 80 GiB can hold them. Training it on
 # one single text takes forty cards. What is all the rest? And how would you have known, before renting the first card?
@@ -66,8 +66,8 @@ start("14-memory")
 # and go with each batch.
 #
 # Start with a model small enough to count on your fingers. Two linear layers of $4 \times 4$ and a last one of
-# $4 \times 1$, no biases: $2 \cdot 16 + 4 = 36$ parameters. Two examples go in, and each of the two layers leaves
-# $2 \cdot 4 = 8$ numbers, 16 activations. The optimiser is AdaGrad, which keeps one number for each parameter.
+# $4 \times 1$, no biases: $2 \cdot 16 + 4 = 36$ parameters. Two examples go in, and each of the first two layers leaves
+# $2 \cdot 4 = 8$ numbers: 16 activations. The optimiser is AdaGrad, which keeps one number for each parameter.
 
 # %%
 predict("linear_model_memory")
@@ -180,7 +180,7 @@ for part, tensors in (("weights", [layer.weight]), ("gradients", [layer.weight.g
     print(f"{part:<10} {sum(t.nbytes for t in tensors) / layer.weight.numel():g} bytes per parameter")
 
 # %% [markdown]
-# **Mixed precision** multiplies in 16 bits (notebook 13). One might hope for half of that.
+# **Mixed precision** multiplies in 16 bits (notebook 13). You might hope for half of that.
 
 # %%
 predict("mixed_states")
@@ -388,8 +388,8 @@ check(mlp_activations, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# A gate makes four hidden tensors of two. With as many parameters, a gated layer is $\tfrac83 D$ wide instead of $4D$ (notebook
-# 11). So it keeps $4 \cdot \tfrac83 = 10.7$ numbers per feature instead of $2 \cdot 4 = 8$: you pay for SwiGLU's better loss
+# With a gate there are four hidden tensors instead of two. With the same number of parameters, a gated layer is
+# $\tfrac83 D$ wide instead of $4D$ (notebook 11). So it keeps $4 \cdot \tfrac83 = 10.7$ numbers per feature instead of $2 \cdot 4 = 8$: you pay for SwiGLU's better loss
 # in memory.
 #
 # Each of the two **norms** keeps its input, $p \cdot BSD$, and two numbers per token, which we leave out. Here is all that a
@@ -449,11 +449,6 @@ explore(figures.memory_growth, model=["gpt-2", "gpt-2-xl", "gpt-3-6.7b", "gpt-ne
 # For short texts memory grows with the length, for long ones with its square. **Fused attention** removes the square: it
 # never stores the scores, and computes them again in the backward pass (Dao et al., 2022). With it, and without dropout, all
 # of $5\,AS$ is gone.
-#
-# Now count numbers instead of bytes, without masks:
-
-# %%
-predict("fourteen_or_sixteen")
 
 # %% [markdown]
 # ## 9 · Predicted and measured
@@ -883,7 +878,8 @@ for recompute in ("nothing", "blocks"):
         print(f"recompute {recompute:<8} attention {attention:<9} {parts}")
 
 # %% [markdown]
-# "logits" is what head and loss keep, "loss backward" what their backward pass adds.
+# "logits" is what head and loss keep: the 3.9 GiB, and 0.1 for the input of the head. "loss backward" is what their
+# backward pass adds.
 #
 # The cure is to recompute the loss as well, a few rows at a time. In notebook 03 you wrote its backward pass yourself; with
 # `checkpoint` it is three lines. Each chunk throws its logits away, and makes them again in the backward pass, one chunk
@@ -989,8 +985,10 @@ explore(
 # counts them.)
 #
 # The budget puts all of it together, for published models and cards of the course's table. It counts tensor by tensor, at the
-# peak, as PyTorch's CPU kernels need them. (A GPU keeps less for RMSNorm and dropout.) It opens with Llama 3 8B and one text
-# of 8192 tokens on two cards, and does not fit. Find at least three single changes that make it fit. Then: how many B200s does
+# peak, as PyTorch's CPU kernels need them. (A GPU keeps less for RMSNorm and dropout. It also needs memory that no tensor
+# explains: for the driver, and for gaps between tensors that the allocator cannot fill.)
+#
+# It opens with Llama 3 8B and one text of 8192 tokens on two cards, and does not fit. Find at least three single changes that make it fit. Then: how many B200s does
 # Llama 3.1 405B need for such a text, if all of them share every matrix?
 
 # %%

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 15 · FLOPs
 #
-# **130 min · 13 exercises · 31 points**
+# **150 min · 13 exercises · 31 points**
 #
 # Seventy billion parameters, fifteen trillion tokens, 1024 H100s: when will it be done? The answer is one line of arithmetic, and every number in it is a trap. By the end of this notebook you will have counted it all yourself, and torch's own counter will agree to the last digit. Then you take real logs and papers, and find out what each of them counted.
 #
@@ -84,7 +84,7 @@ print(f"the same as x @ w: {torch.equal(result, x @ w)};  operations: {operation
 #
 # ### Exercise 1 · A matrix product  (1 point · 3 min · ●)
 #
-# Return the FLOPs of an $m \times k$ times a $k \times n$ matrix, counted as the loop counts. One of the checks has 16,384 points with 32,768 features each, mapped to 8192 outputs.
+# Return the FLOPs of an $m \times k$ times a $k \times n$ matrix, counted as the loop counts.
 #
 # Two rules for this whole notebook. Counts are exact, and a float holds whole numbers exactly up to $2^{53}$ only: stay with integers, `2` and not `2.0`. And torch can count FLOPs itself (`torch.utils.flop_counter`); the checks compare with it, and your answers do without.
 
@@ -123,7 +123,7 @@ explore(figures.matmul_cube, m=(1, 8), k=(1, 8), n=(1, 8))
 explore(figures.elementwise_share, operations=(1, 60))
 
 # %% [markdown]
-# So we count products and nothing else, as papers do. Keep in mind that this is a statement about *FLOPs*. Element-wise operations can still take much *time*, because they wait for memory (notebooks 11 and 19).
+# So we count products and nothing else, as papers do. This holds for *FLOPs*. Element-wise operations can still take much *time*, because they wait for memory (notebooks 11 and 19).
 
 # %% [markdown]
 # ## 3 · A product of any two tensors
@@ -169,7 +169,7 @@ scores = count_flops(lambda: torch.einsum("bhsd,bhtd->bhst", first, second))
 print(f"b h s d, b h t d -> b h s t   torch counts {scores.total:,}   2 · 2 · 4 · 5 · 6 · 8 = {2 * 2 * 4 * 5 * 6 * 8:,}")
 
 # %% [markdown]
-# These tensors are on the *meta* device: they have shapes and no numbers. They take no memory, and all one can do with them is count.
+# These tensors are on the *meta* device: they have shapes and no numbers. They take no memory, and all you can do with them is count.
 
 # %% [markdown]
 # ## 4 · Forward through a model
@@ -264,7 +264,7 @@ for name, length in (("gpt-2", 1024), ("pythia-160m", 2048), ("llama-3.2-1b", 20
 explore(figures.flops_by_part, length=Log(128, 131072), pairs=["all", "visible"])
 
 # %% [markdown]
-# With `visible` in the figure, only pairs that the causal mask lets through count. Fused kernels skip most of the others (Dao, 2023, §3.1), so *time* is closer to that; published FLOPs mostly count all pairs. Section 11 shows what this does to one and the same run.
+# With `visible` in the figure, only pairs that the causal mask lets through count. Fused kernels skip most of the others (Dao, 2023, §3.1), so *time* is closer to that. Section 11 shows what this does to one and the same run.
 
 # %% [markdown]
 # A colleague's formula for a step has $4\,BSDV$ for the vocabulary, not $2\,BSDV$: "one product at each end of the model". What does a forward pass do at the other end?
@@ -397,7 +397,7 @@ explore(figures.six_n_gap, length=Log(128, 131072), N=["all parameters", "layers
 #
 # ### Exercise 6 · Model FLOPs  (3 points · 7 min · ●●)
 #
-# Return the model FLOPs of a training step on `batch` texts of `length` tokens, with all pairs counted, and with the head. `expansion` is $E$. Exactly: some of these counts are far above $2^{53}$.
+# Return the model FLOPs of a training step on `batch` texts of `length` tokens, with all pairs counted, and with the head. `expansion` is $E$.
 
 # %% exercise="model_flops"
 def model_flops(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> int:
@@ -458,7 +458,7 @@ explore(figures.attention_by_length, length=Log(128, 1048576), pairs=["all", "vi
 #
 # ### Computed twice
 #
-# To save memory, activations are often thrown away and computed again on the way back (notebooks 13 and 14). What is computed then are the **hardware FLOPs**, more than the model FLOPs. The share of the peak that they take is a run's **HFU**; model FLOPs give its **MFU** (Chowdhery et al., 2022, appendix B). Recomputing every layer is a second forward pass of everything but the head: nearly 8 in place of 6.
+# To save memory, activations are often thrown away and computed again on the way back (notebooks 13 and 14). With them a step has more **hardware FLOPs** than model FLOPs. The share of the peak that becomes model FLOPs is a run's **MFU** (*model FLOPs utilisation*; Chowdhery et al., 2022, appendix B); with hardware FLOPs it is the **HFU**. Recomputing every layer is a second forward pass of everything but the head: nearly 8 in place of 6.
 
 # %%
 explore(figures.recompute_bars, model=["gpt-2", "llama-3-8b", "gpt-3"], length=Log(512, 131072))
@@ -473,7 +473,7 @@ explore(figures.recompute_bars, model=["gpt-2", "llama-3-8b", "gpt-3"], length=L
 #
 # $$\underbrace{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}}_{\text{model FLOP/s}} \cdot \;\text{time} \;=\; 6 \cdot N \cdot T$$
 #
-# where **MFU** is the share of the peak that becomes model FLOPs. Three things go wrong here: the wrong format's peak, the sparse one, and percent for a share.
+# Three things go wrong here: the wrong format's peak, the sparse one, and a percentage in place of a share.
 #
 # ### Exercise 8 · The question from the start  (2 points · 5 min · ●●)
 #
@@ -499,7 +499,7 @@ predict("more_gpus")
 #
 # ### Exercise 9 · The cheapest of four  (2 points · 7 min · ●●)
 #
-# You have a model to train on so many tokens within `days`, and four offers. `offers` maps each name to `[gpus, price, peak, mfu]`: how many GPUs you may rent, dollars for one GPU-hour, dense FLOP/s of one GPU, and the MFU that you expect there. All GPUs of an offer work together, from start to end. Return `[name, dollars]` of the cheapest offer that is done in time, by 6·N·T. Raise `ValueError` if none is.
+# You have a model to train on `tokens` tokens within `days`, and four offers. `offers` maps each name to `[gpus, price, peak, mfu]`: how many GPUs you may rent, dollars for one GPU-hour, dense FLOP/s of one GPU, and the MFU that you expect there. All GPUs of an offer work together, from start to end. Return `[name, dollars]` of the cheapest offer that is done in time, by 6·N·T. Raise `ValueError` if none is.
 
 # %% exercise="cheapest_offer"
 def cheapest_offer(
@@ -531,9 +531,6 @@ check(cheapest_offer, hidden=True)
 # %%
 flops = six_n_d(count_parameters(find_model("llama-7b").config).total, 10**12)
 print(f"LLaMA 7B: {flops:.2e} FLOPs in 82,432 hours of an A100 are an MFU of {flops / (82_432 * 3600 * 312e12):.2f}")
-flops = six_n_d(count_parameters(find_model("gpt-3").config).total, 300 * 10**9)
-for name in ("a100", "h100"):
-    print(f"GPT-3 at an MFU of 0.4: {Cluster(find_accelerator(name), 1, 0.4).days(flops):,.0f} days of one {name.upper()}")
 
 # %% [markdown]
 # Here is a whole budget, with models of the zoo and GPUs of the table. It counts scores and values, too. Which costs more: ten times the tokens, or half the MFU? How many GPUs do you need to be done within a month?
@@ -550,7 +547,7 @@ explore(
 )
 
 # %% [markdown]
-# Prices change by the month; slide to yours. The other way round works as well: so many days on so many GPUs are
+# Prices change by the month; slide to yours. The other way round, your days and GPUs pay for
 # $\text{days} \cdot 86{,}400 \cdot \text{GPUs} \cdot \text{peak} \cdot \text{MFU} / 6N$ tokens.
 
 # %%
@@ -609,13 +606,13 @@ check(generation_flops, hidden=True)
 #
 # $$\sum_{t=1}^{T} L\,\big(24\,d^2 + 4\,t\,d\big) \;\approx\; L\,\big(24\,T d^2 + 2\,T^2 d\big).$$
 #
-# A colleague says: "Transformers have quadratic runtime." Slide the length. From where on is that what you notice, with a cache and without?
+# Slide the length. With a cache, from which length on does attention take as much as the matrices? And how does the work grow without one?
 
 # %%
 explore(figures.generation_cost, d_model=Log(256, 16384), tokens=Log(128, 131072))
 
 # %% [markdown]
-# The crossover is the old one: at $t = 6d$ a new token pays as much for looking back as for everything else.
+# The crossover is the old one: at $t = 6d$ a new token pays as much for looking back as for everything else. (The whole text has paid as much at $T = 12d$.) Without a cache the work grows with the square from the start.
 #
 # **In real models.** A step with a cache uses every weight once for a single token, so the GPU spends its time fetching weights. What bounds the *time* depends on how many FLOPs there are per byte that is moved (notebooks 17 and 19):
 
@@ -637,7 +634,7 @@ explore(figures.products_on_the_roof, accelerator=["a100-sxm-80gb", "h100-sxm", 
 # %% [markdown]
 # ## 10 · How much of the peak?
 #
-# **Model FLOPs utilisation** is model FLOP/s achieved, divided by the peak (Chowdhery et al., 2022). First the rate: how many GFLOP/s of fp32 products does the processor do that runs this notebook? Change the guess, then run the cell.
+# An MFU needs a rate and a peak. First the rate: how many GFLOP/s of fp32 products does the processor do that runs this notebook? Change the guess, then run the cell.
 
 # %% tags=["nbval-ignore-output", "because it shows a rate"]
 my_guess = 100  # GFLOP/s
@@ -659,7 +656,7 @@ rate = 2 * 512**3 / seconds_per_run(lambda: a @ b)
 print(f"guessed {my_guess} GFLOP/s, measured {rate / 1e9:.3g}; an H100 is rated at {chip.peak('fp32') / 1e9:,.0f} in fp32")
 
 # %% [markdown]
-# Notebook 19 measures with care. And now a rate against a peak:
+# Notebook 19 measures with care. Now a rate against a peak:
 
 # %%
 predict("which_is_faster")

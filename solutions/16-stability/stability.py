@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 16 · Stability
 #
-# **100 min · 9 exercises · 26 points**
+# **130 min · 9 exercises · 26 points**
 #
 # A run has cost a month and a million dollars. At step 41,000 the loss jumps, and an hour later it is NaN. You will make that happen here, in seconds, as often as you like. You will write the cures that papers recommend, and in the end you will be the doctor: a run arrives, you see its signs, and you say what it has and what it needs.
 #
@@ -12,6 +12,8 @@
 # - choose the treatment that fits, and show with three seeds that it does.
 #
 # **You need** attention (notebook 08), norms (10) and the floating-point formats (01). No GPU.
+#
+# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
 
 # %%
 import math
@@ -32,7 +34,7 @@ from lmcourse.chapters.stability.stored import (
     table_lines,
     unknown_signs,
 )
-from lmcourse.notebook import check, explore, predict, start
+from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.widgets import Log
 
 start("16-stability")
@@ -48,7 +50,7 @@ torch.set_num_threads(1)  # models this small are fastest on one
 #
 # `train` returns what it recorded at every step: `losses`, the `norms` of the gradient, the largest attention score (`scores`) and the mean $\lvert\log Z\rvert$ of the output (`log_zs`; section 4 says what that is). Treatments have names: `train(0, **treat("A", "QK-norm"))` trains patient A with QK-norm and seed 0.
 #
-# How good is good? Two numbers that anybody can count in the text: the entropy of single bytes, and that of a byte when the one before it is known.
+# How good is good? Two numbers can be counted in the text: the entropy of single bytes, and that of a byte when the one before it is known.
 
 # %%
 text = stories()
@@ -158,7 +160,7 @@ print(f"B, clipped to 0.3, seed 0: loss {clipped.end:.2f} after {len(clipped.los
 print("seeds 1 and 2, stored:", measured("B", "clipping")["loss"][1:])
 
 # %% [markdown]
-# B is saved. Whether the same helps A, whose optimizer does not care how long a gradient is, section 10 will show.
+# B is saved. Does the same help A, whose optimizer does not care how long a gradient is? Section 10 shows it.
 #
 # $$g \leftarrow g \cdot \min\!\Big(1, \frac{c}{\lVert g \rVert}\Big), \qquad \lVert g \rVert = \sqrt{\textstyle\sum_{\text{all weights}} g_i^2}$$
 #
@@ -498,7 +500,7 @@ explore(figures.lost_updates, rate=Log(1e-5, 1e-1, 10), decay=Log(0.01, 10.0))
 #
 # You have an alarm and a cabinet of medicines. A run arrives in the middle of the night, and it is not over. What do you have? Four lists, a number for each step so far: the loss, the norm of the gradient, the largest attention score, and the mean $\lvert\log Z\rvert$.
 #
-# Five patients whose diagnosis is known are on the ward. Four were recorded for 90 of 150 steps, and "steps" until three steps before it was stopped.
+# Five patients whose diagnosis is known are on the ward. Four of them were recorded for 90 of their 150 steps. The one called "steps" was stopped early; its record ends three steps before.
 #
 # - **"scores"**: attention scores have run away; attention looks at one token only, and learning is stuck.
 # - **"steps"**: the steps are too long; the loss is worse than that of guessing and will not come back.
@@ -617,7 +619,7 @@ for names, losses in sorted(stored()["sets"]["X"].items(), key=lambda item: max(
 # - **A lower rate** is the best cure here. People reach for the others because a higher rate, where a model survives it, learns faster.
 # - **Biases** make no clear difference. (Large models are said to be more stable without, and most models since PaLM have none. Two rows of a tiny model prove nothing about that.)
 #
-# A high rate is a wish, not a disease. So the question to a treatment is at which rates a run survives:
+# A high rate is a wish, not a disease. So ask of each treatment at which rates a run survives with it:
 
 # %%
 figures.loss_against_rate()
@@ -639,7 +641,7 @@ for name, treatments in (("untreated", ()), ("QK-norm", ("QK-norm",))):
 # %% [markdown]
 # So there is no best trick. There is a diagnosis: *which number grows?*
 #
-# And at step 41,000 of the run that cost a million? You do not start again. PaLM's team (Chowdhery et al., 2022) went back to a checkpoint about 100 steps before each spike, left out the next 200 to 500 batches, and continued; the spike did not return at that place. The same batches in another state of the model made none, so the texts alone were not to blame. If it returns all the same, the next things to try are a lower rate from that checkpoint on, and then a change of the model, such as the norms above.
+# And at step 41,000 of the run that cost a million dollars? You do not start again. PaLM's team (Chowdhery et al., 2022) went back to a checkpoint about 100 steps before each spike, left out the next 200 to 500 batches, and continued; the spike did not return at that place. The same batches in another state of the model made none, so the texts alone were not to blame. If the spike does return, try a lower rate from that checkpoint on, and then a change of the model, such as the norms above.
 #
 # ### Norms and warm-up
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 17 · Inference
 #
-# **120 min · 10 exercises · 30 points**
+# **145 min · 10 exercises · 30 points**
 #
 # A trained model gives you probabilities. *Which text do you make of them, and what does each word of it cost?*
 #
@@ -828,8 +828,8 @@ with needs("exercises 5, 6 and 7"):
 figures.tokens_per_second(predicted, knees, by_batch) if by_batch["int8"] else None
 
 # %% [markdown]
-# Below the knee more texts are almost free: they share the reading of the weights. Beyond it, every text brings its own
-# arithmetic, and the curve bends. That is the roofline. Int8 gains while memory limits the step, and nothing after the
+# Below the knee, eight times the texts take far less than eight times as long, because they share the reading of the
+# weights. Beyond the knee, every text brings its own arithmetic, and the curve bends. That is the roofline. Int8 gains while memory limits the step, and nothing after the
 # knee: the arithmetic is the same, and the int8 weights are converted first. (Some processors have slow kernels for int8,
 # and there it loses.)
 #
@@ -888,8 +888,8 @@ explore(
 )
 
 # %% [markdown]
-# A batch stops paying by arithmetic only if a text's cache is read faster than its arithmetic is done. With 2,048 tokens
-# in the cache it is not.
+# Arithmetic can become the limit only if one more text adds more time for arithmetic than for reading its cache. For
+# this model, a cache of 2,048 tokens takes longer to read than its text takes to compute.
 #
 # How good is a formula with two terms? The course's own accounting adds up all operators, attention and activations
 # included. Compare the two for a step of 32 texts of 2,048 tokens, in milliseconds (yours | all operators). Peaks and
@@ -1048,7 +1048,8 @@ with needs("exercise 9"):
 # %% [markdown]
 # **In real models.** Kwon et al. (2023) found that earlier systems used 20 to 38 % of the memory that they reserved for
 # caches. Their vLLM has pages and continuous batches, and so has nearly every server since. Texts that begin with the same
-# prompt can share its pages.
+# prompt can share its pages. And a long prompt is read in pieces, between the decoding steps of the other texts, so that
+# they need not wait for all of it (*chunked prefill*; Agrawal et al., 2023).
 
 # %% [markdown]
 # ## 10 · Guess, then check

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 18 · Parallelism
 #
-# **160 min · 11 exercises · 35 points**
+# **180 min · 11 exercises · 35 points**
 #
 # A model does not fit on one device. *Where do you cut it, and what must the devices then tell each other, so that the result is the same but for rounding?*
 #
@@ -341,7 +341,7 @@ check(average_gradients, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Is that *equal to one process*? A small model, 12 tokens, five steps; the second half of the batch is mostly padding. One worker with everything, then two real processes with a half each, running the same program:
+# (The means 2 and 6 average to 4. The mean over the four targets is 3.) Is your average *equal to one process*? A small model, 12 tokens, five steps; the second half of the batch is mostly padding. One worker with everything, then two real processes with a half each, running the same program:
 
 # %% tags=["nbval-ignore-output", "because rounding differs between processors"]
 def train(worker: CollectiveWorker, tokens: Tensor, targets: Tensor) -> list[Tensor]:
@@ -445,7 +445,10 @@ for stage, name in enumerate(("nothing divided", "optimizer", "and gradients", "
 # %% [markdown]
 # Stage 1 sends no byte more. After the reduce-scatter each worker has the summed gradient of *its part* of the weights. It takes the step for this part, and then *weights* are gathered in the place of gradients. Stage 3, which torch calls **FSDP** (*fully sharded data parallel*), gathers each layer's weights just before it is computed and drops them afterwards, forward and again backward: half as many bytes again, for an eighth of the memory.
 #
+# Can that hide behind arithmetic? Forward, $2N$ bytes are gathered beside $2N$ FLOPs a token; backward, $4N$ bytes are sent beside $4N$ FLOPs. So it takes peak / bandwidth tokens again, 2,199 or 19,788 as in section 4. But ZeRO 3 gathers for every micro-batch, so each of them needs as many.
+#
 # > **Question.** A colleague writes: "ZeRO is a form of model parallelism." Which part of the *computation* of a layer is divided among the devices?
+# > <details><summary>Answer</summary>None. Each device computes whole layers, on its own texts. ZeRO divides what is stored.</details>
 
 # %% [markdown]
 # ### Exercise 4 · A sharded step  (3 points · 10 min · ●●)
@@ -719,6 +722,7 @@ for sequence_parallel in (False, True):
 
 # %% [markdown]
 # > **Question.** Tensor and sequence parallelism come together, and each divides something by $T$. Which of the two divides a parameter?
+# > <details><summary>Answer</summary>Tensor parallelism. Sequence parallelism divides tokens: the scales of the norms are whole on each device, and their gradients have to be added up.</details>
 
 # %% [markdown]
 # ## 10 · Cut the layers
@@ -917,7 +921,7 @@ with suppress(NotImplementedError):  # until Exercise 10 is solved
     show_best("llama-3-70b", 128, Machines(64, memory=141e9), "141 GB a device")
 
 # %% [markdown]
-# A model that fits on one device is simply copied. The 70B model has to be cut, and takes a little of each. With 2,048 texts on 16,384 devices there is an eighth of a text for each device, so 405B has no good layout: a deep pipeline has too few micro-batches, and ZeRO 3 sends more than the backward pass hides.
+# If weights, gradients and a part of the optimizer fit on one device, the model is simply copied. The 70B model has to be cut, and takes a little of each. With 2,048 texts on 16,384 devices there is an eighth of a text for each device, so 405B has no good layout: a deep pipeline has too few micro-batches, and ZeRO 3 sends more than the backward pass hides.
 #
 # Llama 3 405B was trained with 128 copies × 8 × 16 on these 16,384 devices, and reached 400 TFLOP/s on each. What does the model say of that layout?
 
@@ -1072,6 +1076,17 @@ for name, owned in (("in order", [[r] for r in range(4)]), ("zigzag", [[r, 7 - r
 # 5. Your pipeline idles 20 % of its time with 8 stages. How many micro-batches has it? And how many would make it 5 %?
 # 6. A colleague spreads tensor parallelism of 16 over two machines "because it fits". What do you ask first?
 #
+# <details><summary>Answers</summary>
+#
+# 1. In the all-reduce each sends $2 \cdot \tfrac78 = 1.75$ GB. In the tree rank 0 sends in each of the three rounds, 3 GB; rank 1 sends 2, ranks 2 and 3 send 1, the others nothing.
+# 2. An all-reduce has a middle: after the reduce-scatter the step is taken on a part, and weights are gathered in the place of gradients. ZeRO 3 does not keep the weights, so it gathers them twice, forward and backward.
+# 3. `gate` is cut like `up`, along its outputs, the hidden features. There is still one all-reduce forward and one backward: each worker adds the two gradients of $x$ before it sends.
+# 4. QK-norm. It works inside the cut part: a worker has the queries and keys of its own heads only, but of all tokens.
+# 5. $7/(m + 7) = 0.2$ gives $m = 28$, and 5 % takes 133.
+# 6. How fast is the link between the machines? At $d = 16{,}384$ a network of 50 GB/s takes 2.8 times as long as the arithmetic, with $T = 8$ already. Try $T = 8$, and layers or copies across the machines.
+#
+# </details>
+#
 # ## Further reading
 #
 # - Patarasuk & Yuan (2009), *Bandwidth optimal all-reduce algorithms*; Rajbhandari et al. (2020), *ZeRO*.
@@ -1086,6 +1101,7 @@ assert [2 * (n - 1) / n * 96 for n in (2, 4, 8)] == [96, 144, 168]
 assert f"{all_reduce_bytes(1, 8):.2f} {all_reduce_bytes(1, 1000):.3f}" == "1.75 1.998"
 assert f"{pipeline_bubble_fraction(4, 4):.1%} {pipeline_bubble_fraction(4, 32):.1%}" == "42.9% 8.6%"
 assert (3 * 2 + 1 * 6) / 4 == 3
+assert [round(PEAK / bandwidth) for bandwidth in (450e9, 50e9)] == [2199, 19_788]
 assert ddp == [[10.0, 10.0, 5.5, 3.25], [20.0, 10.0, 5.5, 3.25]]
 assert llama.vocab_size == 128_256
 by_hand = run_pipeline(pipeline_orders(3, 2, "gpipe"), 1, 2)

@@ -5,7 +5,7 @@
 #
 # and a written defence, which a person reads, for 6 more.
 #
-# Somebody gives you a budget. *Before you spend it: what will you get, and how far off may you be? And when the result is there: which of your numbers was wrong, and why?*
+# You are given a budget. *Before you spend it: what will you get, and how far off may you be? And when the result is there: which of your numbers was wrong, and why?*
 #
 # That is what this course was for. You count everything that can be counted, fit a law for the one thing that cannot, find out whether the law is worth anything, commit yourself, train, and defend the result. Until you have committed yourself, no cell of this notebook shows a loss of the order's size.
 #
@@ -45,6 +45,7 @@ from lmcourse.chapters.capstone.figures import (
     LENGTH,
     ORDER,
     SMALL_RECIPE,
+    STEPS_BY_BATCH,
     WIDTHS,
     Design,
     Purse,
@@ -86,7 +87,7 @@ torch.set_num_threads(1)  # everything here is small, and fastest on one
 # >
 # > *Free:* `layers` of 1, 2 or 4; `d_model` of 24, 32, 48, 64 or 96; the number of `steps`; the `batch`, 4 to 32 texts; the `optimizer`, `"adamw"` or `"muon"`; its peak `rate`, as a multiple of the given one, 0.1 to 10; the steps of `warm_up`, at most half of all.
 # >
-# > *Fixed:* 128 byte values, texts of 64 bytes, heads of 16 features (one head where that does not fit), `d_ff` 8/3 of the width rounded up to a multiple of 8, fp32, decay over the last 30 % of the steps. Everything else is in `lmcourse/chapters/capstone/recipe.py`.
+# > *Fixed:* 128 byte values, texts of 64 bytes from random places of the stories, heads of 16 features (one head where that does not fit), `d_ff` 8/3 of the width rounded up to a multiple of 8, fp32, decay over the last 30 % of the steps. Everything else is in `lmcourse/chapters/capstone/recipe.py`.
 #
 # *The given recipe* is AdamW with batches of 16, a rate of 1 and 30 steps of warm-up. (Muon's own learning rate is 0.02.) The language comes from a grammar (notebook 05). So we know what nobody knows about a real language: its entropy, below which no model's loss can be.
 
@@ -205,7 +206,10 @@ def probe(design: Design, recipe: Recipe = GIVEN) -> list[float]:
     return [end - begin for begin, end in itertools.pairwise(seconds)]
 
 
-probes = {width: probe(Design(2, width)) for width in (16, 48, 96)}
+probes = {}
+for width in (16, 48, 96):
+    print(f"{STEPS_OF_PROBE} steps of 2 × {width} ...", flush=True)
+    probes[width] = probe(Design(2, width))
 rates = {width: Design(2, width).flops_of_step() / statistics.median(times[3:]) for width, times in probes.items()}
 print(f"96 wide reaches {rates[96] / rates[16]:.1f} times the rate of 16 wide")
 figures.rate_by_width(rates)
@@ -464,6 +468,29 @@ for seed in (0, 1):
 #
 # The famous fit of the literature has been repeated by others, with other constants (Besiroglu et al., 2024).
 #
+# ### Which batch?
+#
+# Two runs that read the same texts cost the same FLOPs, whatever their batches are. Larger batches make fewer steps. Do they learn as much?
+
+# %%
+predict("four_times_the_batch")
+
+# %%
+print("2 × 24: steps to a loss of 0.5, at the better of two constant rates, after 30 steps of warm-up; mean of two seeds")
+mean_steps = {batch: statistics.mean(steps) for batch, steps in STEPS_BY_BATCH.items()}
+read = torch.tensor([batch * steps for batch, steps in mean_steps.items()], dtype=torch.float64)
+columns = torch.stack([1 / read, torch.tensor([*mean_steps]) / read], dim=1)  # relative errors, as in Exercise 4
+least_texts, least_steps = torch.linalg.lstsq(columns, torch.ones(len(read), 1, dtype=torch.float64)).solution.flatten().tolist()
+for batch, steps in mean_steps.items():
+    line = least_texts + least_steps * batch
+    print(f"batches of {batch:3}: {steps:6,.0f} steps, {batch * steps:7,.0f} texts; on the line {line:7,.0f}")
+print(f"the line: {least_texts:,.0f} texts + {least_steps:.0f} steps · batch, so the critical batch is {least_texts / least_steps:.0f}")
+
+# %% [markdown]
+# The texts that a run reads grow with its batch $b$, about along a line, as on the small problem of notebook 04 (McCandlish et al., 2018): $S_\text{min}\,(b_c + b)$. However large the batch, it takes $S_\text{min}$ steps; however small, $S_\text{min}\,b_c$ texts. At the **critical batch size** $b_c$ a run needs twice the least of both. Far below it, twice the batch halves the steps and costs nothing. Far above it, twice the batch costs twice the texts.
+#
+# A laboratory with many GPUs pays for seconds too, and goes near $b_c$. Your order counts FLOPs, and so texts, and it allows no batch above 32: all are below $b_c$. (The line is for one loss and one model. McCandlish et al. find that $b_c$ grows as the loss falls.)
+#
 # ### Your own small runs
 #
 # The law is about the given recipe. Does the other optimizer help, another rate, another batch? Do they help wide and deep models alike? You have a purse of $6\cdot10^{10}$ FLOPs. `purse.small(layers, d_model, flops)` trains, prints the loss and what is left, and refuses a run that costs more than that; `optimizer`, `rate`, `batch`, `warm_up` and `seed` are options. A run of $10^{10}$ FLOPs takes a few seconds. How you spend the purse is part of your defence. Before you say "better", look at the spread of seeds in the table above: a difference that is smaller than that needs a second and a third seed.
@@ -666,7 +693,7 @@ with suppress(NotImplementedError):  # until Exercise 6 is solved
 figures.law_check(large, law) if done else None
 
 # %% [markdown]
-# For two and four blocks the law is within 0.016, and it is nearer than both forecasts without a law. For one block it is too low by 0.010 to 0.035, the more the wider the model. That is not luck: the law does not know what one block cannot do. And it is too low nearly everywhere, as if something that all small runs share were missing at the order's size. They read batches of 4, the order reads batches of 16: a fourth of the steps for the same bytes.
+# For two and four blocks the law is within 0.016, and it is nearer than both forecasts without a law. For one block it is too low by 0.010 to 0.035, most for the widest. That is not luck: the law does not know what one block cannot do. And it is too low nearly everywhere, as if something that all small runs share were missing at the order's size. They read batches of 4, the order reads batches of 16: a fourth of the steps for the same bytes.
 #
 # An honest report says one more thing. *We* had seen the large runs when we chose which small ones to give you (at most 50,000 parameters, at least 300 steps). With every small run that we made, the law's skill on these designs was between −0.06 and 0.25, depending on how it was fitted. So the numbers above show that a law from small runs *can* be worth something. A clean test needs designs that nobody had looked at when the runs were chosen; you chose before you saw, and your forecast is one.
 #
@@ -814,6 +841,17 @@ check(hunt, hidden=True)
 # 5. Your run beat the given recipe by 0.006. Two seeds of one run differ by 0.004. What do you need before you say "better"?
 # 6. A forecast was within 0.01 of the measurement, and so was the mean of all designs. What is its skill?
 #
+# <details><summary>Answers</summary>
+#
+# 1. It leaves out the scores, $2\,L\,n\,d$ beside the matrices of a layer. Texts of 64 bytes are longer than 48 features; the 2048 tokens of GPT-3 are a sixth of its width.
+# 2. The memory: with batches of 16 its activations need more than 12 MiB. Smaller batches.
+# 3. Nothing, if the fifteenth is one of the 16. A law shows something about runs that it was not fitted on.
+# 4. $a > b$: then they rise. With one seed they rise, with the other they fall, so these runs do not determine it.
+# 5. A second and a third seed of both recipes: a difference that is hardly larger than that of two seeds can be luck.
+# 6. It cannot be told: compare the two *errors*. If the mean was as near, the skill is 0.
+#
+# </details>
+#
 # ## Further reading
 #
 # - Kaplan et al. (2020), *Scaling laws for neural language models*; Hoffmann et al. (2022), *Training compute-optimal large language models*; Besiroglu et al. (2024), *Chinchilla scaling: a replication attempt*.
@@ -834,4 +872,6 @@ assert [round(by_design[1, width], 3) for width in (24, 32, 48, 64)] == [-0.01, 
 gains = [losses_by_run[*name, "adamw", 0] - losses_by_run[*name, "muon", 0] for name in by_design]
 assert len(gains) == 8 and min(gains) > 0.009 and max(gains) < 0.0315
 assert max(abs(losses_by_run[*name, "adamw", 0] - losses_by_run[*name, "adamw", 1]) for name in by_design) < 0.005
+assert [round(mean_steps[batch]) for batch in (4, 16)] == [976, 312] and 35 < least_texts / least_steps < 50
+assert all(abs((least_texts + least_steps * batch) / (batch * steps) - 1) < 0.05 for batch, steps in mean_steps.items())
 assert len(runs) == 16 and max(run.parameters for run in runs) < 50_000

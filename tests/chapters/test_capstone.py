@@ -23,7 +23,7 @@ from lmcourse.chapters.capstone.exercises.forecasts import STEPS_OF_SKILL, rows,
 from lmcourse.chapters.capstone.exercises.hunt import fits
 from lmcourse.chapters.capstone.exercises.trained import BEST_GIVEN, BYTES, NEAR, REPRODUCED, SEED, measured
 from lmcourse.chapters.capstone.figures.law import fitted_law, nearest_times_trend, trend
-from lmcourse.chapters.capstone.measured import ENTROPY, small_runs
+from lmcourse.chapters.capstone.measured import BATCH_DESIGN, ENTROPY, STEPS_BY_BATCH, small_runs
 from lmcourse.chapters.capstone.recipe import (
     DEPTHS,
     FRESH_BYTES,
@@ -33,9 +33,11 @@ from lmcourse.chapters.capstone.recipe import (
     WIDTHS,
     Design,
     Purse,
+    Recipe,
     hand_over,
     known_words,
     loss_on,
+    steps_to_loss,
     stories,
     train,
     write,
@@ -145,6 +147,19 @@ def test_the_purse_books_what_a_run_costs_and_refuses_what_it_cannot_pay() -> No
 
 
 @pytest.mark.prove
+def test_larger_batches_need_fewer_steps_and_more_texts() -> None:
+    steps = {batch: float(np.mean(counts)) for batch, counts in STEPS_BY_BATCH.items()}
+    texts_read = [batch * count for batch, count in steps.items()]
+    assert [*steps.values()] == sorted(steps.values(), reverse=True)
+    assert texts_read == sorted(texts_read)
+
+
+def test_steps_are_counted_until_the_loss_is_reached_or_given_up() -> None:
+    reached = steps_to_loss(3.0, BATCH_DESIGN, Recipe(32, 0.7), 40)
+    assert reached in range(4, 40, 4)
+    assert steps_to_loss(0.3, BATCH_DESIGN, Recipe(32, 0.7), 8) is None
+
+
 def test_a_model_writes_beyond_its_context_and_words_are_counted() -> None:
     model = Transformer(Design(1, 24).config)
     text = write(model, "Ben", 70)

@@ -34,6 +34,22 @@ RUNS = (
     (4, 24, 6e10, 0.4108),
 )
 
+BATCH_DESIGN, BATCH_LOSS = Design(2, 24), 0.5
+"""A design, and the loss on fresh bytes up to which its steps were counted, with batches of several sizes."""
+
+STEPS_BY_BATCH = {
+    4: (992, 960),
+    8: (624, 480),
+    16: (336, 288),
+    32: (212, 172),
+    64: (158, 120),
+    128: (130, 108),
+}
+"""For each batch the steps to that loss, one number for each seed, at the better of two constant rates.
+
+Printed by `python benchmarks/capstone.py batches`, on one thread.
+"""
+
 
 class SmallRun(NamedTuple):
     """A small run, or the mean of several that differ in their seed.

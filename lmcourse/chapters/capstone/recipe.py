@@ -7,7 +7,8 @@ import random
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,7 @@ class Design:
 
     def flops_of_step(self, batch: int = BATCH) -> int:
         """FLOPs of a training step on `batch` texts of 64 bytes, all pairs counted."""
-        return training_flops(self.config, batch, LENGTH).model.total
+        return _flops_of_step(self, batch)
 
     def memory(self, batch: int = BATCH) -> int:
         """Bytes of weights, gradients, moments and all that autograd keeps of a batch, in fp32."""
@@ -125,6 +126,11 @@ class Design:
     def steps(self, flops: float, batch: int = BATCH) -> int:
         """Return how many steps such a budget pays for."""
         return int(flops // self.flops_of_step(batch))
+
+
+@cache
+def _flops_of_step(design: Design, batch: int) -> int:
+    return training_flops(design.config, batch, LENGTH).model.total
 
 
 @cache
@@ -145,6 +151,27 @@ def stories(seed: int, count: int) -> Tensor:
 
 def _bytes(text: str) -> Tensor:
     return torch.frombuffer(bytearray(text.encode("ascii")), dtype=torch.uint8).long()
+
+
+def _prepared(design: Design, steps: int, seed: int, recipe: Recipe) -> tuple[Transformer, TrainingConfig]:
+    """Return an untrained model and the settings of its training."""
+    torch.manual_seed(seed)
+    model = Transformer(design.config)
+    initialize(model, "gpt2", std=0.4 / math.sqrt(design.d_model))
+    config = TrainingConfig(
+        steps,
+        recipe.batch,
+        LENGTH,
+        seed=seed,
+        optimizer=recipe.optimizer,
+        learning_rate=8e-3 * math.sqrt(64 / design.d_model) * recipe.rate,
+        muon_learning_rate=0.02 * recipe.rate,
+        schedule="wsd",
+        warmup_steps=min(recipe.warm_up, steps // 2),
+        decay_steps=3 * steps // 10,
+        spike_factor=100.0,  # what a steep rate does to a tiny model is no news here
+    )
+    return model, config
 
 
 def train(
@@ -168,22 +195,7 @@ def train(
     Returns:
         The model, and its loss on the fresh bytes: nats a byte.
     """
-    torch.manual_seed(seed)
-    model = Transformer(design.config)
-    initialize(model, "gpt2", std=0.4 / math.sqrt(design.d_model))
-    config = TrainingConfig(
-        steps,
-        recipe.batch,
-        LENGTH,
-        seed=seed,
-        optimizer=recipe.optimizer,
-        learning_rate=8e-3 * math.sqrt(64 / design.d_model) * recipe.rate,
-        muon_learning_rate=0.02 * recipe.rate,
-        schedule="wsd",
-        warmup_steps=min(recipe.warm_up, steps // 2),
-        decay_steps=3 * steps // 10,
-        spike_factor=100.0,  # what a steep rate does to a tiny model is no news here
-    )
+    model, config = _prepared(design, steps, seed, recipe)
     last: dict[str, object] = {}
 
     def remember(record: Record) -> None:
@@ -195,6 +207,45 @@ def train(
     with tempfile.TemporaryDirectory() as folder:
         Trainer(model, config, training, Path(folder), validation=fresh, callbacks=[*callbacks, remember]).run()
     return model, float(str(last["validation_loss"]))
+
+
+class _ReachedError(Exception):
+    """The loss that was waited for is reached."""
+
+
+TEXTS_BETWEEN = 128
+"""Texts that are read between two looks at the loss."""
+
+LOOK_BYTES = FRESH_BYTES // 4
+"""Bytes of the validation text on which such a look measures."""
+
+
+def steps_to_loss(loss: float, design: Design, recipe: Recipe, most: int, seed: int = 0) -> int | None:
+    """Return the steps until a design reaches a loss on fresh text, at a rate that stays at its peak.
+
+    Args:
+        loss: in nats a byte.
+        design: the model to train.
+        recipe: batch, learning rate and optimizer.
+        most: steps after which the run is given up.
+        seed: of the first weights and the order of the text.
+
+    Returns:
+        The steps, to `TEXTS_BETWEEN` texts; None if the run was given up.
+    """
+    model, config = _prepared(design, most, seed, recipe)
+    config = replace(config, decay_steps=0, evaluate_every=max(1, TEXTS_BETWEEN // recipe.batch))
+    reached: list[int] = []
+
+    def look(record: Record) -> None:
+        if record.get("validation_loss", math.inf) <= loss:
+            reached.append(int(record["step"]))
+            raise _ReachedError
+
+    training, fresh = texts()
+    with tempfile.TemporaryDirectory() as folder, suppress(_ReachedError):
+        Trainer(model, config, training, Path(folder), validation=fresh[:LOOK_BYTES], callbacks=[look]).run()
+    return reached[0] if reached else None
 
 
 def loss_on(model: Transformer, text: Tensor) -> float:

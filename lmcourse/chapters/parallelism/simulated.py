@@ -77,7 +77,7 @@ class SimulatedCluster:
             f"worker {rank} has ended" if state.ended else f"worker {rank} waits for {state.waits_for}"
             for rank, state in enumerate(self.states)
         ]
-        return f"deadlock, nobody can go on: {', '.join(lines)}"
+        return f"deadlock, no worker can continue: {', '.join(lines)}"
 
 
 def _check_match(calls: list[tuple[str, Tensor, Any]]) -> None:
@@ -177,7 +177,7 @@ def simulate(program: Program, *columns: Sequence[Any], collectives: bool = Fals
 
     Raises:
         ValueError: the columns differ in length, or a message goes to nobody.
-        CommunicationError: nobody can go on, a message is never read, or the workers call different collectives.
+        CommunicationError: no worker can continue, a message is never read, or the workers call different collectives.
     """
     sizes = {len(column) for column in columns}
     if len(sizes) != 1 or not min(sizes):

@@ -38,6 +38,15 @@ PREDICTIONS = (
         because="Both share the formula, the recipe and the designs. An error of those is the same in each.",
     ),
     Prediction(
+        "four_times_the_batch",
+        "A run with batches of 4 texts needs about 1,000 steps to a loss of 0.5. You take batches of 16, with the rate "
+        "that is best for them. How many steps does it need?",
+        options=("about 250", "about 310", "about 600", "about 1,000"),
+        answer="about 310",
+        because="The gradients of larger batches are less noisy. As long as noise is the problem, four times the batch "
+        "saves almost three quarters of the steps. With larger batches you gain less and less.",
+    ),
+    Prediction(
         "tokens_per_parameter",
         "Suppose the size's term has a larger exponent than the text's term (a > b). With ten times the budget, the "
         "best number of bytes per parameter is",

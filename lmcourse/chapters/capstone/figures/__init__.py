@@ -4,7 +4,7 @@ from lmcourse.chapters.capstone.after import after, recipe_model
 from lmcourse.chapters.capstone.claims import show_claims
 from lmcourse.chapters.capstone.figures.budget import budget_card, iso_flop, law_check, rate_by_width
 from lmcourse.chapters.capstone.figures.law import Law, fitted_law, nearest_times_trend, trend
-from lmcourse.chapters.capstone.measured import ENTROPY, small_runs
+from lmcourse.chapters.capstone.measured import ENTROPY, STEPS_BY_BATCH, small_runs
 from lmcourse.chapters.capstone.recipe import (
     BATCH,
     BATCHES,
@@ -34,6 +34,7 @@ __all__ = [
     "LENGTH",
     "ORDER",
     "SMALL_RECIPE",
+    "STEPS_BY_BATCH",
     "WIDTHS",
     "Design",
     "Law",

@@ -219,6 +219,76 @@ def best_of_all_rows(logits: Tensor, temperature: float) -> Tensor:
     return found.reshape(logits.shape)
 
 
+@temperature_probabilities.misconception("You return log-probabilities. The task asks for probabilities: `softmax`.")
+def logarithms(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return (logits.float() / temperature).log_softmax(-1) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception(
+    "You return the divided logits. A softmax of them is missing: probabilities are positive and sum to 1."
+)
+def no_softmax(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return logits.float() / temperature if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception(
+    "You divide the probabilities by T, so they no longer sum to 1. Divide the logits, and take the softmax afterwards."
+)
+def divided_probabilities(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return logits.float().softmax(-1) / temperature if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception(
+    "You raise the probabilities to the power 1/T, which is right, and do not divide by their sum afterwards."
+)
+def powers_not_normalised(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return logits.float().softmax(-1) ** (1 / temperature) if temperature else _number_by_number(logits, 0)
+
+
+@temperature_probabilities.misconception(
+    "exp of a large logit is infinite in float32, and ∞/∞ is NaN. Subtract the row's largest logit first, or use "
+    "`softmax`, which does."
+)
+def naive_softmax(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    if not temperature:
+        return _number_by_number(logits, 0)
+    weights = (logits.float() / temperature).exp()
+    return weights / weights.sum(-1, keepdim=True)
+
+
+@temperature_probabilities.misconception(
+    "At 0 you return the index of the best token. Return a row of probabilities: 1 at that index, 0 elsewhere."
+)
+def index_at_zero(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return _number_by_number(logits, temperature) if temperature else logits.argmax(-1)
+
+
+@temperature_probabilities.misconception(
+    "At 0 each of several equally good tokens has a 1 in your result. Only the first of them has it."
+)
+def all_best_at_zero(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    return _number_by_number(logits, temperature) if temperature else (logits == logits.amax(-1, keepdim=True)).float()
+
+
+@temperature_probabilities.misconception(
+    "At 0 every row has its 1 at the same token, the best one of all rows. Each row has its own best token."
+)
+def one_token_for_all_rows(logits: Tensor, temperature: float) -> Tensor:
+    _checked(temperature)
+    if temperature:
+        return _number_by_number(logits, temperature)
+    found = torch.zeros(logits.shape)
+    found[:, logits.argmax() % logits.shape[-1]] = 1.0
+    return found
+
+
 @temperature_probabilities.misconception("At 0 you raise an error. A temperature of 0 is allowed, and means greedy.")
 def zero_refused(logits: Tensor, temperature: float) -> Tensor:
     if temperature <= 0:

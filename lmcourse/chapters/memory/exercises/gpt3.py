@@ -197,6 +197,61 @@ _other_bytes(
 )
 
 
+@gpt3_case.misconception("You count N as 174.6 billion, rounded. Compute 12·L·D² and both embeddings exactly.")
+def rounded_to_a_digit(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_gpt3(B, S, T), 174.6e9 / gpt_3_parameters(), *STATES)
+
+
+@gpt3_case.misconception("You take N as 175 billion and count GB of 10⁹ bytes. Count N, and divide by 2³⁰.")
+def rounded_gigabytes(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_scaled(_gpt3(B, S, T), 175e9 / gpt_3_parameters(), *STATES), GIB / 10**9)
+
+
+@gpt3_case.misconception(
+    "Your states are those of fp32: 4, 4 and 8 bytes a parameter. In mixed precision they are 2, 4 and 12."
+)
+def fp32_states(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_scaled(_gpt3(B, S, T), 2, "weights"), 8 / 12, "optimiser")
+
+
+@gpt3_case.misconception("You count GB of 10⁹ bytes, and gradients of 2 bytes. Use GiB, and gradients in fp32.")
+def gigabytes_and_16_bit_gradients(B: int, S: int, T: int = 1) -> Sizes:
+    return _scaled(_scaled(_gpt3(B, S, T), 0.5, "gradients"), GIB / 10**9)
+
+
+def _activations(name: str, sentence: str, whole: int, shared: int, whole_scores: int, scores: int) -> None:
+    """Register other bytes of activations: per token and feature, and per head and pair, whole or over T."""
+
+    def other(B: int, S: int, T: int = 1) -> Sizes:
+        per_token = 12_288 * (whole + shared / T) + 96 * S * (whole_scores + scores / T)
+        return _gpt3(B, S, T) | {"activations": 96 * B * S * per_token / GIB}
+
+    other.__name__ = name
+    gpt3_case.misconception(sentence)(other)
+
+
+_activations(
+    "activations_whole",
+    "Your activations do not depend on T. What is inside attention and feed-forward layer is divided by T.",
+    *(34, 0, 5, 0),
+)
+_activations(
+    "scores_whole",
+    "You keep the scores of all heads on every device. Each device has 1/T of the heads, so it has 1/T of the scores.",
+    *(10, 24, 5, 0),
+)
+_activations(
+    "no_scores",
+    "You leave the scores out of the activations: 5 bytes for each head and pair of tokens.",
+    *(10, 24, 0, 0),
+)
+_activations(
+    "activations_in_fp32",
+    "You count activations of 4 bytes a number. In mixed precision they have 2, and masks 1.",
+    *(18, 48, 0, 9),
+)
+
+
 @gpt3_case.misconception("You count biases and norms in N. Here N is 12·L·D² and both embeddings.")
 def biases_and_norms(B: int, S: int, T: int = 1) -> Sizes:
     return _scaled(_gpt3(B, S, T), WITH_BIASES, *STATES)

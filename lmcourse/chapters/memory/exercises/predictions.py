@@ -44,15 +44,6 @@ PREDICTIONS = (
         "already, so the growth is nearer to 4 than to 2.",
     ),
     Prediction(
-        "fourteen_or_sixteen",
-        "Two people count the numbers a layer keeps, without masks: 16·S·D + 2·A·S² and 14·S·D + 2·A·S². Which two "
-        "tensors does the second leave out?",
-        options=("queries and keys", "the inputs of the two norms", "the two sums", "the hidden layer, twice"),
-        answer="the inputs of the two norms",
-        because="The results of the norms are counted, as inputs of the products that follow. But a norm's backward "
-        "pass needs the norm's own input.",
-    ),
-    Prediction(
         "batch_of_gpt3",
         "GPT-3 trains in mixed precision on texts of 2048 tokens, and nothing is recomputed. From which batch on do "
         "the activations take more than weights, gradients and optimiser together?",

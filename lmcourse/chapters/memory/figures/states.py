@@ -97,5 +97,5 @@ def memory_fits(card: str = "h100-sxm", cards: int = 1) -> Figure:
         "An upper limit: activations, the KV cache and the kernels' own memory are still to come. The card's memory is "
         "in GiB, as the driver reports it."
     )
-    summary = ", ".join(f"{name} {three_digits(size)}" for name, size in billions.items())
+    summary = "; ".join(f"{RECIPE_TITLES[name]} {three_digits(size)}" for name, size in billions.items())
     return describe(figure, caption=caption, alt=f"Parameters that fit into {title}, in billions: {summary}")

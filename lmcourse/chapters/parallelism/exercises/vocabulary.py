@@ -81,6 +81,7 @@ vocabulary_parallel_loss = Exercise(
         _ask("the largest logit is the other worker's", torch.tensor([[0.0, 1.0, 5.0, 95.0]]), [1], 2),
         _ask("one token's logits are far larger", normal(Random(4), 2, 6) + torch.tensor([[0.0], [900.0]]), [1, 4], 2),
         _ask("three workers", normal(Random(3), 3, 48), [47, 0, 24], 3),
+        _ask("logits in half precision", (8 * normal(Random(5), 3, 8)).half(), [1, 6, 4], 2),
         _ask("a worker with nothing but −∞", torch.tensor([[-torch.inf, -torch.inf, 1.0, 2.0]]), [3], 2),
     ],
     hidden_cases=_hidden,
@@ -248,6 +249,129 @@ def loss_of_each(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> T
     z = logits.double()
     rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
     return rows - worker.all_reduce(_gold(worker, z, targets)[0])
+
+
+def _terms(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Per token: the largest logit, Σ exp of the logits minus it, and the logit of the target, all over all workers."""
+    z = logits.double()
+    top = worker.all_reduce(z.amax(1), "max")
+    sums, gold = worker.all_reduce(torch.stack([(z - top[:, None]).exp().sum(1), _gold(worker, z, targets)[0]]))
+    return top, sums, gold
+
+
+@vocabulary_parallel_loss.misconception(
+    "You compute in the dtype of the logits. 16 bits round the sums of exponentials: convert to fp32 or fp64 first."
+)
+def in_the_dtype_of_the_logits(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    top = worker.all_reduce(logits.amax(1), "max")
+    gold = worker.all_reduce(_gold(worker, logits, targets)[0].to(logits.dtype))
+    sums = worker.all_reduce((logits - top[:, None]).exp().sum(1))
+    return (top + sums.log() - gold).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    'You add up the workers\' maxima. All must subtract the largest of them: `all_reduce(..., op="max")`.'
+)
+def sum_of_maxima(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    top = worker.all_reduce(z.amax(1))
+    sums, gold = worker.all_reduce(torch.stack([(z - top[:, None]).exp().sum(1), _gold(worker, z, targets)[0]]))
+    return (top + sums.log() - gold).mean().item()  # type: ignore[no-any-return]
+
+
+@vocabulary_parallel_loss.misconception(
+    "You subtract the maximum before exp and do not add it again: log Σ exp is the maximum plus the log of your sum."
+)
+def maximum_not_added(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    _, sums, gold = _terms(worker, logits, targets)
+    return (sums.log() - gold).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "You subtract the maximum from the target's logit, and add it to log Σ exp: subtract it from both, or from neither."
+)
+def only_the_target_shifted(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    top, sums, gold = _terms(worker, logits, targets)
+    return (2 * top + sums.log() - gold).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "You add up the workers' log Σ exp. The logarithm comes last: add up the sums of exponentials."
+)
+def sum_of_logarithms(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows, gold = worker.all_reduce(torch.stack([z.logsumexp(1), _gold(worker, z, targets)[0]]))
+    return (rows - gold).mean().item()  # type: ignore[no-any-return]
+
+
+@vocabulary_parallel_loss.misconception(
+    "You take the largest of the workers' log Σ exp. The softmax divides by the sum over all workers."
+)
+def largest_logarithm(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows = worker.all_reduce(z.logsumexp(1), "max")
+    return (rows - worker.all_reduce(_gold(worker, z, targets)[0])).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "You take the larger of the target's logit and the 0 of the other workers. A logit may be negative: add them up."
+)
+def target_by_maximum(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
+    return (rows - worker.all_reduce(_gold(worker, z, targets)[0], "max")).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "Each worker returns the mean over the targets that it has itself. All return the mean over all tokens."
+)
+def own_targets_only(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    top, sums, gold = _terms(worker, logits, targets)
+    here = _gold(worker, logits.double(), targets)[1]
+    return (top + sums.log() - gold)[here].mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "Token (r + 1)·v belongs to the next worker, and you count it on two. A worker has v tokens: local < v."
+)
+def one_token_too_many(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
+    local = targets - worker.rank * z.shape[1]
+    gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0]
+    return (rows - worker.all_reduce(torch.where((local >= 0) & (local <= z.shape[1]), gold, 0.0))).mean().item()
+
+
+@vocabulary_parallel_loss.misconception("You take the mean of the exponentials. The softmax divides by their sum.")
+def mean_of_exponentials(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    top, sums, gold = _terms(worker, logits, targets)
+    return (top + (sums / logits.shape[1]).log() - gold).mean().item()
+
+
+@vocabulary_parallel_loss.misconception(
+    "You divide the loss by the number of workers. They share one and the same loss."
+)
+def divided_by_workers(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    return _whole(worker, logits, targets) / worker.size
+
+
+@vocabulary_parallel_loss.misconception(
+    "You look up a target that this worker does not have: its local number is negative, or beyond the last logit. "
+    "Clamp it, or replace it by 0, before you index."
+)
+def no_clamp(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
+    z = logits.double()
+    rows = worker.all_gather(z.logsumexp(1)[None]).logsumexp(0)
+    local = targets - worker.rank * z.shape[1]
+    here = (local >= 0) & (local < z.shape[1])
+    gold = torch.where(here, z.gather(1, local[:, None])[:, 0], 0.0)
+    return (rows - worker.all_reduce(gold)).mean().item()
+
+
+@vocabulary_parallel_loss.misconception("Only rank 0 returns the loss. Every worker must return it.")
+def rank_0_only(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float | None:
+    loss = _whole(worker, logits, targets)
+    return loss if worker.rank == 0 else None
 
 
 @vocabulary_parallel_loss.misconception("The sign is wrong: the loss is log Σ exp minus the logit of the target.")

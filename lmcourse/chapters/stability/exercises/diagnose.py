@@ -277,6 +277,97 @@ def logits_held_back(patient: str) -> list[str]:
     return _prescription(["z-loss", "soft cap"], ["z-loss", "soft cap"], patient)
 
 
+for _name, _patient, _medicines, _sentence in (
+    (
+        "decay_for_x",
+        "X",
+        ["decay"],
+        "Decay alone leaves X above the limit at every seed. It keeps matrices small, but it bounds no score and the "
+        "first steps stay as long as they were.",
+    ),
+    (
+        "warm_up_for_x",
+        "X",
+        ["warm-up"],
+        "Warm-up makes the steps of X smaller, and its scores can still grow. Add the medicine that bounds them.",
+    ),
+    (
+        "qk_norm_and_decay",
+        "X",
+        ["QK-norm", "decay"],
+        "QK-norm and decay both hold back the scores of X. Its first steps stay too large: replace one of the two.",
+    ),
+    (
+        "decay_and_warm_up",
+        "X",
+        ["decay", "warm-up"],
+        "With decay and warm-up X comes near the limit at one seed only: nothing bounds its scores. Replace the decay.",
+    ),
+    (
+        "qk_norm_and_clipping",
+        "X",
+        ["clipping", "QK-norm"],
+        "Beside QK-norm, clipping does little for X: the steps of AdamW do not depend on the length of the gradient. "
+        "Which medicine does make its steps smaller?",
+    ),
+    (
+        "qk_norm_and_cap",
+        "X",
+        ["soft cap", "QK-norm"],
+        "You bound the scores of X twice. Its first steps are still too large: use the second medicine for them.",
+    ),
+    (
+        "three_for_x",
+        "X",
+        ["QK-norm", "decay", "warm-up"],
+        "You name three medicines for X. At most two are allowed: which one is not needed?",
+    ),
+    (
+        "qk_norm_for_y",
+        "Y",
+        ["QK-norm"],
+        "QK-norm bounds the scores of Y, but an SGD step is as long as the gradient. Which medicine limits it?",
+    ),
+    (
+        "warm_up_for_y",
+        "Y",
+        ["warm-up"],
+        "Warm-up lowers the rate of Y in all of its 100 steps, short ones too, so it learns little. Shorten only the "
+        "steps that are too long.",
+    ),
+    (
+        "decay_for_y",
+        "Y",
+        ["decay"],
+        "With SGD at a rate of 0.3, a decay of 1 takes 30 % of every weight at each step: Y forgets as fast as it "
+        "learns.",
+    ),
+    (
+        "z_loss_for_y",
+        "Y",
+        ["z-loss"],
+        "A z-loss adds its own gradient to the steps of Y, which are too long already. Which medicine shortens them?",
+    ),
+    (
+        "cap_for_y",
+        "Y",
+        ["soft cap"],
+        "A soft cap on the scores of Y leaves the length of its steps as it was. Which medicine limits that length?",
+    ),
+):
+
+    def _mistaken(patient: str, wrong: str = _patient, medicines: list[str] = _medicines) -> list[str]:
+        return medicines if patient == wrong else _best(patient)
+
+    _mistaken.__name__ = _name
+    prescribe.misconception(_sentence)(_mistaken)
+
+
+@prescribe.misconception("You return a word. Return a list of names, also for a single medicine.")
+def a_word(patient: str) -> str:
+    return {"X": "QK-norm", "Y": "clipping"}[patient]
+
+
 @prescribe.variant
 def as_a_dict(patient: str) -> list[str]:
     return {"X": ["warm-up", "QK-norm"], "Y": ["clipping"]}[patient]
