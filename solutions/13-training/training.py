@@ -281,6 +281,22 @@ with suppress(NotImplementedError):
     print(f"ln 16 = {math.log(16):.2f}; first loss {losses[0]:.2f}; after 200 steps on one batch {losses[-1]:.3f}")
 
 # %% [markdown]
+# And in fp16: how large should the scale be? The scaler tries. It halves the scale after an overflow, whose update it skips, and doubles it after a number of good steps (2,000 as a rule, 4 here). From 2²² on:
+
+# %%
+torch.manual_seed(0)
+fresh = nn.Sequential(nn.Embedding(16, 32), nn.ReLU(), nn.Linear(32, 16))
+adam, scaler = torch.optim.AdamW(fresh.parameters(), lr=0.02), torch.amp.GradScaler("cpu", init_scale=2.0**22, growth_interval=4)
+with suppress(NotImplementedError):
+    for step in range(10):
+        scale = scaler.get_scale()
+        found = train_step(fresh, tokens, following, adam, scaler, 1.0, torch.float16)
+        print(f"step {step}: scale 2^{math.log2(scale):.0f}, loss {found:.2f}")
+
+# %% [markdown]
+# As long as the scale is too large, the loss stays where it is: those updates were skipped.
+
+# %% [markdown]
 # ## 4 · The rate, and how it moves
 #
 # Most papers warm up for a hundredth of a run or less. Let us be extreme.
@@ -671,13 +687,15 @@ for _ in range(1000):
 print(f"1 and 1000 times 0.001, rounded by chance: {weights.mean():.2f} on average over 1000 weights")
 
 # %% [markdown]
-# A colleague turns on the loss scaler for bf16. Is that needed? No: bf16 has the range of fp32.
+# A colleague turns on the loss scaler for bf16. Is that needed?
 
 # %%
 for dtype in (torch.bfloat16, torch.float16):
     print(f"1e-8 in {str(dtype).removeprefix('torch.'):9} is {torch.tensor(1e-8).to(dtype).item():.5g}")
 
 # %% [markdown]
+# It is not: bf16 has the range of fp32.
+#
 # ### Eight bits
 #
 # FP8 has two formats: **E4M3**, up to 448, and **E5M2**, up to 57,344 and coarser, for gradients. Such small ranges need a *scale* for each tensor: store $s_x x$ and $s_w w$, multiply, and divide the product by $s_x s_w$. Here is one product, with and without scales:
@@ -878,9 +896,18 @@ predict("race")
 # %%
 sprint = replace(RUNGS["twice the rate"], steps=40, warmup_steps=10)
 lanes = {"AdamW": sprint, "Muon": replace(sprint, optimizer="muon")}  # any two recipes
-runs = {name: time_recipe(each, 128, tokens) for name, each in lanes.items()}
-for name, run in runs.items():
-    print(f"{name}: {fmean(loss for _, loss in run[-10:]):.1f} nats a byte after 40 steps")
+
+
+def count_steps(record: dict) -> None:
+    """Print every tenth step, so that you see that the run is alive."""
+    print(f" {record['step']}" if record["step"] % 10 == 0 else "", end="", flush=True)
+
+
+runs = {}
+for name, lane in lanes.items():
+    print(f"{name}: steps", end="")
+    runs[name] = time_recipe(lane, 128, tokens, callbacks=[count_steps])
+    print(f"; {fmean(loss for _, loss in runs[name][-10:]):.1f} nats a byte at the end")
 
 # %% tags=["nbval-ignore-output", "because seconds differ between machines"]
 figures.race(runs, window=10)

@@ -204,7 +204,10 @@ def test_an_answer_runs_the_trained_model_and_is_taken_out_again() -> None:
 
 def test_a_model_with_shared_keys_is_rejected() -> None:
     shared: Any = nn.Sequential(Attention(AttentionConfig(heads=4, kv_heads=2), 16))
-    with pytest.raises(ValueError, match="as many key heads as query heads"), with_attention(shared, multi_head.reference):
+    with (
+        pytest.raises(ValueError, match="as many key heads as query heads"),
+        with_attention(shared, multi_head.reference),
+    ):
         pass
 
 

@@ -74,14 +74,14 @@ PREDICTIONS = (
         "the loss on new text?",
         options=("decay alone", "both", "dropout alone", "neither"),
         answer="both",
-        because="Where text comes back it can be learned by heart, and both make that harder.",
+        because="Both make it harder to learn by heart. The figure below says by how much.",
     ),
     Prediction(
         "largest_gain",
         "Four changes are made to a recipe, one after the other. Which of them gains most?",
         options=("a warm-up of 50 steps", "twice the rate", "a head of its own", "QK-norm"),
         answer="a head of its own",
-        because="0.85 of 1.11 nats. Tied, the same 64 numbers a token have to do for reading and for writing.",
+        because="0.85 of 1.11 nats. The figure below has all four, with their seeds.",
     ),
     Prediction(
         "race",
