@@ -42,7 +42,7 @@ def copying_runs(runs: Mapping[str, CopyingRun]) -> Figure:
         panel = new_axes(figure, f"layer {layer}, head {head}:\n{what} {shares[layer][head][kind]:.2f}", "key", "query")
         panel.title.set(fontsize=9, fontweight="normal")
         panel.set_subplotspec(places[place + 1])
-        panel.imshow(maps[layer, head], cmap="Blues", vmin=0, vmax=1, aspect="equal")
+        panel.imshow(maps[layer, head].numpy(), cmap="Blues", vmin=0, vmax=1, aspect="equal")
         panel.grid(visible=False)
         chosen.append(f"layer {layer}, head {head} gives {shares[layer][head][kind]:.2f} to the token {what}")
     caption = (

@@ -64,13 +64,13 @@ def _shape(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
     return _search(parameters, vocab_size, head_width)
 
 
-def _deviation(shape: tuple[int, int, int, int], parameters: int) -> str:
-    """Why a size is off, or how far, in a few words: the same for all who make the same mistake."""
+def _deviation(shape: tuple[int, int, int, int], parameters: int, *, only_size: bool) -> str:
+    """How far a size is off, or why if no other rule is broken: the same words for all who make the same mistake."""
     off = _size(*shape) / parameters - 1
     if abs(off) <= SLACK:
         return ""
     for assumption, counted in MISCOUNTS.items():
-        if abs(_size(*shape, **counted) / parameters - 1) <= SLACK:
+        if only_size and abs(_size(*shape, **counted) / parameters - 1) <= SLACK:
             return f"the size is right only if {assumption}"
     far = sum(abs(off) > limit for limit in (0.15, 0.4))
     words = ("3 to 15 %", "15 to 40 %", "more than 40 %")
@@ -94,8 +94,8 @@ def _view(asked: Case, value: Plain) -> Plain:
         "" if ASPECTS[0] <= d_model / layers <= ASPECTS[1] else "d / layers is not between 60 and 160",
         "" if d_ff % STEP == 0 else "d_ff is no multiple of 64",
         "" if RATIOS[0] <= d_ff / d_model <= RATIOS[1] else "d_ff is not between 2.5 and 4 times d",
-        _deviation((layers, d_model, d_ff, vocab_size), parameters),
     ]
+    broken.append(_deviation((layers, d_model, d_ff, vocab_size), parameters, only_size=not any(broken)))
     return "; ".join(filter(None, broken)) or "keeps all rules"
 
 

@@ -54,6 +54,14 @@ PREDICTIONS = (
         "words survive that many choices.",
     ),
     Prediction(
+        "four_times_the_batch",
+        "With 16 windows a batch this model needs 93 updates until new stories cost 1 nat a byte. How many with 64 "
+        "windows?",
+        options=("about 93", "about 63", "about 46", "about 23"),
+        answer="about 63",
+        because="A gradient of 16 windows is already about half signal. More windows can only remove the noise.",
+    ),
+    Prediction(
         "best_at_128",
         "At widths 16, 32 and 64 the best rate is where the rings are. Where is it at width 128?",
         options=("0.016", "0.002", "0.004", "0.008"),

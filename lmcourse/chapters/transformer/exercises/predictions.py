@@ -48,12 +48,12 @@ PREDICTIONS = (
     ),
     Prediction(
         "untying_llama",
-        "Llama 3 8B is not tied: it has two tables for 128,256 tokens, of width 4,096. Which fraction of its parameters "
-        "would tying save?",
+        "Llama 3 8B is not tied: it has two tables for 128,256 tokens, of width 4,096. Which fraction of its "
+        "parameters would tying save?",
         options=("0.7 %", "7 %", "30 %"),
         answer="7 %",
-        because="128,256 · 4,096 is 525 million, of 8.03 billion. In GPT-2, which is tied, the one table is 31 % of 124 "
-        "million.",
+        because="128,256 · 4,096 is 525 million, of 8.03 billion. In GPT-2, which is tied, the one table is 31 % of "
+        "124 million.",
     ),
     Prediction(
         "rule_of_thumb_405b",
