@@ -287,7 +287,9 @@ def test_two_layers_learn_to_copy_and_one_does_not() -> None:
     first, second = looks(two.model)
     assert max(one_back for one_back, _ in first) > 0.3
     assert min(after_copy for _, after_copy in second) > 0.4
-    assert "two layers" in plots.alt_text(figures.copying_runs({"one layer": one, "two layers": two}))
+    figure = figures.copying_runs({"one layer": one, "two layers": two})
+    check_figure(figure)
+    assert "two layers" in plots.alt_text(figure)
     with pytest.raises(ValueError, match="at least two layers"):
         figures.copying_runs({"one layer": one})
 

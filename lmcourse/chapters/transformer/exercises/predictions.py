@@ -73,10 +73,10 @@ PREDICTIONS = (
     ),
     Prediction(
         "deep_or_wide",
-        "One block 96 wide, two of 64, four of 48 or eight of 32: as many weights each, trained for 600 steps. By how "
-        "much does the worst loss exceed the best?",
-        options=("@@", "@@", "@@"),
-        answer="@@",
-        because="@@",
+        "Four models of 98,304 weights besides the table: one block 96 wide, two of 64, four of 48, eight of 32. Each "
+        "learns our stories for 600 steps. By how much does the worst loss exceed the best?",
+        options=("about 5 %", "about 30 %", "it is twice as high"),
+        answer="about 5 %",
+        because="The figure below has three seeds of each.",
     ),
 )
