@@ -952,7 +952,7 @@ figures.race(runs, window=10)
 # %% [markdown]
 # ### Yours
 #
-# `lmcourse collect` makes a package of your answers to notebooks 01 to 11, a transformer that is all yours. If you have made it in the course's folder, your `fit` can train it:
+# `lmcourse collect` makes a package of your answers, with a transformer that is all yours. If you have made it in the course's folder, your `fit` can train it:
 
 # %%
 sys.path.insert(0, str(find_root()))

@@ -289,7 +289,7 @@ def test_every_cell_that_replaces_a_computed_one_has_a_column() -> None:
     assert {name for entry in all_models() for name in entry.survey_overrides} <= set(SurveyRow.__dataclass_fields__)
 
 
-def test_every_family_of_a_language_group_is_in_the_zoo_and_the_groups_do_not_overlap() -> None:
+def test_language_groups_are_in_the_zoo_and_do_not_overlap() -> None:
     found = {kind: [entry for entry in all_models() if languages(entry.name) == kind] for kind in LANGUAGES}
     for kind, families in LANGUAGES.items():
         assert all(any(entry.name.startswith(family) for entry in found[kind]) for family in families)
