@@ -16,12 +16,13 @@ from torch import Tensor
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.transformer import exercises, figures
 from lmcourse.chapters.transformer.exercises.llama_405b import RIGHT
-from lmcourse.chapters.transformer.figures.aspect import SHAPES
+from lmcourse.chapters.transformer.figures.aspect import ENTROPY, SHAPES
 from lmcourse.chapters.transformer.figures.models import CHOICES, published
 from lmcourse.chapters.transformer.figures.pipeline import shapes
 from lmcourse.chapters.transformer.figures.survey import LANGUAGES, RECIPES, SurveyRow, languages, survey_row
 from lmcourse.collect import load_parts, package_config
 from lmcourse.course import find_chapter
+from lmcourse.data.grammar import story_grammar
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.styles import llama_like
@@ -300,3 +301,4 @@ def test_language_groups_are_in_the_zoo_and_do_not_overlap() -> None:
 def test_stored_shapes_have_as_many_weights() -> None:
     assert {blocks * (4 * d * d + 2 * d * width) for blocks, (d, width, _) in SHAPES.items()} == {98_304}
     assert "1 × 96 0.40; 2 × 64 0.39" in said(figures.aspect_basin())
+    assert round(story_grammar().entropy_per_byte, 3) == ENTROPY
