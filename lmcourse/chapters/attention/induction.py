@@ -122,7 +122,7 @@ def learn_to_copy(attention: MultiHead, layers: int, seed: int = 0, steps: int =
 
 
 def looks(model: AttentionOnly, texts: int = 64) -> list[list[tuple[float, float]]]:
-    """How much of its attention each head gives to the previous token and to the token after an earlier copy.
+    """Return how much each head attends to the previous token and to the token after an earlier copy.
 
     By layer and head, averaged over the tokens of new texts that have an earlier copy.
     """

@@ -1,4 +1,4 @@
-"""How models of attention alone learn to copy, and where two of their heads look."""
+"""Curves of models of attention alone that learn to copy, and the weights of two of their heads."""
 
 from __future__ import annotations
 

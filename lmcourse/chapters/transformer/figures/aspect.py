@@ -21,7 +21,7 @@ our stories: 600 steps of 8 windows of 64 bytes, AdamW, a cosine from 0.005 with
 """
 
 ENTROPY = 0.222
-"""Of the stories, nats a byte."""
+"""Entropy of the stories, nats a byte."""
 
 
 def aspect_basin() -> Figure:
