@@ -77,7 +77,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("06-recurrence-and-attention", "Recurrence and attention", 115, PART_II),
     Chapter("07-tokens-and-data", "Tokens and data", 100, PART_II),
     Chapter("08-attention", "Attention", 160, PART_III),
-    Chapter("09-positions", "Positions", 130, PART_III),
+    Chapter("09-positions", "Positions", 140, PART_III),
     Chapter("10-normalization-and-blocks", "Normalization and blocks", 110, PART_III),
     Chapter("11-feed-forward", "Feed-forward layers", 120, PART_III),
     Chapter("12-transformer", "The transformer, assembled", 120, PART_III),

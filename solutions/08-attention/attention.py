@@ -23,6 +23,7 @@
 # %%
 import math
 from collections.abc import Callable
+from statistics import fmean
 
 import torch
 import torch.nn.functional as F
@@ -41,6 +42,8 @@ from lmcourse.chapters.attention.in_model import (
     validation_texts,
     with_attention,
 )
+from lmcourse.chapters.attention.induction import learn_to_copy
+from lmcourse.chapters.attention.stored import SHARED_KEYS
 from lmcourse.models.zoo import find_model
 from lmcourse.notebook import check, explore, hint, predict, start
 from lmcourse.plots import alt_text
@@ -52,7 +55,7 @@ start("08-attention")
 # %% [markdown]
 # ## 1 · Who moves information?
 #
-# A transformer is a stack of layers: an embedding, then attention, norms and feed-forward layers in turn, then an
+# A transformer is a stack of layers: an embedding, then attention, norms (notebook 10) and feed-forward layers (11) in turn, then an
 # output. Leave the attention out for a moment.
 
 # %%
@@ -144,9 +147,8 @@ figures.AttentionPlayground()
 # values, twice the result. A stack of such averages alone would only average averages, and this is one reason why a
 # feed-forward layer follows each. (The weights themselves are a nonlinear function of $x$.)
 #
-# **In real models.** Values have a hundred features, not two, and they are learned, not set by hand. But the patterns are real:
-# trained heads were found that look at the previous token, at a verb's object, or from a pronoun to its noun (Clark et
-# al., 2019).
+# **In real models.** Trained heads were found that look at a verb's object, or from a pronoun to its noun (Clark et al.,
+# 2019).
 
 # %% [markdown]
 # ## 3 · Why divide by √d?
@@ -357,20 +359,8 @@ print("from what it should be:         ", round((mixed - F.scaled_dot_product_at
 # | **decoder** self-attention | the text | the same text | causal, so it reads one way | GPT, Llama |
 # | **cross-attention** | the text that is written | another text, already encoded | none | the decoder of T5 or of a translator |
 #
-# In training some models apply **dropout** to the weights: each is set to 0 with probability $p$, and the rest divided
-# by $1 - p$. On average every weight stays what it was, but a single row no longer sums to one:
-
-# %%
-weights = torch.tensor([0.4, 0.3, 0.2, 0.1])
-for kept in ([1, 1, 1, 0], [0, 1, 1, 1]):
-    row = weights * torch.tensor(kept) / 0.75  # p = 0.25
-    print([round(weight, 2) for weight in row.tolist()], "sum", round(row.sum().item(), 2))
-
-# %% [markdown]
 # **In real models.** Beware of the word *mask*: in `scaled_dot_product_attention` `True` means "may look", in
-# `nn.MultiheadAttention` and `nn.Transformer` it means "is hidden". Both are PyTorch. GPT-2 and BERT used a dropout of
-# 0.1 on the weights, and again on the layer's output; PaLM was trained without any (Chowdhery et al., 2022), as are
-# most large models since.
+# `nn.MultiheadAttention` and `nn.Transformer` it means "is hidden". Both are PyTorch.
 
 # %% [markdown]
 # ## 5 · Many heads
@@ -522,8 +512,32 @@ explore(
 # Head 3 of layer 3 is the one: more than half of its attention goes one token back, and most of the rest two. Trained
 # heads are less clean than drawn ones, and more of them do something that has no name. Two famous patterns are missing
 # here. No head rests on the first token, and none looks at the token after an earlier copy ("what came after this word
-# last time?", an *induction head*). This model has read two million tokens; Olsson et al. (2022) see such heads form
-# after billions. If you know a pattern from one model, look for it again in the next.
+# last time?", an *induction head*). If you know a pattern from one model, look for it again in the next.
+#
+# ### Grow an induction head
+#
+# Olsson et al. (2022) saw induction heads form in models that had read billions of tokens. You can have one in three
+# seconds. Take a model of attention alone: an embedding, one layer or two of *your* `multi_head`, and an output. Its
+# texts are random tokens that begin again after 8 to 16 of them, such as 7 2 9 4 … 7 2 9 4 …. Nothing can be learned by
+# heart; all you can do is look back.
+
+# %%
+predict("layers_to_copy")
+
+# %%
+copying = {"one layer": learn_to_copy(attend, layers=1)}
+print(f"{whose}, one layer: {copying['one layer'].end:.2f} nats per copied token; guessing costs {math.log(32):.2f}")
+
+# %%
+copying["two layers"] = learn_to_copy(attend, layers=2)
+print(f"{whose}, two layers: {copying['two layers'].end:.2f} nats per copied token")
+figures.copying_runs(copying)
+
+# %% [markdown]
+# One layer sees which tokens are there, and little more: a key knows its own token, and the query needs the token *after*
+# its copy. Two layers share the work. In the first a head looks one back, so that every token holds the name of its
+# predecessor. In the second a head looks for the token whose predecessor is the present one, and copies it. Neither helps
+# without the other, and the loss falls when both are there. Olsson et al. saw such a drop in large models, too.
 #
 # ### What it takes, and where it goes
 #
@@ -666,6 +680,18 @@ check(grouped_query_attention, hidden=True)
 explore(figures.shared_keys, kv_heads=Log(1, 32), context=Log(1024, 131072), batch=Log(1, 64))
 
 # %% [markdown]
+# Does it cost quality? Two layers of eight heads, trained on the stories of notebook 05 with three seeds each (stored
+# runs). The last two rows have wider feed-forward layers, which give back the weights that sharing saved:
+
+# %%
+for key_heads, width, parameters, ends in SHARED_KEYS:
+    size = f"{parameters:,} parameters, {2 * 2 * key_heads * 8 * 2:3} bytes of cache per token"
+    print(f"{key_heads} key heads, feed-forward {width}: {size}, loss {' '.join(f'{end:.3f}' for end in ends)}")
+
+# %% [markdown]
+# At the same width the mean loss rises by 0.02 from eight key heads to one, about as much as the seeds scatter. With as
+# many weights, two key heads are as good as eight here, for a quarter of the cache.
+#
 # **In real models.** Llama 3 8B has 8 key heads for 32 query heads, groups of 4; the 405B has 8 for 128, groups of 16
 # (Grattafiori et al., 2024). PaLM and Falcon 7B use MQA. Ainslie et al. (2023) found GQA with 8 groups nearly as good
 # as MHA and nearly as fast as MQA, and eight is what many models have taken since.
@@ -761,22 +787,17 @@ for name, numbers in kept.items():
 # time in which it moves one byte. Below that, it waits for memory.
 #
 # **Training, with a score matrix in memory.** For long texts the matrix outweighs all else: it is written and read
-# again, $2 \cdot 2\,b h n^2$ bytes for $4\,b n^2 d$ FLOPs. The intensity then tends to
-#
-# $$\frac{4\,bn^2d}{4\,bhn^2} = \frac dh = d_\text{head}.$$
-#
-# With the weights counted in, a rough formula is $(1/k + 1/bn)^{-1}$, where $k = d/h$. Are more heads good for it?
+# again, $2 \cdot 2\,b h n^2$ bytes for $4\,b n^2 d$ FLOPs. Their ratio is $d/h = d_\text{head}$, the *width* of a head. At
+# 4,096 tokens the projections still add to it. Are more heads good for it?
 
 # %%
 b, n, d = 8, 4096, 4096
 for h in (8, 32, 128):
-    rough, exact = 1 / (h / d + 1 / (b * n)), layer_cost(b, n, n, h, h, fused=False).intensity
-    print(f"{h:3} heads of {d // h:3}: the rough formula {rough:5.1f}, all products counted {exact:6.1f} FLOPs per byte")
+    print(f"{h:3} heads of {d // h:3}: {layer_cost(b, n, n, h, h, fused=False).intensity:6.1f} FLOPs per byte")
 
 # %% [markdown]
-# $k$ is the *width* of a head. More heads make it smaller: with 128 of them the intensity is far below the H100's 295.
-# (The rough formula is within a factor of 3, and too low. For 32 heads it is on the wrong side of 295.) Kernels that
-# never write the matrix (section 10) escape from this.
+# More heads are narrower: with 128 of them the intensity is far below the H100's 295. Kernels that never write the matrix
+# (section 10) escape from this.
 #
 # **Decoding.** One new token for each of $b$ texts. Every weight is read for $b$ tokens' worth of work, and the whole
 # cache, $2 \cdot b\,t \cdot g \cdot d_\text{head}$ numbers, for a single query per text. A larger batch shares the
@@ -864,7 +885,7 @@ explore(
 )
 
 # %% [markdown]
-# A longer context moves the circles to the left. A larger batch moves the blue one only a little: even 256 texts leave
+# A longer context moves the circles of MHA and GQA to the left. A larger batch moves MHA's only a little: even 256 texts leave
 # MHA at 5 FLOPs per byte, because each brings its own cache. Sharing keys helps, or looking at less (section 9).
 #
 # The bars on the right are the reason why sharing was invented for inference. In training it saves no more than the
@@ -976,10 +997,9 @@ explore(figures.cache_against_context, batch=Log(1, 64))
 # GiB.
 #
 # **In real models.** GPT-3 alternates dense and banded sparse layers (Brown et al., 2020). Mistral 7B v0.1 has a window
-# of 4,096 in all its 32 layers (Jiang et al., 2023); v0.2 and v0.3 have none. Command A has three windowed layers with
-# rotary positions for each full layer, which has no positions at all (Cohere, 2025). Llama 4 does the same with chunks
-# of 8,192 and announces ten million tokens (Meta, 2025). Gemma 3 has *five* windows to a full layer, and rotary positions
-# in all of them (Gemma Team, 2025). Positions are the subject of notebook 09.
+# of 4,096 in all its 32 layers (Jiang et al., 2023); v0.2 and v0.3 have none. Of current models, Command A has three
+# windowed layers for each full one (Cohere, 2025), Gemma 3 five (Gemma Team, 2025), and Llama 4 three with chunks of
+# 8,192 (Meta, 2025).
 
 # %% [markdown]
 # ## 10 · The matrix that is never written
@@ -1219,3 +1239,6 @@ assert [round(math.exp(-1) + 1, 3), round(10 * math.exp(-1) + 20, 2)] == [1.368,
 assert [round(x, 3) for x in (math.exp(-3) + math.exp(-2) + 1, 1.368 * math.exp(-2) + 1)] == [1.185, 1.185]
 assert round(10 * math.exp(-3) + 20 * math.exp(-2) + 40, 2) == 43.20 and round(43.2046 / 1.18512, 2) == 36.46
 assert round(layer_cost(256, 1, 2048, 32, 32).intensity) == 5
+shared = [fmean(ends) for *_, ends in SHARED_KEYS]
+assert round(shared[3] - shared[0], 2) == 0.02 and abs(shared[4] - shared[0]) < 0.005
+assert copying["one layer"].end > 2 and copying["two layers"].end < 0.8

@@ -235,7 +235,7 @@ for scale in (0.01, 1.0, 100.0):
 predict("from_layer_to_rms")
 
 # %% [markdown]
-# Think of the stream as a sum. A pre-norm model reads it only through norms, and every LayerNorm begins by subtracting the mean. So the mean of the stream is carried along through all layers, and *nobody ever reads it*. Could it be 0 from the start?
+# GPT-2 is **pre-norm**: every layer reads the stream through a norm and adds its result to the stream (section 6 has the other ways). Every LayerNorm begins by subtracting the mean. So the mean of the stream is carried along through all layers, and *no layer ever reads it*. Could it be 0 from the start?
 #
 # By hand: a layer that writes $W h$ into the stream, with $W = \begin{pmatrix}1&2\\3&4\end{pmatrix}$ and $h = (1, 1)$. It writes $(3, 7)$, whose mean is 5; what a LayerNorm would leave of it is $(-2, 2)$. Another matrix takes the mean away before it is written, for *every* $h$: $\begin{pmatrix}-1&-1\\1&1\end{pmatrix}$ writes $(-2, 2)$ at once.
 #
@@ -400,13 +400,13 @@ for functions in (candidates, yours):
             print(f"{name:16} {1000 * timing.median:5.0f} ms")
 
 # %% [markdown]
-# On the processors we tried, torch's LayerNorm costs little more than copying, and its RMSNorm, which does less, takes more than twice as long: there is no fused kernel of it for CPUs. Compare your two: *written out*, both lose to the fused kernel, and the one with fewer steps reads and writes less. So "RMSNorm is faster" is a statement about kernels, not about formulas.
+# On the processors we tried, torch's LayerNorm costs little more than copying, and its RMSNorm takes more than twice as long. Compare your two: *written out*, both lose to the fused kernel, and the one with fewer steps reads and writes less. So "RMSNorm is faster" is a statement about kernels, not about formulas.
 #
-# How much is there to win? In a BERT on a GPU, normalisations were 0.17 % of the FLOPs and 25.5 % of the time (Ivanov et al., 2021). What a large comparison of transformers measured (Narang et al., 2021): 3.50 steps per second with LayerNorm, 3.68 with RMSNorm, and a slightly better loss.
+# How much is there to win? In a BERT on a GPU, normalisations were 0.17 % of the FLOPs and 25.5 % of the time (Ivanov et al., 2021). A large comparison of transformers (Narang et al., 2021) measured 3.50 steps per second with LayerNorm and 3.68 with RMSNorm, at a slightly better loss.
 #
 # ### Exercise 5 · How much faster?  (1 point · 4 min · ●●)
 #
-# Two numbers, as fractions (0.1 for 10 %), to three decimals. `faster`: a new kernel saves 30 % of the time of every norm in that BERT. By how much more steps does the model do in the same time? `norms_saved`: if norms took 25.5 % of the time in the comparison as well, which fraction of *the norms'* time did RMSNorm save? (In notebook 19, norms cost nothing at all.)
+# Two numbers, as fractions (0.1 for 10 %), to three decimals. `faster`: a new kernel saves 30 % of the time of every norm in that BERT. By how much more steps does the model do in the same time? `norms_saved`: if norms took 25.5 % of the time in the comparison as well, which fraction of *the norms'* time did RMSNorm save?
 
 # %% exercise="norm_gain"
 norm_gain = None  # {"faster": ..., "norms_saved": ...} in place of None
@@ -630,7 +630,7 @@ check(ways_back, hidden=True)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# In three placements the straight part is `dy` itself, untouched. In "post" even that part passes a norm. Section 8 measures both in models of 48 blocks.
+# In three placements the straight part is `dy` itself, untouched. In "post" even that part passes a norm.
 
 # %% [markdown]
 # ## 7 · What is left of the first word?
@@ -679,7 +679,7 @@ for placement, predicted in (("pre", 0.2), ("post", 2**-12)):
     print(f"{placement:4} 12 blocks: cosine {cosine:.3f}, predicted {predicted:.3f}")
 
 # %% [markdown]
-# (Two unrelated vectors of 8,192 features have a cosine of about $1/\sqrt{8192}$ = 0.011: that is the precision of this experiment.) In a pre-norm model the first word is still a fifth of everything after 12 blocks. In a post-norm model each layer has to write the word again, or it is gone. Gradients take the same way back: on the straight path each post-norm divides them by as much. Section 8 measures what the branch gives back.
+# (Two unrelated vectors of 8,192 features have a cosine of about $1/\sqrt{8192}$ = 0.011: that is the precision of this experiment.) In a post-norm model each layer has to write the first word again, or it is gone. Gradients take the same way back: on the straight path each post-norm divides them by as much. Section 8 measures what the branch gives back.
 #
 # The other side of the coin: the pre-norm stream *grows*, like $\sqrt{1 + 2L}$, while what each branch adds does not. After 90 blocks each branch adds to a vector 13 times as long as its own. Late blocks change little, and that is why deep pre-norm models can often do without some of them.
 
@@ -910,7 +910,7 @@ predict("parallel_flops")
 explore(figures.block_timeline, branches=["serial", "parallel"])
 
 # %% [markdown]
-# The multiplications are the same. But four products that wait for each other become two: stack matrices that read the same input on top of each other, and put matrices whose results are added side by side.
+# Four products in a row become two: stack matrices that read the same input on top of each other, and put matrices whose results are added side by side.
 
 # %%
 torch.manual_seed(0)
@@ -961,7 +961,7 @@ for name, kind, placement in (("gpt-3", "layer", "pre"), ("llama-3.1-405b", "rms
         print(f"{name:15} {count:9,} numbers in norms: {share:.5%} of the model")
 
 # %% [markdown]
-# ## 11 · What to take along
+# ## 11 · What models chose
 #
 # **In real models.** The rule is pre-norm, and few models break it. Find the late one with post-norm:
 
@@ -1001,13 +1001,19 @@ print("post-norm:", ", ".join(f"{e.name} ({e.year})" for e in all_models() if e.
 #
 # ## Check yourself
 #
-# 1. Why is the gradient at a norm's input at a right angle to that input?
-# 2. A model in fp16 writes nothing but zeros after a norm. Where do you look first?
-# 3. Why can a post-norm model *not* be turned into one with RMSNorms by centring its writers? (Where does the stream get its mean from?)
-# 4. A pre-norm model lacks its final norm. What do the logits do as it gets deeper?
-# 5. You remove block 80 of 96 from a pre-norm model and it hardly gets worse. Which figure of this notebook said so?
-# 6. Which of the three verbs (see, say, survive) belongs to which placement?
-# 7. A post-norm divides the gradient's straight part. How can the whole gradient grow all the same?
+# 1. Why can a post-norm model *not* be turned into one with RMSNorms by centring its writers? (Where does its stream get a mean from?)
+# 2. A pre-norm model lacks its final norm. What do the logits do as it gets deeper?
+# 3. You remove block 80 of 96 from a pre-norm model and it hardly gets worse. Which figure of this notebook said so?
+# 4. A norm decides what a layer *sees*, what it may *say*, or what *survives*. Which placement does which?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Each norm in the stream multiplies by its scale and adds its shift, feature by feature. That gives the stream a new mean, which no writer has written.
+# 2. They grow like the stream, with the square root of the number of blocks (notebook 12 measures what that costs).
+# 3. The fractions of the stream in section 7: after 80 blocks one block is a small part of a long sum.
+# 4. Pre: what it sees. Output: what it says. Double: both. Post: what survives.
+#
+# </details>
 #
 # ## Further reading
 #

@@ -422,15 +422,8 @@ for name, kernels in (("eight kernels", separate), ("one kernel", fused)):
 # Project the same token twice, up to $d_\text{ff}$ numbers each: $z$ is the **gate**, $v$ the **value**. An activation bends
 # $z$ alone, the two are multiplied number by number, and the product goes down. One says what, the other how much of it. This
 # is the **gated linear unit** (GLU; Dauphin et al., 2017), whose gate is a sigmoid. Shazeer (2020) put it into the transformer
-# and tried other gates, named after the activation in front of "GLU":
-#
-# | layer | used in |
-# | --- | --- |
-# | GLU | |
-# | bilinear (no activation at all) | |
-# | ReGLU | |
-# | GEGLU | T5 v1.1, LaMDA, Gemma 1, 2, 3 |
-# | SwiGLU, with Swish, which is SiLU | PaLM, LLaMA 1 to 3, OLMo, Mistral, Qwen |
+# and tried other gates, named after the activation in front of "GLU": ReGLU, GEGLU, SwiGLU (with Swish, which is SiLU), and
+# *bilinear*, which has no activation at all. Section 9 lists who uses which.
 #
 # By hand, for ReGLU: a token with $z = (1, -1)$ and $v = (4, 7)$. The gate is $(1, 0)$, the hidden layer $(4, 0)$. The 7 was
 # a strong value, and it is lost.
@@ -567,8 +560,8 @@ for name in ("gpt-3", "t5-11b", "t5-v1.1-xxl", "llama-7b", "llama-3-8b", "llama-
     print(f"{name:15} attention {attention / 1e6:7,.1f} M   feed-forward {forward / 1e6:7,.1f} M   share {share:.0%}")
 
 # %% [markdown]
-# Above two thirds the keys and values of attention are shared among heads (notebook 08), so attention is smaller, or the
-# layer is wider than it had to be. (For T5 this is the decoder's attention to itself; its attention to the encoder comes on
+# Where the share is above two thirds, the keys and values of attention are shared among heads (notebook 08), so attention is
+# smaller, or the feed-forward layer is wider than it had to be. (For T5 this is the decoder's attention to itself; its attention to the encoder comes on
 # top.)
 
 # %% [markdown]

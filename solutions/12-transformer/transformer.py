@@ -22,6 +22,7 @@
 # %%
 import math
 import random
+import statistics
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,8 +36,9 @@ from torch import Tensor, nn
 
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.transformer import figures
+from lmcourse.chapters.transformer.figures.aspect import SHAPES
 from lmcourse.chapters.transformer.figures.models import CHOICES, MODELS, published
-from lmcourse.chapters.transformer.figures.survey import survey_row
+from lmcourse.chapters.transformer.figures.survey import LANGUAGES, languages, survey_row
 from lmcourse.collect import load_parts, package_config
 from lmcourse.data.grammar import story_grammar
 from lmcourse.errors import CourseError
@@ -809,7 +811,7 @@ with suppress(NotImplementedError):  # until Exercises 3, 4, 5 and 9 are solved
         print(f"{name:8}{rows[0]:>27}{rows[1]:>30}{error:>20.2f}")
 
 # %% [markdown]
-# So one batch by heart notices a gradient that is cut *outside of all blocks*, and only if the head is frozen. Inside a part it notices none: what is left is enough to learn four texts. "It cannot learn one batch" means that something is wrong. "It can" does *not* mean that all is right. The last column is the test that finds all four. It needs a second implementation to compare with, and a minute.
+# So one batch by heart notices a gradient that is cut *outside of all blocks*, and only if the head is frozen. Inside a part it notices none. "It cannot learn one batch" means that something is wrong. "It can" does *not* mean that all is right. The last column is the test that finds all four. It needs a second implementation to compare with, and a minute.
 #
 # (With a frozen norm and head the logits are bounded, so even the whole decoder does not reach 0 in the middle column.)
 #
@@ -882,7 +884,7 @@ with suppress(NotImplementedError):  # until Exercises 3, 4 and 5 are solved
 # **In real models.** There are four remedies: start with small embeddings (GPT-2: 0.02; then the branches soon outgrow them), multiply by $\sqrt d$ on the way in only (Gemma), divide by it on the way out (T5), or have two matrices (LLaMA; a speed-run of nanoGPT got from 12.0 to 10.8 minutes by untying, 2024). Tied since Press & Wolf (2017), to save parameters. How many?
 
 # %%
-predict("embedding_of_gemma")
+predict("untying_llama")
 
 # %%
 explore(figures.parameters_by_part, model=list(MODELS))
@@ -950,7 +952,7 @@ predict("least_agreed")
 explore(figures.feature_timeline, choice=list(CHOICES))
 
 # %% [markdown]
-# LayerNorm to RMSNorm, learned positions to RoPE, ReLU and GELU to SwiGLU, biases to none: within eight years most models became much alike. Dropout is against *overfitting*, and a model that sees each token once cannot overfit (notebook 13 has runs with and without). Weight decay stayed, for other reasons (notebook 04). Vocabularies grew: a table for many languages needs more rows, and a larger model can afford them (Tao et al., 2024).
+# LayerNorm to RMSNorm, learned positions to RoPE, ReLU and GELU to SwiGLU, biases to none: within eight years most models became much alike. Dropout is against *overfitting*, and a model that sees each token once cannot overfit (notebook 13 has runs with and without). Weight decay stayed, for other reasons (notebook 04). And vocabularies grew. Is that the years, or the languages? The last lines take models since 2022 alone:
 
 # %%
 survey = [survey_row(entry) for entry in published()]
@@ -962,17 +964,31 @@ for first, last in ((2017, 2021), (2022, 2023), (2024, 2026)):
         f"median vocabulary {sorted(row.vocabulary for row in of_then)[len(of_then) // 2]:,}; "
         f"weight decay published for {sum(row.weight_decay != '–' for row in of_then)}: {', '.join(decays)}"
     )
+for kind in LANGUAGES:
+    rows = [row.vocabulary for row in survey if row.year >= 2022 and languages(row.name) == kind]
+    print(f"since 2022, {kind}: {len(rows)} models, median vocabulary {statistics.median(rows):,.0f}, from {min(rows):,} to {max(rows):,}")
 
 # %% [markdown]
+# It is the languages: the smallest vocabulary for ten languages is larger than the largest for English. And a larger model can afford more rows (Tao et al., 2024).
+#
 # Every choice of every model of the zoo, each read off its configuration. (Weight decay and z-loss are in no configuration; their sources are in `lmcourse/chapters/transformer/figures/survey.py`.) Look for the deepest model, for those with two norms in a row, for LayerNorm after 2023:
 
 # %%
 figures.SurveyTable()
 
 # %% [markdown]
-# - **Deep or wide?** The aspect $d / L$ is mostly from 75 to 160, and not because the optimum is sharp. In Kaplan et al. (2020, §3.1, Fig. 5) a model of 6 layers, 4,288 wide, came within 3 % of the loss of one of 48 layers, 1,600 wide. Other reasons decide. Blocks wait for each other, so depth cannot be computed in parallel. And with nearly the same loss, deep and narrow models did better after fine-tuning (Tay et al., 2022).
-# - **Heads.** A head's scores have at most rank $d_{head}$ (Bhojanapalli et al., 2020), so models keep $d_{head}$ from 64 to 256 and add heads. In Qwen3 and Gemma the width of all heads is chosen apart from $d$: from $0.76\,d$ to $2\,d$.
-# - **Pictures.** Cut into patches, each turned into a vector of width $d$, they are tokens: after a ready-made vision encoder and a projection (*late* fusion, LLaVA), or in the stream from the first block on (*early* fusion, Chameleon, 2024). The decoder stays as it is. Stability needs care: Chameleon needed norms on queries and keys (notebook 16).
+# **Deep or wide?** Most models have an aspect $d / L$ from 60 to 160 (notebook 11). Is the optimum so sharp?
+
+# %%
+predict("deep_or_wide")
+
+# %%
+figures.aspect_basin()
+
+# %% [markdown]
+# From an aspect of 96 to one of 4, the mean loss moves by 5 %. In Kaplan et al. (2020, §3.1, Fig. 5) a model of 6 layers, 4,288 wide, came within 3 % of the loss of one of 48 layers, 1,600 wide. So other reasons decide. Blocks wait for each other, and depth cannot be computed in parallel. And with nearly the same loss, deep and narrow models did better after fine-tuning (Tay et al., 2022).
+#
+# **Pictures.** Cut into patches, each turned into a vector of width $d$, they are tokens: after a ready-made vision encoder and a projection (*late* fusion, LLaVA), or in the stream from the first block on (*early* fusion, Chameleon, 2024). The decoder stays as it is. Stability needs care: Chameleon needed norms on queries and keys (notebook 16).
 #
 # ## What to keep
 #
@@ -997,6 +1013,18 @@ figures.SurveyTable()
 # 6. What would `influence` show for an encoder–decoder's decoder, in its own text?
 # 7. 12·L·d² for Gemma 3 1B: will it be too much or too little, and why?
 #
+# <details><summary>Answers</summary>
+#
+# 1. A loss without the shift: the model repeats what it reads. And a future that leaks, past the mask or through a norm over tokens.
+# 2. None. The head gives every row a gradient at every step.
+# 3. The spread of the logits. By $\ln v + \sigma^2/2$ it is 2.6, as without the final norm in 8 blocks.
+# 4. A score is a sum over features, and a sum has no order. But RoPE rotates features in pairs, by their place in the head.
+# 5. A row is looked up, not computed. Only a product with one-hot vectors would have these FLOPs.
+# 6. A lower triangle. Its cross-attention reads another text.
+# 7. Too little: 414 million of one billion. The table alone is 302 million, and gated layers of width $6d$ have $18\,d^2$ weights instead of $8\,d^2$.
+#
+# </details>
+#
 # ## Further reading
 #
 # - Karpathy (2019), *A recipe for training neural networks*; nanoGPT, a decoder in one file.
@@ -1016,5 +1044,7 @@ assert all(12 < loss < 22 for loss in first_losses[32, False])
 assert min(copied for name in ("tied, torch's own N(0, 1)", "tied, small (gpt2)") for _, _, copied in starts[name].values()) > 0.98
 assert all(55 < loss < 70 for _, loss, _ in starts["tied, torch's own N(0, 1)"].values())
 assert abs(rule / counted.total - 1) < 1e-4
-ratios = [row.head_ratio for row in survey if row.name.startswith(("qwen3", "gemma"))]
-assert f"{min(ratios):.2f} {max(ratios):.2f}" == "0.76 2.00"
+assert len({languages(row.name) for row in survey}) == 3
+means = [statistics.fmean(ends) for _, _, ends in SHAPES.values()]
+assert round(max(means) / min(means), 2) == 1.05
+assert round(12 * 26 * 1152**2 / 1e6) == 414 and f"{math.sqrt(2 * (9 - math.log(256))):.1f}" == "2.6"

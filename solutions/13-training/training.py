@@ -42,7 +42,7 @@ from lmcourse.chapters.training import figures
 from lmcourse.chapters.training.ablation import Recipe, documentation, run_recipe, time_recipe
 from lmcourse.chapters.training.figures.schedules import KINDS
 from lmcourse.chapters.training.figures.stored import CHOICES
-from lmcourse.chapters.training.figures.stored_runs import LADDER, RUNGS, TWO_TEXTS
+from lmcourse.chapters.training.figures.stored_runs import BATCHES, LADDER, RUNGS, TWO_TEXTS
 from lmcourse.chapters.training.figures.stored_sweeps import SCALED, STANDARD
 from lmcourse.chapters.training.mixed import dtypes_of_a_step, milliseconds_of_a_step
 from lmcourse.chapters.training.small_run import FailingLoader, PowerCutError, Settings, SmallRun, resumed_without
@@ -279,6 +279,22 @@ adam, off = torch.optim.AdamW(table.parameters(), lr=0.02), torch.amp.GradScaler
 with suppress(NotImplementedError):
     losses = [train_step(table, tokens, following, adam, off, 1.0) for _ in range(200)]
     print(f"ln 16 = {math.log(16):.2f}; first loss {losses[0]:.2f}; after 200 steps on one batch {losses[-1]:.3f}")
+
+# %% [markdown]
+# And in fp16: how large should the scale be? The scaler tries. It halves the scale after an overflow, whose update it skips, and doubles it after a number of good steps (2,000 as a rule, 4 here). From 2²² on:
+
+# %%
+torch.manual_seed(0)
+fresh = nn.Sequential(nn.Embedding(16, 32), nn.ReLU(), nn.Linear(32, 16))
+adam, scaler = torch.optim.AdamW(fresh.parameters(), lr=0.02), torch.amp.GradScaler("cpu", init_scale=2.0**22, growth_interval=4)
+with suppress(NotImplementedError):
+    for step in range(10):
+        scale = scaler.get_scale()
+        found = train_step(fresh, tokens, following, adam, scaler, 1.0, torch.float16)
+        print(f"step {step}: scale 2^{math.log2(scale):.0f}, loss {found:.2f}")
+
+# %% [markdown]
+# As long as the scale is too large, the loss stays where it is: those updates were skipped.
 
 # %% [markdown]
 # ## 4 · The rate, and how it moves
@@ -618,6 +634,40 @@ with suppress(NotImplementedError):
 # That is your trainer: six answers of this notebook, and a model that writes. (The norm of the gradient is drawn after clipping here, so it ends at 1.) Make the run three times as long, with a warm-up and a decay in proportion: almost all lines become correct sentences of the grammar. Change the rate, and read both numbers and text.
 #
 # `lmcourse train` is the same loop with more options (`lmcourse/training/trainer.py`, 200 lines that you can now read): any text file or folder of yours is a corpus, and `lmcourse generate` writes with the result.
+#
+# ### How large a batch?
+
+# %%
+predict("four_times_the_batch")
+
+# %%
+print("windows  updates to 1 nat, three seeds   windows read   50 · (1 + 14 / windows)")
+for count, updates in BATCHES.items():
+    print(f"{count:7} {updates!s:>29} {count * fmean(updates):14,.0f} {50 * (1 + 14 / count):21.0f}")
+
+# %% [markdown]
+# From 1 window to 4, four times the batch takes about a third of the updates. From 64 to 256 it takes four fifths of them. In between is the **noise scale** (McCandlish et al., 2018), here 14 windows: below it more windows save updates, above it they are mostly wasted. Where does it come from?
+#
+# The gradient of one window is the true gradient $g$ and noise; a mean over $n$ windows has $1/n$ of the noise's variance. So its squared norm is $|g|^2 + V/n$ on average, and the noise scale is $V/|g|^2$, where both are equally large. Two measurements are two equations, for the new model and for the one that has learned to write:
+
+# %% tags=["nbval-ignore-output", "because losses differ between processors"]
+pieces = [(window[None, :-1], window[None, 1:]) for window in tokens[: 65 * 96].view(96, 65)]
+
+
+def noise_scale(model: Transformer) -> float:
+    """Return the number of windows whose mean gradient is as much noise as gradient."""
+    groups = [[piece] for piece in pieces] + [pieces]
+    *single, together = (sum(part.square().sum().item() for part in accumulate(model, group)[1]) for group in groups)
+    one, n = fmean(single), len(pieces)
+    return (one - together) * n / (n * together - one)
+
+
+with suppress(NotImplementedError):
+    at_first, in_the_end = noise_scale(new_model()), noise_scale(writer)
+    print(f"noise scale of a new model: {at_first:.1f} windows, of the writer: {in_the_end:.0f}")
+
+# %% [markdown]
+# It grows as the loss falls: what is left to learn differs from window to window. That is one reason why large runs begin with smaller batches and end with larger ones: Llama 3 405B went from 4 to 16 million tokens (Grattafiori et al., 2024).
 
 # %% [markdown]
 # ## 8 · A master copy, and eight bits
@@ -671,13 +721,15 @@ for _ in range(1000):
 print(f"1 and 1000 times 0.001, rounded by chance: {weights.mean():.2f} on average over 1000 weights")
 
 # %% [markdown]
-# A colleague turns on the loss scaler for bf16. Is that needed? No: bf16 has the range of fp32.
+# A colleague turns on the loss scaler for bf16. Is that needed?
 
 # %%
 for dtype in (torch.bfloat16, torch.float16):
     print(f"1e-8 in {str(dtype).removeprefix('torch.'):9} is {torch.tensor(1e-8).to(dtype).item():.5g}")
 
 # %% [markdown]
+# It is not: bf16 has the range of fp32.
+#
 # ### Eight bits
 #
 # FP8 has two formats: **E4M3**, up to 448, and **E5M2**, up to 57,344 and coarser, for gradients. Such small ranges need a *scale* for each tensor: store $s_x x$ and $s_w w$, multiply, and divide the product by $s_x s_w$. Here is one product, with and without scales:
@@ -878,9 +930,18 @@ predict("race")
 # %%
 sprint = replace(RUNGS["twice the rate"], steps=40, warmup_steps=10)
 lanes = {"AdamW": sprint, "Muon": replace(sprint, optimizer="muon")}  # any two recipes
-runs = {name: time_recipe(each, 128, tokens) for name, each in lanes.items()}
-for name, run in runs.items():
-    print(f"{name}: {fmean(loss for _, loss in run[-10:]):.1f} nats a byte after 40 steps")
+
+
+def count_steps(record: dict) -> None:
+    """Print every tenth step, so that you see that the run is alive."""
+    print(f" {record['step']}" if record["step"] % 10 == 0 else "", end="", flush=True)
+
+
+runs = {}
+for name, lane in lanes.items():
+    print(f"{name}: steps", end="")
+    runs[name] = time_recipe(lane, 128, tokens, callbacks=[count_steps])
+    print(f"; {fmean(loss for _, loss in runs[name][-10:]):.1f} nats a byte at the end")
 
 # %% tags=["nbval-ignore-output", "because seconds differ between machines"]
 figures.race(runs, window=10)
@@ -891,7 +952,7 @@ figures.race(runs, window=10)
 # %% [markdown]
 # ### Yours
 #
-# `lmcourse collect` makes a package of your answers to notebooks 01 to 11, a transformer that is all yours. If you have made it in the course's folder, your `fit` can train it:
+# `lmcourse collect` makes a package of your answers, with a transformer that is all yours. If you have made it in the course's folder, your `fit` can train it:
 
 # %%
 sys.path.insert(0, str(find_root()))
@@ -927,6 +988,7 @@ else:
 # | accumulation? | divide the *sum* over all targets by their number |
 # | weights in 16 bits? | only with a master copy, or with stochastic rounding |
 # | a checkpoint has | weights, moments, place in the text, step, generators |
+# | how large a batch? | about the noise scale: below it updates shrink with the batch, above it windows are wasted |
 # | a wider model? | rates of its matrices in proportion to one over their inputs |
 # | decay and dropout? | they regularize where text comes back, and only cost where it is read once |
 # | an ablation? | one change, several seeds, and the place on the ladder |
@@ -958,7 +1020,7 @@ else:
 # - Glorot & Bengio, 2010, *Understanding the difficulty of training deep feedforward neural networks*; He et al., 2015, *Delving deep into rectifiers*.
 # - Micikevicius et al., 2018, *Mixed precision training*; Micikevicius et al., 2022, *FP8 formats for deep learning*.
 # - Yang et al., 2021, *Tuning large neural networks via zero-shot hyperparameter transfer*; Srivastava et al., 2014, *Dropout*.
-# - Karpathy, 2019, *A recipe for training neural networks*.
+# - Karpathy, 2019, *A recipe for training neural networks*; McCandlish et al., 2018, *An empirical model of large-batch training*.
 # - Hu et al., 2024, *MiniCPM*; Hägele et al., 2024, *Scaling laws and compute-optimal training beyond fixed training durations*.
 # - D'Angelo, Andriushchenko et al., 2023, *Why do we need weight decay in modern deep learning?*
 # - In this package: `lmcourse/training/`, from `step.py` and `trainer.py` on; `docs/training.md`.
@@ -983,6 +1045,8 @@ warm_up_gains = [a - b for a, b in zip(LADDER["where we start"], LADDER["warm-up
 assert round(min(warm_up_gains), 1) == 0.6 and round(max(warm_up_gains), 1) == 0.9
 schedules = [mean[name] for name in ("a warm-up of 50 steps", "constant rate", "warm-up, stable, decay")]
 assert max(schedules) - min(schedules) < 0.1
+assert all(abs(50 * (1 + 14 / count) / fmean(updates) - 1) < 0.2 for count, updates in BATCHES.items())
+assert round(fmean(BATCHES[64]) / fmean(BATCHES[16]), 1) == 0.7 and round(fmean(BATCHES[4]) / fmean(BATCHES[1]), 2) == 0.36
 best_of = {
     scaled: {width: RATES[min(range(6), key=lambda at, row=row: fmean(row[at]))] for width, row in stored.items()}
     for scaled, stored in ((False, STANDARD), (True, SCALED))
@@ -1004,4 +1068,4 @@ spread_of_qk = max(LADDER["QK-norm"]) - min(LADDER["QK-norm"])
 assert round(spread_of_qk, 2) == 0.05 and round(0.4 / 1e-2) == 40
 with suppress(NameError):  # measured with your answers
     assert equal == len(resumed) == 9 and len(short_run.snapshots) == 4 and abs(mine - SCALED[64][3][0]) < 0.2
-    assert 1.1 < fmean(curve[50:60]) < 1.9 and 0.35 < fmean(curve[-10:]) < 0.65
+    assert 1.1 < fmean(curve[50:60]) < 1.9 and 0.35 < fmean(curve[-10:]) < 0.65 and in_the_end > 5 * at_first

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from lmcourse import plots
+from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.attention import figures
 from lmcourse.chapters.attention.exercises import (
     absorbed_scores,
@@ -38,7 +39,10 @@ from lmcourse.chapters.attention.figures.look import PRESETS
 from lmcourse.chapters.attention.figures.masks import mask_matrix
 from lmcourse.chapters.attention.figures.scale import largest_weight
 from lmcourse.chapters.attention.in_model import SLIPS, in_the_model, print_slips, with_attention
+from lmcourse.chapters.attention.induction import VOCABULARY, AttentionOnly, learn_to_copy, looks, repeating_texts
+from lmcourse.chapters.attention.stored import SHARED_KEYS
 from lmcourse.exercises.allocations import largest_tensor
+from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.attention import Attention, AttentionConfig
 from lmcourse.pretrained import load_pretrained
 from lmcourse.widgets.live import image_html
@@ -204,7 +208,10 @@ def test_an_answer_runs_the_trained_model_and_is_taken_out_again() -> None:
 
 def test_a_model_with_shared_keys_is_rejected() -> None:
     shared: Any = nn.Sequential(Attention(AttentionConfig(heads=4, kv_heads=2), 16))
-    with pytest.raises(ValueError, match="as many key heads"), with_attention(shared, multi_head.reference):
+    with (
+        pytest.raises(ValueError, match="as many key heads as query heads"),
+        with_attention(shared, multi_head.reference),
+    ):
         pass
 
 
@@ -247,6 +254,51 @@ def test_the_previous_token_head_is_the_one_the_notebook_names() -> None:
         assert sum(shares[1:3]) > 0.7
     for pattern in ("the first token", "the token after an earlier copy"):
         assert scores(pattern).max() < 0.1
+
+
+def test_repeating_texts_begin_again_after_their_periods() -> None:
+    tokens, periods = repeating_texts(50, torch.Generator().manual_seed(0))
+    assert tokens.max() < VOCABULARY
+    for text, period in zip(tokens, periods.tolist(), strict=True):
+        assert torch.equal(text[period:], text[:-period])
+
+
+def test_maps_are_the_weights_of_the_first_layer() -> None:
+    torch.manual_seed(0)
+    values: list[Tensor] = []
+
+    def attention(x: Tensor, source: Tensor, w_q: Tensor, w_k: Tensor, *rest: Tensor, **options: Any) -> Tensor:
+        units = torch.eye(x.shape[-1])
+        values.append(multi_head.reference(x, source, w_q, w_k, units, units, 2, **options))
+        values.append(x)
+        return multi_head.reference(x, source, w_q, w_k, *rest, 2, **options)
+
+    model = AttentionOnly(lambda *tensors, **options: attention(*tensors[:-1], **options), 1)
+    tokens, _ = repeating_texts(3, torch.Generator().manual_seed(0))
+    (maps,) = model.maps(tokens)
+    mixed, x = values
+    expected = (maps @ x.unflatten(-1, (2, -1)).transpose(1, 2)).transpose(1, 2).flatten(-2)
+    torch.testing.assert_close(mixed, expected)
+
+
+def test_two_layers_learn_to_copy_and_one_does_not() -> None:
+    one, two = (learn_to_copy(multi_head.reference, layers) for layers in (1, 2))
+    assert two.end < 0.8 < 2 < one.end
+    first, second = looks(two.model)
+    assert max(one_back for one_back, _ in first) > 0.3
+    assert min(after_copy for _, after_copy in second) > 0.4
+    figure = figures.copying_runs({"one layer": one, "two layers": two})
+    check_figure(figure)
+    assert "two layers" in plots.alt_text(figure)
+    with pytest.raises(ValueError, match="at least two layers"):
+        figures.copying_runs({"one layer": one})
+
+
+def test_stored_models_have_the_parameters_that_the_notebook_prints() -> None:
+    for key_heads, width, parameters, losses in SHARED_KEYS:
+        config = llama_like(2, 64, 8, width, vocab_size=128, context=64, tied=True, kv_heads=key_heads)
+        assert count_parameters(config).total == parameters
+        assert len(losses) == 3
 
 
 def test_saturation_matches_real_dot_products() -> None:

@@ -128,8 +128,9 @@ def test_shapes_near_published_ones_keep_the_rules() -> None:
     case = Case("as large as GPT-2", (124_000_000, 50_257), {"head_width": 64})
     gpt_2 = {"layers": 12, "d_model": 768, "heads": 12, "d_ff": 2048}
     assert exercises.decoder_shape.seen(case, gpt_2) == "keeps all rules"
-    assert exercises.decoder_shape.seen(case, {**gpt_2, "layers": 16}) == "breaks: aspect; size: 15 to 40 % above"
-    assert exercises.decoder_shape.seen(case, {**gpt_2, "d_ff": 1.5}) == "each of the four is a whole number"
+    said = "d / layers is not between 60 and 160; the size is 15 to 40 % too large"
+    assert exercises.decoder_shape.seen(case, {**gpt_2, "layers": 16}) == said
+    assert exercises.decoder_shape.seen(case, {**gpt_2, "d_ff": 1.5}) == "not every value is a whole number"
 
 
 @pytest.mark.prove

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from lmcourse import plots
 from lmcourse.chapters.training import exercises, figures
 from lmcourse.chapters.training.ablation import Recipe
-from lmcourse.chapters.training.figures.stored_runs import LADDER, REGULARIZED, RUNGS, SIDE_STEPS, TWO_TEXTS
+from lmcourse.chapters.training.figures.stored_runs import BATCHES, LADDER, REGULARIZED, RUNGS, SIDE_STEPS, TWO_TEXTS
 from lmcourse.chapters.training.small_run import (
     NORMS,
     VOCAB_SIZE,
@@ -135,6 +135,12 @@ def _first_two(snapshot: object) -> list[float]:
     run.train(2)
     kept.restore(other)
     return other.train(2)
+
+
+def test_larger_batches_take_fewer_updates_and_more_windows() -> None:
+    for (few, more_updates), (many, fewer_updates) in pairwise(BATCHES.items()):
+        assert sum(more_updates) > sum(fewer_updates)
+        assert few * sum(more_updates) < many * sum(fewer_updates)
 
 
 def test_stored_runs_have_a_result_for_each_recipe() -> None:

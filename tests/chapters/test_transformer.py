@@ -16,11 +16,13 @@ from torch import Tensor
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.chapters.transformer import exercises, figures
 from lmcourse.chapters.transformer.exercises.llama_405b import RIGHT
+from lmcourse.chapters.transformer.figures.aspect import ENTROPY, SHAPES
 from lmcourse.chapters.transformer.figures.models import CHOICES, published
 from lmcourse.chapters.transformer.figures.pipeline import shapes
-from lmcourse.chapters.transformer.figures.survey import RECIPES, SurveyRow, survey_row
+from lmcourse.chapters.transformer.figures.survey import LANGUAGES, RECIPES, SurveyRow, languages, survey_row
 from lmcourse.collect import load_parts, package_config
 from lmcourse.course import find_chapter
+from lmcourse.data.grammar import story_grammar
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import all_models, find_model
 from lmcourse.models.zoo.styles import llama_like
@@ -286,3 +288,17 @@ def test_cells_match_the_papers() -> None:
 
 def test_every_cell_that_replaces_a_computed_one_has_a_column() -> None:
     assert {name for entry in all_models() for name in entry.survey_overrides} <= set(SurveyRow.__dataclass_fields__)
+
+
+def test_language_groups_are_in_the_zoo_and_do_not_overlap() -> None:
+    found = {kind: [entry for entry in all_models() if languages(entry.name) == kind] for kind in LANGUAGES}
+    for kind, families in LANGUAGES.items():
+        assert all(any(entry.name.startswith(family) for entry in found[kind]) for family in families)
+    english, many = ([each.decoder.vocab_size for each in models if each.year >= 2022] for models in found.values())
+    assert max(english) < min(many)
+
+
+def test_stored_shapes_have_as_many_weights() -> None:
+    assert {blocks * (4 * d * d + 2 * d * width) for blocks, (d, width, _) in SHAPES.items()} == {98_304}
+    assert "1 × 96 0.40; 2 × 64 0.39" in said(figures.aspect_basin())
+    assert round(story_grammar().entropy_per_byte, 3) == ENTROPY

@@ -137,7 +137,9 @@ def run_recipe(
     return records
 
 
-def time_recipe(recipe: Recipe, vocab_size: int, training: Tokens, seed: int = 0) -> list[tuple[float, float]]:
+def time_recipe(
+    recipe: Recipe, vocab_size: int, training: Tokens, seed: int = 0, callbacks: Sequence[Callback] = ()
+) -> list[tuple[float, float]]:
     """Train a new model by a recipe, against the clock; the arguments are those of `run_recipe`.
 
     Returns:
@@ -145,6 +147,9 @@ def time_recipe(recipe: Recipe, vocab_size: int, training: Tokens, seed: int = 0
     """
     times: list[float] = []
     begin = time.process_time()
-    clock = [lambda _: times.append(time.process_time() - begin)]
-    records = run_recipe(recipe, vocab_size, training, training[: 2 * WINDOW], seed, clock)
+
+    def clock(_: Record) -> None:
+        times.append(time.process_time() - begin)
+
+    records = run_recipe(recipe, vocab_size, training, training[: 2 * WINDOW], seed, [clock, *callbacks])
     return [(seconds, record["loss"]) for seconds, record in zip(times, records, strict=True)]

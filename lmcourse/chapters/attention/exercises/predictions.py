@@ -82,6 +82,14 @@ PREDICTIONS = (
         "just before the next token is predicted. In other models it is in an early layer.",
     ),
     Prediction(
+        "layers_to_copy",
+        "A model of attention alone reads random tokens that begin again after a while. Guessing costs 3.5 nats per "
+        "token. How well will one layer predict the second copy, and how well will two?",
+        options=("both far below 1", "neither: the tokens are random", "only two layers below 1"),
+        answer="only two layers below 1",
+        because="To continue, a token must find what came *after* its first copy. That takes two steps.",
+    ),
+    Prediction(
         "what_is_kept",
         "While a model writes token by token, which of q, k and v of earlier tokens will be needed again?",
         options=("k and v", "q, k and v", "only v", "none of them"),

@@ -1,5 +1,6 @@
 """Figures of notebook 08: who looks at whom, and what it costs."""
 
+from lmcourse.chapters.attention.figures.copying import copying_runs
 from lmcourse.chapters.attention.figures.costs import attention_roofline, score_matrix_bytes
 from lmcourse.chapters.attention.figures.heads import head_scores, heads
 from lmcourse.chapters.attention.figures.look import attention_playground, head_gallery
@@ -17,6 +18,7 @@ __all__ = [
     "cache_against_context",
     "compare_block_sizes",
     "compare_gradients",
+    "copying_runs",
     "head_gallery",
     "head_scores",
     "heads",

@@ -30,7 +30,7 @@ PREDICTIONS = (
         "T5-11B has d = 1024. How wide are its feed-forward layers?",
         options=("2,731", "4,096", "16,384", "65,536"),
         answer="65,536",
-        because="64 times d (Raffel et al., 2020). The authors wanted large matrices, to keep the accelerators busy.",
+        because="64 times d, by far the largest ratio in the figure below. The list says why.",
     ),
     Prediction(
         "qwen3_heads",

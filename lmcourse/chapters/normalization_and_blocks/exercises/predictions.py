@@ -26,8 +26,7 @@ PREDICTIONS = (
         "gives the same logits?",
         options=("nearly, if the means are small", "yes, exactly", "no: an RMSNorm cannot subtract a mean"),
         answer="yes, exactly",
-        because="You can subtract the mean earlier: from the weights of everything that writes into the stream. Then "
-        "every vector that a norm reads has mean 0 already.",
+        because="An RMSNorm cannot subtract a mean. But the mean can be gone before the norm reads it.",
     ),
     Prediction(
         "faster_norm",
@@ -62,7 +61,7 @@ PREDICTIONS = (
         options=("about a billionth", "about a half", "about 500 times as much as at the start"),
         answer="about a billionth",
         because="On the straight way, each post-norm divides the gradient by about the factor by which it shortens "
-        "the stream. So the explosion must come from what the branches add.",
+        "the stream.",
     ),
     Prediction(
         "deep_post_norm",
@@ -79,7 +78,7 @@ PREDICTIONS = (
         "block change?",
         options=("they halve", "by less than 1 %", "by about 15 %"),
         answer="by less than 1 %",
-        because="The same matrices are multiplied with as many tokens; only one norm is saved. What gets shorter is "
-        "the chain of products in which each waits for the one before.",
+        because="The same matrices are multiplied with as many tokens; only one norm is saved. The figure below shows "
+        "what gets shorter.",
     ),
 )

@@ -199,6 +199,54 @@ def exponent_without_the_two(x: Tensor, positions: Tensor, interleaved: bool = F
     return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
 
 
+@rope_half.misconception(
+    "You exchange cosine and sine. At position 0 both halves must stay as they are, and the cosine of 0 is 1."
+)
+def cosine_for_sine(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    quarter = math.pi / 2
+    x = x[..., evens_first(x.shape[-1])] if interleaved else x
+    angle = quarter - angles(positions, x.shape[-1])
+    a, b = x.double().chunk(2, dim=-1)
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
+
+
+@rope_half.misconception(
+    "You count the 2 of base^(−2i/d) twice: torch.arange(0, d, 2) holds 2i already. All pairs but the first turn too "
+    "slowly."
+)
+def the_two_twice(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    x = x[..., evens_first(x.shape[-1])] if interleaved else x
+    angle = angles(positions, x.shape[-1], 10_000.0**2)
+    a, b = x.double().chunk(2, dim=-1)
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
+
+
+@rope_half.misconception("You turn all pairs by the same angle, that of pair 0. Each pair has a speed of its own.")
+def one_speed(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    x = x[..., evens_first(x.shape[-1])] if interleaved else x
+    angle = angles(positions, x.shape[-1])[..., :1]
+    a, b = x.double().chunk(2, dim=-1)
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
+
+
+@rope_half.misconception(
+    "You compute the second half from the first one as it is *after* the turn. Both need the features as they came."
+)
+def first_half_overwritten(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    x = x[..., evens_first(x.shape[-1])] if interleaved else x
+    angle = angles(positions, x.shape[-1])
+    a, b = x.double().chunk(2, dim=-1)
+    a = a * angle.cos() - b * angle.sin()
+    return torch.cat([a, a * angle.sin() + b * angle.cos()], dim=-1).to(x.dtype)
+
+
+@rope_half.misconception("You put the odd features first. The even ones are the first half of the new order.")
+def odd_features_first(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
+    if interleaved:
+        return _rope_half(torch.cat([x[..., 1::2], x[..., ::2]], dim=-1), positions)
+    return _rope_half(x, positions)
+
+
 @rope_half.variant
 def as_in_llama(x: Tensor, positions: Tensor, interleaved: bool = False) -> Tensor:
     d = x.shape[-1]

@@ -18,7 +18,7 @@ PREDICTIONS = (
         "head. What is the loss at the start?",
         options=("about 15", "about 8", "about 6: a norm does nothing before training"),
         answer="about 15",
-        because="The stream has grown with every block, and so have the logits: the model is sure of random guesses.",
+        because="Watch the spread of the logits below: nothing holds it any more.",
     ),
     Prediction(
         "two_windows",
@@ -35,8 +35,7 @@ PREDICTIONS = (
         "token?",
         options=("the token that it has just read", "always the same token", "any token, by chance"),
         answer="the token that it has just read",
-        because="The stream still contains the row of that token, and of all rows in the head none is as similar to it "
-        "as itself.",
+        because="Both ends of the model are the same table. Section 7 works out what follows.",
     ),
     Prediction(
         "cuts_noticed",
@@ -45,15 +44,16 @@ PREDICTIONS = (
         options=("none of them", "norm", "norm and part", "all four"),
         answer="norm",
         because="Below the cut before the last norm nothing is trained. In the other three some weights of the blocks "
-        "still get their gradient, and these are enough for one batch.",
+        "still get their gradient, and these are enough to learn four texts.",
     ),
     Prediction(
-        "embedding_of_gemma",
-        "Gemma 3 1B has a vocabulary of 262,144. Which fraction of its parameters is the embedding?",
-        options=("30 %", "3 %", "10 %"),
-        answer="30 %",
-        because="262,144 rows of 1,152 numbers are 302 million of one billion. (The larger Gemma 3 models, as in "
-        "notebook 07, pad their table to 262,208 rows.) In a model of 405 billion, embedding and head are 1 %.",
+        "untying_llama",
+        "Llama 3 8B is not tied: it has two tables for 128,256 tokens, of width 4,096. Which fraction of its "
+        "parameters would tying save?",
+        options=("0.7 %", "7 %", "30 %"),
+        answer="7 %",
+        because="128,256 · 4,096 is 525 million, of 8.03 billion. In GPT-2, which is tied, the one table is 31 % of "
+        "124 million.",
     ),
     Prediction(
         "rule_of_thumb_405b",
@@ -61,8 +61,7 @@ PREDICTIONS = (
         "far is the rule from its number of parameters?",
         options=("20 % or so", "less than a hundredth of 1 %", "2 %"),
         answer="less than a hundredth of 1 %",
-        because="Attention is 2.125 L·d² instead of 4, the feed-forward layer 9.75 instead of 8. The two ends happen "
-        "to fill what is missing, to 0.005 %.",
+        because="It is off by 0.005 %, because errors cancel. After the next exercise you can say which.",
     ),
     Prediction(
         "least_agreed",
@@ -71,5 +70,13 @@ PREDICTIONS = (
         answer="a tied head or a separate one",
         because="13 of 19 are tied, ten of them with fewer than 5 billion parameters. None has biases or dropout, and "
         "18 of 19 have RMSNorm.",
+    ),
+    Prediction(
+        "deep_or_wide",
+        "Four models of 98,304 weights besides the table: one block 96 wide, two of 64, four of 48, eight of 32. Each "
+        "learns our stories for 600 steps. By how much does the worst loss exceed the best?",
+        options=("about 5 %", "about 30 %", "it is twice as high"),
+        answer="about 5 %",
+        because="The figure below has three seeds of each.",
     ),
 )

@@ -161,6 +161,22 @@ def recipe(name: str) -> Recipe:
     return RECIPES[max(fitting, key=len)] if fitting else Recipe()
 
 
+_ENGLISH = "gpt-1 gpt-2 gpt-3 gpt-j gpt-neox pythia opt mpt olmo phi-1.5 phi-2 smollm2"
+_MANY = "bloom palm qwen2 qwen2.5 qwen3 gemma-3 llama-4 nemotron-4 command phi-4-mini"
+LANGUAGES = {"mostly English": _ENGLISH.split(), "ten languages or more": _MANY.split()}
+"""Families of models by what their authors say of the text: BLOOM 46 natural languages, PaLM more than 100, Qwen2.5 29,
+Qwen3 119, Gemma 3 more than 140, Llama 4 200, Nemotron-4 53, Command 10 to 23, Phi-4-mini 23. Others are in between, or
+do not say."""
+
+
+def languages(name: str) -> str:
+    """Return the key of LANGUAGES of a model, or "" if it is in neither group."""
+    for kind, families in LANGUAGES.items():
+        if any(name == family or name.startswith(f"{family}-") for family in families):
+            return kind
+    return ""
+
+
 def caps(entry: Entry) -> str:
     """Return the soft caps and the z-loss that keep scores and logits small."""
     config = entry.decoder
