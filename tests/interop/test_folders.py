@@ -154,7 +154,7 @@ def test_json_of_another_kind_is_named(name, text, pairs, tmp_path) -> None:
 def test_an_index_that_names_no_files(pairs, tmp_path) -> None:
     to_hugging_face(pairs("llama2").ours, tmp_path, shard_bytes=SHARD)
     (tmp_path / "model.safetensors.index.json").write_text("{}")
-    with pytest.raises(CourseError, match="does not list the file of each weight"):
+    with pytest.raises(CourseError, match="does not list a file for every weight"):
         from_hugging_face(tmp_path)
 
 
@@ -165,7 +165,7 @@ def test_an_index_that_names_a_file_elsewhere_is_rejected(name, pairs, tmp_path)
     to_hugging_face(pairs("llama2").ours, tmp_path / "model", shard_bytes=SHARD)
     shutil.copytree(tmp_path / "model", tmp_path / "other")
     (tmp_path / "model" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": name}}))
-    with pytest.raises(CourseError, match=r"names .*, which is not a file in this folder") as caught:
+    with pytest.raises(CourseError, match=r"lists .*, which is not a file in this folder") as caught:
         from_hugging_face(tmp_path / "model")
     assert "\n" not in str(caught.value)
 
