@@ -1,5 +1,4 @@
-"""The n-gram model: count which token followed the last n − 1 tokens, and divide (Shannon, 1948; Jelinek and Mercer,
-1980)."""
+"""The n-gram model: count the tokens after each n − 1 tokens, and divide (Shannon, 1948; Jelinek and Mercer, 1980)."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ MISTAKES = [
     ([*NEW, "--steps", "ten"], "steps must be a whole number, not 'ten' (lmcourse train --help)"),
     ([*NEW, "--steps", "0"], "steps must be at least 1, not 0"),
     ([*NEW, "--seed", str(2**63)], "seed must be below 2⁶³"),
-    ([*NEW, "--warmup-steps", "9"], "a warm-up of 9 steps do not fit into a run of 8"),
+    ([*NEW, "--warmup-steps", "9"], "a warm-up of 9 steps does not fit into a run of 8"),
     ([*NEW, "--vocab-size", "255"], "vocab_size must be at least 256"),
     ([*NEW, "--held-out", "1"], "held_out must be at least 0 and below 1, not 1.0"),
     ([*NEW, "--validation-tokens", "1"], "validation_tokens must be at least 2"),

@@ -128,5 +128,5 @@ def test_value_residuals_of_other_shapes_are_rejected() -> None:
             for x in PLAIN.layers
         )
     )
-    with pytest.raises(ValueError, match="value residuals are for a decoder alone"):
+    with pytest.raises(ValueError, match="value residuals are for models with only a decoder"):
         EncoderDecoderConfig(encoder, MIXED)

@@ -75,7 +75,7 @@ def test_grouped_heads_keep_their_keys() -> None:
     ("preset", "d_model", "told"),
     [
         ("micro", 100, "heads of 32 features do not fill a d_model of 100"),
-        ("gemma-2b", 1024, "d_model is for presets whose embedding and head do not depend on it, such as nano"),
+        ("gemma-2b", 1024, "d_model can change only in presets whose embedding and head do not depend on it"),
     ],
 )
 def test_an_impossible_width_is_rejected(preset: str, d_model: int, told: str) -> None:
