@@ -283,7 +283,7 @@ def test_too_many_tokens_are_rejected_and_nothing_changes() -> None:
 def test_another_number_of_texts_is_rejected() -> None:
     model, cache = build(CONFIGS["mha"]), Cache(CONFIGS["mha"])
     model(random_tokens(2, 3), kv_cache=cache)
-    with pytest.raises(ValueError, match="holds 2 texts, but was given 3"):
+    with pytest.raises(ValueError, match="holds 2 texts, but got 3"):
         model(random_tokens(3, 1), kv_cache=cache)
 
 

@@ -41,7 +41,7 @@ PLAIN = TrainingConfig(steps=10, batch=2, seq_len=8)
         ({"betas": (0.9, 1.0)}, "betas must be at least 0 and below 1, not (0.9, 1.0)"),
         ({"schedule": "linear"}, "there is no schedule 'linear'; there are 'constant', 'cosine', 'wsd'"),
         ({"precision": "fp8"}, "there is no precision 'fp8'; there are 'fp32', 'bf16', 'fp16'"),
-        ({"warmup_steps": 11}, "a warm-up of 11 steps does not fit into a run of 10"),
+        ({"warmup_steps": 11}, "a warm-up of 11 steps does not fit into a run of 10 steps"),
         ({"decay_steps": 3}, "decay_steps is only for the schedule 'wsd', not for 'cosine'"),
         ({"min_lr_ratio": 2.0}, "min_lr_ratio is a fraction of the full rate, from 0 to 1, not 2.0"),
     ],

@@ -119,7 +119,7 @@ def test_a_schedule_works_in_torchs_scheduler() -> None:
     ("build", "message"),
     [
         (lambda: Constant(-1), "a warm-up of -1 steps does not fit"),
-        (lambda: Cosine(10, 11), "a warm-up of 11 steps does not fit into a run of 10"),
+        (lambda: Cosine(10, 11), "a warm-up of 11 steps does not fit into a run of 10 steps"),
         (lambda: Cosine(10, 2, 1.5), "min_lr_ratio is a fraction of the full rate, from 0 to 1, not 1.5"),
         (lambda: WarmupStableDecay(10, 6, 5), "a warm-up of 6 and a decay of 5 steps do not fit into a run of 10"),
         (lambda: WarmupStableDecay(10, 6, -1), "a decay of -1"),
