@@ -338,7 +338,7 @@ def test_a_damaged_file_of_exercises_is_reported_in_one_line(course: Path) -> No
     ]  # fmt: skip
     for text in ("", "{", '{"a": "\udc80"}', *map(json.dumps, damaged)):
         path.write_bytes(text.encode(errors="surrogateescape"))
-        with pytest.raises(CourseError, match=r"^exercises.json beside this notebook is damaged \(\w+\): get the ass"):
+        with pytest.raises(CourseError, match=r"^exercises.json next to this notebook is damaged \(\w+\): get the ass"):
             read_released(path)
 
 
