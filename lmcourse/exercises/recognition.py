@@ -188,7 +188,7 @@ def _all_numbers(value: Plain) -> bool:
 
 
 def _differ(a: Tensor, b: Tensor, tolerance: Tolerance | None) -> Tensor:
-    """Return a mask of the entries of two tensors that differ by more than the exercise, or the coarser dtype, allows."""
+    """Return a mask of entries that differ by more than the exercise, or the coarser dtype, allows."""
     if a.device != b.device or a.is_complex() != b.is_complex():
         return torch.ones(a.shape, dtype=torch.bool)
     coarse, other = (a, b) if _bits(a) <= _bits(b) else (b, a)

@@ -62,7 +62,7 @@ def test_a_class_body_is_read_too() -> None:
     ("name", "why"),
     [
         ("third", "it needs `total`, a value that a cell computes: compute it in a function"),
-        ("fourth", "it needs `find_model` of lmcourse, but your package must run without lmcourse"),
+        ("fourth", "it needs `find_model` from lmcourse, but your package must run without lmcourse"),
         ("fifth", "it needs `later`, which no cell above it defines"),
     ],
 )

@@ -111,7 +111,7 @@ def test_a_notebook_that_was_moved_away_is_there_again(wheel: Path, empty: Path)
 
 def test_other_notebooks_in_the_folder_are_not_changed(wheel: Path, empty: Path) -> None:
     (empty / "notebooks").mkdir()
-    with pytest.raises(CourseError, match=r"holds something else\. Run `lmcourse lab` in an empty folder"):
+    with pytest.raises(CourseError, match=r"has other files\. Run `lmcourse lab` in an empty folder"):
         course_folder(carried=wheel)
     assert [*empty.rglob("*")] == [empty / "notebooks"]
 
@@ -124,7 +124,7 @@ def test_a_clone_keeps_its_own_notebooks(wheel: Path, empty: Path) -> None:
 
 
 def test_without_a_wheel_the_course_is_found_or_reported(empty: Path) -> None:
-    with pytest.raises(CourseError, match="The course is not here"):
+    with pytest.raises(CourseError, match="There is no course in this folder"):
         course_folder(carried=empty / "absent")
 
 
