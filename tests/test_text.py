@@ -32,13 +32,13 @@ def test_unprintable_characters_become_spaces() -> None:
     assert replace_unprintable("a\n\tb\r", keep="\n\t") == "a\n\tb "
 
 
-def test_unprintable_characters_are_spelled_out() -> None:
+def test_unprintable_characters_are_escaped() -> None:
     assert escape_unprintable("a\u202eb\n", 80) == r"a\u202eb\u000a"
     assert escape_unprintable("\x00" * 5, 10) == r"\u0000\u0" + "…"
     assert escape_unprintable("Zoë", 80) == "Zoë"
 
 
-def test_whitespace_is_collapsed_and_marks_of_direction_stay() -> None:
+def test_whitespace_is_collapsed_and_direction_marks_are_kept() -> None:
     assert collapse_whitespace(" a\r\n\x00 b\u2028c\x85 ") == "a b c"
     assert collapse_whitespace("a\u200db") == "a\u200db"
 

@@ -25,7 +25,7 @@ class Node:
         label: its name. A leaf without a name is a constant and has its number as the label; operations are v₁, v₂ and
             so on.
         formula: its formula with the labels of its parents, such as "u + w0"; "" for a leaf.
-        kind: "input" for data and constants, "parameter" for trained leaves, otherwise "computed".
+        kind: "input" for data and constants, "parameter" for trained leaves, otherwise "compute".
         layer: its column. A node is to the right of its parents, and a leaf is directly to the left of the first node
             that uses it.
         row: its position in the column, from 0 at the top.

@@ -69,7 +69,7 @@ MEMORIES = [
 """Accelerator, bits of the bus, Gbit/s of each."""
 
 
-def test_a_peak_is_units_times_their_rate() -> None:
+def test_a_peak_is_the_number_of_units_times_their_rate() -> None:
     """Within the digits of data sheets. A sparse or half-rate figure would be off by a factor of two."""
     table = {(name, precision): find_accelerator(name).peak(precision) for name, precision, *_ in UNITS}
     chips = {(name, precision): units * flops * clock * 1e9 for name, precision, units, flops, clock in UNITS}
@@ -119,7 +119,7 @@ def test_a_driver_name_selects_the_family_member() -> None:
     assert not set(ALIASES) & known
 
 
-def test_an_unknown_name_gets_the_nearest() -> None:
+def test_an_unknown_accelerator_name_suggests_similar_names() -> None:
     with pytest.raises(CourseError, match=r"no accelerator 'h100-sxn'.* h100-sxm") as error:
         find_accelerator("h100-sxn")
     assert "\n" not in str(error.value)

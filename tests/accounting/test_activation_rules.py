@@ -87,7 +87,7 @@ def test_both_forms_of_the_rule_agree() -> None:
     assert korthikanti(config, 3, 20) == activation_bytes_by_layer_kind(config, 3, 20).total
 
 
-def test_rows_of_korthikantis_table() -> None:
+def test_korthikantis_table_is_matched() -> None:
     (s, b, h, a, L, t) = 2048, 1, 12_288, 96, 96, 8
     sbh, squares = L * s * b * h, 5 * a * s / h
     assert squares == 80
@@ -101,7 +101,7 @@ def test_rows_of_korthikantis_table() -> None:
         assert found == pytest.approx(sbh * factor, rel=1e-15)
 
 
-def test_gpt3_takes_as_much_for_scores_as_for_the_rest_at_870_tokens() -> None:
+def test_gpt3s_scores_take_half_of_the_memory_at_870_tokens() -> None:
     assert activation_bytes_by_layer_kind(GPT3, 1, 0).total == 0
     per_token = activation_bytes_by_layer_kind(GPT3, 1, 1).total - 5 * 96 * 96
     assert per_token == 40_108_032
@@ -109,7 +109,7 @@ def test_gpt3_takes_as_much_for_scores_as_for_the_rest_at_870_tokens() -> None:
     assert round(per_token / (5 * 96 * 96)) == 870
 
 
-def test_gpt3_on_eight_devices() -> None:
+def test_gpt3_on_eight_devices_matches_the_notes() -> None:
     linear = (4 * korthikanti(GPT3, 1, 1, tensor=8) - korthikanti(GPT3, 1, 2, tensor=8)) / 2
     square = (korthikanti(GPT3, 1, 2, tensor=8) - 2 * korthikanti(GPT3, 1, 1, tensor=8)) / 2
     assert float(f"{linear / GIB:.2e}") == 1.43e-2

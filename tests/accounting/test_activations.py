@@ -210,7 +210,7 @@ def test_whole_models_save_the_predicted_bytes_in_every_precision(name: str, pre
 
 
 @pytest.mark.parametrize(("name", "precision"), [("gpt-2", "bf16"), ("bert-base", "fp32"), ("gemma-3-4b", "autocast")])
-def test_checkpoints_keep_the_inputs_of_blocks(name: str, precision: str) -> None:
+def test_activation_checkpointing_keeps_block_inputs(name: str, precision: str) -> None:
     config = TINY[name]
     kept = saved_by_model(config, 2, 21, recompute=True, **PRECISIONS[precision])
     predicted = predict_saved_bytes(config, 2, 21, activation_checkpointing="blocks", **PRECISIONS[precision])

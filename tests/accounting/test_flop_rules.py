@@ -30,7 +30,7 @@ def test_published_training_runs_match_six_n_d() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "llama-3-8b", "bert-base", "palm-8b", "opt-350m"])
-def test_two_n_d_leaves_out_scores_and_values_only(name: str) -> None:
+def test_two_n_d_leaves_out_only_scores_and_values(name: str) -> None:
     config = decoder(name)
     exact = forward_flops(config, 2, 128)
     left_out = exact["attention scores"] + exact["attention values"]
@@ -51,7 +51,7 @@ def test_kaplans_table_is_matched_row_by_row() -> None:
 
 
 @pytest.mark.parametrize(("name", "share"), [("gpt-2", 0.111), ("gpt-2-xl", 0.053), ("gpt-3", 0.014)])
-def test_kaplans_mask_beside_two_n(name: str, share: float) -> None:
+def test_kaplans_forward_adds_the_mask_to_two_n(name: str, share: float) -> None:
     """Errata R-46: n_ctx / 12d, and C = 2N + 2 · L · n_ctx · d."""
     config = decoder(name)
     assert config.context is not None
@@ -78,7 +78,7 @@ def test_kaplans_parameters_are_the_matrices_of_gpt_blocks() -> None:
         )
 
 
-def test_kaplans_parameters_with_heads_wider_than_the_model() -> None:
+def test_kaplans_parameters_allow_heads_wider_than_the_model() -> None:
     """2 · d_model · n_layer · (2 · d_attn + d_ff) with d_attn = 16 heads of 128 in a width of 1,024."""
     assert kaplan_parameters(decoder("qwen3-0.6b")) == 2 * 1024 * 28 * (2 * 16 * 128 + 3072)
 

@@ -62,7 +62,7 @@ def assert_counted(
 
 @pytest.mark.prove
 @pytest.mark.parametrize("entry", all_models(), ids=lambda entry: entry.name)
-def test_every_model_of_the_zoo_at_its_width(entry: Entry) -> None:
+def test_every_zoo_model_matches_torchs_count_at_its_width(entry: Entry) -> None:
     config = entry.config
     if isinstance(config, EncoderDecoderConfig):
         halves = EncoderDecoderConfig(shortened(config.encoder), shortened(config.decoder))
@@ -159,7 +159,7 @@ def test_every_part_matches_torchs_count(config: TransformerConfig) -> None:
 
 
 @pytest.mark.parametrize("name", ["transformer-base", "t5-v1.1-small"])
-def test_encoder_decoders_part_by_part(name: str) -> None:
+def test_each_part_of_encoder_decoders_matches_torchs_count(name: str) -> None:
     config = find_model(name).config
     assert isinstance(config, EncoderDecoderConfig)
     with torch.device("meta"):
@@ -195,7 +195,7 @@ def test_a_block_has_the_flops_of_the_notes() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "opt-350m"])
-def test_logits_of_the_last_token_only(name: str) -> None:
+def test_last_token_logits_take_fewer_flops(name: str) -> None:
     config = find_model(name).decoder
     model, tokens = on_meta(config)
     counted = count_flops(lambda: model.head(model.encode(tokens)[:, -1])).total
@@ -227,7 +227,7 @@ def test_impossible_arguments_are_rejected_in_one_line(config: Any, arguments: d
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "llama-7b", "llama-3-8b", "qwen3-0.6b"])
-def test_training_is_six_n_d_and_attention(name: str) -> None:
+def test_training_takes_six_n_d_plus_attention(name: str) -> None:
     """6 · N · tokens + 12 · L · heads · d_head · T · tokens, exactly."""
     config = find_model(name).decoder
     attention, tokens = config.layers[0].attention, 3 * 128
@@ -263,14 +263,14 @@ def checkpointed(config: TransformerConfig) -> int:
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "gemma-2-9b", "falcon-7b", "bert-base"])
-def test_checkpointed_blocks_go_forward_twice(name: str) -> None:
+def test_checkpointed_blocks_run_forward_twice(name: str) -> None:
     config = architectures()[name]
     with set_checkpoint_early_stop(False):
         counted = checkpointed(config)
     assert training_flops(config, 2, LENGTH, recompute="blocks").hardware.total == counted
 
 
-def test_torch_may_leave_out_a_blocks_last_product() -> None:
+def test_torch_may_skip_a_blocks_last_product_when_recomputing() -> None:
     config = architectures()["llama-7b"]
     last = sum(2 * 2 * LENGTH * layer.feed_forward.width * config.d_model for layer in config.layers)
     assert training_flops(config, 2, LENGTH, recompute="blocks").hardware.total == checkpointed(config) + last
@@ -284,7 +284,7 @@ def test_recomputing_blocks_takes_a_third_more() -> None:
 
 
 @pytest.mark.parametrize(("scale", "left_out"), [(True, 0), (False, 1)])
-def test_a_product_after_no_parameters_has_one_gradient(scale: bool, left_out: int) -> None:
+def test_a_product_with_no_earlier_parameters_has_one_gradient(scale: bool, left_out: int) -> None:
     """A frozen embedding saves the first input gradient only if the norm behind it has no parameters either."""
     config = llama_like(3, 64, 4, 96, vocab_size=53, context=64, norm=NormConfig("rms", scale=scale))
     model, tokens = on_cpu(config)
@@ -294,6 +294,6 @@ def test_a_product_after_no_parameters_has_one_gradient(scale: bool, left_out: i
     assert counted["backward"] == training_flops(config, 2, LENGTH).backward.total - left_out * first
 
 
-def test_a_recomputation_that_does_not_exist_is_rejected() -> None:
+def test_an_unknown_recomputation_is_rejected() -> None:
     with pytest.raises(ValueError, match="there is no recomputation of 'all'"):
         training_flops(find_model("nano").config, 1, 1, recompute="all")  # type: ignore[arg-type]

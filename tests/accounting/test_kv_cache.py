@@ -67,13 +67,13 @@ def test_predicted_cache_bytes_match_a_real_pass(attention: dict[str, object], p
 @pytest.mark.parametrize(
     ("name", "size"), [("llama-3-8b", 131_072), ("llama-3.1-405b", 516_096), ("llama-2-7b", 524_288)]
 )
-def test_published_bytes_per_token(name: str, size: int) -> None:
+def test_bytes_per_token_match_published_numbers(name: str, size: int) -> None:
     config = decoder(name)
     assert bytes_per_token(config) == size
     assert cache_bytes(config, 3, 100).parts == {"full": 300 * size}
 
 
-def test_a_window_stops_growing() -> None:
+def test_a_window_limits_the_cache() -> None:
     mistral = decoder("mistral-7b")
     assert cache_bytes(mistral, 1, 4096).total == cache_bytes(mistral, 1, 100_000).total
     assert list(cache_bytes(mistral, 1, 1).parts) == ["window 4096"]
@@ -87,7 +87,7 @@ def test_cache_exceeds_weights_at_6_d_tokens() -> None:
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gpt-3"])
-def test_batch_beyond_weights_is_the_first(name: str) -> None:
+def test_the_batch_is_the_smallest_whose_cache_exceeds_weights(name: str) -> None:
     config = decoder(name)
     weights = 2 * count_parameters(find_model(name).config).total
     batch = batch_where_cache_exceeds_weights(config, 8192)

@@ -26,7 +26,7 @@ LINES: dict[str, tuple[Callable[..., Tensor], int, int]] = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_the_peak_and_the_sum_of_a_line(name: str) -> None:
+def test_live_bytes_counts_peak_and_sum_of_an_expression(name: str) -> None:
     function, peak, allocated = LINES[name]
     x, y = torch.rand(1000), torch.rand(1000)
     counted = live_bytes(function, x, y)
@@ -48,7 +48,7 @@ def test_all_results_of_an_operation_count() -> None:
     assert counted.peak == counted.allocated == SIZE + 2 * SIZE  # floats and int64 places
 
 
-def test_the_profiler_records_sizes_in_order_with_a_minus_for_a_release() -> None:
+def test_memory_events_are_in_order_with_negative_releases() -> None:
     def step() -> None:
         x = torch.ones(1000)
         y = torch.cat([x, x])

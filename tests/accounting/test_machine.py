@@ -21,7 +21,7 @@ def one_second(function: Callable[[], object]) -> float:
     return 1.0
 
 
-def test_flops_of_a_product_are_those_that_torch_counts() -> None:
+def test_product_flops_match_torchs_count() -> None:
     counted: list[int] = []
 
     def count(function: Callable[[], object]) -> float:

@@ -28,17 +28,17 @@ def drawn(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
 
 
 @given(pattern=patterns(causal=True), seq_len=LENGTHS, past=st.integers(0, 30))
-def test_visible_pairs_are_the_ones_in_a_causal_mask(pattern: AttentionPattern, seq_len: int, past: int) -> None:
+def test_visible_pairs_match_a_causal_mask(pattern: AttentionPattern, seq_len: int, past: int) -> None:
     assert count_pairs(pattern, seq_len, past, "visible") == drawn(pattern, seq_len, past)
 
 
 @given(pattern=patterns(causal=False), seq_len=LENGTHS)
-def test_visible_pairs_are_the_ones_in_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
+def test_visible_pairs_match_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
     assert count_pairs(pattern, seq_len, 0, "visible") == drawn(pattern, seq_len)
 
 
 @given(pattern=st.booleans().flatmap(patterns), seq_len=LENGTHS)
-def test_all_pairs_are_a_square_with_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
+def test_all_pairs_are_a_square_for_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
     assert count_pairs(pattern, seq_len) == seq_len * seq_len
 
 
@@ -49,7 +49,7 @@ def test_a_causal_query_sees_half_the_text() -> None:
     assert 4 * 1600 * count_pairs(AttentionPattern(), 2048) / 2048 == 2 * 6_553_600
 
 
-def test_a_window_is_linear_in_the_length() -> None:
+def test_window_pairs_grow_linearly_with_length() -> None:
     """2,048 + 1 … = the triangle of the first window, then 4,096 keys for every token."""
     window = 4096
     triangle = window * (window + 1) // 2

@@ -102,11 +102,11 @@ def test_parts_of_odd_encoder_decoders_match_their_tensors(config: EncoderDecode
         ("t5-11b", 11_307_321_344),
     ],
 )
-def test_published_totals_to_the_last_digit(name: str, published: int) -> None:
+def test_parameter_totals_match_published_digits(name: str, published: int) -> None:
     assert count_parameters(find_model(name).config).total == published
 
 
-def test_llama_3_405b_part_by_part() -> None:
+def test_each_part_of_llama_3_405b_has_the_published_size() -> None:
     """Inventory 10.11: four fifths are feed-forward, and norms are 4,145,152."""
     count = count_parameters(find_model("llama-3.1-405b").config)
     assert count["norms"] == 4_145_152
@@ -133,5 +133,5 @@ def test_matmul_parameters_match_linear_layers(name: str) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(config=transformers())
-def test_matmul_parameters_of_odd_models(config: TransformerConfig) -> None:
+def test_matmul_parameters_match_linear_layers_of_odd_models(config: TransformerConfig) -> None:
     assert matmul_parameters(config) == linear_weights(build(config))

@@ -88,7 +88,7 @@ def most_alive(step: Callable[[], None]) -> int:
         (llama(TINY, layers=4, d=128, context=16), {"optimizer": "muon"}, "optimiser step"),
     ],
 )
-def test_predicted_peak_is_the_profilers(config: TransformerConfig, changes: dict[str, object], worst: str) -> None:
+def test_predicted_peak_matches_the_profiler(config: TransformerConfig, changes: dict[str, object], worst: str) -> None:
     assert config.context is not None
     training = TrainingConfig(**{"steps": 1, "batch": 2, "seq_len": config.context, "precision": "fp32", **changes})  # type: ignore[arg-type]
     predicted = training_memory(

@@ -36,12 +36,12 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_run_takes_the_clocks_time(clock: Clock) -> None:
+def test_a_run_takes_the_time_of_the_clock(clock: Clock) -> None:
     watch = make_stopwatch("cpu", clock)
     assert watch(clock.work(2.5)) == 2.5
 
 
-def test_runs_to_warm_up_do_not_count(clock: Clock) -> None:
+def test_warm_up_runs_do_not_count(clock: Clock) -> None:
     function = clock.work(100.0, 50.0, 1.0, 2.0, 3.0)
     timing = time_it(function, warmup=2, repeats=3, stopwatch=make_stopwatch("cpu", clock))
     assert timing.seconds == (1.0, 2.0, 3.0)

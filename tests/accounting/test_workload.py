@@ -46,14 +46,14 @@ def test_account_is_the_sum_of_its_modules() -> None:
     assert found.cache == cache_bytes(LLAMA, 2, 4096)
 
 
-def test_texts_are_written_in_the_format_of_the_products() -> None:
+def test_inference_memory_uses_the_format_of_the_products() -> None:
     for name, width in (("fp32", 4), ("autocast", 2)):
         found = account(Workload(LLAMA, 1, 128, find_recipe(name)))
         assert found.inference is not None
         assert found.inference.parts == {"weights": width * 8_030_261_248, "KV cache": width * 128 * 65_536}
 
 
-def test_an_encoder_writes_nothing_and_inference_trains_nothing() -> None:
+def test_encoders_cannot_generate_and_inference_recipes_cannot_train() -> None:
     bert = decoder("bert-base")
     found = account(Workload(bert, 2, 128, MIXED))
     assert (found.cache, found.inference) == (None, None)
@@ -206,7 +206,7 @@ def test_units_are_formatted() -> None:
 # docs/accounting.md
 
 
-def test_differences_from_other_calculators_are_the_documented_ones(course: Path) -> None:
+def test_differences_from_other_calculators_are_documented(course: Path) -> None:
     text = (course / "docs" / "accounting.md").read_text(encoding="utf-8")
     recipe = find_recipe("mixed-fp32-gradients")
     fused, readable = (training_memory(LLAMA, 1, 8192, recipe, attention=form) for form in ("fused", "readable"))

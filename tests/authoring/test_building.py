@@ -52,7 +52,7 @@ def test_a_first_build_makes_the_solution_and_the_release(tmp_path: Path) -> Non
     assert made == {"tiny.py", "tiny.ipynb"}
 
 
-def test_a_source_that_did_not_change_leaves_its_files_untouched(tiny_course: Path, files: ChapterFiles) -> None:
+def test_an_unchanged_source_leaves_its_files_untouched(tiny_course: Path, files: ChapterFiles) -> None:
     before = bytes_of(files), times_of(files)
     assert [item.changed for item in build([TINY], tiny_course)] == [False]
     assert (bytes_of(files), times_of(files)) == before
@@ -65,7 +65,7 @@ def test_building_again_changes_no_byte(tiny_course: Path, files: ChapterFiles) 
     assert times_of(files) != times
 
 
-def test_a_changed_source_is_built_and_only_it(tmp_path: Path) -> None:
+def test_only_a_changed_source_is_built(tmp_path: Path) -> None:
     for chapter in (TINY, SECOND):
         write_source(tmp_path, chapter=chapter)
     build([TINY, SECOND], tmp_path)

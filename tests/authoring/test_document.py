@@ -61,13 +61,13 @@ def test_cells_have_nbgraders_metadata(tmp_path: Path) -> None:
     assert sum(said is not None for said in cells.values()) == 4
 
 
-def test_a_folded_cell_is_folded_and_keeps_its_tag(tmp_path: Path) -> None:
+def test_a_folded_cell_is_collapsed_and_keeps_its_tag(tmp_path: Path) -> None:
     *others, folded = made(SOURCE, tmp_path).cells
     assert folded.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}, "lmcourse": SKIPPED}
     assert all("jupyter" not in cell.metadata and "tags" not in cell.metadata for cell in others)
 
 
-def test_metadata_has_no_machine_and_no_jupytext(tmp_path: Path) -> None:
+def test_metadata_has_no_traces_of_machine_or_jupytext(tmp_path: Path) -> None:
     metadata = made(SOURCE, tmp_path).metadata
     assert metadata.lmcourse == {"chapter": TINY.id}
     assert set(metadata) == {"kernelspec", "language_info", "lmcourse"}

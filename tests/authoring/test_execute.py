@@ -119,7 +119,7 @@ def test_a_cell_that_ends_or_hangs_is_reported(
     assert complaints(["\n1", f"\n{cell}"], tmp_path) == [f"{tmp_path / 'some.py'}:4: {told}"]
 
 
-def test_files_beside_the_source_and_profiles_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_next_to_the_source_and_profiles_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "colorsys.py").write_text("raise RuntimeError('I shadow a module')")
     startup = tmp_path / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)

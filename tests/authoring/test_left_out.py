@@ -29,7 +29,7 @@ def totals(text: str, root: Path) -> str:
     return source.cells[0].text.split("\n")[2]
 
 
-def test_the_totals_match_the_cells_that_are_there(tmp_path: Path) -> None:
+def test_the_totals_match_the_existing_cells(tmp_path: Path) -> None:
     assert totals(SOURCE.replace("2 exercises · 3 points", "9 exercises · 1 point"), tmp_path) == (
         "**3 min · 2 exercises · 3 points**"
     )

@@ -282,7 +282,7 @@ def test_changed_exercises_make_the_release_stale(course: Path) -> None:
     assert "Then add up." in (course / "notebooks/w1-warmup/exercises.json").read_text()
 
 
-def test_the_proof_reads_such_notebooks(built: Path) -> None:
+def test_the_answer_checks_read_own_notebooks(built: Path) -> None:
     ((chapter, source),) = read_sources(chapters_in(built), built).items()
     assert [exercise.name for exercise in exercises_of(chapter)][:3] == [
         cell.exercise for cell in source.cells if cell.exercise
@@ -342,7 +342,7 @@ def test_a_damaged_file_of_exercises_is_reported_in_one_line(course: Path) -> No
             read_released(path)
 
 
-def test_cases_and_outcomes_come_back_as_they_were(built: Path) -> None:
+def test_cases_and_outcomes_survive_a_round_trip(built: Path) -> None:
     released = read_released(built / "notebooks/w1-warmup/exercises.json")
     for mine, theirs in zip(released, exercises_beside(built / "solutions/w1-warmup"), strict=False):
         for part in ("name", "points", "minutes", "difficulty", "value", "rules", "seconds", "tolerance", "summary"):

@@ -55,7 +55,7 @@ def test_cells_with_their_options_and_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("text", [TEXT, SOURCE], ids=["text", "tiny"])
-def test_every_line_of_a_cell_knows_its_line_in_the_file(text: str, newline: str, tmp_path: Path) -> None:
+def test_every_line_of_a_cell_has_its_number_in_the_file(text: str, newline: str, tmp_path: Path) -> None:
     written = text.split("\n")
     for cell in source_of(text.replace("\n", newline), tmp_path).cells:
         assert written[cell.line - 1].startswith("# %%")

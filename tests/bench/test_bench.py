@@ -39,7 +39,7 @@ def found() -> Bench:
     return small()
 
 
-def test_flops_of_the_step_are_those_that_torch_counts(found: Bench) -> None:
+def test_step_flops_match_torchs_count(found: Bench) -> None:
     """On the meta device, where attention is plain products."""
     config = find_model("nano").config
     with torch.device("meta"):
@@ -75,7 +75,7 @@ def test_decoding_is_predicted_for_the_cache_of_the_middle_step(found: Bench) ->
     assert longer.moved - found.decoding.moved == texts * 2 * layers * width * 4
 
 
-def test_training_takes_the_optimizer_too(found: Bench) -> None:
+def test_training_includes_the_optimizer(found: Bench) -> None:
     """On a machine of endless arithmetic the time is that of the bytes, seven numbers per parameter among them."""
     config = find_model("nano").config
     endless = replace(FAST, peaks={"fp32": 1e30})

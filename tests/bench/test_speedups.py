@@ -22,7 +22,7 @@ def test_fused_kernels_compute_the_same_steps(setup: StepSetup) -> None:
         torch.testing.assert_close(plain(), fused())
 
 
-def test_bf16_rounds_and_learns_all_the_same() -> None:
+def test_bf16_rounds_but_still_learns() -> None:
     plain, rounded = (
         make_training_step(CONFIG, StepSetup(3), 16),
         make_training_step(CONFIG, StepSetup(3, bf16=True), 16),

@@ -87,7 +87,7 @@ def test_no_dialog_or_notification_is_shown(notebook: Notebook) -> None:
     assert notebook.page.locator(".Toastify__toast, .jp-Dialog").all_inner_texts() == []
 
 
-def test_panels_for_authors_of_assignments_are_not_there(notebook: Notebook) -> None:
+def test_panels_for_authors_of_assignments_are_hidden(notebook: Notebook) -> None:
     assert notebook.page.get_by_text("Create Assignment").count() == 0
 
 

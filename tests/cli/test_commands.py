@@ -318,7 +318,7 @@ def row(public: float, graded: float, named: bool) -> MisconceptionResult:
         (Matrix(1, (), guessable=("ulp: [0] earns 1 in the grade",)), 1, "constant ulp: [0] earns 1 in the grade"),
     ],
 )
-def test_matrix_fails_unless_all_is_proved(
+def test_matrix_fails_unless_all_checks_pass(
     proof: Matrix, status: int, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "answer_cells", lambda chapters, root: {})
@@ -348,7 +348,7 @@ def test_lab_passes_options_on(
     assert given == [passed_on, clone, clone]
 
 
-def test_doctor_is_asked_in_either_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_prints_text_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[bool] = []
     monkeypatch.setattr(doctor, "main", lambda json: given.append(json) or 1)
     assert main(["doctor"]) == 1

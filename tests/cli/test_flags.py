@@ -60,7 +60,7 @@ def documented(course: Path, document: str) -> set[str]:
 
 
 @pytest.mark.parametrize("owner", [RunConfig, ModelChanges, TrainingConfig, Parallelism])
-def test_every_field_has_a_flag_of_its_name(owner: type) -> None:
+def test_every_field_has_a_flag_with_its_name(owner: type) -> None:
     names = {field.name for field in fields(owner)} - NO_FLAG.keys()
     assert {f"--{name.replace('_', '-')}" for name in names} <= flags("train")
 

@@ -69,7 +69,7 @@ def test_a_seed_gives_the_same_text(run: Path, capsys: pytest.CaptureFixture[str
     assert drawn["text"] == answer(capsys, run, "--seed", str(drawn["seed"]))["text"]
 
 
-def test_a_person_sees_the_same_text_as_a_program(course: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_output_equals_the_json_text(course: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The text of an untrained model of bytes is full of broken characters."""
     words = ["--seed", "3", "--tokens", "12"]
     found = answer(capsys, run, *words)
@@ -83,7 +83,7 @@ def test_a_person_sees_the_same_text_as_a_program(course: Path, run: Path, capsy
 
 
 @pytest.mark.parametrize("flags", [["--temperature", "0"], ["--top-k", "1"], ["--top-p", "1e-9"], ["--min-p", "1"]])
-def test_temperature_0_takes_the_likeliest_token(
+def test_temperature_0_takes_the_most_likely_token(
     flags: list[str], run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Found without a cache, token by token."""
@@ -119,7 +119,7 @@ def test_a_prompt_in_utf_16_is_rejected(
 # Which checkpoint
 
 
-def test_the_best_checkpoint_the_last_or_a_named_one(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generate_takes_the_best_the_last_or_a_named_checkpoint(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The losses of the run are replaced, so that the best is not the last."""
     metrics = copy / "metrics.jsonl"
     records = [json.loads(line) for line in metrics.read_text().splitlines()]
@@ -136,7 +136,7 @@ def test_the_best_checkpoint_the_last_or_a_named_one(copy: Path, capsys: pytest.
     assert answer(capsys, copy)["step"] == STEPS
 
 
-def test_a_run_can_be_moved_without_its_text(copy: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_moved_run_works_without_its_training_text(copy: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("train.tokens", "validation.tokens"):
         (copy / name).unlink()
     assert answer(capsys, copy, "--seed", "1")["text"] == answer(capsys, run, "--seed", "1")["text"]

@@ -69,7 +69,7 @@ def test_a_run_writes_the_files_that_the_docs_list(whole: tuple[Path, dict[str, 
     assert Path(told["checkpoint"]) == checkpoint(folder, STEPS)
 
 
-def test_a_run_that_resumes_equals_one_that_was_not_stopped(
+def test_a_resumed_run_equals_an_uninterrupted_run(
     whole: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is killed after step 3: what came later is lost. `--out` alone says how it goes on."""
@@ -85,7 +85,7 @@ def test_a_run_that_resumes_equals_one_that_was_not_stopped(
 
 
 @pytest.mark.prove
-def test_ctrl_c_saves_and_loses_nothing(
+def test_ctrl_c_saves_a_checkpoint_without_losing_steps(
     course: Path, corpus: Path, one_thread: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = ["train", "--corpus", corpus, "--schedule", "constant", "--held-out", "0", *FLAGS, "--out"]
@@ -130,7 +130,7 @@ def test_module_takes_the_same_flags(course: Path, corpus: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["train", "generate"])
-def test_the_commands_explain_themselves(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_prints_the_usage_of_the_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main([name, "--help"])
     assert stop.value.code == 0
@@ -156,7 +156,7 @@ def test_settings_in_a_file_equal_flags(corpus: Path, tmp_path: Path, capsys: py
     assert saved["pipeline_schedule"] == "gpipe"
 
 
-def test_a_run_can_be_made_longer(
+def test_more_steps_extend_a_finished_run(
     whole: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     longer = tmp_path / "longer"
@@ -219,7 +219,7 @@ def test_a_dry_run_names_what_exceeds_memory(corpus: Path, capsys: pytest.Captur
     assert "--activation-checkpointing" in line
 
 
-def test_the_text_of_a_forecast_matches_the_run(
+def test_a_dry_run_counts_the_training_part_of_the_corpus(
     corpus: Path, whole: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Bytes: each file that is not held out, and the empty line that ends it."""
@@ -296,6 +296,6 @@ def test_an_existing_run_is_not_overwritten(
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_a_run_that_cannot_begin_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_run_that_cannot_begin_leaves_no_files(tmp_path: Path) -> None:
     assert main(["train", "--corpus", str(tmp_path / "nowhere"), "--out", str(tmp_path / "run")]) == 2
     assert list(tmp_path.iterdir()) == []

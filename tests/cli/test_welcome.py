@@ -23,7 +23,7 @@ def notebooks(course: Path, tmp_path: Path) -> Path:
     return tmp_path / "notebooks"
 
 
-def test_it_is_a_valid_notebook_that_jupyterlab_trusts(notebooks: Path) -> None:
+def test_the_welcome_page_is_a_valid_trusted_notebook(notebooks: Path) -> None:
     path = welcome.write_welcome(notebooks)
     assert path == notebooks / "welcome.ipynb"
     page = nbformat.read(path, as_version=4)

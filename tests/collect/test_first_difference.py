@@ -54,7 +54,7 @@ def grouped() -> Transformer:
 
 
 @pytest.mark.parametrize("model", [lambda: load_pretrained().model, grouped], ids=["trained", "grouped"])
-def test_right_parts_do_not_differ(model: Callable[[], Transformer], parts: Parts, tokens: Tensor) -> None:
+def test_correct_parts_do_not_differ(model: Callable[[], Transformer], parts: Parts, tokens: Tensor) -> None:
     assert first_difference(parts, model(), tokens) is None
 
 

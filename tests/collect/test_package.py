@@ -94,7 +94,7 @@ def collection(course: Path, state: Any, *, lend: bool) -> Collection:
     return Collection([Answer(chapter, "glu_ffn", state, "0 of 3 points")], own, printed, lend)
 
 
-def test_a_wrong_answer_is_replaced_or_taken_along(course: Path) -> None:
+def test_a_wrong_answer_is_replaced_or_included(course: Path) -> None:
     chapter = find_chapter("11")
     lent = collection(course, "wrong", lend=True).parts[chapter]["glu_ffn"]
     assert (lent.origin, lent.reason) == ("lent", "0 of 3 points")

@@ -30,7 +30,7 @@ def texts(name: str, *others: str) -> tuple[list[str], set[str]]:
     return [statement.text.split("\n")[0] for statement in statements], used
 
 
-def test_imports_and_helpers_come_along_one_by_one() -> None:
+def test_only_needed_imports_and_helpers_are_included() -> None:
     assert texts("first") == (["import math", "# the base of everything", "def helper(a):", "def first(a):"], set())
 
 
@@ -54,7 +54,7 @@ def test_a_name_means_its_last_definition_above() -> None:
     assert "BASE = 3.0" not in texts("first")[0]
 
 
-def test_a_class_body_is_read_too() -> None:
+def test_names_in_a_class_body_are_included() -> None:
     assert texts("Seventh")[0] == ["def helper(a):", "BASE = 3.0", "class Seventh:"]
 
 

@@ -104,7 +104,7 @@ def test_untouched_notebook_earns_nothing(chapter: Chapter, results: dict[tuple[
 
 
 @pytest.mark.parametrize("chapter", GAPS, ids=lambda chapter: chapter.id)
-def test_a_blank_answer_costs_no_later_answer(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
+def test_a_blank_answer_does_not_affect_later_answers(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
     result, points = results["gaps", chapter.id], full(chapter)
     earned = {name: points[name] for name in resting_on_gaps(chapter)}
     assert result["exercises"] == dict.fromkeys(points, 0.0) | earned, result["reason"]

@@ -144,7 +144,7 @@ def test_a_notebook_imports_from_its_own_chapter_but_no_exercises() -> None:
             assert what[:1] != ["exercises"], f"{source.name}:{line}"
 
 
-def test_the_engine_holds_no_exercise() -> None:
+def test_the_engine_contains_no_exercise() -> None:
     """`lmcourse/exercises` is shared by all chapters; the exercises of one chapter are in its own package."""
     engine = PACKAGE / "exercises"
     assert [path.name for path in engine.iterdir() if path.is_dir() and path.name != "__pycache__"] == ["evidence"]

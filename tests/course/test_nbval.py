@@ -60,7 +60,7 @@ GOOD = new_notebook(
 )
 
 
-def test_a_notebook_without_gaps_has_none() -> None:
+def test_a_notebook_without_stubs_has_no_gaps() -> None:
     assert list(gaps(GOOD)) == []
 
 

@@ -122,7 +122,7 @@ def test_no_secret_is_under_notebooks(tmp_path: Path) -> None:
     assert leaks(tmp_path) == []
 
 
-def test_the_secrets_are_many_and_the_solution_notebook_is_full_of_them(tmp_path: Path) -> None:
+def test_solution_notebooks_contain_many_secrets(tmp_path: Path) -> None:
     for chapter in WRITTEN:
         cells = [cell.source for cell in solution(chapter).cells]  # without the pictures, which are most of the file
         (tmp_path / f"{chapter.id}.ipynb").write_text(json.dumps(cells), encoding="utf-8")

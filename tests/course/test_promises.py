@@ -71,7 +71,7 @@ def broken_promises(exercise: Exercise) -> Iterator[str]:
 
 
 @EACH
-def test_exercises_are_those_of_the_curriculum(chapter: Chapter) -> None:
+def test_exercises_match_the_curriculum(chapter: Chapter) -> None:
     found = [f"{exercise.name}: {what}" for exercise in exercises_of(chapter) for what in broken_promises(exercise)]
     assert found == []
 

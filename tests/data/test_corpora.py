@@ -18,7 +18,7 @@ from lmcourse.data.corpora import CORPORA, Corpus, find_corpus, split
 from lmcourse.errors import CourseError
 
 
-def test_each_name_is_its_own_corpus() -> None:
+def test_each_corpus_name_has_its_source() -> None:
     assert {name: corpus.read for name, corpus in CORPORA.items()} == {
         "synthetic": corpus_sources.stories,
         "course-text": corpus_sources.course_text,
@@ -124,7 +124,7 @@ def test_a_folder_without_text_is_reported(tmp_path: Path) -> None:
         ("", "There are synthetic"),
     ],
 )
-def test_an_unknown_corpus_gets_the_nearest_name(spec: str, message: str) -> None:
+def test_an_unknown_corpus_suggests_a_similar_name(spec: str, message: str) -> None:
     with pytest.raises(CourseError, match=message):
         find_corpus(spec)
 

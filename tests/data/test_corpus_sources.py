@@ -29,7 +29,7 @@ def test_the_help_topics_match_help() -> None:
     assert set(corpus_sources.python_docs()) == set(topics.values())
 
 
-def test_the_standard_library_is_there_without_tests() -> None:
+def test_python_code_has_the_library_without_tests() -> None:
     texts = set(corpus_sources.python_code())
     with tokenize.open(tokenize.__file__) as file:
         assert file.read() in texts
@@ -56,7 +56,7 @@ def library(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, byte
     monkeypatch.setattr(sysconfig, "get_path", {"stdlib": str(folder)}.__getitem__)
 
 
-def test_modules_come_in_the_order_of_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_are_sorted_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"m{number:02}.py" for number in range(40)]
     library(tmp_path, monkeypatch, {name: name.encode() for name in reversed(names)})
     assert list(corpus_sources.python_code()) == names

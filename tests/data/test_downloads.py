@@ -71,7 +71,7 @@ def test_a_file_is_fetched_once(server: Server, tmp_path: Path) -> None:
     assert list(folder.iterdir()) == [place], "nothing temporary stays"
 
 
-def test_a_file_put_there_by_hand_is_taken_and_another_is_replaced(server: Server, tmp_path: Path) -> None:
+def test_a_matching_file_is_used_and_another_is_replaced(server: Server, tmp_path: Path) -> None:
     place = tmp_path / "hamlet.txt"
     place.write_bytes(CONTENT)
     fetch(server.download, tmp_path)
@@ -95,7 +95,7 @@ def test_an_unexpected_file_is_rejected(server: Server, tmp_path: Path, body: by
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_does_not_stop_sending_is_not_listened_to(server: Server, tmp_path: Path) -> None:
+def test_a_server_that_does_not_stop_sending_is_cut_off(server: Server, tmp_path: Path) -> None:
     server.body, server.promised = CONTENT * 10, 10 * len(CONTENT)
     with pytest.raises(CourseError, match="did not send the expected file") as error:
         fetch(server.download, tmp_path)

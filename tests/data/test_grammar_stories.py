@@ -32,7 +32,7 @@ def standard_error(values: list[float]) -> float:
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
 
 
-def test_a_long_sample_has_the_entropy_that_is_computed(stories: list[str]) -> None:
+def test_a_long_sample_has_the_computed_entropy(stories: list[str]) -> None:
     grammar = story_grammar()
     surprise = [-grammar.log_probability(story) for story in stories]
     assert abs(math.fsum(surprise) / STORIES - grammar.entropy) < 5 * standard_error(surprise)
@@ -42,7 +42,7 @@ def test_a_long_sample_has_the_entropy_that_is_computed(stories: list[str]) -> N
     assert standard_error(beyond) < 0.02 * grammar.entropy, "the sample is too small to say anything"
 
 
-def test_a_long_sample_has_the_sentences_that_are_computed(stories: list[str]) -> None:
+def test_a_long_sample_has_the_computed_sentence_counts(stories: list[str]) -> None:
     counts = [float(story.count(".")) for story in stories]
     expected = story_grammar().expected(lambda rule: rule.text.count("."))
     assert abs(math.fsum(counts) / STORIES - expected) < 5 * standard_error(counts)

@@ -140,7 +140,7 @@ def test_a_loader_resumes_on_any_number_of_processes(
     assert state["windows"] == len(head + tail)
 
 
-def test_one_loader_can_go_back() -> None:
+def test_a_loader_can_return_to_an_earlier_position() -> None:
     with Loader(torch.arange(50), 2, 4, seed=1) as loader:
         state = loader.state_dict()
         once = starts(islice(loader, 9))
@@ -337,7 +337,7 @@ def test_impossible_arguments_are_rejected_in_one_line(changes: dict[str, int], 
         ({}, "this has nothing"),
     ],
 )
-def test_a_position_of_another_order_is_rejected(state: dict[str, int], message: str) -> None:
+def test_a_position_in_another_window_order_is_rejected(state: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Loader(torch.arange(60), 2, 3, seed=0).load_state_dict(state)
 

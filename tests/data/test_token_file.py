@@ -119,7 +119,7 @@ def test_a_vocabulary_that_does_not_fit_is_rejected(tmp_path: Path, vocab_size: 
         write_tokens(tmp_path / "a", [[0]], vocab_size)
 
 
-def test_a_text_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+def test_an_iterator_that_fails_leaves_no_token_file(tmp_path: Path) -> None:
     def text() -> Iterator[list[int]]:
         yield [1, 2]
         raise KeyboardInterrupt

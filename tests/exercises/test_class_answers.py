@@ -85,7 +85,7 @@ def test_a_misconception_that_is_a_class_is_killed_and_named() -> None:
         assert report.diagnosis == report.mistake == "You never forget."
 
 
-def test_a_class_with_nothing_in_it_earns_nothing() -> None:
+def test_an_empty_class_earns_nothing() -> None:
     class Window:
         def __init__(self, size: int) -> None:
             raise NotImplementedError
@@ -97,7 +97,7 @@ def test_a_class_with_nothing_in_it_earns_nothing() -> None:
     assert (report.points, report.answered) == (0, False)
 
 
-def test_a_constructor_of_another_shape_and_a_missing_method_are_reported() -> None:
+def test_a_wrong_constructor_and_a_missing_method_are_reported() -> None:
     class Window:
         pass
 
@@ -124,7 +124,7 @@ def test_inputs_of_a_script_must_not_be_changed() -> None:
     assert check_exercise(exercise, Window).cases[0].message == "it changes input `start` in place: work on a copy"
 
 
-def test_rules_hold_for_classes() -> None:
+def test_rules_apply_to_classes() -> None:
     class Window(Reference):
         def total(self) -> float:
             return torch.tensor(self.items).sum().item()

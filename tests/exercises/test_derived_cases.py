@@ -159,7 +159,7 @@ def test_a_returned_input_fails_where_a_new_result_is_needed(asked: Case, answer
     assert check_exercise(exercise, answer).passed
 
 
-def test_how_a_case_is_run_is_sent_to_the_sandbox() -> None:
+def test_layout_and_gradients_of_a_case_are_sent_to_the_sandbox() -> None:
     for one in squares(differentiable=True).public:
         sent = case_from_plain(decode(encode(case_to_plain(one))))
         assert (sent.layout, sent.gradients) == (one.layout, one.gradients)

@@ -258,7 +258,7 @@ def test_an_explanation_of_some_cases_names_them() -> None:
     assert told == "In “two numbers”: Every number that differs is 3 times the expected one."
 
 
-def test_a_sentence_on_public_cases_names_them_where_hidden_ones_fail_too() -> None:
+def test_a_sentence_on_public_cases_names_them_if_hidden_ones_fail() -> None:
     exercise = doubling(hidden_cases=lambda random: [case("empty", torch.zeros(0))])
 
     def answer(x: Tensor) -> Tensor:

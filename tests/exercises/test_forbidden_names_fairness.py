@@ -207,7 +207,7 @@ def test_a_class_with_a_forbidden_base_is_found() -> None:
     assert forbidden_in_source(Softer, ("torch.nn",)) == []
 
 
-def test_a_branch_that_no_case_takes_is_read_all_the_same() -> None:
+def test_an_unused_branch_is_searched_for_forbidden_names() -> None:
     def careful(x: Tensor) -> Tensor:
         return torch.softmax(x, -1) if len(x) > 100 else x
 

@@ -113,7 +113,7 @@ def test_an_endless_loop_ends_and_the_kernel_continues(notebook: Notebook) -> No
     assert notebook.run("1 + 1")["result"] == "2"
 
 
-def test_a_name_of_the_course_is_put_back(notebook: Notebook) -> None:
+def test_an_overwritten_course_name_is_restored(notebook: Notebook) -> None:
     notebook.run("check = 3")
     shown = notebook.run("hint('ulp')")
     assert "stderr" not in shown
@@ -132,7 +132,7 @@ def test_a_shadowed_builtin_is_pointed_out(notebook: Notebook) -> None:
     assert "del max" in html
 
 
-def test_a_question_and_a_figure_have_a_text_for_those_who_see_no_widgets(notebook: Notebook) -> None:
+def test_questions_and_figures_have_a_text_without_widgets(notebook: Notebook) -> None:
     assert notebook.run("predict('tiny_gradient')")["result"].startswith("Predict. A gradient of 1e-8")
     assert (
         len(notebook.run("from lmcourse.chapters.floating_point import figures\nexplore(figures.spacing)")["result"])
@@ -203,7 +203,7 @@ def test_a_shadowed_module_is_pointed_out(notebook: Notebook) -> None:
     assert "is an int in this notebook, because a cell assigned to it: run the cell that imports it again" in html
 
 
-def test_warnings_and_logs_are_no_stderr(notebook: Notebook) -> None:
+def test_warnings_and_logs_are_not_written_to_stderr(notebook: Notebook) -> None:
     notebook.run(
         "import logging, sys, warnings\ndef stable_softmax(logits):\n    warnings.warn('careful')\n"
         "    logging.warning('logged')\n    print('note', file=sys.stderr)\n    return logits\n"
@@ -297,7 +297,7 @@ def test_saved_points_stay_when_the_answer_is_not_defined(notebook: Notebook, tm
     assert read_notebook_progress(find_chapter("01-floating-point"), path).points == 1.5
 
 
-def test_report_names_a_wrong_answer_that_this_one_calls(notebook: Notebook) -> None:
+def test_report_names_a_wrong_answer_that_the_answer_calls(notebook: Notebook) -> None:
     notebook.run("def max_finite(exponent_bits, mantissa_bits):\n    return 1.0\n")
     calling = "def ulp(x, exponent_bits, mantissa_bits):\n    return min([max_finite(5, 10)])\n"
     notebook.run(calling)

@@ -175,7 +175,7 @@ def test_the_line_that_never_ends_is_reported() -> None:
 
 
 @LINUX
-def test_an_import_is_not_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_is_not_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "takes_long.py").write_text("import time\ntime.sleep(0.6)\nwhole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -233,7 +233,7 @@ def test_a_time_limit_leaves_no_trace(answer: Callable[..., Any]) -> None:
     time.sleep(0.3)  # an interrupt too many would come now
 
 
-def test_a_limit_inside_a_limit_leaves_the_outer_one_standing() -> None:
+def test_an_inner_time_limit_keeps_the_outer_limit() -> None:
     with pytest.raises(TimeLimitExceeded), time_limit(0.4):  # noqa: PT012
         with time_limit(5):
             pass
@@ -257,7 +257,7 @@ def elsewhere(action: Callable[[], None]) -> list[BaseException]:
     return raised
 
 
-def test_the_limit_works_where_there_are_no_signals() -> None:
+def test_the_time_limit_works_without_signals() -> None:
     def endless() -> None:
         with time_limit(0.2):
             while True:
@@ -280,7 +280,7 @@ def test_the_limit_works_where_there_are_no_signals() -> None:
 
 
 def test_a_limit_in_a_thread_does_not_stop_a_later_profiler() -> None:
-    test_the_limit_works_where_there_are_no_signals()
+    test_the_time_limit_works_without_signals()
     assert run_case(lambda x: sum(x for _ in range(100)), CASE, seconds=5, forbid=("lmcourse",)).value == 100
 
 

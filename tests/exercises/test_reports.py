@@ -126,7 +126,7 @@ def test_nothing_a_learner_writes_becomes_html() -> None:
     assert parsed(html).seen <= {"section", "div", "b", "code", "details", "summary"}
 
 
-def test_the_html_is_whole_and_speaks_to_screen_readers() -> None:
+def test_the_html_is_well_formed_and_labelled_for_screen_readers() -> None:
     tags = parsed(check_exercise(doubling(), without_sign)._repr_html_())
     assert tags.labels == ["double: 0 of 2 points", "failed", "passed"]
 

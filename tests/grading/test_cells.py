@@ -76,7 +76,7 @@ def test_demonstration_runs_only_for_an_answer_that_needs_it(texts: list[str], a
     assert numbers(*texts, answer=answer) == run
 
 
-def test_names_that_an_answer_leads_to_go_through_helpers() -> None:
+def test_names_that_an_answer_uses_include_those_of_helpers() -> None:
     cells: list[Cell] = [
         read_cell(1, "def g(x): return h(x) + scale"),
         read_cell(2, "def f(x): return g(x)", "f"),

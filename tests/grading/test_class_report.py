@@ -137,7 +137,7 @@ CLASSES = {
 
 
 @pytest.mark.parametrize("results", CLASSES.values(), ids=CLASSES)
-def test_no_page_runs_or_loads_anything(results: list[SubmissionResult], tmp_path: Path) -> None:
+def test_no_page_runs_scripts_or_loads_files(results: list[SubmissionResult], tmp_path: Path) -> None:
     page = page_of(results, tmp_path)
     assert not page.select("script, link, img, iframe, object, embed, form, base, svg, style + style")
     for tag in page.find_all(True):
@@ -173,7 +173,7 @@ def test_no_cell_of_the_table_is_a_formula(text: str, tmp_path: Path) -> None:
         assert not [cell for cell in cells if cell.lstrip(' \t\r\n"').startswith(tuple("=+-@＝＋－＠"))]
 
 
-def test_new_report_replaces_the_old_one_only(tmp_path: Path) -> None:
+def test_a_new_report_replaces_only_the_old_report(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "report"
     write_report(small_class(), folder)
     (folder / "mine.txt").write_text("keep")

@@ -148,7 +148,7 @@ def test_memory_of_all_processes_together_has_a_limit(monkeypatch: pytest.Monkey
     assert examination.broke_off[0].startswith("Code cell 2 used more than")
 
 
-def test_plain_tests_run_beside_the_answers_and_data_is_there(tmp_path: Path) -> None:
+def test_plain_tests_run_and_data_files_are_available(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("three small words")
     sources = (
         "words = open('words.txt').read().split()",

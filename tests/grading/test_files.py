@@ -271,7 +271,7 @@ def patched(path: Path, offset: int, form: str, *values: int) -> Path:
     return path
 
 
-def test_zip_becomes_a_temporary_folder(tmp_path: Path) -> None:
+def test_zip_is_unpacked_to_a_temporary_folder(tmp_path: Path) -> None:
     path = zipped(tmp_path, ("ada/a.ipynb", SOUND), ("ada/large.csv", bytes(1000)), ("ada/deep/", b""))
     with unpacked([path, tmp_path]) as found:
         folder, unchanged = found.paths
@@ -309,7 +309,7 @@ def test_harmful_members_of_a_zip_are_left_out(
     assert sentence.endswith("; it was left out.")
 
 
-def test_damaged_large_and_undated_notebooks(tmp_path: Path) -> None:
+def test_damaged_large_and_undated_notebooks_are_handled(tmp_path: Path) -> None:
     for offset, form, numbers, told in (
         *((8, "<H", [1], "is encrypted"), (16, "<I", [0], "is damaged"), (20, "<II", [9, 10**9], "compressed more")),
         (12, "<I", [0], ""),  # no date

@@ -139,7 +139,7 @@ def test_unexpected_file_names_are_rejected_for_one_student(
     assert all(told in problem for problem in problems)
 
 
-def test_every_folder_of_a_class_gets_its_line(school: Path, known: Known) -> None:
+def test_every_folder_of_a_class_gets_a_result(school: Path, known: Known) -> None:
     for name in (".git", "__MACOSX/alice", ".ipynb_checkpoints"):
         (school / name).mkdir(parents=True)
     hand_in(school / "bob")
@@ -198,7 +198,7 @@ def test_a_wrong_own_file_is_explained(tmp_path: Path, known: Known) -> None:
         (f"{TINY}/{NAME}", False, [(ME, TINY)]),
     ],
 )
-def test_folders_belong_to_bob_or_to_the_learner(
+def test_a_folder_belongs_to_its_student_or_to_the_learner(
     tmp_path: Path, known: Known, where: str, of_class: bool, who: list[tuple[str, str]]
 ) -> None:
     in_submitted = {".": [("bob", TINY), ("bob", OTHER), ("bob", "")], TINY: [("bob", TINY)]}.get(where, who)

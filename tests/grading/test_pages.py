@@ -150,7 +150,7 @@ def cells_with(attack: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("exporter", ["feedback"], indirect=True)
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_no_text_runs_or_reaches_out_in_feedback(exporter: HTMLExporter, attack: str) -> None:
+def test_feedback_runs_no_script_and_loads_no_file(exporter: HTMLExporter, attack: str) -> None:
     state = {"application/vnd.jupyter.widget-state+json": {"state": {"x": {"model_name": attack}}}}
     language = {"name": attack, "pygments_lexer": attack}
     drawn = page(exporter, *cells_with(attack), widgets=state, title=attack, language_info=language)
@@ -159,7 +159,7 @@ def test_no_text_runs_or_reaches_out_in_feedback(exporter: HTMLExporter, attack:
 
 
 @pytest.mark.parametrize("exporter", ["formgrade"], indirect=True)
-def test_no_text_runs_or_reaches_out_in_formgrader(exporter: HTMLExporter) -> None:
+def test_formgrader_runs_no_script_and_loads_no_file(exporter: HTMLExporter) -> None:
     shown = ("student", "first_name", "last_name", "notebook_path")
     names = dict.fromkeys(shown, "\"'></title><script>owned</script>")
     cells = [cell for attack in ATTACKS for cell in cells_with(attack)]
@@ -172,7 +172,7 @@ def test_the_search_finds_attacks_that_are_html() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, 3, [], {}, "x", [None], {"a": 1}])
-def test_outputs_of_another_form_are_left_out(odd: Any) -> None:
+def test_outputs_of_unknown_types_are_left_out(odd: Any) -> None:
     parts = {"name": odd, "text": odd, "evalue": odd, "traceback": odd, "data": odd, "metadata": odd}
     kinds = ("stream", "error", "display_data", "execute_result", odd)
     outputs = [odd, *({"output_type": kind, **parts} for kind in kinds), *(output({mime: odd}) for mime in MIMES)]
@@ -193,7 +193,7 @@ REPORT = Report(
 )
 
 
-def test_report_of_a_graded_cell_is_drawn_from_its_json(exporter: HTMLExporter) -> None:
+def test_report_of_a_graded_cell_is_rendered_from_its_json(exporter: HTMLExporter) -> None:
     fake = {"text/html": "<b>2 / 2</b> points · all passed", "text/plain": "2"}
     shown = output({REPORT_MIME: REPORT.to_json(), **fake}, "execute_result")
     drawn = page(exporter, code(shown, metadata=marks(check_id("one"))))
@@ -212,14 +212,14 @@ def test_a_report_in_an_ordinary_cell_is_shown_as_a_number(exporter: HTMLExporte
 
 
 @pytest.mark.parametrize("change", [{"points": 3}, {"exercise": None}, {"cases": "x"}, {"more": 1}])
-def test_invalid_reports_are_not_drawn(exporter: HTMLExporter, change: dict[str, Any]) -> None:
+def test_invalid_reports_are_not_rendered(exporter: HTMLExporter, change: dict[str, Any]) -> None:
     shown = output({REPORT_MIME: REPORT.to_json() | change, "text/html": "<b>forged</b>", "text/plain": "1"})
     drawn = page(exporter, code(shown, metadata=marks(check_id("one"))))
     assert "You forgot" not in drawn
     assert "forged" not in drawn
 
 
-def test_honest_work_looks_as_in_the_notebook(exporter: HTMLExporter) -> None:
+def test_honest_work_looks_the_same_as_in_the_notebook(exporter: HTMLExporter) -> None:
     text = "## Notes\n\n`a < b` and $a<b$ **bold**\n\n| x |\n|---|\n| 1 |\n\n![dot](attachment:dot.png)\n\n- [ ] <https://a.example>"
     note = {"cell_type": "markdown", "source": text, "metadata": {}, "attachments": {"dot.png": {"image/png": DOT}}}
     table = "<table><thead><tr><th>1</th></tr></thead></table>"

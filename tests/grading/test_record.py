@@ -20,7 +20,7 @@ def graded_at(course: Course) -> dict[str, int]:
     return {path.parts[-3]: path.stat().st_mtime_ns for path in found}
 
 
-def test_unchanged_work_is_not_graded_again_by_either_way(course: Course) -> None:
+def test_unchanged_work_is_not_graded_again_by_either_command(course: Course) -> None:
     Learner().hand_in(course.submitted, "ada")
     Learner().answer("ulp", "").hand_in(course.submitted, "bob")
     course.run("nbgrader", "generate_assignment", ASSIGNMENT, "--force")

@@ -79,7 +79,7 @@ RIGHT = [("f", "def f(): return 1"), ("check_f", CHECK)]
     ],
     ids=range(11),
 )
-def test_each_cell_of_the_course_is_there_once(cells: list[NotebookNode], expected: list[tuple[str, str]]) -> None:
+def test_each_course_cell_occurs_once(cells: list[NotebookNode], expected: list[tuple[str, str]]) -> None:
     notebook = put_back(*cells)
     assert shown(notebook) == expected
     points = [cell.metadata["nbgrader"].get("points") for cell in notebook.cells if "nbgrader" in cell.metadata]

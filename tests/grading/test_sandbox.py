@@ -75,7 +75,7 @@ def test_only_the_working_folder_can_be_written() -> None:
     assert inside(code) == ["."]
 
 
-def test_data_of_an_assignment_is_there_read_only(tmp_path: Path) -> None:
+def test_assignment_data_is_read_only(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("three small words")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "more.txt").write_text("more")
@@ -93,7 +93,7 @@ def test_a_link_is_rejected_as_assignment_data(tmp_path: Path) -> None:
         Sandbox(data=(tmp_path / "link",)).command([sys.executable])
 
 
-def test_private_folder_is_covered_where_it_is_shown() -> None:
+def test_private_folder_in_a_visible_folder_is_hidden() -> None:
     private = Path("/usr/local/lib/lmcourse-private")
     private.mkdir(exist_ok=True)
     try:
@@ -106,7 +106,7 @@ def test_private_folder_is_covered_where_it_is_shown() -> None:
         Sandbox(private=(PACKAGE,)).command([sys.executable])
 
 
-def test_there_is_no_network() -> None:
+def test_the_sandbox_has_no_network() -> None:
     server = socket.create_server(("127.0.0.1", 0))
     abstract = socket.socket(socket.AF_UNIX)
     abstract.bind(f"\0lmcourse-{os.getpid()}")

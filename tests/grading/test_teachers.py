@@ -171,7 +171,7 @@ def test_release_has_only_what_a_check_needs(teacher: Course) -> None:
     assert "def _double" not in text
 
 
-def test_table_of_a_term_has_a_learner_by_row(teacher: Course) -> None:
+def test_term_table_has_one_row_per_learner(teacher: Course) -> None:
     teacher.run("nbgrader", "export", "--exporter=lmcourse.grading.export.TermTable", "--to", "term.csv")
     header, first, *_ = (teacher.root / "term.csv").read_text().splitlines()
     assert header.replace('"', "") == "student_id,last_name,first_name,w1-warmup,w2-plain,total,max_score"

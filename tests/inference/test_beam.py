@@ -59,7 +59,7 @@ def same(model: Transformer, found: list[Hypothesis], expected: list[Hypothesis]
 
 @pytest.mark.parametrize("alpha", [0.0, 2.0])
 @pytest.mark.parametrize("name", MODELS)
-def test_enough_beams_are_an_exhaustive_search(name: str, alpha: float) -> None:
+def test_enough_beams_search_exhaustively(name: str, alpha: float) -> None:
     model, longest = toy(name, 0), 4
     everything = best_texts(model, longest, alpha)
     found = beam_search(model, PROMPT, longest, len(everything), [STOP], alpha=alpha)
@@ -83,7 +83,7 @@ def by_hand(model: Transformer, longest: int, beams: int, alpha: float) -> list[
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("name", MODELS)
-def test_few_beams_prune_as_by_hand(name: str, beams: int, alpha: float) -> None:
+def test_few_beams_match_a_search_by_hand(name: str, beams: int, alpha: float) -> None:
     for seed in range(3):
         model = toy(name, seed)
         same(model, beam_search(model, PROMPT, 6, beams, [STOP], alpha=alpha), by_hand(model, 6, beams, alpha))

@@ -46,7 +46,7 @@ def read_in_parts(model: Transformer, tokens: Tensor, sizes: list[int], capacity
 
 
 @every_kind
-def test_cached_equals_uncached(name: str) -> None:
+def test_cached_logits_equal_uncached_logits(name: str) -> None:
     model, tokens = build(CONFIGS[name]), random_tokens(2, LENGTH)
     expected = model(tokens)
     for sizes, capacity in (([1] * LENGTH, None), ([7] + [1] * 12, LENGTH), ([2, 3, 1, 8, 5], None)):
@@ -188,7 +188,7 @@ def test_growing_memory_is_at_most_twice_the_need() -> None:
 
 
 @corners
-def test_reset_forgets_everything(name: str) -> None:
+def test_reset_empties_the_cache(name: str) -> None:
     model, cache, tokens = build(CONFIGS[name]), Cache(CONFIGS[name], LENGTH), random_tokens(2, LENGTH)
     model(random_tokens(3, LENGTH, seed=9), kv_cache=cache)
     cache.reset()
@@ -228,7 +228,7 @@ def test_to_changes_the_format_together_with_the_model() -> None:
     close(logits, model(tokens)[:, 10:])
 
 
-def test_to_moves_everything() -> None:
+def test_to_moves_all_tensors() -> None:
     model = build(CONFIGS["mha"])
     cache = Cache(model.config)
     model(random_tokens(2, 4), torch.tensor([[0, 1, 2, 3], [-1, -1, 0, 1]]), kv_cache=cache)
@@ -248,7 +248,7 @@ def test_positions_continue_after_the_read_tokens() -> None:
     assert (positions.tolist(), plain) == ([[5, 6], [4, 5]], False)
 
 
-def test_gradients_do_not_run_into_the_cache() -> None:
+def test_no_gradient_flows_into_the_cache() -> None:
     with torch.inference_mode(False):
         model, cache = build(CONFIGS["two windows"]), Cache(CONFIGS["two windows"])
         model(random_tokens(1, 4), kv_cache=cache)
@@ -280,12 +280,12 @@ def test_too_many_tokens_are_rejected_and_nothing_changes() -> None:
     close(torch.cat([first, model(tokens[:, 4:], kv_cache=cache)], dim=1), model(tokens))
 
 
-def test_another_number_of_texts_is_rejected() -> None:
+def test_a_changed_number_of_texts_is_rejected() -> None:
     model, cache = build(CONFIGS["mha"]), Cache(CONFIGS["mha"])
     model(random_tokens(2, 3), kv_cache=cache)
     with pytest.raises(ValueError, match="holds 2 texts, but got 3"):
         model(random_tokens(3, 1), kv_cache=cache)
 
 
-def test_every_head_count_divides() -> None:
+def test_the_width_divides_evenly_among_heads() -> None:
     assert WIDTH % HEADS == 0  # the worked numbers above rely on heads of 4

@@ -30,7 +30,7 @@ def slow(model: Transformer, prompt: list[int], count: int, stop: tuple[int, ...
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_generation_is_the_slow_loop(name: str) -> None:
+def test_generation_matches_a_loop_without_a_cache(name: str) -> None:
     model = build(CONFIGS[name])
     assert generate(model, PROMPTS, NEW) == [slow(model, prompt, NEW) for prompt in PROMPTS]
 
@@ -41,7 +41,7 @@ def test_prompts_of_one_length_need_no_padding() -> None:
     assert generate(model, prompts, NEW) == [slow(model, prompt, NEW) for prompt in prompts]
 
 
-def test_an_encoder_decoder_answers() -> None:
+def test_generate_works_with_an_encoder_decoder() -> None:
     model = encoder_decoder()
     sources, starts = [[3, 1, 4, 1, 5, 9], [2, 6]], [[1], [1, 2, 3]]
     texts = [list(start) for start in starts]
@@ -102,7 +102,7 @@ def test_a_stream_gives_the_same_tokens_one_by_one() -> None:
     assert list(islice(stream(model, PROMPTS[0], NEW), 3)) == generate(model, PROMPTS[:1], 3)[0]
 
 
-def test_a_stream_computes_a_token_when_it_is_asked_for() -> None:
+def test_a_stream_computes_tokens_on_demand() -> None:
     model, passes = build(CONFIGS["mha"]), []
     model.head.register_forward_hook(lambda *_: passes.append(1))
     tokens = stream(model, PROMPTS[0], NEW)
@@ -112,7 +112,7 @@ def test_a_stream_computes_a_token_when_it_is_asked_for() -> None:
     assert len(passes) == 2
 
 
-def test_between_two_tokens_gradients_are_on_as_before() -> None:
+def test_gradients_are_enabled_between_two_tokens() -> None:
     """A generator that is paused inside `inference_mode` would leave it on for whoever reads the stream."""
     for _ in stream(build(CONFIGS["mha"]), PROMPTS[0], 3):
         assert torch.is_grad_enabled()
@@ -122,7 +122,7 @@ def test_between_two_tokens_gradients_are_on_as_before() -> None:
 # ---- modes, seeds
 
 
-def test_dropout_is_off_while_writing_and_the_mode_is_restored() -> None:
+def test_dropout_is_off_during_generation_and_the_mode_is_restored() -> None:
     config = replace(CONFIGS["mha"], block=BlockConfig(NormConfig(), dropout=0.5))
     model = build(config)
     expected = generate(model, PROMPTS, NEW)
@@ -143,7 +143,7 @@ def test_a_seed_repeats_a_text() -> None:
     assert first == again != other
 
 
-def test_bf16_models_write_too() -> None:
+def test_generate_works_with_bf16_models() -> None:
     texts = generate(build(CONFIGS["two windows"]).to(torch.bfloat16), PROMPTS, NEW)
     assert [len(text) for text in texts] == [NEW] * 3
 
@@ -171,7 +171,7 @@ def test_mistakes_are_reported_in_one_line(changes: dict, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_mistakes_are_reported_before_the_first_token_is_asked_for() -> None:
+def test_mistakes_are_reported_before_the_first_token() -> None:
     with pytest.raises(ValueError, match="empty"):
         stream(build(CONFIGS["mha"]), [], 3)
 

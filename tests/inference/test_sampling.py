@@ -56,7 +56,7 @@ def test_min_p_by_hand(row: list[float], p: float) -> None:
 
 
 @given(rows, shares, st.integers(1, 9))
-def test_every_row_of_a_batch_is_judged_alone(row: list[float], p: float, k: int) -> None:
+def test_every_row_of_a_batch_is_filtered_separately(row: list[float], p: float, k: int) -> None:
     other = [x * 0.5 for x in reversed(row)]
     both = torch.tensor([row, other])
     for rule in (lambda x: top_k(x, k), lambda x: top_p(x, p), lambda x: min_p(x, p)):
@@ -89,13 +89,13 @@ def test_the_token_that_crosses_the_threshold_stays() -> None:
     assert kept(top_p(row, 1.0)) == [0, 1, 2]
 
 
-def test_a_threshold_met_exactly_needs_no_more() -> None:
+def test_top_p_stops_at_an_exact_threshold() -> None:
     row = torch.zeros(4)  # four tokens of exactly ¼
     assert kept(top_p(row, 0.5)) == [0, 1]
     assert kept(top_p(row, 0.25)) == [0]
 
 
-def test_top_p_of_one_keeps_even_tokens_too_unlikely_to_add_up() -> None:
+def test_top_p_of_one_keeps_even_very_unlikely_tokens() -> None:
     assert kept(top_p(torch.tensor([40.0, 0.0, -40.0]), 1.0)) == [0, 1, 2]
 
 
@@ -130,7 +130,7 @@ def test_sampling_rules_keep_the_dtype(dtype: torch.dtype) -> None:
     assert sample(logits).dtype == torch.long
 
 
-def test_the_input_is_left_alone() -> None:
+def test_sampling_does_not_change_its_input() -> None:
     logits = torch.randn(2, 50)
     before = logits.clone()
     Sampling(0.5, 5, 0.9, 0.1)(logits, None)
@@ -153,7 +153,7 @@ def test_the_input_is_left_alone() -> None:
         (lambda: Sampling(0, min_p=2), "min-p is a fraction"),
     ],
 )
-def test_impossible_settings_get_one_line(act, message: str) -> None:
+def test_impossible_sampling_settings_are_rejected_in_one_line(act, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         act()
     assert "\n" not in str(caught.value)

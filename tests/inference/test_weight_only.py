@@ -55,7 +55,7 @@ def test_the_product_matches_the_rounded_weights(kind: type, shape: tuple[int, .
     assert ((y.double() - narrow.bias.double() - exact).abs() <= bound).all()
 
 
-def test_a_weight_is_off_by_half_a_step_of_its_row_at_most(linear: nn.Linear) -> None:
+def test_a_weight_is_off_by_at_most_half_a_step(linear: nn.Linear) -> None:
     narrow = Int8Linear(linear)
     scale = narrow.scale.double()[:, None]
     # The scale itself was rounded to bf16: at the largest weight, 127 steps, that may be more than half a step.
@@ -70,7 +70,7 @@ def test_a_row_of_zero_weights_stays_zero() -> None:
     assert torch.equal(Int8Linear(layer)(inputs(3, 8)), torch.zeros(3, 2))
 
 
-def test_a_device_without_the_kernel_does_the_same(linear: nn.Linear) -> None:
+def test_a_device_without_the_int8_kernel_gives_the_same_result(linear: nn.Linear) -> None:
     """A meta tensor is on no CPU: it takes the other way, and has the same shape and format."""
     narrow = Int8Linear(linear).to("meta")
     y = narrow(torch.empty(3, 7, 96, device="meta", dtype=torch.bfloat16))

@@ -82,14 +82,14 @@ def test_the_dtype_is_kept(dtype, tmp_path) -> None:
 
 
 @EVERY_SAMPLE
-def test_weights_into_a_model_of_transformers(sample, pairs) -> None:
+def test_export_fills_a_model_of_transformers(sample, pairs) -> None:
     pair, other = pairs(sample.name), build_reference(sample, seed=5)
     assert not same_weights(other, pair.theirs)
     to_hugging_face(pair.ours, other)
     assert same_weights(other, pair.theirs)
 
 
-def test_a_smaller_model_leaves_nothing_of_the_larger_one(pairs, tmp_path) -> None:
+def test_a_smaller_export_removes_files_of_a_larger_one(pairs, tmp_path) -> None:
     large, small = pairs("llama2").ours, pairs("gpt2").ours
     to_hugging_face(large, tmp_path, shard_bytes=SHARD)
     to_hugging_face(small, tmp_path)
@@ -97,7 +97,7 @@ def test_a_smaller_model_leaves_nothing_of_the_larger_one(pairs, tmp_path) -> No
     assert same_weights(from_hugging_face(tmp_path), small)
 
 
-def test_a_failure_leaves_the_folder_as_it_was(pairs, tmp_path, monkeypatch) -> None:
+def test_a_failed_export_does_not_change_the_folder(pairs, tmp_path, monkeypatch) -> None:
 
     to_hugging_face(pairs("gpt2").ours, tmp_path)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
@@ -119,7 +119,7 @@ def test_the_family_is_found(pairs, tmp_path) -> None:
         assert settings["eos_token_id"] == 3
 
 
-def test_old_files_without_the_models_prefix(pairs, tmp_path) -> None:
+def test_old_files_without_the_models_prefix_load(pairs, tmp_path) -> None:
     """GPT-2's own file: no "transformer." before the names, and masks between the weights."""
     from safetensors.torch import load_file, save_file
 
@@ -151,7 +151,7 @@ def test_json_of_another_kind_is_named(name, text, pairs, tmp_path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_index_that_names_no_files(pairs, tmp_path) -> None:
+def test_an_index_without_files_is_reported(pairs, tmp_path) -> None:
     to_hugging_face(pairs("llama2").ours, tmp_path, shard_bytes=SHARD)
     (tmp_path / "model.safetensors.index.json").write_text("{}")
     with pytest.raises(CourseError, match="does not list a file for every weight"):

@@ -424,7 +424,7 @@ def as_written_today(model_type, settings=None) -> dict:
     return import_transformers().AutoConfig.for_model(model_type, **(settings or {})).to_dict()
 
 
-def test_published_settings_are_read_as_transformers_reads_them() -> None:
+def test_published_settings_are_read_as_in_transformers() -> None:
     def differs(model_type, settings) -> bool:
         read = FAMILIES[model_type].read
         return read(settings) != read(as_written_today(model_type, settings))
@@ -432,7 +432,7 @@ def test_published_settings_are_read_as_transformers_reads_them() -> None:
     assert [name for name, (model_type, settings) in PUBLISHED.items() if differs(model_type, settings)] == []
 
 
-def test_the_defaults_of_transformers_are_ours_and_survive_both_ways() -> None:
+def test_defaults_match_transformers_and_survive_a_round_trip() -> None:
     """Every key that transformers writes today is known, and has the meaning that its absence has."""
     for model_type in FAMILIES.keys() - {"llama4_text"}:
         family, settings = FAMILIES[model_type], as_written_today(model_type)

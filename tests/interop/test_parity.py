@@ -61,13 +61,13 @@ def test_tied_weights_stay_one_tensor(pairs) -> None:
     assert model.head.linear.weight is not model.embedding.tokens.weight
 
 
-def test_a_translation_shares_no_memory_with_the_original(pairs) -> None:
+def test_a_converted_model_shares_no_memory_with_the_original(pairs) -> None:
     pair = pairs("gpt2")
     theirs = {parameter.data_ptr() for parameter in pair.theirs.parameters()}
     assert not theirs & {parameter.data_ptr() for parameter in pair.ours.parameters()}
 
 
-def test_a_translation_draws_no_random_numbers(pairs) -> None:
+def test_converting_a_model_draws_no_random_numbers(pairs) -> None:
     theirs = pairs("gpt2").theirs
     before = torch.get_rng_state()
     from_hugging_face(theirs)

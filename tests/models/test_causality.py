@@ -42,7 +42,7 @@ def test_a_later_token_changes_no_earlier_logit() -> None:
 
 
 @torch.no_grad()
-def test_an_encoder_with_alibi_reads_backwards_as_well() -> None:
+def test_an_encoder_with_alibi_also_reads_backwards() -> None:
     """Distances have no direction, so a text read from its end gives the same vectors in that order."""
     bloom = EVERY["bloom-560m"]
     around = tuple(
@@ -60,7 +60,7 @@ def test_rounded_alibi_rejects_a_prefix() -> None:
 
 
 @torch.no_grad()
-def test_an_encoder_sees_all_around() -> None:
+def test_an_encoder_sees_tokens_on_both_sides() -> None:
     model, ids = randomise(Transformer(EVERY["bert-base"])), tokens()
     assert (model(other(ids, LENGTH - 1))[:, 0] != model(ids)[:, 0]).any()
 
@@ -107,7 +107,7 @@ def test_every_parameter_learns() -> None:
     "name", ["llama-7b", "bloom-560m", "falcon-7b", "gemma-2-2b", "gpt-j-6b", "llama-4-scout-dense"]
 )
 @torch.no_grad()
-def test_bf16_models_stay_near(name: str) -> None:
+def test_bf16_models_stay_close_to_fp32(name: str) -> None:
     model, ids = Transformer(EVERY[name]).eval(), tokens()
     exact = model(ids)
     half = model.bfloat16()(ids)
@@ -116,7 +116,7 @@ def test_bf16_models_stay_near(name: str) -> None:
 
 
 @torch.no_grad()
-def test_a_window_reaches_layers_times_window_minus_one_back() -> None:
+def test_stacked_windows_reach_layers_times_window_minus_one_back() -> None:
     """6 layers with a window of 5: token 24 is the last to notice token 0 (Mistral 7B's receptive field)."""
     model, ids = randomise(Transformer(EVERY["mistral-7b"])), tokens(1, 40)
     noticed = (model(other(ids, 0)) != model(ids)).any(-1)[0]

@@ -77,7 +77,7 @@ def test_post_norm_model_matches_torchs_transformer() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
-def test_teacher_forcing_is_one_pass_for_many_steps(name: str) -> None:
+def test_teacher_forcing_matches_step_by_step_decoding(name: str) -> None:
     """All positions at once give what reading the target token by token gives."""
     model = model_of(name)
     source, target = tokens(length=9), tokens(length=6, seed=2)
@@ -106,7 +106,7 @@ def test_encoder_and_decoder_see_the_right_tokens(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_ends_share_one_embedding(name: str) -> None:
+def test_encoder_and_decoder_share_one_embedding(name: str) -> None:
     model = model_of(name)
     shared = model.encoder.embedding.tokens.weight
     assert model.embedding.tokens.weight is shared
@@ -116,7 +116,7 @@ def test_ends_share_one_embedding(name: str) -> None:
 
 
 @pytest.mark.prove
-def test_t5_is_transformers_t5() -> None:
+def test_t5_matches_transformers_t5() -> None:
     """Encoder, decoder, cross-attention and both tables of buckets, with all weights copied by their order."""
     t5 = pytest.importorskip("transformers.models.t5")
     for name in ("t5-small", "t5-v1.1-small"):

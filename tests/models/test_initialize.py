@@ -81,7 +81,7 @@ def test_counted_additions_match_the_residual_stream(placement: str) -> None:
     assert (x == len(writers)).all()
 
 
-def test_fan_in_keeps_the_variance_and_cuts_the_tails() -> None:
+def test_fan_in_keeps_the_variance_and_truncates_the_tails() -> None:
     model = Transformer(llama_like(3, 96, 4, 256, vocab_size=400, context=64))
     initialize(model, "fan_in")
     down = model.blocks[0].feed_forward.layer.down.weight.detach()

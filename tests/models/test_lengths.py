@@ -41,7 +41,7 @@ def test_a_growing_text_is_rejected_at_the_limit() -> None:
         model(tokens(length=1), kv_cache=cache)
 
 
-def test_padding_and_new_starts_do_not_count() -> None:
+def test_padding_and_restarted_positions_do_not_count() -> None:
     """Nine columns, but no text of more than eight tokens."""
     model = Transformer(config())
     left = torch.arange(9) - 1
@@ -50,7 +50,7 @@ def test_padding_and_new_starts_do_not_count() -> None:
     model(tokens(length=9), torch.stack([left, twice]))
 
 
-def test_without_numbers_the_length_is_seen_all_the_same() -> None:
+def test_the_length_is_checked_on_the_meta_device() -> None:
     """On the meta device there is nothing to look at; on a GPU, nothing to wait for."""
     with torch.device("meta"):
         model = Transformer(config())
@@ -59,7 +59,7 @@ def test_without_numbers_the_length_is_seen_all_the_same() -> None:
             model(torch.zeros(2, 9, dtype=torch.long))
 
 
-def test_both_ends_of_an_encoder_decoder_check_the_length() -> None:
+def test_encoder_and_decoder_check_the_length() -> None:
     model = EncoderDecoder(EncoderDecoderConfig(config(AttentionPattern(causal=False)), config()))
     model(tokens(length=8), tokens(length=8))
     for source, target in ((9, 8), (8, 9)):

@@ -43,7 +43,7 @@ def test_layers_match_torchs(kind: Kind, layers: int) -> None:
 
 
 @KINDS
-def test_going_on_from_a_state_is_reading_on(kind: Kind) -> None:
+def test_continuing_from_a_state_matches_reading_at_once(kind: Kind) -> None:
     model, ids = RecurrentModel(RecurrentConfig(53, 5, 7, 2, kind)), tokens()
     whole, end = model(ids)
     first, states = model(ids[:, :8])
@@ -64,7 +64,7 @@ def test_a_later_token_changes_no_earlier_logit(kind: Kind) -> None:
 
 
 @KINDS
-def test_padding_leaves_the_state_alone(kind: Kind) -> None:
+def test_padding_does_not_change_the_state(kind: Kind) -> None:
     ours, x = Recurrent(kind, 5, 7, 2), torch.randn(2, 6, 5)
     real = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
     _, ends = ours(x, token_mask=real)
@@ -96,7 +96,7 @@ def translator(kind: Kind = "lstm", attention: bool = True) -> Seq2Seq:
 
 
 @KINDS
-def test_attention_is_the_formula(kind: Kind) -> None:
+def test_recurrent_attention_matches_the_formula(kind: Kind) -> None:
     """e_i = s · h_i, α = softmax e, a = Σ α_i h_i, logits = U [a; s]."""
     model, source, target = translator(kind), tokens(length=9), tokens(length=5, vocab_size=47)
     read = model.encode(source)
@@ -115,7 +115,7 @@ def test_attention_is_the_formula(kind: Kind) -> None:
 
 @KINDS
 @pytest.mark.parametrize("attention", [True, False])
-def test_teacher_forcing_is_reading_step_by_step(kind: Kind, attention: bool) -> None:
+def test_teacher_forcing_matches_reading_step_by_step(kind: Kind, attention: bool) -> None:
     model, source, target = translator(kind, attention), tokens(length=9), tokens(length=5, vocab_size=47)
     at_once = model(source, target)
     read, states = model.encode(source), None
@@ -125,13 +125,13 @@ def test_teacher_forcing_is_reading_step_by_step(kind: Kind, attention: bool) ->
 
 
 @pytest.mark.parametrize("attention", [True, False])
-def test_source_padding_is_invisible(attention: bool) -> None:
+def test_source_padding_is_ignored(attention: bool) -> None:
     model, source, target = translator(attention=attention), tokens(length=9), tokens(length=5, vocab_size=47)
     real = torch.arange(9).expand(2, 9) < torch.tensor([[9], [6]])
     torch.testing.assert_close(model(source, target, real)[1:], model(source[1:, :6], target[1:]))
 
 
-def test_translation_reads_its_own_output() -> None:
+def test_translate_feeds_back_its_own_output() -> None:
     model, source = translator(), tokens(length=9)
     said = model.translate(source, start=3, length=6)
     inputs = torch.cat([torch.full((2, 1), 3), said[:, :-1]], dim=1)

@@ -47,7 +47,7 @@ def test_every_layer_but_the_first_has_one_residual_weight() -> None:
     assert counted.total == sum(p.numel() for p in model.parameters()) == count_parameters(PLAIN).total + 2
 
 
-def test_the_layer_attends_to_the_mixture() -> None:
+def test_attention_uses_the_mixed_values() -> None:
     """With identical weights, a layer with share λ is a layer whose values are (1 − λ) v + λ v₁."""
     model, plain = built(), built(PLAIN)
     plain.load_state_dict({k: w for k, w in model.state_dict().items() if "share" not in k})
@@ -65,7 +65,7 @@ def test_the_layer_attends_to_the_mixture() -> None:
     torch.testing.assert_close(plain(text()), model(text()))
 
 
-def test_value_residual_weights_0_and_1_are_the_extremes() -> None:
+def test_residual_weights_0_and_1_give_own_and_first_values() -> None:
     model = built()
     for block in model.blocks[1:]:
         nn.init.zeros_(block.attention.layer.first_share)
@@ -94,7 +94,7 @@ def test_value_residual_has_the_right_gradient() -> None:
 
 
 @pytest.mark.parametrize("autocast", [False, True])
-def test_blocks_that_are_computed_again_have_the_same_gradients(autocast: bool) -> None:
+def test_recomputed_value_residuals_have_the_same_gradients(autocast: bool) -> None:
     model = built().train()
     again = copy.deepcopy(model)
     apply_activation_checkpointing(again)
@@ -115,7 +115,7 @@ def test_a_cache_holds_mixed_values() -> None:
     torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
-def test_value_residuals_of_other_shapes_are_rejected() -> None:
+def test_value_residuals_with_different_shapes_are_rejected() -> None:
     first, second = MIXED.layers[:2]
     with pytest.raises(ValueError, match="layer 0: a value residual mixes in layer 0's values"):
         MIXED.with_(layers=(second, second))

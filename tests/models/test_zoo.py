@@ -51,11 +51,11 @@ def wrong_count(entry: Entry) -> bool:
     return agrees != (not entry.count_difference)
 
 
-def test_counts_are_the_published_ones_or_the_entry_explains() -> None:
+def test_counts_match_published_ones_or_the_entry_explains() -> None:
     assert [entry.name for entry in all_models() if wrong_count(entry)] == []
 
 
-def test_counts_known_from_elsewhere_are_met() -> None:
+def test_counts_match_other_sources() -> None:
     assert {name: count_parameters(find_model(name).config).total for name in KNOWN} == KNOWN
 
 
@@ -66,7 +66,7 @@ def test_every_entry_has_a_source_and_a_year() -> None:
         assert entry.name == entry.name.lower()
 
 
-def test_at_least_forty_and_every_family() -> None:
+def test_the_zoo_has_forty_models_and_every_family() -> None:
     names = [entry.name for entry in all_models()]
     assert len(names) >= 40
     assert max(Counter(names).values()) == 1
@@ -82,14 +82,14 @@ def test_no_two_zoo_models_are_equal() -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"), [("llama3-8b", "llama-3-8b"), ("GPT2", "gpt-2"), ("Llama 3.1_405B", "llama-3.1-405b")]
 )
-def test_case_and_signs_do_not_matter(typed: str, meant: str) -> None:
+def test_case_and_punctuation_of_names_do_not_matter(typed: str, meant: str) -> None:
     assert find_model(typed) is find_model(meant)
 
 
 @pytest.mark.parametrize(
     ("typed", "meant"), [("llama3-8bb", "llama-3-8b"), ("GPT-22", "gpt-2"), ("course125m", "course-124m"), ("", "")]
 )
-def test_a_wrong_name_gets_the_nearest(typed: str, meant: str) -> None:
+def test_a_wrong_model_name_suggests_similar_names(typed: str, meant: str) -> None:
     with pytest.raises(CourseError, match=f"Did you mean '{meant}") as refusal:
         find_model(typed)
     assert "\n" not in str(refusal.value)
@@ -106,7 +106,7 @@ def test_small_zoo_models_run_with_the_counted_parameters(name: str) -> None:
     assert model(tokens(vocab_size=256)).shape == (2, 21, 256)
 
 
-def test_context_and_positions_fit_together() -> None:
+def test_contexts_match_numbers_of_positions() -> None:
     for entry in all_models():
         config = entry.config
         for end in (config.encoder, config.decoder) if isinstance(config, EncoderDecoderConfig) else (config,):

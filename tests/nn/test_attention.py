@@ -136,7 +136,7 @@ def test_readable_and_fused_attention_agree_with_a_prefix() -> None:
     seed=st.integers(0, 99),
 )
 @settings(max_examples=40, deadline=None)
-def test_the_fused_kernel_is_the_formula(heads: tuple[int, int], lengths: tuple[int, int], seed: int) -> None:
+def test_the_fused_kernel_matches_the_formula(heads: tuple[int, int], lengths: tuple[int, int], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     (h, kv), (s, t) = heads, lengths
     q, k, v = (torch.randn(2, n, m, 7, generator=generator) for n, m in ((h, s), (kv, t), (kv, t)))
@@ -176,7 +176,7 @@ def test_scores_stay_within_the_soft_cap() -> None:
 
 @pytest.mark.parametrize("values", [True, False])
 @pytest.mark.parametrize("pattern", [AttentionPattern(), AttentionPattern("window", 4), AttentionPattern(causal=False)])
-def test_shaw_is_the_formula_of_the_paper(values: bool, pattern: AttentionPattern) -> None:
+def test_shaw_matches_the_formula_of_the_paper(values: bool, pattern: AttentionPattern) -> None:
     """e_ij = q_i (k_j + a_ij) / √d and z_i = Σ α_ij (v_j + a′_ij), with a made large: s × t × d numbers."""
     built = layer(
         replace(
@@ -237,7 +237,7 @@ def test_shaw_clips_far_distances() -> None:
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_dropout_is_on_in_training_only(fused: bool) -> None:
+def test_dropout_is_active_only_in_training(fused: bool) -> None:
     built, x = layer(replace(BASE, dropout=0.5)), text()
     built.fused = fused
     context = ForwardContext(count())
@@ -248,7 +248,7 @@ def test_dropout_is_on_in_training_only(fused: bool) -> None:
     assert not torch.allclose(built.train()(x, context), clean, atol=1e-3)
 
 
-def test_dropout_leaves_the_mean_as_it_is() -> None:
+def test_dropout_keeps_the_mean() -> None:
     torch.manual_seed(0)
     built, tries = layer(replace(BASE, dropout=0.3, kv_heads=2)), 4000
     with torch.no_grad():
@@ -285,7 +285,7 @@ def test_temperature_follows_llama_4() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_qk_norms_stand_before_or_after_the_rotation(late: bool) -> None:
+def test_qk_norms_apply_before_or_after_the_rotation(late: bool) -> None:
     config = replace(BASE, kv_heads=2, qk_norm=QKNormConfig(NormConfig("rms"), after_rotary=late))
     place = layer(config).qk_transform
     q, k = torch.randn(2, 6, LENGTH, 8), torch.randn(2, 2, LENGTH, 8)
@@ -347,7 +347,7 @@ def test_padding_changes_nothing_and_makes_no_nan(config: AttentionConfig) -> No
         replace(BASE, relative_position_vectors=RelativePositionVectorsConfig(3)),
     ],
 )
-def test_bf16_keeps_its_dtype_and_stays_near(config: AttentionConfig) -> None:
+def test_bf16_keeps_its_dtype_and_stays_close(config: AttentionConfig) -> None:
     built, x = layer(config), text().detach()
     exact = built(x, ForwardContext(count()))
     half = built.bfloat16()(x.bfloat16(), ForwardContext(count()))
@@ -359,7 +359,7 @@ def test_bf16_keeps_its_dtype_and_stays_near(config: AttentionConfig) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="takes a GPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("masked", [False, True])
-def test_on_a_gpu_shared_heads_have_a_fused_kernel(dtype: torch.dtype, masked: bool) -> None:
+def test_shared_heads_use_a_fused_kernel_on_a_gpu(dtype: torch.dtype, masked: bool) -> None:
     """Without the one that writes scores down torch would refuse."""
     source = torch.Generator("cuda").manual_seed(0)
     q, k, v = (torch.randn(2, h, 16, 32, device="cuda", dtype=dtype, generator=source) for h in (4, 2, 2))
@@ -371,7 +371,7 @@ def test_on_a_gpu_shared_heads_have_a_fused_kernel(dtype: torch.dtype, masked: b
     torch.testing.assert_close(found.double(), expected, atol=0.02, rtol=0.02)
 
 
-def test_a_softmax_of_blocks_is_torchs_even_after_blocks_of_hidden_keys() -> None:
+def test_a_blockwise_softmax_handles_blocks_of_hidden_keys() -> None:
     scores, v = 300 * torch.randn(3, 8, dtype=torch.float64), torch.randn(8, 2, dtype=torch.float64)
     scores[0, :4] = -torch.inf
     state = scores.new_full((3, 1), -torch.inf), scores.new_zeros(3, 1), scores.new_zeros(3, 2)

@@ -59,7 +59,7 @@ def test_every_pair_follows_the_rule_in_words(prefix: int | None) -> None:
 
 
 @given(pattern=rules, places=st.lists(st.integers(0, 40), min_size=2, max_size=9), order=st.randoms())
-def test_only_positions_count(pattern: AttentionPattern, places: list[int], order: random.Random) -> None:
+def test_masks_depend_only_on_positions(pattern: AttentionPattern, places: list[int], order: random.Random) -> None:
     """Wherever a key lies in memory, it is seen or not by its position: what a rolling cache relies on."""
     shuffled = order.sample(range(len(places)), len(places))
     query, key = torch.tensor([places[:3]]), torch.tensor([places])
@@ -73,7 +73,7 @@ def test_a_window_of_three_sees_itself_and_two_before() -> None:
     assert seen[4].tolist() == [False, False, True, True, True, False]
 
 
-def test_every_row_has_its_own_prefix() -> None:
+def test_each_row_can_have_a_different_prefix() -> None:
     at = torch.arange(4).expand(2, 4)
     seen = AttentionPattern().visible(at, at, torch.tensor([0, 3]))
     assert seen[0].sum(-1).tolist() == [1, 2, 3, 4]
@@ -96,7 +96,7 @@ def test_pattern_properties_match_the_mask(pattern: AttentionPattern, length: in
 
 
 @pytest.mark.parametrize("kind", SIZED)
-def test_a_rule_with_a_size_needs_one(kind: str) -> None:
+def test_sizes_are_required_or_rejected_by_kind(kind: str) -> None:
     with pytest.raises(ValueError, match=f"{kind} attention needs a size of at least 1, not None"):
         AttentionPattern(kind)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not 0"):

@@ -106,7 +106,7 @@ def test_cross_attention_ignores_positions() -> None:
 
 
 @pytest.mark.parametrize("soft_cap", [None, 1.5])
-def test_dropout_is_on_in_training_only(soft_cap: float | None) -> None:
+def test_dropout_is_active_only_in_training(soft_cap: float | None) -> None:
     attention = CrossAttention(replace(BASE, dropout=0.5, soft_cap=soft_cap), D_MODEL)
     clean = CrossAttention(replace(BASE, soft_cap=soft_cap), D_MODEL)
     clean.load_state_dict(attention.state_dict())

@@ -37,7 +37,7 @@ def apply(activation: str, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("activation", get_args(Activation))
-def test_activations_are_their_formulas(activation: Activation) -> None:
+def test_activations_match_their_formulas(activation: Activation) -> None:
     x = torch.linspace(-6, 6, 121)
     torch.testing.assert_close(ACTIVATIONS[activation](x), apply(activation, x), atol=2e-6, rtol=2e-6)
 

@@ -96,7 +96,7 @@ def test_qk_norm_can_have_a_bias_per_head_without_a_scale(kind: str) -> None:
     torch.testing.assert_close(norm(x), plain + norm.bias)
 
 
-def test_half_precision_parameters_meet_full_precision_numbers() -> None:
+def test_norms_accept_fp32_inputs_with_bf16_parameters() -> None:
     norm = randomised(NormConfig("rms", bias=True), 8).bfloat16()
     x = torch.randn(2, 8)
     torch.testing.assert_close(norm(x), F.rms_norm(x, (8,), norm.weight.float(), 1e-5) + norm.bias.float())

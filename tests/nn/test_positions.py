@@ -29,7 +29,7 @@ def at(*positions: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_scores_depend_on_the_distance_only(layout: str) -> None:
+def test_scores_depend_only_on_the_distance(layout: str) -> None:
     """The same query and key everywhere: the matrix of scores is constant along its diagonals (Toeplitz)."""
     rotary = Rotary(RotaryConfig(layout=layout), 16)  # type: ignore[arg-type]
     torch.manual_seed(0)
@@ -62,7 +62,7 @@ def test_half_and_interleaved_differ_by_a_permutation_of_features(fraction: floa
     linear_factor=st.sampled_from([1.0, 8.0]),
 )
 @settings(max_examples=50, deadline=None)
-def test_one_pair_is_turned_by_its_angle(position: int, pair: int, theta: float, linear_factor: float) -> None:
+def test_one_pair_is_rotated_by_its_angle(position: int, pair: int, theta: float, linear_factor: float) -> None:
     x = torch.zeros(1, 1, 1, 8)
     x[..., 2 * pair] = 1.0
     turned = Rotary(RotaryConfig(theta, layout="interleaved", linear_factor=linear_factor), 8)(x, at(position))[0, 0, 0]
@@ -130,7 +130,7 @@ def test_alibi_is_a_penalty_on_distance(rounded: bool) -> None:
 
 
 @pytest.mark.prove
-def test_alibi_looks_both_ways() -> None:
+def test_alibi_applies_in_both_directions() -> None:
     """Read backwards, a text has the same distances: BLOOM's bias in one direction, mirrored in the other."""
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     theirs = bloom.build_alibi_tensor(torch.ones(1, 9), 6, torch.float32).view(1, 6, 1, 9)

@@ -81,7 +81,7 @@ def test_without_validation_the_mean_of_the_last_losses_is_reported() -> None:
     )
 
 
-def test_the_mean_is_over_as_many_steps_as_asked_for() -> None:
+def test_the_mean_uses_the_requested_number_of_steps() -> None:
     records = run()
     drawn = lines(plots.training_curves(records, smoothing=11).axes[0])["mean of 11 steps around it"]
     assert drawn.get_ydata()[200] == pytest.approx(np.mean([record["loss"] for record in records[195:206]]), rel=1e-12)
@@ -100,7 +100,7 @@ def test_curves_have_units_and_share_the_token_axis() -> None:
     assert boxes[0].y0 > boxes[1].y1 > boxes[1].y0 > boxes[2].y1
 
 
-def test_legends_hide_no_data() -> None:
+def test_legends_do_not_cover_data() -> None:
     figure = plots.training_curves(run(), entropy=ENTROPY)
     figure.draw_without_rendering()
     for axes in (figure.axes[0], figure.axes[2]):

@@ -76,14 +76,14 @@ WRITING = {
 
 
 @pytest.mark.parametrize("name", [*TRAINING, "steps of shared heads with windows"])
-def test_a_step_looks_at_the_device_once(done: Done, name: str) -> None:
+def test_a_step_waits_for_the_device_once(done: Done, name: str) -> None:
     """In fp16, too, where whether a gradient overflowed is known on the device only."""
     assert done[name]["error"] is None
     assert done[name]["waits"] == STEPS, done[name]["where"]
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("fp32", "float32"), ("bf16", "bfloat16"), ("fp16", "float16")])
-def test_matrix_products_have_the_format_that_was_asked_for(done: Done, name: str, dtype: str) -> None:
+def test_matrix_products_use_the_requested_format(done: Done, name: str, dtype: str) -> None:
     """But RoPE's few angles, which stay fp32."""
     dtypes = done[f"steps in {name}"]["dtypes"]
     assert max(dtypes, key=dtypes.get) == dtype
@@ -95,7 +95,7 @@ def test_attention_uses_the_expected_kernel(done: Done, name: str, kernel: str) 
     assert set(done[name]["kernels"]) == {kernel}
 
 
-def test_layers_with_windows_have_a_mask_and_no_flash(done: Done) -> None:
+def test_windowed_layers_use_a_mask_and_no_flash_kernel(done: Done) -> None:
     assert set(done["steps of shared heads with windows"]["kernels"]) == {"flash, shared", "efficient"}
 
 
@@ -104,7 +104,7 @@ def test_the_guard_detects_the_math_kernel(done: Done) -> None:
     assert set(done["heads shared in fp32, unmended"]["kernels"]) == {"math"}
 
 
-def test_an_evaluation_waits_at_its_end_however_long_it_is(done: Done) -> None:
+def test_an_evaluation_waits_only_at_its_end(done: Done) -> None:
     for name in ("evaluation of 1 batch", "evaluation of 6 batches"):
         assert done[name]["error"] is None
         assert done[name]["waits"] == 2, done[name]["where"]
@@ -123,14 +123,14 @@ def test_the_trainer_waits_only_for_steps_evaluations_and_loading(done: Done) ->
 
 
 @pytest.mark.parametrize("name", ["3 tokens", *WRITING])
-def test_a_token_takes_one_wait_and_so_does_the_prompt_on_its_way(done: Done, name: str) -> None:
+def test_each_token_waits_for_the_device_once(done: Done, name: str) -> None:
     """Prompts of different lengths have positions, too, and where there are windows it is asked which are padding."""
     assert done[name]["error"] is None
     prompt = 3 if "two prompts with windows" in name else 2 if "two prompts" in name else 1
     assert done[name]["waits"] == int(name.split()[0]) + prompt, done[name]["where"]
 
 
-def test_a_token_of_beam_search_takes_two(done: Done) -> None:
+def test_each_beam_search_token_waits_for_the_device_twice(done: Done) -> None:
     """Whatever is a fraction, and whatever is whole."""
     short, long = (done[f"{count} tokens of a beam"] for count in (3, 13))
     assert short["error"] is None

@@ -123,7 +123,7 @@ def default_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.prove
-def test_a_default_model_is_written_and_read_by_both(
+def test_a_default_model_is_written_and_read_by_course_and_transformers(
     default_run: Path, transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
@@ -187,7 +187,7 @@ def test_export_command_writes_a_folder(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == f"lmcourse: {tmp_path / 'out'} already exists: choose another --out\n"
 
 
-def test_a_model_that_no_family_has_leaves_nothing(tmp_path: Path) -> None:
+def test_a_model_that_no_family_can_express_leaves_no_files(tmp_path: Path) -> None:
     palm = replace(load_pretrained().run, preset="palm-8b").model_config(8)
     with torch.device("meta"):
         model = Transformer(palm)
@@ -250,7 +250,7 @@ def test_a_foreign_model_generates_the_text_of_transformers(
 
 
 @pytest.mark.prove
-def test_a_text_ends_where_the_model_ends_it(
+def test_generation_stops_at_the_models_stop_token(
     transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The third token of what it would write is declared to be the end of texts."""
@@ -267,7 +267,7 @@ def test_a_text_ends_where_the_model_ends_it(
 
 
 @pytest.mark.prove
-def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
+def test_spaces_between_printed_pieces_are_kept(transformers: Any, tmp_path: Path) -> None:
     """Each token alone would decode without the space before it."""
     tokenizer = published(transformers, tmp_path) and LibraryTokenizer(tmp_path / "tokenizer.json")
     tokens = tokenizer.encode("the owl sleeps")
@@ -302,7 +302,7 @@ def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_spoilt_folder_is_reported_in_one_line(
+def test_a_damaged_folder_is_reported_in_one_line(
     spoil: Any, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     export_model(load_pretrained(), tmp_path / "out")
@@ -313,7 +313,7 @@ def test_a_spoilt_folder_is_reported_in_one_line(
     assert line in err
 
 
-def test_ends_of_text_of_both_files_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_stop_tokens_of_both_files_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     export_model(load_pretrained(), tmp_path / "out")
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     (tmp_path / "out" / "config.json").write_text(json.dumps({**config, "eos_token_id": 50_256}))

@@ -41,7 +41,7 @@ def best(name: str) -> dict[str, float]:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("name", PRETRAINED)
-def test_the_model_still_reaches_its_loss(name: str) -> None:
+def test_the_pretrained_model_reaches_its_recorded_loss(name: str) -> None:
     trained = load_pretrained(name)
     settings = trained.run.training
     with TokenFile(pretrained_folder(name) / "validation.tokens") as held_out:
@@ -75,7 +75,7 @@ def test_the_weights_are_small(name: str) -> None:
     assert weights.stat().st_size <= MAX_WEIGHT_BYTES
 
 
-def test_another_name_is_rejected() -> None:
+def test_an_unknown_pretrained_name_is_rejected() -> None:
     with pytest.raises(CourseError, match="no model called 'macro' ships with the course: there is micro-python-docs"):
         load_pretrained("macro")
 

@@ -33,7 +33,7 @@ def test_solutions_are_right_and_stubs_are_not(tmp_path: Path) -> None:
     assert proof(tmp_path).proved
 
 
-def test_each_has_the_source_that_it_was_made_of(tmp_path: Path) -> None:
+def test_inspect_finds_the_source_of_each_answer(tmp_path: Path) -> None:
     """The rules of an exercise read it: a solution that is read as its stub would break no rule."""
     write_source(tmp_path)
     [double, _] = cells(tmp_path)[TINY]
@@ -41,7 +41,7 @@ def test_each_has_the_source_that_it_was_made_of(tmp_path: Path) -> None:
     assert "raise NotImplementedError" in inspect.getsource(double.run(double.stub))
 
 
-def test_one_exercise_can_be_picked_out(tmp_path: Path) -> None:
+def test_one_exercise_can_be_selected(tmp_path: Path) -> None:
     write_source(tmp_path)
     assert [cell.exercise.name for cell in only("half", cells(tmp_path))[TINY]] == ["half"]
     with pytest.raises(CourseError, match="no exercise called 'third'"):

@@ -84,7 +84,7 @@ def test_a_misconception_named_as_another_fails_the_matrix() -> None:
     assert (proof.to_json()["killed"], proof.to_json()["named"]) == (3, 1)
 
 
-def test_a_misconception_that_only_the_grade_can_name_fails_the_matrix() -> None:
+def test_a_misconception_named_only_in_grading_fails_the_matrix() -> None:
     exercise = doubling()
 
     @exercise.misconception("You square, but short tensors only.")
@@ -169,7 +169,7 @@ def test_a_mutant_that_keeps_its_points_fails_the_matrix() -> None:
     assert "y = 2 * x if len(x) < 9 else x → y = 3 * x if len(x) < 9 else x" not in changes
 
 
-def test_a_mutant_may_be_declared_equivalent_if_it_is() -> None:
+def test_a_right_mutant_may_be_declared_equivalent() -> None:
     exercise = doubling()
     survivors = [mutant.change for mutant in prove(doubling(), LENIENT).survivors]
     for change in survivors:

@@ -213,7 +213,7 @@ def test_every_locked_version_runs_on_every_python_from_its_first_release() -> N
             assert supported.contains(f"{python}.0"), f"{name} {pinned(LOCKED[name])} needs Python {supported}"
 
 
-def test_a_learner_gets_no_tool_of_the_tests() -> None:
+def test_learners_do_not_get_test_tools() -> None:
     """Their size is why there are two locks."""
     heavy = {"playwright", "transformers", "tensorboard", "distributed", "mypy", "sphinx", "hypothesis", "jupytext"}
     assert heavy <= LOCKED.keys() - LEARNERS.keys()
@@ -226,7 +226,7 @@ def test_gaps_in_the_lock_are_explained_in_it() -> None:
     assert any(LEFT_OUT in line for line in comments)
 
 
-def test_conda_takes_the_same_pythons() -> None:
+def test_conda_allows_the_same_pythons() -> None:
     (python,) = [line for line in CONDA["dependencies"] if isinstance(line, str) and line.startswith("python")]
     assert SpecifierSet(python.removeprefix("python")) == SpecifierSet(PROJECT["requires-python"])
 
@@ -246,7 +246,7 @@ def test_the_documented_pythons_are_the_allowed_ones() -> None:
 
 
 @pytest.mark.parametrize("name", LOCKS_AND_BUILD)
-def test_no_address_of_one_machine_or_registry(name: str) -> None:
+def test_files_contain_no_address_of_a_machine_or_registry(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     found = re.findall(
         r"file://\S+|index-url\S*|find-links\S*|simple/|(?<![\w.])/(?:home|root|opt|work|Users)/\S+", text

@@ -55,14 +55,14 @@ def test_an_empty_folder_becomes_the_course(wheel: Path, empty: Path) -> None:
     assert not [*empty.rglob(".*.new")]
 
 
-def test_from_a_folder_inside_it_is_the_same_course(wheel: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subfolder_finds_the_same_course(wheel: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     course_folder(carried=wheel)
     monkeypatch.chdir(empty / "notebooks")
     assert course_folder(carried=wheel) == empty
     assert not (empty / "notebooks" / "notebooks").exists()
 
 
-def test_a_folder_that_is_named_is_made(wheel: Path, empty: Path) -> None:
+def test_a_named_folder_is_created(wheel: Path, empty: Path) -> None:
     assert course_folder(empty / "new", carried=wheel) == empty / "new"
     assert (empty / "new" / PLACE).is_file()
     assert not (empty / "notebooks").exists()
@@ -102,7 +102,7 @@ def test_outputs_of_an_unanswered_notebook_stay(wheel: Path, empty: Path) -> Non
     assert json.loads((empty / PLACE).read_text(encoding="utf-8")) == ran
 
 
-def test_a_notebook_that_was_moved_away_is_there_again(wheel: Path, empty: Path) -> None:
+def test_a_missing_notebook_is_copied_again(wheel: Path, empty: Path) -> None:
     course_folder(carried=wheel)
     shutil.move(empty / PLACE, empty / "mine.ipynb")
     course_folder(carried=wheel)

@@ -27,19 +27,19 @@ def test_the_pythons_that_pass_match_pyproject(minor: int) -> None:
     assert bool(check.advice) is not allowed
 
 
-def test_a_package_in_its_range() -> None:
+def test_a_package_in_its_version_range_passes() -> None:
     assert doctor.check_package(Requirement("numpy>=1")).status == "ok"
 
 
 @pytest.mark.parametrize(("wanted", "told"), [("numpy<1", "the course needs <1"), ("no-such-package", "missing")])
-def test_a_package_missing_or_out_of_range(wanted: str, told: str) -> None:
+def test_a_missing_or_outdated_package_fails(wanted: str, told: str) -> None:
     check = doctor.check_package(Requirement(wanted))
     assert check.status == "failed"
     assert told in check.value
     assert "make lab" in check.advice
 
 
-def test_every_dependency_is_looked_at_and_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_dependency_is_checked_but_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["numpy>=1", "no-such-package", 'transformers; extra == "parity"']
     monkeypatch.setattr(doctor, "requires", lambda name: lines)
     monkeypatch.setattr(doctor, "version", lambda name: _version(name))
@@ -50,7 +50,7 @@ def _version(name: str) -> str:
     return "0.1.0" if name == "lmcourse" else importlib.metadata.version(name)
 
 
-def test_the_package_itself_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_installation_of_the_package_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> list[str]:
         raise importlib.metadata.PackageNotFoundError(name)
 
@@ -59,7 +59,7 @@ def test_the_package_itself_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
     assert (check.label, check.status) == ("lmcourse", "failed")
 
 
-def test_the_kernel_is_this_python() -> None:
+def test_the_kernel_check_accepts_this_python() -> None:
     assert doctor.check_kernel().status == "ok"
 
 
@@ -91,11 +91,11 @@ def test_two_environments_over_one_python_are_not_the_same(tmp_path: Path) -> No
     assert not doctor.same_python("no-such-python", one)
 
 
-def test_nbgrader_is_switched_on() -> None:
+def test_nbgrader_check_passes_if_enabled() -> None:
     assert doctor.check_nbgrader().status == "ok"
 
 
-def test_nbgrader_switched_off_in_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nbgrader_disabled_in_the_server_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = {"ServerApp": {"jpserver_extensions": {"nbgrader.server_extensions.validate_assignment": False}}}
     # The server reads JSON from folders named after its own configuration file, and later names win.
     folder = tmp_path / "jupyter_server_config.d"
@@ -107,7 +107,7 @@ def test_nbgrader_switched_off_in_the_server(tmp_path: Path, monkeypatch: pytest
     assert "jupyter server extension enable" in check.advice
 
 
-def test_nbgrader_switched_off_in_jupyterlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nbgrader_disabled_in_jupyterlab_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "labconfig").mkdir()
     page = {"disabledExtensions": {"@jupyter/nbgrader:validate-assignment": True}}
     (tmp_path / "labconfig" / "page_config.json").write_text(json.dumps(page), encoding="utf-8")
@@ -160,7 +160,7 @@ def test_a_check_that_breaks_is_a_failure_and_not_a_traceback(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("status", "code"), [("ok", 0), ("optional", 0), ("failed", 1)])
-def test_exit_status_and_json(
+def test_exit_status_and_json_report_failures(
     status: doctor.Status, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check = doctor.Check("disk", status, "1 GiB", "make room")

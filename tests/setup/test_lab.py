@@ -26,12 +26,12 @@ def arguments(*args: str, env: dict[str, str] | None = None, platform: str = "li
     return lab.jupyter_arguments(args, NOTEBOOKS, env=env, platform=platform, is_root=root, page="welcome.ipynb")
 
 
-def test_opens_the_notebooks_on_the_welcome_page() -> None:
+def test_lab_opens_the_notebooks_on_the_welcome_page() -> None:
     assert f"--ServerApp.root_dir={NOTEBOOKS}" in arguments()
     assert "--LabApp.default_url=/lab/tree/welcome.ipynb" in arguments()
 
 
-def test_our_settings_and_our_programs_come_first_and_replace_nothing() -> None:
+def test_our_settings_come_first_and_replace_no_others() -> None:
     made = lab.environment({"PATH": "/usr/bin", "JUPYTER_CONFIG_PATH": "/mine"})
     assert made["JUPYTER_CONFIG_PATH"].split(os.pathsep) == [str(lab.JUPYTER), "/mine"]
     assert made["JUPYTER_PATH"] == str(lab.JUPYTER)
@@ -77,7 +77,7 @@ def test_an_option_given_by_hand_replaces_ours(given: str, ours: str) -> None:
     assert not any(a.startswith(ours) for a in made[:-1])
 
 
-def test_options_are_passed_on_in_their_order_after_ours() -> None:
+def test_given_options_follow_our_defaults_in_order() -> None:
     assert arguments("--port", "9999", "--no-browser")[-3:] == ["--port", "9999", "--no-browser"]
 
 

@@ -163,7 +163,7 @@ def test_a_changed_pyproject_installs_only_the_package_again(course: Course) -> 
     assert "--editable ." in steps[0]
 
 
-def test_an_installation_that_breaks_off_is_not_taken_for_done(course: Course) -> None:
+def test_an_interrupted_installation_is_repeated(course: Course) -> None:
     """A wheel that does not come, in the middle of a new lock; once it comes, the same command finishes."""
     course.lock("torch==2.13.0\nserver==2.0\nlate==1.0\n")
     assert course.make("install").returncode != 0
@@ -196,7 +196,7 @@ def test_a_python_that_does_not_fit_is_reported_in_one_line(course: Course, tmp_
     assert course.make("--question", "install").returncode == 0, "the working .venv was touched"
 
 
-def test_make_alone_explains_itself(course: Course) -> None:
+def test_make_without_a_target_prints_help(course: Course) -> None:
     shown = course.make().stdout
     for target in ("lab", "test", "build", "doctor", "clean"):
         assert f"make {target}" in shown

@@ -51,7 +51,7 @@ def test_only_the_tests_of_chosen_notebooks_run(plugin: ModuleType, course: Path
     assert {*left_out} == {nodeid for nodeid, number in NODES.items() if not number}
 
 
-def test_a_test_is_about_the_chapter_or_the_exercise_that_it_is_given(plugin: ModuleType, course: Path) -> None:
+def test_a_test_belongs_to_its_chapter_or_exercise(plugin: ModuleType, course: Path) -> None:
     nodeid = "tests/course/test_anatomy.py::test_a"
     positions, memory = find_chapter("09"), find_chapter("14")
     mine = [
@@ -90,8 +90,6 @@ def test_without_names_all_tests_run_longest_first(plugin: ModuleType, course: P
         ("tests/course/test_proof.py::test_a[09-positions]", "[09-positions]"),
     ],
 )
-def test_a_module_stays_together_and_the_proofs_of_two_chapters_do_not(
-    plugin: ModuleType, nodeid: str, scope: str
-) -> None:
+def test_a_module_stays_in_one_process_but_proofs_are_distributed(plugin: ModuleType, nodeid: str, scope: str) -> None:
     scheduler = plugin.ByModule.__new__(plugin.ByModule)
     assert scheduler._split_scope(nodeid) == scope

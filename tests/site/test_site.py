@@ -87,7 +87,7 @@ def test_the_site_has_only_its_pages(site: Path) -> None:
     assert not list(site.rglob("*.ipynb")) + list(site.rglob("*.map")) + list(site.rglob("*.doctree"))
 
 
-def test_links_and_files_are_there(site: Path, pages: dict[str, BeautifulSoup]) -> None:
+def test_links_and_files_exist(site: Path, pages: dict[str, BeautifulSoup]) -> None:
     broken = []
     for name, page in pages.items():
         for tag in page.find_all(["a", "img", "script", "link"]):
@@ -103,7 +103,7 @@ def test_links_and_files_are_there(site: Path, pages: dict[str, BeautifulSoup]) 
     assert broken == []
 
 
-def test_each_frame_that_a_figure_names_is_there(site: Path) -> None:
+def test_each_frame_of_a_figure_exists(site: Path) -> None:
     folder = site / "_frames"
     text = "".join(path.read_text(encoding="utf-8") for path in site.glob("*.html"))
     assert set(re.findall(r"[0-9a-f]{20}\.webp", text)) == {path.name for path in folder.glob("*.webp")}
@@ -157,12 +157,12 @@ def test_reading_lists_link_to_papers_and_checks_are_left_out(pages: dict[str, B
     assert all("is built" not in page.get_text() for page in pages.values())
 
 
-def test_an_output_of_a_clock_is_not_shown(pages: dict[str, BeautifulSoup]) -> None:
+def test_outputs_that_depend_on_time_are_not_shown(pages: dict[str, BeautifulSoup]) -> None:
     assert "Measured times: run the notebook" in pages["19-gpu-timing.html"].get_text()
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.id)
-def test_every_figure_with_controls_moves_unless_it_needs_the_notebook(chapter: Chapter, course: Path) -> None:
+def test_every_figure_with_controls_is_interactive_if_possible(chapter: Chapter, course: Path) -> None:
     cells = nbformat.read(ChapterFiles.of(chapter, course).solution, as_version=4).cells
     sources = [cell.source for cell in cells if cell.cell_type == "code"]
     imports = imports_of(sources)
@@ -372,7 +372,7 @@ def test_icons_come_from_the_font_and_not_from_a_script(site: Path, page: Page) 
     assert (site / "_static" / "scripts" / "fontawesome.js").stat().st_size < 200
 
 
-def test_a_prediction_answers_once_and_remembers(site: Path, page: Page) -> None:
+def test_a_prediction_accepts_one_answer_and_stores_it(site: Path, page: Page) -> None:
     page.goto((site / "index.html").as_uri())
     box = page.locator(".prediction")
     wrong = box.get_by_role("button", name="exactly 10")
@@ -413,7 +413,7 @@ def test_search_lists_sections_with_the_text_around_a_word(site: Path, page: Pag
     assert complaints == []
 
 
-def test_the_site_remembers_hints_the_place_and_chapters_read(site: Path, page: Page) -> None:
+def test_the_site_remembers_hints_position_and_read_chapters(site: Path, page: Page) -> None:
     chapter = (site / READ[1]).as_uri()
     page.goto(chapter)
     assert page.locator(".resume").count() == 0
@@ -461,7 +461,7 @@ def test_copied_code_has_its_lines_once(site: Path, page: Page) -> None:
     ast.parse(code)
 
 
-def test_figures_are_large_on_a_phone_and_dark_in_the_dark(site: Path, page: Page) -> None:
+def test_figures_are_large_on_a_phone_and_dark_in_dark_mode(site: Path, page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto((site / READ[2]).as_uri())

@@ -130,7 +130,7 @@ def test_a_changed_manifest_is_detected(tmp_path: Path, written: str, changed: s
 
 
 @pytest.mark.parametrize("lacking", list(FACTS))
-def test_a_manifest_that_lacks_a_fact_is_damaged(tmp_path: Path, lacking: str) -> None:
+def test_a_manifest_that_lacks_an_entry_is_damaged(tmp_path: Path, lacking: str) -> None:
     facts = {name: value for name, value in FACTS.items() if name != lacking}
     commit_checkpoint(make_staging_folder(tmp_path / "a"), tmp_path / "a", facts, {})
     with pytest.raises(DamagedCheckpointError, match="is damaged: its contents do not match the checksum"):
@@ -147,7 +147,7 @@ def test_another_format_is_rejected(tmp_path: Path) -> None:
     assert not isinstance(caught.value, DamagedCheckpointError)
 
 
-def test_an_error_while_writing_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_while_writing_keeps_the_old_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "a"
     write(place, step=1)
 
@@ -197,7 +197,7 @@ def test_parts_are_put_together_by_their_offsets(tmp_path: Path) -> None:
         ({}, "weight, of shape .5, 4., is nowhere"),
     ],
 )
-def test_parts_that_do_not_make_the_weights_are_rejected(
+def test_parts_that_do_not_cover_the_weights_are_rejected(
     tmp_path: Path, change: dict[str, torch.Tensor], message: str
 ) -> None:
     with pytest.raises(DamagedCheckpointError, match=message) as caught:
@@ -282,13 +282,13 @@ def test_an_invalid_state_is_rejected_in_one_line(tmp_path: Path, change: dict[s
 
 
 @pytest.mark.parametrize("keep", [1, 3])
-def test_the_last_few_stay_and_the_best(tmp_path: Path, keep: int) -> None:
+def test_the_last_checkpoints_and_the_best_are_kept(tmp_path: Path, keep: int) -> None:
     assert save(tmp_path / "a", range(1, 7), keep).steps() == list(range(7 - keep, 7))
     assert save(tmp_path / "b", range(1, 7), keep, best=2).steps() == [2, *range(7 - keep, 7)]
     assert save(tmp_path / "c", range(1, 7), keep, best=6).steps() == list(range(7 - keep, 7))
 
 
-def test_checkpoints_of_later_steps_do_not_push_out_earlier_ones(tmp_path: Path) -> None:
+def test_checkpoints_of_later_steps_do_not_replace_earlier_ones(tmp_path: Path) -> None:
     """After damage a run goes on from an earlier step; what it saves must not be removed at once."""
     save(tmp_path, [10, 20], keep=2)
     assert save(tmp_path, [11], keep=1).steps() == [11, 20]

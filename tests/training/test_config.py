@@ -80,7 +80,7 @@ def test_impossible_parallel_settings_are_rejected(wrong: dict[str, Any], messag
         Parallelism(**wrong)
 
 
-def test_the_schedule_is_the_one_that_is_named() -> None:
+def test_the_named_schedule_is_used() -> None:
     assert replace(PLAIN, schedule="constant", warmup_steps=2).make_schedule() == Constant(2)
     assert replace(PLAIN, warmup_steps=2, min_lr_ratio=0.1).make_schedule() == Cosine(10, 2, 0.1)
     wsd = replace(PLAIN, schedule="wsd", warmup_steps=2, decay_steps=3, min_lr_ratio=0.1)

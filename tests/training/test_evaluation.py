@@ -36,7 +36,7 @@ def test_evaluation_uses_no_random_numbers_or_gradients() -> None:
     assert all(p.grad is None for p in model.parameters())
 
 
-def test_an_error_leaves_the_model_as_it_was() -> None:
+def test_an_error_restores_the_models_mode() -> None:
     model = runs.model()
     with pytest.raises(ValueError, match="there is nothing to predict"):
         evaluate(model, runs.text(1), 2, 16, FULL)

@@ -19,7 +19,7 @@ def write(path: Path, steps: range) -> None:
             metrics.write({"step": step, "loss": 1 / step})
 
 
-def test_each_line_is_a_json_object_and_is_there_at_once(tmp_path: Path) -> None:
+def test_each_line_is_json_and_is_written_at_once(tmp_path: Path) -> None:
     path = tmp_path / "m"
     with MetricsFile(path) as metrics:
         for step in range(1, 4):

@@ -76,7 +76,7 @@ def test_every_update_matches_torch_bit_for_bit(name: str, dtype: torch.dtype) -
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_torchs_kernels_for_many_parameters_differ_by_rounding_only(name: str) -> None:
+def test_torchs_multi_tensor_kernels_differ_only_by_rounding(name: str) -> None:
     ours, theirs, settings = PAIRS[name]
     mine, other = weights(torch.float64), weights(torch.float64)
     run(build(ours, mine, **settings), mine, range(100))
@@ -127,7 +127,7 @@ def test_parameters_without_gradients_do_not_change(kind: type[Optimizer]) -> No
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
-def test_the_gradient_is_only_read(kind: type[Optimizer]) -> None:
+def test_optimizers_do_not_change_gradients(kind: type[Optimizer]) -> None:
     w = nn.Parameter(torch.ones(3))
     optimizer = kind([w], lr=0.1, weight_decay=0.5)
     for _ in range(3):
@@ -295,7 +295,7 @@ def test_muon_matches_torchs(
         assert not torch.equal(w, start)
 
 
-def test_muon_on_a_cpu_matches_torchs_but_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muon_on_a_cpu_matches_torchs_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch's own rounds to bf16: without that it is ours."""
     mine, other, rounded = (matrices(torch.float32) for _ in range(3))
     run(Muon(mine), mine, range(20))
@@ -307,7 +307,7 @@ def test_muon_on_a_cpu_matches_torchs_but_in_fp32(monkeypatch: pytest.MonkeyPatc
     assert max((w - coarse).abs().max().item() for w, coarse in zip(mine, rounded, strict=True)) > 1e-4
 
 
-def test_muon_in_bf16_matches_torchs_but_for_roundings_of_a_norm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muon_in_bf16_matches_torchs_up_to_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     """A norm one bf16 step away moves an orthogonal matrix by about as much as its own rounding: lr / 256 each time."""
     multiply_in(torch.bfloat16, monkeypatch)
     mine, other = matrices(torch.float32), matrices(torch.float32)
@@ -317,7 +317,7 @@ def test_muon_in_bf16_matches_torchs_but_for_roundings_of_a_norm(monkeypatch: py
         torch.testing.assert_close(w, reference, rtol=0, atol=0.02 * 20 / 256)
 
 
-def test_muon_on_fewer_iterations_and_one_matrix_at_a_time_matches_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muon_matches_torchs_for_single_matrices_and_few_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     multiply_in(torch.float64, monkeypatch)
     mine, other = matrices(torch.float64), matrices(torch.float64)
     ours, theirs = Muon(mine, iterations=3), torch.optim.Muon(other, ns_steps=3)

@@ -37,7 +37,7 @@ def wait_for_checkpoint(folder: Path, process: Any) -> None:
 
 
 @pytest.mark.prove
-def test_a_killed_run_loses_nothing(whole: Path, tmp_path: Path) -> None:
+def test_a_killed_run_resumes_without_losing_steps(whole: Path, tmp_path: Path) -> None:
     """SIGKILL at random moments, every other time while a checkpoint is written; the run is the one never stopped."""
     context, chance = multiprocessing.get_context("forkserver"), random.Random(0)
     context.set_forkserver_preload(["torch._dynamo", "tests.training.runs"])  # slow imports, once for all processes
@@ -88,7 +88,7 @@ def test_a_checkpoint_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch
     assert events[moved + 1 :] == [place.parent.stat().st_ino]
 
 
-def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(
+def test_a_damaged_checkpoint_is_reported_and_the_previous_one_used(
     whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     runs.trainer(tmp_path, max_tokens=13 * 64).run()
@@ -140,7 +140,7 @@ def break_at(run: Trainer, step: int) -> None:
     run.state.model.register_forward_hook(hook)
 
 
-def test_a_loss_that_is_not_finite_stops_and_loses_nothing(whole: Path, tmp_path: Path) -> None:
+def test_a_nonfinite_loss_stops_a_run_without_losing_steps(whole: Path, tmp_path: Path) -> None:
     run = runs.trainer(tmp_path)
     break_at(run, 15)
     with pytest.raises(CourseError) as caught:
@@ -217,7 +217,7 @@ def test_muon_and_adamw_follow_one_schedule(tmp_path: Path) -> None:
     assert set(state) == set(run.state.model.parameters())
 
 
-def test_another_optimizer_cannot_continue(tmp_path: Path) -> None:
+def test_a_run_cannot_resume_with_another_optimizer(tmp_path: Path) -> None:
     runs.trainer(tmp_path, max_tokens=64).run()
     run = runs.trainer(tmp_path, optimizer="muon")
     with pytest.raises(CourseError, match="has the state of adamw, which muon cannot use: pass --optimizer adamw"):

@@ -11,7 +11,7 @@ import torch
 from lmcourse.training.state import rng_states, seed_all, set_rng_states
 
 
-def test_all_generators_go_back_to_where_they_were() -> None:
+def test_all_random_generators_are_restored() -> None:
     def draw() -> list[float]:
         return [random.random(), random.gauss(0, 1), np.random.rand(), np.random.randn(), torch.rand(()).item()]
 

@@ -103,7 +103,7 @@ def test_the_last_checkpoints_and_the_best_stay(whole: Path) -> None:
     assert manifest["model"]["d_model"] == 32
 
 
-def test_the_best_is_saved_when_it_is_found_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_checkpoint_is_saved_at_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     losses = {2: 3.0, 4: 2.0, 6: 5.0, 8: 2.5, 10: math.nan}
     run = runs.trainer(tmp_path, steps=10, evaluate_every=2, checkpoint_every=None, keep_checkpoints=1)
     monkeypatch.setattr(trainer, "evaluate", lambda *_: losses[run.state.step])

@@ -85,7 +85,7 @@ def test_the_sketch_keeps_all_points_inside() -> None:
     assert all(0 < y < height < HEIGHT for _, y in curve(svg))
 
 
-def test_the_end_is_the_figure_of_the_run() -> None:
+def test_the_final_picture_is_the_figure_of_the_run() -> None:
     with LivePlot(entropy=0.5) as plot:
         for step in range(1, 31):
             plot(record(step))
@@ -98,7 +98,7 @@ def test_the_end_is_the_figure_of_the_run() -> None:
     assert metadata["image/png"]["alt"] == plots.alt_text(figure)
 
 
-def test_a_run_that_fails_is_drawn_and_its_error_is_seen() -> None:
+def test_a_failed_run_is_drawn_and_its_error_is_raised() -> None:
     plot = LivePlot()
     plot(record(1))
     with pytest.raises(ZeroDivisionError), plot:
@@ -134,7 +134,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
 
 
 @pytest.mark.prove
-def test_in_a_kernel_it_is_one_display_with_widget_and_picture(executed: NotebookNode) -> None:
+def test_live_plot_in_a_kernel_is_one_output(executed: NotebookNode) -> None:
     (output,) = executed.cells[0].outputs
     assert output.output_type == "display_data"
     assert set(output.data) == {WIDGET, "image/png", "text/plain"}

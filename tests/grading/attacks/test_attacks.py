@@ -50,7 +50,7 @@ def test_attack_earns_nothing_and_has_a_reason(batch: Batch, attack: Attack) -> 
     assert len(result["reason"]) < 2000
 
 
-def test_honest_neighbours_have_exactly_their_marks(batch: Batch) -> None:
+def test_honest_submissions_keep_their_exact_marks(batch: Batch) -> None:
     nothing = dict.fromkeys(POINTS, 0.0)
     half = nothing | dict([*POINTS.items()][: len(POINTS) // 2])
     for student, points, plain in zip(HONEST, (POINTS, half, nothing), (1.0, 1.0, 0.0), strict=True):

@@ -125,7 +125,7 @@ def test_a_signal_ends_after_the_step_and_loses_nothing(name: str, status: int, 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
-def test_a_run_under_nohup_ignores_that_the_terminal_is_closed(run: RunConfig, tmp_path: Path) -> None:
+def test_a_run_under_nohup_ignores_a_closed_terminal(run: RunConfig, tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         result = train(run, tmp_path / "run", callbacks=[at(2, lambda: os.kill(os.getpid(), signal.SIGHUP))])
@@ -137,7 +137,7 @@ def test_a_run_under_nohup_ignores_that_the_terminal_is_closed(run: RunConfig, t
 # Memory
 
 
-def test_memory_that_is_not_there_ends_a_run_in_one_line(run: RunConfig, tmp_path: Path) -> None:
+def test_out_of_memory_ends_a_run_in_one_line(run: RunConfig, tmp_path: Path) -> None:
     """The checkpoint of step 2 stays."""
     hungry = at(3, lambda: torch.empty(MORE_THAN_ANY_MACHINE_HAS))
     with pytest.raises(CourseError, match=r"^out of memory: a smaller --batch .* needs less; --dry-run says how much$"):
@@ -151,7 +151,7 @@ def test_out_of_memory_is_reported_for_any_allocation(allocate: Callable[[int], 
         allocate(MORE_THAN_ANY_MACHINE_HAS)
 
 
-def test_other_errors_are_not_called_a_lack_of_memory() -> None:
+def test_other_errors_are_not_reported_as_out_of_memory() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), telling_no_memory("take less"):
         torch.ones(2, 3) @ torch.ones(2, 3)
 
@@ -160,7 +160,7 @@ def test_other_errors_are_not_called_a_lack_of_memory() -> None:
 
 
 @needs_limits
-def test_a_disk_that_is_full_at_a_checkpoint_leaves_the_one_before_it(run: RunConfig, tmp_path: Path) -> None:
+def test_a_full_disk_keeps_the_previous_checkpoint(run: RunConfig, tmp_path: Path) -> None:
     """Weights of half a megabyte do not fit any more at step 4; the lines of metrics do."""
     folder = tmp_path / "run"
     with no_file_beyond(2**40) as _:
@@ -180,7 +180,7 @@ def test_a_disk_that_is_full_at_a_checkpoint_leaves_the_one_before_it(run: RunCo
 
 @needs_limits
 @pytest.mark.parametrize("kept", ["nothing", "weights"])
-def test_each_file_of_a_checkpoint_may_be_the_one_too_many(kept: str, run: RunConfig, tmp_path: Path) -> None:
+def test_a_full_disk_is_handled_at_each_file_of_a_checkpoint(kept: str, run: RunConfig, tmp_path: Path) -> None:
     """The optimiser's two moments take twice the room of the weights."""
     room = {"nothing": 10_000, "weights": 800_000}[kept]
     with no_file_beyond(room), pytest.raises(CourseError, match="step-00000002 cannot be written") as caught:
@@ -191,7 +191,7 @@ def test_each_file_of_a_checkpoint_may_be_the_one_too_many(kept: str, run: RunCo
 
 
 @needs_limits
-def test_a_disk_that_is_full_at_any_other_moment_is_reported(run: RunConfig, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_at_any_other_moment(run: RunConfig, tmp_path: Path) -> None:
     """While the text is prepared, and while a step is told."""
     folder = tmp_path / "run"
     with no_file_beyond(10), pytest.raises(CourseError, match=r"File too large; make room, then begin again$"):

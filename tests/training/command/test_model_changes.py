@@ -23,7 +23,7 @@ from lmcourse.training.config import TrainingConfig
 NANO = find_model("nano").decoder
 
 
-def test_a_preset_stays_as_it_is() -> None:
+def test_no_changes_keep_a_preset_unchanged() -> None:
     assert UNCHANGED.apply(NANO) == NANO
 
 
@@ -49,12 +49,12 @@ def test_every_kind_of_feed_forward_is_built(kind: Any, width: int, gated: bool)
         assert found == NANO.layers[0].feed_forward
 
 
-def test_a_qk_norm_of_the_preset_stays() -> None:
+def test_a_presets_qk_norm_is_kept() -> None:
     preset = find_model("qwen3-0.6b").decoder
     assert ModelChanges(qk_norm=True).apply(preset) == preset
 
 
-def test_another_size_matches_another_preset() -> None:
+def test_a_resized_preset_differs_only_in_its_sizes() -> None:
     """Between the course's own presets of one shape of head only the numbers differ."""
     micro, wanted = find_model("micro").decoder, modern(3, 96, 3, 256)
     found = ModelChanges(layers=3, d_model=96).apply(micro)
@@ -98,7 +98,7 @@ def test_impossible_arguments_are_rejected(changes: dict[str, Any], told: str) -
         ModelChanges(**changes)
 
 
-def test_a_base_without_a_rotary_embedding_is_rejected() -> None:
+def test_rotary_theta_without_a_rotary_embedding_is_rejected() -> None:
     with pytest.raises(CourseError, match="rotary_theta is for presets with a rotary embedding, such as nano"):
         ModelChanges(rotary_theta=100.0).apply(find_model("gpt-2").decoder)
 

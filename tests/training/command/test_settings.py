@@ -158,13 +158,13 @@ def test_flags_override_the_recipe() -> None:
     assert found.training.optimizer == "muon"
 
 
-def test_a_run_that_resumes_takes_no_recipe(tmp_path: Path) -> None:
+def test_a_resumed_run_rejects_a_recipe(tmp_path: Path) -> None:
     save_run(new_run({}), tmp_path)
     with pytest.raises(CourseError, match="leave out --recipe"):
         resolve_run(parse(["--resume", "--recipe", "adamw", "--out", str(tmp_path)], "train"))
 
 
-def test_a_run_that_resumes_keeps_its_model() -> None:
+def test_a_resumed_run_keeps_its_model() -> None:
     run = new_run({"qk_norm": True})
     assert changed_run(run, {"steps": 900}).model == run.model
     with pytest.raises(CourseError, match="qk_norm cannot change when a run resumes: it is True, not False"):

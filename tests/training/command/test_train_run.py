@@ -73,7 +73,7 @@ def test_only_decoders_can_be_trained(preset: str, corpus: Path) -> None:
 # The text
 
 
-def test_a_tokenizer_that_exists_is_taken_as_it_is(corpus: Path, tmp_path: Path) -> None:
+def test_an_existing_tokenizer_is_used_unchanged(corpus: Path, tmp_path: Path) -> None:
     """And kept in the run's folder: its own file may go."""
     file, folder = tmp_path / "mine.json", tmp_path / "run"
     mine = BPETokenizer.train(["the cat sat on the mat " * 3], 260)
@@ -122,7 +122,7 @@ def test_documents_end_with_one_empty_line(corpus: Path, tmp_path: Path) -> None
     assert texts.training.tokenizer == {"kind": "bytes"}
 
 
-def test_an_evaluation_reads_no_more_than_was_asked_for(corpus: Path, tmp_path: Path) -> None:
+def test_an_evaluation_reads_at_most_the_requested_tokens(corpus: Path, tmp_path: Path) -> None:
     """Its beginning."""
     whole, some = run(corpus, held_out=0.4), run(corpus, held_out=0.4, validation_tokens=500)
     texts = {}
@@ -136,7 +136,7 @@ def test_an_evaluation_reads_no_more_than_was_asked_for(corpus: Path, tmp_path: 
     assert texts["some"][:].equal(texts["whole"][:500])
 
 
-def test_byte_pairs_are_learned_from_the_text_to_train_on(tmp_path: Path) -> None:
+def test_byte_pairs_are_learned_from_the_training_text(tmp_path: Path) -> None:
     """One document, whose end is held out. Its characters must be known there, or it could not be read."""
     (tmp_path / "text.txt").write_text("abc " * 500 + "ζ" * 500)
     chosen = run(tmp_path / "text.txt", tokenizer="bpe", held_out=0.2)
@@ -211,7 +211,7 @@ def test_unreadable_settings_are_reported(text: str, told: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["run.json", "metrics.jsonl", "checkpoints"])
-def test_a_folder_with_a_run_is_not_claimed(name: str, tmp_path: Path) -> None:
+def test_a_folder_with_a_run_is_rejected(name: str, tmp_path: Path) -> None:
     check_unused(tmp_path)
     (tmp_path / name).touch()
     with pytest.raises(CourseError, match="already has a run"):
@@ -286,7 +286,7 @@ def test_equal_seeds_give_equal_runs(corpus: Path, tmp_path: Path) -> None:
     assert not weights[0].equal(weights[2])
 
 
-def test_ctrl_c_ends_after_the_step(corpus: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_run_after_the_step(corpus: Path, tmp_path: Path) -> None:
     """It comes while step 2 is told, which is not yet over then."""
 
     def press(record: Record) -> None:
@@ -303,7 +303,7 @@ def test_ctrl_c_ends_after_the_step(corpus: Path, tmp_path: Path) -> None:
     assert [record["step"] for record in read_metrics(tmp_path / "metrics.jsonl")] == [1, 2, 3, 4]
 
 
-def test_ctrl_c_again_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_ctrl_c_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """But a signal that torchrun passes on is the same Ctrl-C."""
     seconds = 0.0
     monkeypatch.setattr("lmcourse.training.command.train_run.time.monotonic", lambda: seconds)
@@ -319,7 +319,7 @@ def test_ctrl_c_again_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.type is KeyboardInterrupt
 
 
-def test_a_step_that_was_not_over_is_not_saved(corpus: Path, tmp_path: Path) -> None:
+def test_an_unfinished_step_is_not_saved(corpus: Path, tmp_path: Path) -> None:
     """Ctrl-C that does not wait: what is on the disk stays as it was."""
 
     def press(record: Record) -> None:

@@ -107,7 +107,7 @@ def only_checkpoint(folder: Path) -> int:
         pytest.param(FSDP, {1: (STEPS, INT)}, STEPS, "interrupted", id="Ctrl-C in the last step"),
     ],
 )
-def test_all_stop_after_the_same_step(
+def test_all_processes_stop_after_the_same_step(
     parallel: Parallelism, signals: Signals, step: int, reason: str, text: Path, tmp_path: Path, unstopped: Unstopped
 ) -> None:
     folder = tmp_path / "run"

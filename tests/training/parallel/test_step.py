@@ -185,7 +185,7 @@ def train_in(precision: Precision, parallel: Parallelism, folder: Path, activati
         ("bf16", Parallelism(pipeline_parallel=2)),
     ],
 )
-def test_mixed_precision_with_blocks_computed_again(
+def test_mixed_precision_works_with_recomputed_blocks(
     precision: Precision, parallel: Parallelism, tmp_path: Path
 ) -> None:
     """As near to one process as 16 bits are: products of parts are rounded before they are added up."""
@@ -206,7 +206,7 @@ def train_bigrams(folder: Path, parallel: Parallelism) -> None:
 
 
 @pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2)], ids=str)
-def test_models_without_blocks_are_shared_too(parallel: Parallelism, tmp_path: Path) -> None:
+def test_models_without_blocks_are_sharded_too(parallel: Parallelism, tmp_path: Path) -> None:
     all_returned(together(parallel, tmp_path, train_bigrams, tmp_path / "run", parallel))
     train_bigrams(tmp_path / "alone", ONE_PROCESS)
     assert runs.losses(tmp_path / "run") == pytest.approx(runs.losses(tmp_path / "alone"), rel=1e-6)

@@ -30,7 +30,7 @@ def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment)
 
 
-def test_two_processes_train_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_match_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They begin, one process goes on, and the losses are those of one process from the start."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     text = tmp_path / "text.txt"
