@@ -129,7 +129,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
     try:
         return (yield)
     finally:
-        gc.freeze()  # without a pass before it: one takes a second, and finds some twenty objects
+        gc.freeze()  # not preceded by a collection, which takes a second and finds about twenty objects
         gc.enable()
 
 

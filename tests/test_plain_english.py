@@ -149,7 +149,7 @@ def is_there(dotted: str) -> bool:
 def references(text: str) -> Iterator[str]:
     """The dotted names in a text: those of lmcourse, and in backticks those that begin with a module of it."""
     for name in re.findall(r"\blmcourse(?:\.[a-z_A-Z]\w*)+", text):
-        if not re.search(r"topic|perplexity", name):  # of a chapter that is made up
+        if not re.search(r"topic|perplexity", name):  # names in an invented chapter
             yield name
     for name in re.findall(r"`([a-z_]\w*(?:\.[a-z_A-Z]\w*)+)[`(]", text):
         if name.split(".")[0] in files_by_name().keys() - VARIABLES and not FILES.fullmatch(name):

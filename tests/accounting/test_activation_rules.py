@@ -53,7 +53,7 @@ class MaskedBlock(nn.Module):
         (batch, seq_len, d), a = x.shape, self.heads
         y = self.norms[0](x)
         q, k, v = (layer(y).view(batch, seq_len, a, d // a).transpose(1, 2) for layer in self.qkv)
-        # One sequence after the other, so that products take views of q, k and v instead of copies.
+        # One sequence at a time, so that products use views of q, k and v instead of copies.
         scores = torch.stack([q[i] @ k[i].mT for i in range(batch)]) / math.sqrt(d // a)
         weights = self.drop(scores.softmax(dim=-1))
         mixed = torch.stack([(weights[i] @ v[i]).transpose(0, 1).reshape(seq_len, d) for i in range(batch)])

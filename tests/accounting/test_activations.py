@@ -109,7 +109,7 @@ def assert_block(config: TransformerConfig, form: str = "fused", batch: int = BA
 
 def assert_same(predicted: Any, kept: SavedTensors, autocast: bool = False, **_: Any) -> None:
     assert sum(predicted.values()) == kept.total
-    if not autocast:  # copies of weights are a part of their own, wherever they were made
+    if not autocast:  # all copies of weights belong to one part, no matter where they were made
         assert dict(predicted) == dict(kept.by(part_of))
 
 

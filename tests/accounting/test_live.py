@@ -45,7 +45,7 @@ def test_a_tensor_beside_the_arguments_counts_only_if_returned() -> None:
 
 def test_all_results_of_an_operation_count() -> None:
     counted = live_bytes(lambda x: x.sort(), torch.rand(1000))
-    assert counted.peak == counted.allocated == SIZE + 2 * SIZE  # floats and int64 places
+    assert counted.peak == counted.allocated == SIZE + 2 * SIZE  # floats and int64 indices
 
 
 def test_memory_events_are_in_order_with_negative_releases() -> None:

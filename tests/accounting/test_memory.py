@@ -101,7 +101,7 @@ def test_largest_batch_fits_and_the_next_does_not(activation_checkpointing: str,
 
     batch = largest_batch(config, 512, find_recipe(recipe), room, activation_checkpointing=activation_checkpointing)  # type: ignore[arg-type]
     assert size(batch) <= room < size(batch + 1)
-    for whole in (1, batch):  # nothing is left over
+    for whole in (1, batch):  # the limit is exactly the needed size
         exact = size(whole)
         assert (
             largest_batch(config, 512, find_recipe(recipe), exact, activation_checkpointing=activation_checkpointing)

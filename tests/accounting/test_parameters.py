@@ -117,7 +117,7 @@ def test_each_part_of_llama_3_405b_has_the_published_size() -> None:
 def test_a_tied_head_is_counted_once() -> None:
     config = find_model("gpt-2").config
     assert count_parameters(config)["head"] == 0
-    assert count_parameters(find_model("bert-base").config)["head"] == 30_522  # its bias
+    assert count_parameters(find_model("bert-base").config)["head"] == 30_522  # the head's bias
 
 
 def linear_weights(model: nn.Module) -> int:

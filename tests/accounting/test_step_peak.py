@@ -56,7 +56,7 @@ def measure(config: TransformerConfig, training: TrainingConfig, micro_batches: 
     step()
     moments = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
     assert isinstance(optimizer, MuonAdamW) == (training.optimizer == "muon")
-    # The profiler may lose events of a long step, which only makes the sum smaller: the larger of two runs.
+    # The profiler may lose events of a long step, which makes the sum smaller, so take the larger of two runs.
     return sum(tensor.nbytes for tensor in (*model.parameters(), *moments)) + max(most_alive(step), most_alive(step))
 
 
@@ -77,7 +77,7 @@ def most_alive(step: Callable[[], None]) -> int:
         (llama(16), {}, "block backward"),
         (llama(TINY, tied=True), {"activation_checkpointing": True}, "recomputed block"),
         (gpt(TINY), {"activation_checkpointing": True}, "recomputed block"),
-        (llama(1024, d=128, context=8), {"batch": 1}, "loss backward"),  # the head's gradient
+        (llama(1024, d=128, context=8), {"batch": 1}, "loss backward"),  # the head's gradient is the peak
         (llama(WIDE, context=8), {"batch": 1, "precision": "bf16"}, "loss backward"),
         (llama(WIDE, tied=True, context=8), {"batch": 1}, "embedding backward"),
         (

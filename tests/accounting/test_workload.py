@@ -94,7 +94,6 @@ def test_a_training_run_has_days_hours_and_energy() -> None:
     assert run.device_hours == pytest.approx(run.days * 24 * 1024)
 
 
-# The command
 
 
 def test_json_has_exact_numbers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,7 +202,6 @@ def test_units_are_formatted() -> None:
     assert gib(512) == "0.50 KiB"
 
 
-# docs/accounting.md
 
 
 def test_differences_from_other_calculators_are_documented(course: Path) -> None:

@@ -40,7 +40,8 @@ def test_outputs_are_kept_without_traces_of_the_machine(tmp_path: Path) -> None:
     stream, result = notebook.cells[0].outputs
     assert (stream.text, result.data["text/plain"]) == ("a\n", "'b'")
     assert notebook.cells[1].outputs[0].data["text/plain"] == "'1'"
-    assert notebook.cells[2].outputs[0].data["text/plain"] == "'0x3f800000'"  # a bit pattern is no address
+    # a bit pattern does not count as an address
+    assert notebook.cells[2].outputs[0].data["text/plain"] == "'0x3f800000'"
     assert [cell.execution_count for cell in notebook.cells] == [1, 2, 3]
     assert notebook.metadata == document(source_of("", tmp_path), TINY).metadata
     assert all(not {**cell.metadata}.keys() - {"lmcourse"} for cell in notebook.cells)

@@ -52,7 +52,7 @@ def test_measuring_speedups_leaves_random_state_unchanged() -> None:
 
 
 def test_only_faster_changes_are_kept() -> None:
-    # A round each: before and after of four changes. Eight texts in 4 s are twice the tokens per second of one in 1 s.
+    # Each change is timed once without and once with it. Eight texts in 4 s are twice the tokens/s of one text in 1 s.
     times = iter([1.0, 4.0, 4.0, 5.0, 4.0, 2.0, 2.0, 2.0])
     speedups = measure_speedups(CONFIG, 8, batch=8, warmup=0, repeats=1, stopwatch=lambda step: next(times))
     assert [speedup.ratio for speedup in speedups] == pytest.approx([2.0, 0.8, 2.0, 1.0])

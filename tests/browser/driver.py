@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the `chromium` fixture says what to do where playwright is missing
+if TYPE_CHECKING:  # if playwright is missing, the `chromium` fixture prints advice
     from playwright.sync_api import Browser, Locator, Page
 
 COURSE = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ def open_browser(chromium: str) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # Chromium's own sandbox does not start as root, and a container's /dev/shm is too small for it.
+        # Chromium's sandbox does not start as root, and a container's /dev/shm is too small for Chromium.
         arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         try:
@@ -168,7 +168,7 @@ class Notebook:
 
     def write(self, cell_id: str, source: str) -> None:
         """Replace what a cell says, by hand."""
-        for _ in range(5):  # on a busy machine a cell that is drawn again takes the keyboard's focus away
+        for _ in range(5):  # on a busy machine, a cell that is rendered again takes the keyboard focus away
             self.select(cell_id).locator(".cm-content").click()
             self.page.keyboard.press("ControlOrMeta+a")
             self.page.keyboard.insert_text(source)

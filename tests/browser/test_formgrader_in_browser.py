@@ -40,7 +40,7 @@ def submissions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[st
 
     course = tmp_path_factory.mktemp("course")
     shutil.copy(COURSE / "nbgrader_config.py", course)
-    nbgrader_configuration(course)  # finds what a gradebook is made with
+    nbgrader_configuration(course)  # finds alembic, which creates gradebooks
     ids = []
     with Gradebook(f"sqlite:///{course}/gradebook.db", "lmcourse") as book:
         for name in NAMES:

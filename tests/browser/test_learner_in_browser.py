@@ -279,7 +279,7 @@ def test_the_welcome_page_shows_the_points(notebook: Notebook) -> None:
     notebook.save()
     notebook.switch("welcome.ipynb")
     shown = notebook.select("progress-table").locator(".jp-RenderedHTML")
-    assert "tensor_bytes –/2" in shown.inner_text()  # written when the server started
+    assert "tensor_bytes –/2" in shown.inner_text()  # the page was written when the server started
     notebook.run("progress-table")
     shown = notebook.select("progress-table").locator(".jp-RenderedHTML")
     assert "tensor_bytes ✓ 2/2" in shown.inner_text()

@@ -58,7 +58,6 @@ def printed_json(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tu
     return status, json.loads(capsys.readouterr().out)
 
 
-# Help, and what makes no sense
 
 
 def test_help_lists_the_commands_and_loads_nothing_heavy(course: Path) -> None:
@@ -356,7 +355,6 @@ def test_doctor_prints_text_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given == [False, True]
 
 
-# Ends that come early
 
 
 def test_ctrl_c_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

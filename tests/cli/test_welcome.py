@@ -52,7 +52,7 @@ def test_the_example_is_a_report_of_the_course() -> None:
 def test_the_progress_cell_prints_the_shown_table(notebooks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = welcome.welcome(notebooks)
     [cell] = [cell for cell in page["cells"] if cell["cell_type"] == "code"]
-    monkeypatch.chdir(notebooks)  # where JupyterLab runs it
+    monkeypatch.chdir(notebooks)  # JupyterLab runs the page in this folder
     names: dict[str, object] = {}
     exec(cell["source"].replace("progress_table()", "shown = progress_table()"), names)
     assert cell["outputs"][0]["data"]["text/plain"] == repr(names["shown"])

@@ -85,7 +85,7 @@ def write_model(folder: Path, model: Transformer, tokens: Tensor) -> None:
     save_file({"tokens": tokens}, folder / "tokens")
 
 
-# Every answer of the course, by somebody who has solved it all
+# A learner who has solved everything
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_no_module_has_more_than_its_answers_need(solved: Path) -> None:
     )
 
 
-# A learner who has solved a little, graded
+# A learner who has solved only a little
 
 
 GLU = '''def glu_ffn(x, w_gate, w_value, w_down, kind):

@@ -49,7 +49,7 @@ def grouped() -> Transformer:
     torch.manual_seed(0)
     model = Transformer(llama_like(2, 32, 4, 64, vocab_size=512, context=32, kv_heads=2, theta=500.0)).eval()
     with torch.no_grad():
-        model.embedding.tokens.weight.mul_(0.05)  # as small as after `initialize`: ε shows
+        model.embedding.tokens.weight.mul_(0.05)  # as small as after `initialize`, so that ε matters
     return model
 
 
@@ -178,7 +178,7 @@ def test_the_wrong_part_is_named(
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "norm" in name:
-                weight.mul_(1.5)  # at 1, a norm that forgets its scale would be right
+                weight.mul_(1.5)  # with scale 1, a norm that forgets its scale would be right
     found = first_difference(spoil(parts), model, tokens)
     assert found is not None
     assert (found.place, found.part) == (place, part)

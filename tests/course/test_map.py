@@ -59,7 +59,7 @@ def test_at_least_one_chapter_is_available() -> None:
 
 
 def test_notebooks_folder_has_only_built_files() -> None:
-    allowed = {ROOT / "notebooks" / "welcome.ipynb"}  # written by `lmcourse lab`, and ignored by git
+    allowed = {ROOT / "notebooks" / "welcome.ipynb"}  # `lmcourse lab` writes this file, and git ignores it
     assert files_in("notebooks") - allowed == {ChapterFiles.of(chapter, ROOT).release for chapter in WRITTEN}
 
 

@@ -115,7 +115,7 @@ def leaks(folder: Path) -> list[str]:
 
 
 def test_no_secret_is_under_notebooks(tmp_path: Path) -> None:
-    for chapter in WRITTEN:  # not the welcome page, nor checkpoints of what somebody solved here
+    for chapter in WRITTEN:  # without the welcome page and checkpoints of solved notebooks
         release = ChapterFiles.of(chapter, ROOT).release
         (tmp_path / chapter.id).mkdir()
         shutil.copy(release, tmp_path / chapter.id)
@@ -124,7 +124,7 @@ def test_no_secret_is_under_notebooks(tmp_path: Path) -> None:
 
 def test_solution_notebooks_contain_many_secrets(tmp_path: Path) -> None:
     for chapter in WRITTEN:
-        cells = [cell.source for cell in solution(chapter).cells]  # without the pictures, which are most of the file
+        cells = [cell.source for cell in solution(chapter).cells]  # without pictures, which are most of the file
         (tmp_path / f"{chapter.id}.ipynb").write_text(json.dumps(cells), encoding="utf-8")
     exercises = sum(len(exercises_of(chapter)) for chapter in WRITTEN)
     assert len(secrets()) > 10 * exercises

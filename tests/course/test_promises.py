@@ -60,10 +60,10 @@ def broken_promises(exercise: Exercise) -> Iterator[str]:
     if not (exercise.name.isidentifier() and exercise.name.isascii() and len(check_id(exercise.name)) <= 64):
         yield "its name cannot be the id of a cell"
     for case in [*exercise.cases, *exercise.hidden]:
-        to_plain(case.args), to_plain(case.kwargs)  # raises for what is no plain data
+        to_plain(case.args), to_plain(case.kwargs)  # raises an error for values that are not plain data
         if not case.name:
             yield "a case without a name"
-    # Where a property of an answer is compared, it is asked for nothing else.
+    # If a view compares a property, the exercise must not ask for anything else.
     if not exercise.value and not exercise.view:
         outcomes = (run_case(exercise.reference, case, name=exercise.name) for case in exercise.hidden)
         if all(outcome.failure for outcome in outcomes):

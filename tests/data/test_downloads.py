@@ -45,7 +45,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
             self.send_response(200 if self.path == "/hamlet" else 404)
             self.send_header("Content-Length", str(state.promised))
             self.end_headers()
-            with suppress(ConnectionError):  # the downloader may hang up first
+            with suppress(ConnectionError):  # the downloader may close the connection first
                 self.wfile.write(state.body)
 
         def log_message(self, *_: object) -> None:

@@ -36,7 +36,7 @@ def test_a_long_sample_has_the_computed_entropy(stories: list[str]) -> None:
     grammar = story_grammar()
     surprise = [-grammar.log_probability(story) for story in stories]
     assert abs(math.fsum(surprise) / STORIES - grammar.entropy) < 5 * standard_error(surprise)
-    # What a stream's mean differs by from the rate: each text's nats beyond its fair share, of mean zero.
+    # The difference between a stream's mean and the rate: each text's excess nats, whose mean is zero.
     beyond = [nats - grammar.entropy_per_byte * len(story) for nats, story in zip(surprise, stories, strict=True)]
     assert abs(math.fsum(beyond) / STORIES) < 5 * standard_error(beyond)
     assert standard_error(beyond) < 0.02 * grammar.entropy, "the sample is too small to say anything"

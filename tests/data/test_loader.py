@@ -225,7 +225,7 @@ def test_an_error_arrives_at_its_batch_and_ends_the_thread(prefetch: int) -> Non
     assert good > 0
     loader = Loader(Breaks(), 1, 3, seed=0, prefetch=prefetch)
     assert len(starts(islice(loader, good))) == good
-    for _ in range(2):  # asked again, it tries again
+    for _ in range(2):  # a second request tries again
         with pytest.raises(OSError, match="the disk is gone"):
             next(loader)
         assert not threads.started()

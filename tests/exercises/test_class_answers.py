@@ -109,7 +109,7 @@ def test_a_wrong_constructor_and_a_missing_method_are_reported() -> None:
 
 def test_a_line_that_makes_an_object_is_compared_by_class() -> None:
     made = script("it", "w = Window(1)\nw\nw.total()")
-    assert run_case(Reference, made).failure is not None  # NameError: the script calls it Window
+    assert run_case(Reference, made).failure is not None  # raises NameError, because the script calls the class Window
     assert run_case(Reference, made, name="Window").value[0].kind == "a Window"
     assert check_exercise(window(cases=[made]), Window).passed
 

@@ -86,12 +86,12 @@ def test_no_constant_earns_points_where_cases_differ(name: str, hidden: bool) ->
     ("wrong", "groups", "points"),
     [
         ([], (6, 6), 3.0),
-        ([4], (5, 6), 2.5),  # one of two hidden cases of a name
-        ([4, 5], (5, 6), 2.5),  # both
+        ([4], (5, 6), 2.5),  # one of two hidden cases with the same name
+        ([4, 5], (5, 6), 2.5),  # both hidden cases with the same name
         ([0], (5, 6), 2.5),
-        ([0, 1], (4, 6), 2.0),  # half of the public cases
+        ([0, 1], (4, 6), 2.0),  # half of the public cases fail
         ([0, 1, 6], (3, 6), 1.5),
-        ([0, 1, 2], (3, 6), 0.0),  # more than half of the public cases
+        ([0, 1, 2], (3, 6), 0.0),  # more than half of the public cases fail
     ],
 )
 def test_points_are_the_fraction_of_groups_that_pass(wrong: list[int], groups: tuple[int, int], points: float) -> None:

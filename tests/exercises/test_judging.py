@@ -354,7 +354,7 @@ def test_differences_are_described_in_one_line(expected: Any, received: Any, tol
     line = difference(expected, received)
     assert line is not None
     assert told in line
-    assert "out" not in line  # `.item()` takes one number out, not two
+    assert "out" not in line  # no advice on `.item()`, which works for one number, not for two
 
 
 def test_exact_applies_to_tensors_and_nan_equals_nan() -> None:

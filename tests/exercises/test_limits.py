@@ -230,7 +230,7 @@ def test_a_time_limit_leaves_no_trace(answer: Callable[..., Any]) -> None:
     before = state(), address_space()
     run_case(answer, CASE, seconds=0.2, forbid=("lmcourse",))
     assert (state(), address_space()) == before
-    time.sleep(0.3)  # an interrupt too many would come now
+    time.sleep(0.3)  # an unwanted further interrupt would come now
 
 
 def test_an_inner_time_limit_keeps_the_outer_limit() -> None:

@@ -60,7 +60,7 @@ def test_tensors_of_every_dtype_and_layout(dtype: torch.dtype) -> None:
 )
 def test_plain_values_survive_a_round_trip(value: object) -> None:
     if isinstance(value, dict):
-        del value[2.5]  # a tuple is plain as a key only
+        del value[2.5]  # a tuple is plain only as a key
     assert same(through(value), value)
 
 

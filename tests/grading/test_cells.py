@@ -69,7 +69,7 @@ def numbers(*texts: str, skipped: str = DEMONSTRATION, answer: int = 0) -> list[
         ([DEMONSTRATION, "def helper(): return rows", "def f(): return 1"], 3, [2, 3]),
         ([DEMONSTRATION, "rows = 4", "def f(): return rows"], 3, [2, 3]),
         ([DEMONSTRATION, "def f(rows):\n    n = rows\n    return n"], 2, [2]),
-        ([f"{DEMONSTRATION}\nprint(n)", "def f(): return 1"], 2, [1, 2]),  # the learner has changed it
+        ([f"{DEMONSTRATION}\nprint(n)", "def f(): return 1"], 2, [1, 2]),  # the learner has changed the demonstration
     ],
 )
 def test_demonstration_runs_only_for_an_answer_that_needs_it(texts: list[str], answer: int, run: list[int]) -> None:

@@ -34,7 +34,8 @@ def folded(page: BeautifulSoup) -> dict[str, list[str]]:
 
 
 def test_scores_match_graded_submissions() -> None:
-    [section] = sections_of(small_class())  # 7, 3, 5, 2 and 0 of 7 points; one cannot be read
+    # the scores are 7, 3, 5, 2 and 0 of 7 points, and one notebook is unreadable
+    [section] = sections_of(small_class())
     assert (len(section.results), len(section.graded), section.max_score) == (6, 5, 7)
     assert section.quartiles == [2, 3, 5]
     assert sections_of([result("Ada", *map(solved, NAMES))])[0].quartiles == [7, 7, 7]
@@ -167,7 +168,7 @@ def test_no_cell_of_the_table_is_a_formula(text: str, tmp_path: Path) -> None:
     odd = Report(text, 1.0, 2, True, ())
     write_report([result(text, odd, assignment=text, reason=text, late=Lateness(0, 0, text))], tmp_path)
     data = (tmp_path / "students.csv").read_text(encoding="utf-8")
-    for delimiter in ",;":  # as spreadsheets of different countries separate
+    for delimiter in ",;":  # separators in spreadsheets of different countries
         cells = [cell for row in csv.reader(io.StringIO(data, newline=""), delimiter=delimiter) for cell in row]
         assert cells
         assert not [cell for cell in cells if cell.lstrip(' \t\r\n"').startswith(tuple("=+-@＝＋－＠"))]
@@ -187,7 +188,7 @@ def test_files_stay_whole_when_the_table_cannot_be_replaced(tmp_path: Path) -> N
     write_report(small_class(), tmp_path)
     old = (tmp_path / "report.html").read_bytes()
     (tmp_path / "students.csv").unlink()
-    (tmp_path / "students.csv").mkdir()  # nothing can be moved there
+    (tmp_path / "students.csv").mkdir()  # a folder with this name prevents moving the file
     with pytest.raises(CourseError, match=r"students\.csv cannot be written: Is a directory\. Close it") as told:
         write_report(small_class()[:1], tmp_path)
     assert "\n" not in str(told.value)

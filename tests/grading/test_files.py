@@ -174,7 +174,8 @@ def test_files_at_the_limits_are_read(tmp_path: Path) -> None:
 
 
 def make_socket(path: Path) -> None:
-    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as server:  # a path of 100 characters at most
+    # a socket's path has at most 100 characters
+    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as server:
         server.bind(path.name)
 
 
@@ -312,7 +313,7 @@ def test_harmful_members_of_a_zip_are_left_out(
 def test_damaged_large_and_undated_notebooks_are_handled(tmp_path: Path) -> None:
     for offset, form, numbers, told in (
         *((8, "<H", [1], "is encrypted"), (16, "<I", [0], "is damaged"), (20, "<II", [9, 10**9], "compressed more")),
-        (12, "<I", [0], ""),  # no date
+        (12, "<I", [0], ""),  # an entry without a date
     ):
         path = zipped(tmp_path, ("a.ipynb", SOUND))
         with unpacked([patched(path, offset, form, *numbers)]) as found:
@@ -343,7 +344,8 @@ def test_names_without_the_utf8_flag_are_decoded(tmp_path: Path, name: str, enco
         (lambda folder: zipped(folder, *((f"{n}", b"") for n in range(20_001))), "contains more than 20,000 files"),
         (lambda folder: patched(zipped(folder, ("a.ipynb", b""), ("b.ipynb", b"")), 24, "<I", 4 * 10**9), "than 4 GiB"),
         (lambda folder: written(folder, b"no zip", "class.zip"), "class.zip is damaged, or is not a zip"),
-        (lambda folder: patched(zipped(folder, ("a.ipynb", SOUND)), 6, "<H", 99), "is damaged"),  # version 9.9
+        # requires zip version 9.9
+        (lambda folder: patched(zipped(folder, ("a.ipynb", SOUND)), 6, "<H", 99), "is damaged"),
     ],
 )
 def test_a_wrong_zip_is_rejected(tmp_path: Path, make: Callable[[Path], Path], told: str) -> None:

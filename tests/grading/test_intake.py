@@ -147,7 +147,7 @@ def test_every_folder_of_a_class_gets_a_result(school: Path, known: Known) -> No
     (school / "dave").symlink_to("alice")
     (school / "eve").mkdir()
     (school / "eve" / TINY).symlink_to(f"../alice/{TINY}")
-    (school / "fay").symlink_to("fay")  # leads nowhere
+    (school / "fay").symlink_to("fay")  # a link to itself
     assert {student: each.problem.split(".")[0] for student, each in found(school, known).items()} == {
         "bob": f"Nothing was handed in: the folder bob has no folder of an assignment, such as {TINY}",
         "carol": "There is no assignment 1-\\u000atiny",
@@ -184,7 +184,7 @@ def test_a_wrong_own_file_is_explained(tmp_path: Path, known: Known) -> None:
         (submission,) = find_submissions([hand_in(tmp_path, "my notes.ipynb", text)], known)
         assert told in submission.problem
         assert (submission.assignment, submission.own) == (None, True)
-        # The file name is enough to know the points that were possible.
+        # The file name is enough to find the possible points.
         assert find_submissions([hand_in(tmp_path, NAME, text)], known)[0].assignment is known[TINY]
 
 
@@ -221,7 +221,7 @@ def test_wrong_paths_are_rejected(tmp_path: Path, school: Path, known: Known) ->
     ):
         with pytest.raises(CourseError, match=told):
             find_submissions(paths, known)
-    assert len(find_submissions([school, school], known)) == 2  # the same folder twice
+    assert len(find_submissions([school, school], known)) == 2  # giving the same folder twice is allowed
 
 
 SAVED = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)

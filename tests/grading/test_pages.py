@@ -101,7 +101,7 @@ def page(exporter: HTMLExporter, *cells: Any, resources: Any = None, **metadata:
     marks = {"notebook": "tiny", "score": 1, "max_score": 2, "late_penalty": 0}
     given = {"nbgrader": marks, "index": 0, "total": 1, **(resources or {})}
     drawn: str = exporter.from_notebook_node(cleaned, resources=given)[0]
-    drawn.encode()  # it is written as UTF-8
+    drawn.encode()  # pages are written as UTF-8
     return drawn
 
 
@@ -270,7 +270,7 @@ def test_nbgrader_writes_feedback_without_warnings(tmp_path: Path) -> None:
     from nbgrader.api import Gradebook
 
     course = Course(tmp_path.resolve())
-    nbgrader_configuration(course.root)  # finds what a gradebook is made with
+    nbgrader_configuration(course.root)  # finds alembic, which creates gradebooks
     with Gradebook(f"sqlite:///{tmp_path}/gradebook.db", "lmcourse") as book:
         book.add_assignment(ASSIGNMENT)
         book.add_notebook("tiny", ASSIGNMENT)

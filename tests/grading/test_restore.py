@@ -89,7 +89,7 @@ def test_each_course_cell_occurs_once(cells: list[NotebookNode], expected: list[
 def test_edited_and_deleted_checks_are_noted() -> None:
     assert put_back(answer(), check("1")).metadata[METADATA_KEY]["edited"] == ["check_f"]
     assert put_back(answer(), check("check(f)\n")).metadata[METADATA_KEY]["edited"] == []
-    assert put_back(answer(), check(CHECK)).metadata[METADATA_KEY]["edited"] == []  # from a solution notebook
+    assert put_back(answer(), check(CHECK)).metadata[METADATA_KEY]["edited"] == []  # cells from a solution notebook
     assert put_back(answer()).metadata[METADATA_KEY]["put_back"] == ["check_f"]
 
 

@@ -131,7 +131,7 @@ def hand_in(course: Course, assignment: str, name: str, student: str, **answers:
 
 DOUBLE = {
     "ada": ("def double(x):\n    if x is None: raise ValueError\n    return x * 2", 4.0),
-    "bob": ("def double(x):\n    return x * 2", 3.0),  # of five groups the bad input fails
+    "bob": ("def double(x):\n    return x * 2", 3.0),  # one of five groups, the bad input, fails
     "cy": ("def double(x):\n    return x * x", 0.0),
     "dee": ("", 0.0),
 }

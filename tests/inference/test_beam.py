@@ -24,7 +24,7 @@ MODELS = {
 def toy(name: str = "rope", seed: int = 0) -> Transformer:
     model = build(MODELS[name], seed)
     with torch.no_grad():
-        model.head.linear.weight *= 1.5  # opinions strong enough that beams part
+        model.head.linear.weight *= 1.5  # larger logits, so that beams differ
     return model
 
 

@@ -65,7 +65,7 @@ def test_reading_a_text_in_any_pieces_gives_the_same_logits(sizes: list[int], na
 def padded(texts: list[Tensor], side: str, start: list[int]) -> tuple[Tensor, Tensor]:
     """Texts in one tensor, with positions that go on from `start`."""
     longest = max(map(len, texts))
-    tokens = torch.full((len(texts), longest), 3)  # a real token: only its position says that it is padding
+    tokens = torch.full((len(texts), longest), 3)  # a real token, which only its position marks as padding
     positions = torch.full((len(texts), longest), PADDING_POSITION)
     for row, (text, first) in enumerate(zip(texts, start, strict=True)):
         place = slice(longest - len(text), None) if side == "left" else slice(0, len(text))
@@ -130,7 +130,6 @@ def test_the_work_of_a_step_does_not_grow_with_masks() -> None:
     assert asked == []
 
 
-# ---- memory
 
 
 def formula(config, texts: int, tokens: int, width: int) -> int:
@@ -184,7 +183,6 @@ def test_growing_memory_is_at_most_twice_the_need() -> None:
     close(read_in_parts(model, tokens, [60, 1, 1, 1, 1, 1, 70, 15]), model(tokens))
 
 
-# ---- housekeeping
 
 
 @corners
@@ -207,7 +205,7 @@ def test_select_reorders_drops_and_repeats_rows(name: str, padding: bool) -> Non
     cache = Cache(model.config)
     model(tokens[:, :8], positions.clamp(min=PADDING_POSITION) if padding else None, kv_cache=cache)
     cache.select(rows)
-    # Padding stands at the left, so a row's text without it is the uncached text.
+    # Padding is on the left, so without it a row's text is the uncached text.
     skip = [3, 0, 0, 3] if padding else [0, 0, 0, 0]
     expected = [model(tokens[row : row + 1, s:])[0, 8 - s :] for row, s in zip(rows.tolist(), skip, strict=True)]
     close(
@@ -288,4 +286,4 @@ def test_a_changed_number_of_texts_is_rejected() -> None:
 
 
 def test_the_width_divides_evenly_among_heads() -> None:
-    assert WIDTH % HEADS == 0  # the worked numbers above rely on heads of 4
+    assert WIDTH % HEADS == 0  # the worked numbers above assume heads of width 4

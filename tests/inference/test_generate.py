@@ -54,7 +54,6 @@ def test_generate_works_with_an_encoder_decoder() -> None:
     assert list(stream(model, starts[1], NEW, source=sources[1])) == expected[1]
 
 
-# ---- stopping
 
 
 def test_every_text_stops_at_its_own_stop_token() -> None:
@@ -93,7 +92,6 @@ def test_the_head_sees_one_token_of_each_prompt() -> None:
     assert shapes == [(len(PROMPTS), 24)]
 
 
-# ---- streaming
 
 
 def test_a_stream_gives_the_same_tokens_one_by_one() -> None:
@@ -119,7 +117,6 @@ def test_gradients_are_enabled_between_two_tokens() -> None:
         assert not torch.is_inference_mode_enabled()
 
 
-# ---- modes, seeds
 
 
 def test_dropout_is_off_during_generation_and_the_mode_is_restored() -> None:
@@ -148,7 +145,6 @@ def test_generate_works_with_bf16_models() -> None:
     assert [len(text) for text in texts] == [NEW] * 3
 
 
-# ---- mistakes
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lmcourse.inference.sampling import Sampling, greedy, min_p, sample, temperature, top_k, top_p
 
-# Few values, so that ties are common; steps of ½, so that sums and comparisons are far from rounding.
+# Few different values, so that ties are common; steps of ½, so that rounding does not matter.
 rows = st.lists(st.integers(-6, 6).map(lambda n: n / 2), min_size=1, max_size=9)
 shares = st.sampled_from([0.03, 0.11, 0.27, 0.5001, 0.77, 0.93])
 
@@ -79,7 +79,6 @@ def test_the_rules_match_transformers(seed: int, p: float, k: int, t: float) -> 
         assert torch.equal(ours, theirs(None, logits))
 
 
-# ---- edges
 
 
 def test_the_token_that_crosses_the_threshold_stays() -> None:
@@ -90,7 +89,7 @@ def test_the_token_that_crosses_the_threshold_stays() -> None:
 
 
 def test_top_p_stops_at_an_exact_threshold() -> None:
-    row = torch.zeros(4)  # four tokens of exactly ¼
+    row = torch.zeros(4)  # four tokens with probability ¼ each
     assert kept(top_p(row, 0.5)) == [0, 1]
     assert kept(top_p(row, 0.25)) == [0]
 
@@ -105,7 +104,7 @@ def test_equal_logits_go_to_the_lower_id() -> None:
     assert kept(top_p(tie, 0.2)) == [1]
     assert kept(min_p(tie, 1.0)) == [1, 2, 3]
     assert greedy(tie[None]).tolist() == [1]
-    many = torch.zeros(5000)  # long enough that an unstable sort shuffles
+    many = torch.zeros(5000)  # so many that an unstable sort would change their order
     assert kept(top_k(many, 3)) == [0, 1, 2]
     assert kept(top_p(many, 3 / 5000 - 1e-5)) == [0, 1, 2]
 
@@ -159,14 +158,13 @@ def test_impossible_sampling_settings_are_rejected_in_one_line(act, message: str
     assert "\n" not in str(caught.value)
 
 
-# ---- chance
 
 
 def test_draws_follow_the_probabilities() -> None:
     row, count = torch.tensor([0.6, 0.3, 0.1]).log(), 20_000
     tokens = sample(row.expand(count, 3), torch.Generator().manual_seed(0))
     shares = torch.bincount(tokens, minlength=3) / count
-    # Four standard deviations of a share are at most 4 · √(¼ / 20000) = 0.014.
+    # Four standard deviations of a fraction are at most 4 · √(¼ / 20000) = 0.014.
     torch.testing.assert_close(shares, torch.tensor([0.6, 0.3, 0.1]), atol=0.014, rtol=0)
 
 

@@ -23,7 +23,7 @@ def linear() -> nn.Linear:
     generator = torch.Generator().manual_seed(0)
     layer = nn.Linear(96, 40)
     with torch.no_grad():
-        # Rows of very different sizes: one scale for all of them would lose the small ones.
+        # Rows of very different sizes: with a common scale the small rows would round to 0.
         layer.weight.copy_(torch.randn(40, 96, generator=generator) * torch.logspace(-4, 2, 40)[:, None])
         layer.bias.copy_(torch.randn(40, generator=generator))
     return layer
@@ -47,7 +47,7 @@ def test_the_product_matches_the_rounded_weights(kind: type, shape: tuple[int, .
     narrow, x = kind(linear), inputs(*shape)
     weight = narrow.weight.double() * (narrow.scale.double()[:, None] if kind is Int8Linear else 1)
     exact = x.double() @ weight.T
-    # x is rounded, and the product is; the sums are in fp32, whose error is far below.
+    # x and the product are rounded; the error of the fp32 sums is much smaller.
     bound = 2.1 * HALF_STEP_BF16 * (x.double().abs() @ weight.abs().T)
     y = narrow(x)
     assert y.dtype == x.dtype
@@ -58,7 +58,7 @@ def test_the_product_matches_the_rounded_weights(kind: type, shape: tuple[int, .
 def test_a_weight_is_off_by_at_most_half_a_step(linear: nn.Linear) -> None:
     narrow = Int8Linear(linear)
     scale = narrow.scale.double()[:, None]
-    # The scale itself was rounded to bf16: at the largest weight, 127 steps, that may be more than half a step.
+    # The scale itself is rounded to bf16, which can move the largest weight, 127 steps, by more than half a step.
     error = (narrow.weight.double() * scale - linear.weight.double()).abs()
     assert (error <= scale * (0.5 + 127 * HALF_STEP_BF16)).all()
     assert (error <= 0.5001 * scale).double().mean() > 0.99

@@ -36,7 +36,7 @@ def tiny(*attentions: AttentionConfig, block: dict[str, Any] | None = None, **ch
     """A model with one layer per attention; a single one is repeated."""
     attentions = attentions * 2 if len(attentions) == 1 else attentions
     layers = tuple(LayerConfig(each, FeedForwardConfig(32)) for each in attentions)
-    # Not tied: a tiny model with a tied head repeats its last token for ever, and every wrong generation looks right.
+    # Not tied: a tiny model with a tied head repeats its last token forever, so wrong generations would look right.
     head = HeadConfig(tied=False)
     base = TransformerConfig(VOCABULARY, WIDTH, layers, BlockConfig(NORM, **(block or {})), head=head, final_norm=NORM)
     return replace(base, **changes)

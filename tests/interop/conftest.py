@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-# Nothing here may look for anything on the hub.
+# These tests must not contact the hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 

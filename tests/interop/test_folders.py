@@ -64,7 +64,7 @@ def test_a_folder_written_by_transformers_loads(sample, pairs, tmp_path) -> None
     pair = pairs(sample.name)
     pair.theirs.save_pretrained(tmp_path, max_shard_size=SHARD)
     if sample.name == "t5-v1.1":
-        # transformers 5 writes tie_word_embeddings=true here and would tie what it has just untied.
+        # transformers 5 writes tie_word_embeddings=true here and would tie the weights again that it has just untied.
         settings = json.loads((tmp_path / "config.json").read_text())
         (tmp_path / "config.json").write_text(json.dumps({**settings, "tie_word_embeddings": False}))
     assert same_weights(from_hugging_face(tmp_path), pair.ours)

@@ -132,7 +132,7 @@ def test_wrong_weights_are_reported(pairs) -> None:
     without = {key: weight for key, weight in weights.items() if key != name}
     assert name in refusal(family.to_ours, pair.ours, without)
     assert "score.weight" in refusal(family.to_ours, pair.ours, {**weights, "score.weight": torch.zeros(2, 2)})
-    # As one matrix, q, k and v would still fit.
+    # Joined as one matrix, q, k and v would still fit.
     line = refusal(family.to_ours, pair.ours, {**weights, name: torch.zeros(30, 60)})
     assert name in line
     assert "(30, 60)" in line
@@ -159,7 +159,7 @@ def test_a_model_that_a_family_cannot_express_is_rejected(pairs, tmp_path) -> No
     for name in ("unit_offset", "placement", "soft_cap", "embedding_scale"):
         assert name in line
     assert not list(tmp_path.iterdir())
-    # Two widths of feed-forward layers: no family has that.
+    # No family has feed-forward layers of two widths.
     attention = AttentionConfig(2, rotary=RotaryConfig())
     wide, narrow = (LayerConfig(attention, FeedForwardConfig(width)) for width in (8, 6))
     config = TransformerConfig(

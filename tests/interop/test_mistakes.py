@@ -34,7 +34,7 @@ def turned(flat, **changes):
     return replace(flat.rotary, **changes)
 
 
-# What a reader of papers gets wrong: the sample, and the fields that are wrong.
+# Likely mistakes of readers of papers: the sample, and the wrong fields.
 MISTAKES = [
     ("llama2", "theta", lambda f: {"rotary": turned(f, theta=20_000.0)}),
     ("llama2", "interleaved", lambda f: {"rotary": turned(f, layout="interleaved")}),
@@ -130,7 +130,7 @@ def off_by(sample, pair, changes) -> float:
     model = Transformer(config) if flatten(config).encoder_layers is None else EncoderDecoder(config)
     weights = pair.ours.state_dict()
     if changes.get("placement") == "pre":
-        # The same norms, one a branch, in another place.
+        # The same norms, one per branch, in another place.
         weights = {
             re.sub(r"\.(output_norm|post_norm)\.", ".input_norm.", name): weight for name, weight in weights.items()
         }
@@ -237,7 +237,7 @@ def test_swapped_matrices_are_detected(ours, pairs) -> None:
     sample = BY_NAME["olmo"]
     pair, right = pairs("olmo"), FAMILIES["olmo"]
     first, second, *rest = right.weights[ours].parts
-    # Key and value swapped for q, k, v of unequal heights; gate and up otherwise.
+    # Swaps key and value if q, k, v have unequal heights, otherwise gate and up.
     parts = (first, rest[0], second) if rest else (second, first)
     wrong = replace(right, weights={**right.weights, ours: concatenated(*parts)})
     assert difference(translated(wrong, pair), sample, pair) > TOLERANCE

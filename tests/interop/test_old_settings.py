@@ -475,7 +475,7 @@ def their_count(settings: dict) -> int:
     with torch.device("meta"):
         model = kind.from_config(config)
     count = sum(parameter.numel() for parameter in model.parameters())
-    # transformers ties T5's head until a file says otherwise.
+    # By default transformers ties T5's head.
     return count + model.lm_head.weight.numel() if encoder_decoder and not settings["tie_word_embeddings"] else count
 
 

@@ -34,7 +34,7 @@ def test_logits_and_gradients_match_transformers(sample, pairs) -> None:
     expected, found = their_logits(pair.theirs, batch), our_logits(pair.ours, batch)
     assert expected.detach().abs().max() > 0.5, "logits so small that the tolerance hides mistakes"
     torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE)
-    # The table that carries weights carries gradients, and so finds one that went to the wrong place.
+    # The table for weights also converts gradients, which shows gradients at the wrong place.
     theirs = FAMILIES[sample.model_type].to_ours(pair.ours, gradients(pair.theirs, expected, batch))
     ours = gradients(pair.ours, found, batch)
     assert ours.keys() == theirs.keys()

@@ -53,7 +53,7 @@ def test_post_norm_model_matches_torchs_transformer() -> None:
     assert isinstance(ours, EncoderDecoder)
     theirs = nn.Transformer(160, 4, 3, 3, 44, 0.0, batch_first=True).eval()
     theirs.encoder.use_nested_tensor = False
-    # torch ends both stacks with one more norm than the paper.
+    # torch has one more norm at the end of both stacks than the paper.
     theirs.encoder.norm = theirs.decoder.norm = None
     for block, layer in zip(ours.encoder.blocks, theirs.encoder.layers, strict=True):
         copy_attention(block.attention.layer, layer.self_attn)
@@ -137,7 +137,7 @@ def test_t5_matches_transformers_t5() -> None:
 def copy_t5(ours: EncoderDecoder, theirs: nn.Module, newer: bool) -> None:
     theirs.shared.weight.copy_(ours.embedding.tokens.weight)
     if newer:
-        # Built tied whatever the configuration says.
+        # transformers ties the head even if the configuration does not.
         theirs.lm_head.weight = nn.Parameter(ours.head.linear.weight.clone())
     for end, stack in ((ours.encoder, theirs.encoder), (ours, theirs.decoder)):
         table = stack.block[0].layer[0].SelfAttention.relative_attention_bias

@@ -85,7 +85,7 @@ def test_fan_in_keeps_the_variance_and_truncates_the_tails() -> None:
     model = Transformer(llama_like(3, 96, 4, 256, vocab_size=400, context=64))
     initialize(model, "fan_in")
     down = model.blocks[0].feed_forward.layer.down.weight.detach()
-    # Cut at three standard deviations, a normal keeps 0.9866 of its spread.
+    # Truncated at three standard deviations, a normal distribution keeps 0.9866 of its standard deviation.
     assert std(down) == pytest.approx(0.9866 / 16, rel=0.05)
     assert down.abs().max() <= 3 / 16
     assert down.abs().max() > 2.8 / 16

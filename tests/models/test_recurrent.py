@@ -80,7 +80,7 @@ def test_an_open_gate_carries_a_gradient_where_an_rnn_loses_it() -> None:
         ours = Recurrent(kind, 4, 16, 1)  # type: ignore[arg-type]
         if kind == "lstm":
             with torch.no_grad():
-                ours.cells[0].input.bias[16:32] = 5.0  # the forget gate keeps
+                ours.cells[0].input.bias[16:32] = 5.0  # opens the forget gate, so that it keeps c
         x = torch.randn(1, 60, 4, requires_grad=True)
         ours(x)[0][:, -1].sum().backward()
         assert x.grad is not None

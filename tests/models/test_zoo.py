@@ -44,7 +44,7 @@ def tolerance(published: int) -> float:
 def wrong_count(entry: Entry) -> bool:
     """Whether the count is neither the published one nor explained."""
     if entry.published_parameters is None:
-        return not entry.note  # nothing proves these sizes: the entry must say where they come from
+        return not entry.note  # the count does not confirm these sizes, so the entry must explain them
     agrees = abs(count_parameters(entry.config).total - entry.published_parameters) <= tolerance(
         entry.published_parameters
     )

@@ -22,7 +22,7 @@ def shrink(config: TransformerConfig) -> TransformerConfig:
     return replace(
         config,
         vocab_size=53,
-        # 40 per head: every share of a head that the zoo turns is then an even number of features.
+        # 40 features per head, so that every rotated fraction in the zoo is an even number of features
         d_model=72 if wide else 160,
         layers=tuple(_shrink_layer(layer) for layer in config.layers[:6]),
         embedding=replace(

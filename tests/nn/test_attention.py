@@ -190,7 +190,8 @@ def test_shaw_matches_the_formula_of_the_paper(values: bool, pattern: AttentionP
     assert built.relative_position_vectors is not None
     index = built.relative_position_vectors.index(positions, positions)
     qk, v = built.project(x)
-    q, k = built.qk_transform(qk, ForwardContext(positions))  # nothing but apart: there is no norm and no rotation
+    # only splits q and k, because there is no norm and no rotation
+    q, k = built.qk_transform(qk, ForwardContext(positions))
     large_keys = k[:, :, None] + built.relative_position_vectors.keys.weight[index][:, None]
     scores = (q[:, :, :, None] * large_keys).sum(-1) * 8**-0.5
     seen = pattern.visible(positions, positions)[:, None]
@@ -352,7 +353,7 @@ def test_bf16_keeps_its_dtype_and_stays_close(config: AttentionConfig) -> None:
     exact = built(x, ForwardContext(count()))
     half = built.bfloat16()(x.bfloat16(), ForwardContext(count()))
     assert half.dtype == torch.bfloat16
-    # 8 bits of mantissa through three products: a few per cent of the largest number.
+    # 8 bits of mantissa in three products: an error of a few percent of the largest number.
     assert (half.float() - exact).abs().max() < 0.05 * exact.abs().max()
 
 

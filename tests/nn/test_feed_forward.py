@@ -25,7 +25,7 @@ FORMULAS = {
     "silu": lambda x: x / (1 + math.exp(-x)),
     "relu2": lambda x: max(0.0, x) ** 2,
     "elu": lambda x: x if x > 0 else math.expm1(x),
-    # The two numbers keep mean 0 and variance 1 (Klambauer et al., 2017, equation 14).
+    # SELU's two constants keep mean 0 and variance 1 (Klambauer et al., 2017, equation 14).
     "selu": lambda x: 1.0507009873554805 * (x if x > 0 else 1.6732632423543772 * math.expm1(x)),
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
     "identity": lambda x: x,

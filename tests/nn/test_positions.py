@@ -69,7 +69,7 @@ def test_one_pair_is_rotated_by_its_angle(position: int, pair: int, theta: float
     angle = position / linear_factor * theta ** (-2 * pair / 8)
     expected = torch.zeros(8)
     expected[2 * pair], expected[2 * pair + 1] = math.cos(angle), math.sin(angle)
-    # fp32 angles up to 5000 are known to about 2e-4.
+    # fp32 angles up to 5000 have an error of about 2e-4.
     torch.testing.assert_close(turned, expected, atol=1e-3, rtol=0)
 
 
@@ -116,7 +116,7 @@ def test_alibi_slopes_and_bias_match_blooms(heads: int) -> None:
     assert alibi_slopes(heads).shape == (heads,)
     theirs = bloom.build_alibi_tensor(torch.ones(1, 9), heads, torch.float32).view(1, heads, 1, 9)
     ours = Alibi(AlibiConfig(), heads, 8)(torch.arange(9)[None], torch.arange(9)[None])
-    # BLOOM adds slope · key: the same but for a constant in each row, which no softmax sees.
+    # BLOOM adds slope · key, which differs only by a constant per row, and a softmax ignores the constant.
     past = torch.ones(9, 9).tril().bool()
     relative = theirs - theirs.transpose(-1, -2)
     torch.testing.assert_close(ours[..., past], relative[..., past])

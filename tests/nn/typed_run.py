@@ -54,7 +54,7 @@ def public(module: ModuleType) -> list[str]:
             found.append(name)
         elif inspect.isclass(thing) and not getattr(thing, "_is_protocol", False):
             found += [f"{name}.{m}" for m, f in vars(thing).items() if callable(f) and f.__module__ == module.__name__]
-    # Configurations were made before we watched, and how a module prints itself has no shapes.
+    # Configurations were created before we recorded calls, and methods for printing have no shapes.
     return [name for name in found if not name.rsplit(".", 1)[-1].startswith(("_", "extra_repr"))]
 
 

@@ -50,10 +50,12 @@ def check_labels(figure: Figure) -> None:
             if written.strip() and text.get_visible() and to_rgb(text.get_color()) != (1, 1, 1):
                 assert contrast(text.get_color()) >= 4.5, (written, text.get_color())
         for line in axes.get_lines():
-            is_grey = np.ptp(to_rgb(line.get_color())) < 0.05  # a line in the background, or white on something dark
+            # a grey line in the background, or a white line on a dark area
+            is_grey = np.ptp(to_rgb(line.get_color())) < 0.05
             assert is_grey or contrast(line.get_color()) >= 3, line.get_color()
         for axis in (axes.xaxis, axes.yaxis):
-            shared = any(other is not axes and other.bbox.bounds == axes.bbox.bounds for other in figure.axes)  # twinx
+            # two axes in the same place (twinx)
+            shared = any(other is not axes and other.bbox.bounds == axes.bbox.bounds for other in figure.axes)
             if axes.axison and axis.get_visible() and not shared and axis.get_scale() != "linear":
                 title = axes.get_title(loc="left")
                 assert axis.get_label_text() or "(log axis)" in title, (

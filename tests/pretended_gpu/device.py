@@ -111,7 +111,7 @@ class PretendedDevice(FakeTensorMode):
         if operator in INSTEAD:
             with self:
                 return INSTEAD[operator](self.watch, args[0])
-        if operator is aten.scaled_dot_product_attention:  # without gradients it arrives in one piece
+        if operator is aten.scaled_dot_product_attention:  # without gradients this operator is not decomposed
             with self:
                 return func.decompose(*args, **kwargs)
         if _waits(operator, args, kwargs):
@@ -177,7 +177,7 @@ def _kernel(operator: Any, args: Any) -> str:
 ATTENTION = {
     aten._scaled_dot_product_flash_attention: "flash",
     aten._scaled_dot_product_efficient_attention: "efficient",
-    aten._safe_softmax: "math",  # a part of it, and of nothing else
+    aten._safe_softmax: "math",  # used only by the math kernel
 }
 PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm}
 
@@ -216,7 +216,7 @@ def _mover(watch: Watch) -> Callable[..., nn.Module]:
 def pretended_gpu() -> Iterator[Watch]:
     """A context in which there is a GPU. The library made of guard.cpp must have been loaded before torch."""
     watch = Watch()
-    mode = PretendedDevice(watch)  # made before CUDA is said to be there: then torch.tensor stays off the device
+    mode = PretendedDevice(watch)  # created before CUDA seems available, so that torch.tensor does not use the device
     with contextlib.ExitStack() as stack:
         for owner, name, value in _patches(watch):
             stack.enter_context(mock.patch.object(owner, name, value))

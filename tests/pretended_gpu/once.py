@@ -22,5 +22,5 @@ def timed_once() -> Iterator[None]:
 
 
 def _once(functions: Mapping[str, Callable[[], object]], **how: object) -> dict[str, Timing]:
-    gc.freeze()  # who times collects garbage first, which would take longer than what is timed
+    gc.freeze()  # timing collects garbage first, which would take longer than the timed function
     return _REAL(functions, **{**how, "warmup": 0, "repeats": 1, "seconds": 0.0})  # type: ignore[arg-type]

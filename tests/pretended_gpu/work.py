@@ -38,6 +38,6 @@ def do(work: Callable[[], object], watch: Watch) -> dict[str, Any]:
 def main() -> None:
     """Print a JSON object: of each piece of work the waits and where they were, the dtypes of products, the kernels of
     attention, the error."""
-    gc.freeze()  # no pass of the garbage collector needs to look through all that was imported
+    gc.freeze()  # keeps the garbage collector from visiting all imported objects
     with pretended_gpu() as watch:
         print(json.dumps({name: do(work, watch) for name, work in WORK.items()}))

@@ -52,10 +52,11 @@ def test_one_exercise_can_be_selected(tmp_path: Path) -> None:
     ("solution", "not_full"),
     [
         ("return 3 * x", ("double",)),
-        ("return x + x if x == x else math.ldexp(x, 1)", ("double",)),  # forbidden, in a branch that never runs
+        ("return x + x if x == x else math.ldexp(x, 1)", ("double",)),  # a forbidden call in a branch that never runs
         ("return math.ldexp(x, 1)", ("double",)),
-        ("return math.fsum([x, x])", ()),  # what a cell above imports is there
-        ("return check(x)", ("double",)),  # what it defines is not: an answer stands alone
+        ("return math.fsum([x, x])", ()),  # imports of earlier cells are available
+        # definitions of earlier cells are not available, because an answer must run alone
+        ("return check(x)", ("double",)),
     ],
 )
 def test_a_solution_that_is_wrong_or_breaks_a_rule_is_not_full(

@@ -44,11 +44,11 @@ SYSTEMS = {
 }
 CORNERS = [("linux", "3.11"), ("linux", "3.13"), ("macos", "3.12"), ("windows", "3.11"), ("windows", "3.13")]
 
-# The one thing the lock leaves out on purpose; its comments say why.
+# The only package that the lock deliberately leaves out; its comments say why.
 LEFT_OUT = "rfc3987-syntax"
-# Packages of other systems, which are not installed here; none of them needs another.
+# Packages for other systems, which are not installed here and have no requirements.
 FOREIGN = {"appnope", "colorama", "pexpect", "ptyprocess", "pywinpty", "overrides"}
-# What a CUDA build of torch brings along: torch pins these itself.
+# Requirements of a CUDA build of torch, which torch pins itself.
 CUDA = re.compile(r"(nvidia|cuda|triton|pytorch-triton)\b")
 
 Lines = list[Requirement]
@@ -115,7 +115,7 @@ def needs(name: str, where: dict[str, str], extras: set[str]) -> Iterator[Requir
 def as_locked() -> None:
     """These tests read what the locked versions require; other versions would answer another question."""
     versions = {name: importlib.metadata.version(name) for name in LOCKED if name not in FOREIGN}
-    # 2.13.0+cpu is a build of 2.13.0.
+    # 2.13.0+cpu is a build of version 2.13.0.
     others = {n: v for n, v in versions.items() if v.split("+")[0] != pinned(LOCKED[n])}
     if others:
         told = f"installed, but not as locked: {others}"

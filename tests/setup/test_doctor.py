@@ -97,7 +97,7 @@ def test_nbgrader_check_passes_if_enabled() -> None:
 
 def test_nbgrader_disabled_in_the_server_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = {"ServerApp": {"jpserver_extensions": {"nbgrader.server_extensions.validate_assignment": False}}}
-    # The server reads JSON from folders named after its own configuration file, and later names win.
+    # The server reads JSON files from folders named after its configuration file; later files override earlier ones.
     folder = tmp_path / "jupyter_server_config.d"
     folder.mkdir()
     (folder / "nbgrader.json").write_text(json.dumps(config), encoding="utf-8")

@@ -27,7 +27,7 @@ pytestmark = [
 
 LOCK = "torch==2.13.0\nserver==1.0\nschema==1.0\n"
 
-# Enough of a build backend for `pip install --editable .` without setuptools.
+# A minimal build backend, so that `pip install --editable .` works without setuptools.
 BACKEND = """
 import pathlib, zipfile
 FILES = {
@@ -91,7 +91,7 @@ def write_wheel(folder: Path, name: str, version: str, *requires: str, extra: st
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """A fresh checkout; its packages stand for torch with CUDA, and for jsonschema with its slow extra."""
-    # The space is on purpose: people keep courses in such folders.
+    # The space is deliberate, because people use folder names with spaces.
     folder = tmp_path_factory.mktemp("a course")
     wheels = tmp_path_factory.mktemp("wheels")
     write_wheel(wheels, "torch", "2.13.0", "nvidia_cuda==13.0")
@@ -171,7 +171,7 @@ def test_an_interrupted_installation_is_repeated(course: Course) -> None:
     write_wheel(course.wheels, "late", "1.0")
     result = course.make("install")
     assert result.returncode == 0, result.stderr
-    # What the new lock does not name is gone.
+    # Packages that the new lock does not name were removed.
     assert course.installed() == {
         "torch-2.13.0",
         "nvidia_cuda-13.0",

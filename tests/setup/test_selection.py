@@ -72,7 +72,7 @@ def test_without_names_all_tests_run_longest_first(plugin: ModuleType, course: P
     run, left_out = selected(plugin, [item(course, nodeid) for nodeid in nodes], "")
     assert left_out == []
     assert sorted(run) == sorted(nodes)
-    assert run[:2] == nodes[-2:]  # in their order, which some tests build upon
+    assert run[:2] == nodes[-2:]  # in their original order, on which some tests depend
     ranks = [
         next((rank for rank, place in enumerate(plugin.LONGEST_FIRST) if nodeid.startswith(place)), 99)
         for nodeid in run

@@ -53,7 +53,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = Path(paths["purelib"])
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    # Added by a .pth of ours, a folder's own .pth files are not read: this tree's package stays out of sight.
+    # If our .pth file adds a folder, the folder's own .pth files are not read, so this tree's package stays invisible.
     (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     return Path(paths["scripts"], "python.exe" if sys.platform == "win32" else "python")
 

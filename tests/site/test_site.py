@@ -39,7 +39,7 @@ from tests.site.asked import ALL, ASKED
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
-pytestmark = [pytest.mark.prove, pytest.mark.timeout(1200)]  # the first waits for the site of all chapters
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(1200)]  # the first test waits for the site of all chapters
 
 USED = ("06", "19")
 PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html", "search.html")
@@ -381,7 +381,7 @@ def test_a_prediction_accepts_one_answer_and_stores_it(site: Path, page: Page) -
     assert wrong.evaluate("element => element === document.activeElement && element.classList.contains('wrong')")
     assert box.locator("[role=status]").inner_text().startswith("You chose exactly 10. It is 4.0.")
     page.reload()
-    box.get_by_role("button", name="4.0").click(force=True)  # it says that it is disabled
+    box.get_by_role("button", name="4.0").click(force=True)  # the button is marked as disabled
     assert box.locator("[role=status]").inner_text().startswith("You chose exactly 10. It is 4.0.")
     page.evaluate("localStorage.clear()")
     page.reload()
@@ -476,7 +476,7 @@ def test_figures_are_large_on_a_phone_and_dark_in_dark_mode(site: Path, page: Pa
 def test_axe_finds_no_serious_fault(site: Path, page: Page, name: str, theme: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    # Cells that open fade in, and half faded text has half the contrast.
+    # Opened cells fade in, and half-faded text has half the contrast.
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     page.goto((site / name).as_uri())
     page.locator(f"html[data-theme={theme}]").wait_for()

@@ -24,7 +24,7 @@ from tests.grading.tiny_course import REPOSITORY
 LIMITS = ["--cell-seconds=6", "--total-seconds=45", "--workers=3"]
 """A dozen attackers use up all their time, most of it asleep: four at once, on two cores."""
 
-SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: whoever loses their parent becomes our child
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphaned processes become our children
 
 
 @dataclass
@@ -120,7 +120,7 @@ def survivors(before: set[str], seconds: float = 5.0) -> set[str]:
     deadline = monotonic() + seconds
     while (left := children() - before) and monotonic() < deadline:
         for child in left:
-            os.waitpid(int(child), os.WNOHANG)  # one that has ended counts as a child until somebody asks for it
+            os.waitpid(int(child), os.WNOHANG)  # an ended process counts as a child until its status is read
         sleep(0.05)
     return left
 

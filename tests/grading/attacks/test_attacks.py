@@ -24,7 +24,8 @@ from tests.grading.attacks.our_grader import Batch, autograded, graded
 from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, SECRET, scripts_in
 
 NEEDS_BUBBLEWRAP = pytest.mark.skipif(bool(isolation_problem()), reason=isolation_problem())
-pytestmark = [pytest.mark.prove, NEEDS_BUBBLEWRAP, pytest.mark.timeout(2700)]  # the first waits for the whole batch
+# the first test waits for the whole batch
+pytestmark = [pytest.mark.prove, NEEDS_BUBBLEWRAP, pytest.mark.timeout(2700)]
 
 POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(find_chapter(ASSIGNMENT))}
 SHOWN = [*(attack.name for attack in PAGES), "plain_test", "report_forged"]

@@ -113,7 +113,7 @@ def test_a_file_is_locked_if_folders_cannot_be(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_ends_after_the_step_and_loses_nothing(name: str, status: int, run: RunConfig, tmp_path: Path) -> None:
     number = getattr(signal, name)
-    folder, outside = tmp_path / "run", signal.signal(number, signal.SIG_DFL)  # tests may run under nohup, too
+    folder, outside = tmp_path / "run", signal.signal(number, signal.SIG_DFL)  # because tests may also run under nohup
     result = train(run, folder, callbacks=[at(3, lambda: os.kill(os.getpid(), number))])
     left = signal.signal(number, outside)
     assert (STOPPED[result.reason], result.step) == (status, 3)
