@@ -1,4 +1,4 @@
-"""Formulas for activation memory, against their sources' figures and a block that is as they assume."""
+"""Compare formulas for activation memory with their sources' numbers, and with a block as they assume it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gpt(layers: int, d_model: int, heads: int, expansion: int = 4, dropout: floa
 
 
 class MaskedBlock(nn.Module):
-    """A block as the formulas have it: masks of dropout that are bool, everything else as wide as the parameters."""
+    """A block as the formulas assume it: dropout masks are bool, and everything else has the parameters' format."""
 
     def __init__(self, d: int, heads: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Rules of thumb: what papers print from them, and where they are exact."""
+"""Compare rules of thumb with numbers in papers, and with exact counts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_kaplans_forward_adds_the_mask_to_two_n(name: str, share: float) -> None
 
 
 def test_kaplans_table_is_half_a_token_short_of_the_causal_count() -> None:
-    """A query sees (n_ctx + 1)/2 tokens on average, and the table says n_ctx/2."""
+    """On average a query sees (n_ctx + 1)/2 tokens, but the table uses n_ctx/2."""
     config, seq_len = decoder("gpt-2"), 1024
     rows = kaplan_forward(config, seq_len)
     exact = forward_flops(config, 1, seq_len, pairs="visible").total

@@ -1,4 +1,4 @@
-"""FLOPs by arithmetic, against torch's FlopCounterMode: difference 0, in total and part by part."""
+"""Computed FLOPs equal the count of torch's FlopCounterMode, in total and for each part."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ SOURCE = 37
 
 
 def shortened(config: TransformerConfig) -> TransformerConfig:
-    """The first layer of every kind: that many add up, smaller models show."""
+    """Keep the first layer of every kind; tests with smaller models cover the sum over layers."""
     return config.with_(layers=tuple(dict.fromkeys(config.layers)))
 
 
 def assert_equal(config: TransformerConfig | EncoderDecoderConfig, batch: int, seq_len: int, **source: int) -> None:
-    """Whether a step takes the FLOPs that are counted on the meta device."""
+    """Check that computed FLOPs equal the count on the meta device."""
     assert_counted(counted_flops(config, batch, seq_len, backward=True, **source), config, batch, seq_len, **source)
 
 
@@ -100,7 +100,7 @@ def test_encoder_decoders_of_odd_sizes_match_torchs_count(
 
 
 def zeros(batch: int, seq_len: int) -> Tensor:
-    """Texts in which every token is the first of the vocabulary."""
+    """Return texts in which every token is token 0."""
     return torch.zeros(batch, seq_len, dtype=torch.long)
 
 
@@ -117,11 +117,11 @@ PLACES = {
     "attention": "attention itself",
     "cross": "cross-attention itself",
 }
-"""Modules, and the part that their products count to; those of attention less its projections are attention itself."""
+"""Modules, with the part to which their products count. The part "attention" excludes the projections."""
 
 
 def counted_parts(model: nn.Module, *texts: Tensor) -> dict[str, int]:
-    """FLOPs of a forward pass by module, of attention in its plain form, as `count_flops` counts."""
+    """Count the FLOPs of a forward pass by module, with plain attention as in `count_flops`."""
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         model(*texts)
     sizes: Counter[str] = Counter()
@@ -169,7 +169,8 @@ def test_each_part_of_encoder_decoders_matches_torchs_count(name: str) -> None:
 
 
 def test_scores_and_values_take_equal_flops() -> None:
-    """By hand: a dot product of 64 numbers for each of 12 heads, 12 layers, 2 texts and 100² pairs; then the same."""
+    """By hand: a dot product of 64 numbers for each of 12 heads, 12 layers, 2 texts and 100² pairs; values take the
+    same."""
     count = forward_flops(find_model("gpt-2").decoder, 2, 100)
     assert count["attention scores"] == count["attention values"] == 2 * 64 * 12 * 12 * 2 * 100 * 100
 
@@ -237,7 +238,7 @@ def test_training_takes_six_n_d_plus_attention(name: str) -> None:
 
 
 def flash(q: Tensor, k: Tensor, v: Tensor, visible: Any, bias: Any = None, *, causal: bool, **others: Any) -> Tensor:
-    """The operator that CUDA's flash attention is dispatched to."""
+    """Count CUDA's flash-attention operator."""
     result: Tensor = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0]
     return result
 
@@ -277,7 +278,7 @@ def test_torch_may_skip_a_blocks_last_product_when_recomputing() -> None:
 
 
 def test_recomputing_blocks_takes_a_third_more() -> None:
-    """Inventory 14.18: HFU/MFU = 8/6, but for the head."""
+    """Inventory 14.18: HFU/MFU = 8/6, without the head."""
     step = training_flops(find_model("gpt-3").decoder, 1, 2048, recompute="blocks")
     outside = step.model["head"]
     assert 3 * (step.hardware.total - outside) == 4 * (step.model.total - outside)
@@ -285,7 +286,7 @@ def test_recomputing_blocks_takes_a_third_more() -> None:
 
 @pytest.mark.parametrize(("scale", "left_out"), [(True, 0), (False, 1)])
 def test_a_product_with_no_earlier_parameters_has_one_gradient(scale: bool, left_out: int) -> None:
-    """A frozen embedding saves the first input gradient only if the norm behind it has no parameters either."""
+    """A frozen embedding saves the first input gradient only if the norm after it has no parameters, either."""
     config = llama_like(3, 64, 4, 96, vocab_size=53, context=64, norm=NormConfig("rms", scale=scale))
     model, tokens = on_cpu(config)
     model.embedding.requires_grad_(False)

@@ -1,4 +1,4 @@
-"""Bytes of the KV cache by arithmetic, against the tensors of a real one: difference 0."""
+"""Computed bytes of the KV cache equal the bytes of a real cache's tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def decoder(name: str) -> TransformerConfig:
 
 
 def real_bytes(config: TransformerConfig, batch: int, seq_len: int) -> int:
-    """What a cache takes after a model has read a whole text."""
+    """Return the bytes of a cache after a model has read a whole text."""
     cache = Cache(config, capacity=seq_len)
     with torch.no_grad():
         Transformer(config)(torch.zeros(batch, seq_len, dtype=torch.long), kv_cache=cache)
@@ -81,7 +81,7 @@ def test_a_window_limits_the_cache() -> None:
 
 
 def test_cache_exceeds_weights_at_6_d_tokens() -> None:
-    """Weights 12 · L · d² · p, cache 2 · p · L · d per token; the embedding is what the rule leaves out."""
+    """Weights take 12 · L · d² · p, and the cache 2 · p · L · d per token; the rule leaves out the embedding."""
     config = llama_like(4, 96, 4, 256, vocab_size=1, context=8)
     assert batch_where_cache_exceeds_weights(config, 1) == pytest.approx(6 * 96, rel=0.01)
 

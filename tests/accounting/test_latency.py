@@ -1,4 +1,4 @@
-"""The roofline: bytes against what a real model's layers read and write, seconds against published figures."""
+"""Compare the roofline's bytes with a real model's layers, and its seconds with published numbers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def group_of(name: str) -> str:
 
 
 def really_moved(config: TransformerConfig, batch: int, seq_len: int) -> Counter[str]:
-    """Bytes that a model's linear layers, norms and non-linearities read and write, by hooks."""
+    """Measure the bytes that a model's linear layers, norms and non-linearities read and write, with hooks."""
     moved: Counter[str] = Counter()
 
     def linear(name: str) -> Any:
@@ -116,7 +116,7 @@ def test_time_is_the_larger_of_arithmetic_and_memory_time(flops: int, moved: int
 
 
 def test_decoding_one_text_takes_as_long_as_reading_the_weights() -> None:
-    """Llama-2 7B on an A100: 13.5 GB at 2.039 TB/s is 6.6 ms, and every group is limited by memory."""
+    """Llama-2 7B on an A100: 13.5 GB at 2.039 TB/s take 6.6 ms, and memory limits every group."""
     operations = forward_operations(decoder("llama-2-7b"), 1, 1, past=0)
     seconds = roofline_seconds(operations, A100, "bf16")
     embedding = 32_000 * 4096
@@ -193,7 +193,7 @@ def test_elementwise_intensity_follows_the_formula() -> None:
 
 @pytest.mark.parametrize("name", ["llama-2-7b", "llama-3-8b", "falcon-7b"])
 def test_decoding_attention_of_a_model_has_the_stated_intensity(name: str) -> None:
-    """Long texts: queries and results no longer count beside the cache."""
+    """For long texts, queries and results are negligible compared with the cache."""
     config = find_model(name).decoder
     attention = config.layers[0].attention
     work = forward_operations(config, 4, 1, past=200_000)["attention"]

@@ -1,4 +1,4 @@
-"""Storages are counted from their birth to their release; views and arguments are not."""
+"""Storages are counted from allocation to release; views and arguments are not counted."""
 
 from __future__ import annotations
 

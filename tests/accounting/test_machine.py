@@ -1,4 +1,4 @@
-"""Rates from times that a test gives: what counts as a FLOP, and as a byte."""
+"""Test rates with given times: the numbers of FLOPs and bytes must be right."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_other_load_does_not_lower_a_measured_peak() -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The same measurement of next to nothing."""
+    """Make the measurement with tiny sizes."""
     monkeypatch.setattr(machine, "SIZES", {"cpu": (16, 32, 64)})
     monkeypatch.setattr(machine, "COPY_BYTES", {"cpu": 2**16})
     monkeypatch.setattr(machine, "SECONDS", 0.0)

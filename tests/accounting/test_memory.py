@@ -1,4 +1,4 @@
-"""What fits into memory: against tensors that are really kept, and against sizes just below and above a limit."""
+"""Compare memory estimates with real tensors, and limits with sizes just below and above them."""
 
 from __future__ import annotations
 

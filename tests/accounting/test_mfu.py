@@ -1,4 +1,4 @@
-"""MFU, days and energy: published figures, and what cannot be."""
+"""Compare MFU, days and energy with published numbers, and reject impossible values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_mfu_of_round_numbers_is_exact() -> None:
 
 
 def test_training_7b_on_32_a100s_matches_a_hand_calculation() -> None:
-    """1e5 tokens/s at 6 · 7e9 FLOPs each."""
+    """The run reads 1e5 tokens/s at 6 · 7e9 FLOPs each."""
     assert throughput_mfu(1e5, 6 * 7e9, A100, "bf16", devices=32) == pytest.approx(0.4207, abs=5e-5)
 
 
@@ -56,7 +56,7 @@ def test_mfu_rejects_a_format_that_the_device_lacks() -> None:
 
 
 def test_recomputing_everything_takes_8_instead_of_6_flops() -> None:
-    """Without attention and head a step is 2 + 4 parts; computed again, 2 + 4 + 2."""
+    """Without attention and head, a step takes 2 + 4 parts; with recomputation it takes 2 + 4 + 2."""
     config = modern(2, 64, 4, 128)
     again = training_flops(config, 2, 16, recompute="blocks")
     shares = [mfu(flops.total, 1.0, A100, "bf16") for flops in (again.model, again.hardware)]

@@ -1,4 +1,4 @@
-"""Bytes that devices hold and send, and pipeline schedules, against published tables, collectives and formulas."""
+"""Compare memory, traffic and pipeline schedules with published tables, simulated collectives and formulas."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_tensor_parallel_gpt_3_takes_an_eighth_per_device() -> None:
 
 
 class Ring:
-    """A ring of devices that counts what each sends. Vectors are lists, one number per part."""
+    """A ring of devices that counts the numbers that each sends. Vectors are lists with one number per part."""
 
     def __init__(self, devices: int) -> None:
         self.n, self.sent = devices, [0] * devices
@@ -116,7 +116,7 @@ def test_ring_traffic_is_bounded_and_root_traffic_grows(devices: int, ring: floa
 
 @pytest.mark.parametrize(("stage", "times"), [(0, 2), (1, 2), (2, 2), (3, 3)])
 def test_zero_sends_2_or_3_times_the_parameters(stage: ZeroStage, times: int) -> None:
-    """Rajbhandari et al. (2020), §7.2, in numbers of 2 bytes each; n − 1 of n parts really travel."""
+    """Rajbhandari et al. (2020), §7.2, in numbers of 2 bytes each; n − 1 of n parts are sent."""
     sent = data_parallel_traffic(1000, MIXED, Layout(data=10, zero=stage)).total
     assert sent == pytest.approx(times * 2 * 1000 * 9 / 10)
 
@@ -133,7 +133,7 @@ def test_tensor_parallel_traffic_matches_the_papers() -> None:
 
 
 def test_bubble_follows_the_formula() -> None:
-    """Counted on a schedule of p stages and m micro-batches: each works m of m + p − 1 ticks."""
+    """In a schedule of p stages and m micro-batches, each stage works in m of m + p − 1 ticks."""
     for stages, micro in ((1, 4), (4, 1), (4, 12)):
         ticks = max(stage + batch for stage in range(stages) for batch in range(micro)) + 1
         assert pipeline_bubble_fraction(stages, micro) == pytest.approx((ticks - micro) / ticks)

@@ -1,4 +1,4 @@
-"""Bytes per parameter, against the tensors that torch's optimisers really keep."""
+"""Compare bytes per parameter with the tensors that torch's optimizers keep."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def backward(model: nn.Module) -> None:
 
 
 def state(optimizer: Optimizer) -> int:
-    """Bytes of all that it keeps, but its counters of steps."""
+    """Return the bytes of an optimizer's state, without its step counters."""
     return nbytes(each[name] for each in optimizer.state.values() for name in each if name != "step")
 
 
@@ -119,7 +119,7 @@ def test_recipes_are_found_by_name() -> None:
 
 
 def test_muon_keeps_one_moment_and_its_products_are_counted() -> None:
-    """The trainer's optimiser: its state, and the FLOPs of its step."""
+    """Compare with the trainer's optimizer: its state, and the FLOPs of its step."""
     model = Transformer(CONFIG)
     optimizer = make_optimizer(model, TrainingConfig(1, 1, 8, optimizer="muon"), SINGLE_PROCESS)
     backward(model)

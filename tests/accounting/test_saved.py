@@ -1,4 +1,4 @@
-"""What autograd keeps: counted by hand, through the graph itself, and without memory."""
+"""Compare what autograd keeps with counts by hand, in the graph, and on the meta device."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_pass_that_fails_leaves_no_hooks() -> None:
 
 
 def saved_in_graph(result: Tensor) -> Iterator[Tensor]:
-    """Every tensor that the nodes of a graph hold."""
+    """Yield all tensors in the nodes of a graph."""
     seen: set[Any] = set()
     todo: list[Any] = [result.grad_fn]
     while todo:

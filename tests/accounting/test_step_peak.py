@@ -1,4 +1,4 @@
-"""The peak of a training step, held to what torch's profiler sees a real step of the trainer allocate on a CPU."""
+"""Compare the predicted peak of a training step with the allocations of a real step in torch's CPU profiler."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gpt(vocabulary: int) -> TransformerConfig:
 
 
 def measure(config: TransformerConfig, training: TrainingConfig, micro_batches: int = 2) -> int:
-    """Bytes of weights and optimiser, and the most that the second step has allocated at once on top of them."""
+    """Return the bytes of weights and optimizer, and the additional peak of the second step."""
     model = Transformer(config)
     if training.activation_checkpointing:
         apply_activation_checkpointing(model)
@@ -61,7 +61,7 @@ def measure(config: TransformerConfig, training: TrainingConfig, micro_batches: 
 
 
 def most_alive(step: Callable[[], None]) -> int:
-    """The largest sum of all allocations and releases so far."""
+    """Return the largest running sum of allocations and releases."""
     return max(accumulate(memory_events(step)))
 
 

@@ -1,4 +1,4 @@
-"""The model of a training step on two kinds of links, against the package's other counts and a simulated pipeline."""
+"""Compare the cluster model of a training step with other counts of the package and a simulated pipeline."""
 
 from __future__ import annotations
 

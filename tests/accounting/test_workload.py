@@ -1,4 +1,4 @@
-"""The whole budget: every number is that of the module it comes from, and the command says so."""
+"""Every number of the whole budget equals its module's result, and the command prints it."""
 
 from __future__ import annotations
 
@@ -94,8 +94,6 @@ def test_a_training_run_has_days_hours_and_energy() -> None:
     assert run.device_hours == pytest.approx(run.days * 24 * 1024)
 
 
-
-
 def test_json_has_exact_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--model", "llama3-8b", "--gpu", "h100", "--gpus", "16", "--tensor-parallel", "8", "--zero", "1")
     found = answer(capsys, *words, "--batch", "2", "--seq-len", "4096", "--tokens", "15e12")
@@ -188,7 +186,7 @@ def test_a_mistake_is_reported_in_one_line(words: list[str], told: str, capsys: 
 
 
 def test_tensor_parallelism_copies_key_heads_but_never_splits_one() -> None:
-    """8 key heads among 16 devices: each on two of them, as servers do it; among 3 devices there is no way."""
+    """With 16 devices, each of 8 key heads is on two devices, as in inference servers; 3 devices are impossible."""
     account(Workload(LLAMA, 1, 128, MIXED, layout=Layout(tensor=16)))
     with pytest.raises(ValueError, match="8 key heads, which 12 devices cannot divide evenly"):
         Workload(decoder("llama-3.2-3b"), 1, 128, MIXED, layout=Layout(tensor=12))
@@ -200,8 +198,6 @@ def test_units_are_formatted() -> None:
     assert gib(3 * 2**30 // 2) == "1.50 GiB"
     assert gib(2**20) == "1.00 MiB"
     assert gib(512) == "0.50 KiB"
-
-
 
 
 def test_differences_from_other_calculators_are_documented(course: Path) -> None:

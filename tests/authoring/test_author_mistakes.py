@@ -1,4 +1,4 @@
-"""Every mistake of an author is reported, with file and line, and all of them together."""
+"""All mistakes of authors are reported together, with file and line."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
 
 
 def spoilt(mistake: str) -> str:
-    """The tiny source with this mistake."""
+    """Return the tiny source with this mistake."""
     old, new, *_ = MISTAKES[mistake]
     assert old in SOURCE
     return SOURCE.replace(old, new, 1)

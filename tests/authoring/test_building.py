@@ -1,4 +1,4 @@
-"""Building: only what changed, the same bytes each time, and never over somebody's work."""
+"""Test building: only changed notebooks, the same bytes each time, and no loss of a learner's work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def times_of(files: ChapterFiles) -> tuple[int, int]:
 
 
 def work_in(path: Path) -> bytes:
-    """Somebody writes a note into their copy."""
+    """Write a note into a student copy."""
     notebook = load_notebook(path)
     assert notebook is not None
     notebook.cells[0].source += "\n\nMy note."
@@ -166,11 +166,11 @@ class Tiny(course.Chapter):
     module = "tests.authoring.tiny"
 course.CHAPTERS = (*course.CHAPTERS, Tiny("98-tiny", "Tiny", 3, "Tests"))
 """
-"""Makes the tiny chapter one of the course's, in every Python that starts."""
+"""Code that makes the tiny chapter a part of the course in every Python process."""
 
 
 def test_build_works_without_an_activated_environment(tmp_path: Path) -> None:
-    """`.venv/bin/lmcourse build`, with nothing of .venv on the PATH, and the same bytes in two places."""
+    """`.venv/bin/lmcourse build` works without .venv on the PATH, and gives the same bytes in two places."""
     (tmp_path / "sitecustomize.py").write_text(WITH_TINY)
     path = os.pathsep.join([str(tmp_path), str(REPOSITORY)])
     built = []

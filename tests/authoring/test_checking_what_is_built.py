@@ -1,4 +1,4 @@
-"""`lmcourse build --check`: every file that is not what its source builds is named."""
+"""`lmcourse build --check` reports every file that differs from its source's output."""
 
 from __future__ import annotations
 

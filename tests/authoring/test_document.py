@@ -1,4 +1,4 @@
-"""A document's cells: ids that stay, nbgrader's metadata, folded cells."""
+"""Test a document's cells: stable ids, nbgrader's metadata, collapsed cells."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_file_that_is_not_a_notebook_loads_as_none(tmp_path: Path) -> None:
 
 
 def test_only_the_cell_that_starts_a_notebook_looks_for_the_package(tmp_path: Path) -> None:
-    """It says what to run where there is no package, before it imports from it or from what comes with it."""
+    """If the package is missing, the cell says what to run, before it imports from the package or its dependencies."""
     started = made(SOURCE.replace("# %%\nimport", '# %%\nstart("00-tiny")\nimport', 1), tmp_path)
     places = [n for n, cell in enumerate(started.cells) if cell.source.startswith(WITHOUT_THE_PACKAGE)]
     assert places == [1]

@@ -1,4 +1,4 @@
-"""Execution: what differs from run to run never gets into a notebook, and what fails is told with its line."""
+"""Executed notebooks contain nothing that differs between runs, and failures are reported with their line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.prove
 
 
 def run(cells: Sequence[str], folder: Path) -> NotebookNode:
-    """A notebook of these cells, executed. Each starts at line 1 + 3 · its place."""
+    """Return an executed notebook of these cells. Cell i starts at line 1 + 3 · i."""
     source = source_of("".join(f"# %%{cell}\n\n" for cell in cells), folder)
     notebook = document(source, TINY)
     execute(notebook, source)

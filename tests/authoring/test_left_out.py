@@ -1,4 +1,4 @@
-"""A teacher deletes the cells of an exercise: the notebook builds, and its totals follow."""
+"""If a teacher deletes the cells of an exercise, the notebook still builds, and its totals change."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_another_order_and_free_headings_are_fine(tmp_path: Path) -> None:
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The second exercise uses the first."""
+    """Let the second exercise use the first."""
     half = Exercise("half", 1, 2, 2, reference=lambda: 0.5, cases=tiny.half.cases, value=True, uses=["double"])
     monkeypatch.setattr(tiny, "EXERCISES", (tiny.double, half))
     from lmcourse.exercises import registry

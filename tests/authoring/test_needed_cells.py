@@ -1,4 +1,4 @@
-"""Which cells grading does not run: those that no printed answer needs. Cells that change what it needs do run."""
+"""Grading skips cells that no printed solution needs, but runs cells that change a needed name."""
 
 from __future__ import annotations
 

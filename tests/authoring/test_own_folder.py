@@ -1,4 +1,4 @@
-"""A teacher's own notebooks: a folder anywhere, exercises beside the source, learners with the release alone."""
+"""Test a teacher's own notebooks: any folder, exercises next to the source, learners with only the release."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ print("ALL WELL")
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A teacher's course folder, built. Not to be changed."""
+    """A teacher's built course folder, which tests must not change."""
     root = tmp_path_factory.mktemp("teacher")
     folder = root / "solutions" / "w1-warmup"
     folder.mkdir(parents=True)
@@ -228,7 +228,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def course(built: Path, tmp_path: Path) -> Path:
-    """The same folder, for a test that spoils it."""
+    """A copy of the folder, which a test may change."""
     return Path(shutil.copytree(built, tmp_path / "course"))
 
 

@@ -1,4 +1,4 @@
-"""Regions: what nbgrader takes away, and the markers that it would misread."""
+"""Test regions that nbgrader removes, and markers that it would misread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The release that the real nbgrader makes: everything a student needs, and nothing they must not have."""
+"""The release that nbgrader makes has everything that a student needs, and no solutions or hidden tests."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_nbgraders_own_error_message_is_shown(executed: NotebookNode) -> None:
 
 
 def test_no_gradebook_is_opened(executed: NotebookNode, student: NotebookNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would take seconds, and nothing is recorded in it."""
+    """Opening a gradebook would take seconds, and it is not needed."""
     monkeypatch.setattr("nbgrader.api.Gradebook.__init__", lambda *_, **__: pytest.fail("a gradebook was opened"))
     assert dumps(release(executed, TINY)) == dumps(student)
 

@@ -1,4 +1,4 @@
-"""Sources are read as jupytext reads them, with the number of every line."""
+"""Sources are read as in jupytext, but with line numbers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_form_feed_or_a_line_separator_is_not_a_new_line(tmp_path: Path) -> No
 @pytest.mark.prove
 @pytest.mark.parametrize("path", AUTHORED, ids=lambda path: path.parent.name)
 def test_jupytext_reads_the_same_cells(path: Path) -> None:
-    """So an author may open a source as a notebook in JupyterLab."""
+    """So an author can open a source as a notebook in JupyterLab."""
 
     import jupytext
 

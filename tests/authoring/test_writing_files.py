@@ -1,4 +1,4 @@
-"""Two files are written as one: both, or neither."""
+"""Two files are written together: both or neither."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
-    """Two files in two folders, of which the first is there."""
+    """Return two files in two folders, of which the first exists."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "one").write_text("old")
     return tmp_path / "a" / "one", tmp_path / "b" / "two"

@@ -1,4 +1,4 @@
-"""The graph as data, and both passes as steps: what they say is what the engine computed."""
+"""The graph as data and the steps of both passes agree with the engine's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes to a training step: every setup computes the same, one thing changes at a time, and only what helps stays."""
+"""All setups of a training step compute the same, each change is a single one, and only faster ones are kept."""
 
 from __future__ import annotations
 

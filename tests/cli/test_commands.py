@@ -45,7 +45,7 @@ HEAVY = ["torch", "nbgrader", "nbformat", "IPython", "rich", "matplotlib", "jupy
 
 @pytest.fixture
 def clone(course: Path, tmp_path: Path) -> Path:
-    """A copy of the course's first notebook that a test may spoil."""
+    """A copy of the course's first notebook, which a test may change."""
     for name in ("notebooks", "solutions"):
         shutil.copytree(course / name / CHAPTERS[0].id, tmp_path / name / CHAPTERS[0].id)
     shutil.copy(course / "nbgrader_config.py", tmp_path)
@@ -53,11 +53,9 @@ def clone(course: Path, tmp_path: Path) -> Path:
 
 
 def printed_json(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[int, Any]:
-    """The exit status of a command and the one document on stdout."""
+    """Return the exit status of a command and the JSON document on stdout."""
     status = main([*words, "--json"])
     return status, json.loads(capsys.readouterr().out)
-
-
 
 
 def test_help_lists_the_commands_and_loads_nothing_heavy(course: Path) -> None:
@@ -202,7 +200,7 @@ print("torch" in sys.modules, file=sys.stderr)
 @pytest.mark.prove
 @pytest.mark.parametrize("words", [["list", "--json"], ["status"], ["doctor"]])
 def test_commands_that_only_read_do_not_load_torch(words: list[str], course: Path) -> None:
-    """To import it takes seconds; only to ask for a GPU that is there is it worth that."""
+    """The import takes seconds, so only a command that looks for an existing GPU may do it."""
     program = [sys.executable, "-c", WITHOUT_TORCH, *words]
     run = subprocess.run(program, capture_output=True, text=True, cwd=course, timeout=120, check=True)
     assert run.stdout
@@ -353,8 +351,6 @@ def test_doctor_prints_text_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["doctor"]) == 1
     assert main(["doctor", "--json"]) == 1
     assert given == [False, True]
-
-
 
 
 def test_ctrl_c_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

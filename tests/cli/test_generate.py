@@ -1,4 +1,4 @@
-"""`lmcourse generate`: a model that was trained goes on with a text."""
+"""`lmcourse generate` continues a text with a trained model."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(run: Path, tmp_path: Path) -> Path:
-    """A run that a test may spoil."""
+    """A copy of the run, which a test may change."""
     return Path(shutil.copytree(run, tmp_path / "copy"))
 
 
 def answer(capsys: pytest.CaptureFixture[str], folder: Path, *words: str, prompt: str = "One ") -> dict[str, Any]:
-    """The JSON document about a text."""
+    """Return the JSON document about a generated text."""
     assert main(["generate", "--checkpoint", str(folder), "--prompt", prompt, *words, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -52,7 +52,7 @@ def place(folder: Path, step: int) -> Path:
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
-    """The one line about a mistake."""
+    """Return the line that reports a mistake."""
     assert main(["generate", *map(str, words)]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -70,7 +70,7 @@ def test_a_seed_gives_the_same_text(run: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_text_output_equals_the_json_text(course: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The text of an untrained model of bytes is full of broken characters."""
+    """The text of an untrained byte model is full of broken characters."""
     words = ["--seed", "3", "--tokens", "12"]
     found = answer(capsys, run, *words)
     shown = typed(course, "generate", "--checkpoint", run, "--prompt", "One ", *words)
@@ -86,7 +86,7 @@ def test_text_output_equals_the_json_text(course: Path, run: Path, capsys: pytes
 def test_temperature_0_takes_the_most_likely_token(
     flags: list[str], run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Found without a cache, token by token."""
+    """The expected tokens are computed one by one, without a cache."""
     trained = load_trained_model(run)
     tokens = trained.tokenizer.encode("One ")
     for _ in range(8):
@@ -120,7 +120,7 @@ def test_a_prompt_in_utf_16_is_rejected(
 
 
 def test_generate_takes_the_best_the_last_or_a_named_checkpoint(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The losses of the run are replaced, so that the best is not the last."""
+    """The losses of the run are changed, so that the best checkpoint is not the last."""
     metrics = copy / "metrics.jsonl"
     records = [json.loads(line) for line in metrics.read_text().splitlines()]
     for record in records:
@@ -186,7 +186,7 @@ def test_a_damaged_file_is_named(name: str, line: str, copy: Path, capsys: pytes
 def test_a_damaged_best_checkpoint_is_reported_with_an_alternative(
     copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The best is taken unless somebody names one; the last is damaged, too, and so is passed over."""
+    """By default the best checkpoint is used. The last one is damaged, too, so it is not suggested."""
     best = Path(answer(capsys, copy)["checkpoint"])
     steps = sorted(path.name for path in (copy / "checkpoints").iterdir())
     for path in {best, place(copy, STEPS)}:
@@ -258,14 +258,14 @@ def test_generate_works_with_int8_and_bf16_weights(run: Path, capsys: pytest.Cap
 def test_a_compiled_step_writes_the_same(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Graphs are run as they are: the C++ compiler has its own test."""
+    """The graphs run without C++ compilation, which has its own test."""
     monkeypatch.setattr(torch, "compile", lambda function, **settings: torch._dynamo.optimize("eager")(function))
     words = ["--seed", "3", "--tokens", "6"]
     assert answer(capsys, run, *words, "--compile")["text"] == answer(capsys, run, *words)["text"]
 
 
 def test_without_a_compiler_one_line_reports_it(run: Path, tmp_path: Path) -> None:
-    """A cache of its own, too: what was compiled once needs no compiler."""
+    """The compiler's cache must be empty, because cached programs do not need a compiler."""
     machine = {**os.environ, "PATH": "", "CXX": "", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     words = ["generate", "--checkpoint", str(run), "--prompt", "One ", "--tokens", "2", "--compile"]
     done = subprocess.run([sys.executable, "-m", "lmcourse", *words], env=machine, capture_output=True, text=True)

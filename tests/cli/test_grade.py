@@ -1,4 +1,4 @@
-"""Flags of `lmcourse grade` that make no sense."""
+"""`lmcourse grade` rejects impossible flags."""
 
 from __future__ import annotations
 

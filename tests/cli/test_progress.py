@@ -1,4 +1,4 @@
-"""Progress is read from saved reports, and no notebook, however broken, can stop it."""
+"""Progress is read from saved reports, and broken notebooks do not stop it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report(points: float, answered: bool = True) -> Report:
 
 
 def check_cell(name: str, most: float, *shown: Report) -> dict[str, Any]:
-    """A check cell as JupyterLab saves it."""
+    """Return a check cell in the form in which JupyterLab saves it."""
     outputs = [
         {
             "output_type": "execute_result",

@@ -1,4 +1,4 @@
-"""The course's folder is found from wherever somebody types."""
+"""The course's folder is found from any working folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lmcourse train`, as it is typed."""
+"""Test `lmcourse train` from the command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(one_thread: None, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """The folder of a run that was never stopped, and what it printed."""
+    """The folder of an uninterrupted run, and its output."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     often = ["--checkpoint-every", "3", "--evaluate-every", "4", "--keep-checkpoints", "9"]
     with redirect_stdout(StringIO()) as out:
@@ -43,7 +43,7 @@ def checkpoint(folder: Path, step: int) -> Path:
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
-    """The JSON document of a command that succeeds."""
+    """Return the JSON document of a successful command."""
     status = main([*map(str, words), "--json"])
     out, err = capsys.readouterr()
     assert status == 0, err
@@ -72,7 +72,7 @@ def test_a_run_writes_the_files_that_the_docs_list(whole: tuple[Path, dict[str, 
 def test_a_resumed_run_equals_an_uninterrupted_run(
     whole: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is killed after step 3: what came later is lost. `--out` alone says how it goes on."""
+    """The run is killed after step 3, and later steps are lost. `--out` is enough to resume it."""
     folder, killed = whole[0], tmp_path / "killed"
     shutil.copytree(folder, killed)
     for step in (4, 6, STEPS):
@@ -116,7 +116,7 @@ def test_ctrl_c_saves_a_checkpoint_without_losing_steps(
 
 @pytest.mark.prove
 def test_module_takes_the_same_flags(course: Path, corpus: Path, tmp_path: Path) -> None:
-    """`torchrun -m lmcourse.training` starts this."""
+    """`torchrun -m lmcourse.training` starts this module."""
     words = ["--corpus", str(corpus), *FLAGS, "--out", str(tmp_path), "--steps", "0"]
     run = subprocess.run(
         [sys.executable, "-m", "lmcourse.training", *words],
@@ -141,7 +141,7 @@ def test_help_prints_the_usage_of_the_command(name: str, capsys: pytest.CaptureF
 
 
 def test_settings_in_a_file_equal_flags(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is typed wins."""
+    """Flags override the file."""
     file = tmp_path / "run.toml"
     file.write_text(
         f'corpus = "{corpus.as_posix()}"\ntokenizer = "bytes"\nseq_len = 16\ngrad_clip = "none"\n'
@@ -170,7 +170,7 @@ def test_more_steps_extend_a_finished_run(
 def test_train_accepts_every_kind_of_tokenizer(
     kind: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the run needs, the model gets: a token for each of the tokenizer's."""
+    """The model's vocabulary has the size of the tokenizer's."""
     words = ["--corpus", corpus, *FLAGS, "--tokenizer", kind, "--vocab-size", "300", "--steps", "2", "--held-out", "0"]
     told = printed(capsys, "train", *words, "--out", tmp_path / "run")
     assert (told["step"], told["best_loss"]) == (2, None)
@@ -208,7 +208,7 @@ def test_a_dry_run_is_right_and_writes_nothing(
 
 
 def test_a_dry_run_names_what_exceeds_memory(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """400 billion weights; nothing is built, so it costs no more than a small one."""
+    """The model has 400 billion weights. It is not built, so the test is fast."""
     words = ["train", "--corpus", corpus, *FLAGS, "--preset", "llama-3.1-405b", "--dry-run"]
     told = printed(capsys, *words)
     assert told["needed"] > told["room"] > 2**30
@@ -222,7 +222,7 @@ def test_a_dry_run_names_what_exceeds_memory(corpus: Path, capsys: pytest.Captur
 def test_a_dry_run_counts_the_training_part_of_the_corpus(
     corpus: Path, whole: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Bytes: each file that is not held out, and the empty line that ends it."""
+    """The bytes are those of each file in the training part, and of the empty line after it."""
     told = printed(capsys, "train", "--corpus", corpus, *FLAGS, "--dry-run")
     held_out = (whole[0] / "validation.tokens").stat().st_size
     texts = [path.read_text(encoding="utf-8").rstrip("\n").encode() for path in corpus.iterdir()]

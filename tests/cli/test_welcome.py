@@ -1,4 +1,4 @@
-"""The welcome page: its map, its example and its progress are true, and JupyterLab trusts it."""
+"""The welcome page has a correct map, example and progress, and JupyterLab trusts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first sub-layer that differs is named, and no part after it: by its result, or else by its gradients."""
+"""Only the first sub-layer that differs is reported, by its result or by its gradients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rms_norm(x: Tensor, scale: Tensor, eps: float) -> Tensor:
 
 @pytest.fixture(scope="module")
 def parts(course: Any) -> Parts:
-    """The printed solutions of the notebooks."""
+    """Return the printed solutions of the notebooks."""
     found: dict[str, Callable[..., Any]] = {}
     for number in sorted(set(PARTS.values())):
         chapter = find_chapter(number)
@@ -71,7 +71,7 @@ def centred(x: Tensor, scale: Tensor, eps: float) -> Tensor:
 
 
 def halves_rotated(parts: Parts) -> Parts:
-    """RoPE in the order of most published weights, which pairs i with i + d/2."""
+    """Apply RoPE in the order of most published weights, which pairs i with i + d/2."""
 
     def rope(x: Tensor, positions: Tensor, base: float) -> Tensor:
         paired = torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)
@@ -143,7 +143,7 @@ def copied_targets(parts: Parts) -> Parts:
 
 
 def spoiling(parts: Parts) -> Parts:
-    """A right norm that empties its input, and a wrong part behind it."""
+    """Return a right norm that overwrites its input, and a wrong part after it."""
 
     def emptying(x: Tensor, scale: Tensor, eps: float) -> Tensor:
         y = rms_norm(x, scale, eps)
@@ -243,7 +243,7 @@ def test_a_cut_gradient_is_named_when_results_agree(
 
 
 def test_the_first_of_two_wrong_parts_and_only_where_it_differs(parts: Parts, tokens: Tensor) -> None:
-    """A norm that is right for the first block's scale alone is named in the second one."""
+    """A norm that is right only for the first block's scale is reported in the second block."""
     model = grouped()
     with torch.no_grad():
         model.blocks[1].attention.input_norm.weight.mul_(2.0)

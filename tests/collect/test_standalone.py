@@ -1,4 +1,4 @@
-"""What an answer takes along from its notebook: its imports and helpers, and nothing else."""
+"""An answer is collected with only its imports and helpers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_comment_stays_with_its_line() -> None:
 
 
 def test_names_inside_a_function_are_local_but_defaults_are_not() -> None:
-    """`einsum` and the second `BASE` are local; the default BASE is that of the notebook."""
+    """`einsum` and the second `BASE` are local; the default BASE is the notebook's."""
     found, used = texts("second", "first")
     assert found == ["# the base of everything", "def second(a: float = BASE) -> float:"]
     assert used == {"first"}

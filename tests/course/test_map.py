@@ -1,4 +1,4 @@
-"""The map of the course, and what lies in its folders."""
+"""Test the map of the course and the contents of its folders."""
 
 from __future__ import annotations
 

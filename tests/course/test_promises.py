@@ -1,4 +1,4 @@
-"""What the curriculum promises of every notebook, and more of the first."""
+"""Every notebook fulfils the promises of the curriculum."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_exercises_fit_into_the_time_of_the_notebook(chapter: Chapter) -> No
 
 
 def broken_promises(exercise: Exercise) -> Iterator[str]:
-    """What is wrong with an exercise, a sentence each."""
+    """Return one sentence for each broken promise of an exercise."""
     if len(exercise.misconceptions) < 3 or not exercise.hints:
         yield "fewer than three misconceptions, or no hint"
     for words in (exercise.hints, [wrong.sentence for wrong in exercise.misconceptions]):
@@ -78,7 +78,7 @@ def test_exercises_match_the_curriculum(chapter: Chapter) -> None:
 
 @EACH
 def test_calls_of_earlier_answers_are_declared(chapter: Chapter) -> None:
-    """So that a blank one does not cost the points of those after it (`Exercise.uses`)."""
+    """Then a blank answer does not affect the points of later answers (`Exercise.uses`)."""
     exercises = {exercise.name: exercise for exercise in exercises_of(chapter)}
     earlier: list[str] = []
     for cell in source(chapter).cells:
@@ -112,7 +112,7 @@ def _spelled(value: object) -> object:
 
 @pytest.mark.prove
 def test_hidden_cases_are_the_same_in_every_process() -> None:
-    """A mark depends on nothing but the answer: neither on the order of sets nor on what was drawn before."""
+    """A mark depends only on the answer, not on the order of sets or on earlier random numbers."""
     program = "from tests.course.test_promises import hidden_inputs; print(hidden_inputs())"
     environment = os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
     run = subprocess.run(

@@ -1,4 +1,4 @@
-"""Corpora: texts in one order, what is no text left out or named, and a split that never changes."""
+"""Corpora have texts in a fixed order, leave out or report other files, and have a fixed split."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_split_holds_out_whole_documents(texts: list[str], held_out: float) ->
 
 
 def test_a_split_does_not_change() -> None:
-    """The documents with the smallest SHA-256, computed here by hand."""
+    """The test computes the documents with the smallest SHA-256 itself."""
     every = [str(number) for number in range(100)]
     smallest = sorted(every, key=lambda text: hashlib.sha256(text.encode()).hexdigest())[:10]
     train, validation = split(corpus_of(every), 0.1)

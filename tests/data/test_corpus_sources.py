@@ -1,4 +1,4 @@
-"""Where the named corpora come from."""
+"""Test the sources of the named corpora."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_python_code_has_the_library_without_tests() -> None:
 
 
 def test_downloaded_corpora_have_the_expected_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they do with a file once it is there; the downloads have tests of their own."""
+    """The test uses existing files; downloads have separate tests."""
     path = tmp_path / "stories.txt"
     path.write_text("\nOne day.\n<|endoftext|>\nTwo days.\n<|endoftext|>\n\n")
     asked: list[Download] = []
@@ -49,7 +49,7 @@ def test_downloaded_corpora_have_the_expected_texts(tmp_path: Path, monkeypatch:
 
 
 def library(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> None:
-    """Put these files in place of Python's standard library."""
+    """Replace Python's standard library by these files."""
     for name, content in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)

@@ -1,4 +1,4 @@
-"""Downloads from a server of our own: once, whole, checked; and one line when something is wrong."""
+"""Download from a local server: once, completely and checked, with one line for each error."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lmcourse.data.downloads import Download, cache_folder, fetch
 from lmcourse.errors import CourseError
 
 CONTENT = b"To be, or not to be" * 200_000
-"""More than the downloader reads at once."""
+"""A file larger than the downloader's chunks."""
 
 
 @dataclass
 class Server:
-    """What a server on this machine answers, and what it was asked."""
+    """A server on this machine, with its answers and the received requests."""
 
     address: str = ""
     body: bytes = CONTENT
@@ -49,7 +49,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
                 self.wfile.write(state.body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing on stderr."""
+            """Print no log messages on stderr."""
 
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:

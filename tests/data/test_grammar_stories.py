@@ -1,4 +1,4 @@
-"""The course's language: true to its entropy in a long sample, and really with what its description promises."""
+"""In a long sample the course's language has its computed entropy, and the properties in its description."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ FRAME = {"one", "many", "that"}
 
 
 def agrees(sentence: str) -> bool:
-    """Whether every verb has its subject's number; with a stack of subjects, knowing nothing of the grammar."""
+    """Return True if all verbs agree with their subjects; uses a stack of subjects, not the grammar."""
     verbs = {verb for topic in TOPICS.values() for verb in (*topic.intransitive_verbs, *topic.transitive_verbs)}
     waiting: list[str] = []
     words = sentence.lower().split()

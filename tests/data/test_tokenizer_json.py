@@ -1,4 +1,4 @@
-"""The format of `tokenizers`: its library reads what we write, makes the same tokens, and we read what it saves."""
+"""The library `tokenizers` reads our files with the same tokens, and we read its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokenizers: every text comes back, saved ones too; mistakes are one line."""
+"""Tokenizers, also saved ones, restore every text, and mistakes are reported in one line."""
 
 from __future__ import annotations
 
