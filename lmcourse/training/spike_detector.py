@@ -80,5 +80,5 @@ def overflow_message(step: int, path: Path) -> str:
     """
     return (
         f"step {step}: gradients overflowed in fp16 {MAX_SKIPPED_STEPS} times in a row; the checkpoint is {path}: "
-        "go on with bf16 or fp32, or with a lower learning rate"
+        "continue with bf16 or fp32, or with a lower learning rate"
     )

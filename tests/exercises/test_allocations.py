@@ -1,4 +1,4 @@
-"""What a function allocates is seen, views are not, and the watch is nothing that an answer has done."""
+"""Allocations of a function are detected, views are not, and the detector does not count as a call of the answer."""
 
 from __future__ import annotations
 

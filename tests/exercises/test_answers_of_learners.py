@@ -1,4 +1,4 @@
-"""What learners really hand in, and what they are told."""
+"""Test typical answers of learners, and their reports."""
 
 from __future__ import annotations
 

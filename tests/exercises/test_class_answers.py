@@ -1,4 +1,4 @@
-"""An answer that is a class, driven by a script of calls."""
+"""Test answers that are classes, with scripts of calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmcourse.exercises.outcome import run_case
 
 
 class Reference:
-    """Not called what the exercise is called; scripts need not know."""
+    """A reference whose name differs from the exercise's name."""
 
     def __init__(self, size: int) -> None:
         self.items: list[float] = []

@@ -1,4 +1,4 @@
-"""Two values differ in exactly one way, and it is told in one line."""
+"""The first difference between two values is described in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every detector of a general mistake speaks where its sentence is true, and is silent where it is not."""
+"""Every detector of a general mistake returns its sentence if and only if the sentence is true."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ NAN, INF = math.nan, math.inf
 
 
 def trial(expected: Any, received: Any, *args: Any, **kwargs: Any) -> Trial:
-    """A public case with these inputs and results; a `Failure` in the place of a result was raised."""
+    """Return a trial with these inputs and results; a `Failure` as a result stands for an exception."""
     outcomes = [Outcome(failure=x) if isinstance(x, Failure) else Outcome(x) for x in (received, expected)]
     return Trial(doubling(), case("a case", *args, **kwargs), False, *outcomes)
 
 
 def misusing(*changed: str) -> Trial:
-    """A public case in which these inputs were changed."""
+    """Return a trial in which these inputs were changed."""
     return Trial(doubling(), case("a case", 1.0), False, Outcome(2.0, changed=changed), Outcome(2.0))
 
 
@@ -44,7 +44,7 @@ def numbers(*pairs: tuple[Any, Any]) -> Evidence:
 
 
 def changed(x: Tensor, *index: Any, to: float = 77.0) -> Tensor:
-    """A copy in which the entries at an index are others."""
+    """Return a copy with changed entries at an index."""
     x = x.clone()
     x[index] = to
     return x

@@ -1,4 +1,4 @@
-"""Forbidden names are found in the source of an answer however it spells them, and nothing else is."""
+"""Forbidden names are found in the source of an answer in any spelling, without false alarms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only shows in a real kernel: cells have no files, and their output goes to a learner."""
+"""Test properties that need a real kernel: cells have no files, and learners see their output."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ counter = Exercise("Counter", points=1, minutes=1, difficulty=1, reference=Right
 
 
 class Notebook:
-    """A kernel, cell by cell."""
+    """A kernel that runs single cells."""
 
     def __init__(self, manager: Any, client: Any) -> None:
         self.manager = manager
         self.client = client
 
     def run(self, code: str, seconds: float = 60) -> dict[str, str]:
-        """Run a cell; what it showed: "result", "stdout", "stderr", "error"."""
+        """Run a cell, and return its outputs: "result", "stdout", "stderr", "error"."""
         shown: dict[str, str] = {}
 
         def see(message: Any) -> None:

@@ -1,4 +1,4 @@
-"""What an answer is given, and what is taken from it."""
+"""Test the inputs that an answer gets, and the results that are taken from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer is told: misconceptions, causes, and never the right value of an exercise that asks for one."""
+"""Reports name misconceptions and causes, but never the right value of a value exercise."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_one_failing_case_does_not_reveal_a_factor() -> None:
 
 
 def test_only_public_cases_give_a_diagnosis() -> None:
-    """They are chosen to tell mistakes apart; the hidden cases are shown themselves."""
+    """Public cases are chosen to distinguish mistakes; failing hidden cases are shown directly."""
     report = check_exercise(doubling(), lambda x: 2 * x if len(x) < 3 else 6 * x, hidden=True)
     assert [case.passed for case in report.cases] == [True, True, False, False]
     assert report.diagnosis == ""
@@ -370,7 +370,7 @@ def test_a_misconception_as_a_value_is_named_for_ints_and_floats() -> None:
 
 
 def test_a_view_compares_a_property_of_the_results() -> None:
-    """Nothing else of a result counts, neither for the points nor for what a constant earns."""
+    """Only the property counts, for the points and for constants."""
     cases = [case("is it even?"), case("is it large?"), case("is it no multiple of 4?")]
 
     def view(asked: Case, value: object) -> str:

@@ -1,4 +1,4 @@
-"""An endless loop ends whatever it catches, a huge allocation is refused, and the process is as it was afterwards."""
+"""Endless loops end even if they catch exceptions, huge allocations fail, and the process's state is restored."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def state() -> tuple[Any, ...]:
 
 
 def address_space() -> Any:
-    """Of this process, where the system has one."""
+    """Return this process's address-space limit, if the system has one."""
     if sys.platform == "win32":
         return None
     import resource
@@ -241,7 +241,7 @@ def test_an_inner_time_limit_keeps_the_outer_limit() -> None:
 
 
 def elsewhere(action: Callable[[], None]) -> list[BaseException]:
-    """Run something in a thread of its own, where signals do not come; what it raised."""
+    """Run a function in a separate thread, which gets no signals, and return its exception."""
     raised: list[BaseException] = []
 
     def guarded() -> None:

@@ -1,4 +1,4 @@
-"""Exercises are found by name and by chapter; predictions say whether and why."""
+"""Exercises are found by name and by chapter, and predictions are answered with a reason."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def right_when_short(x: Tensor) -> Tensor:
 
 
 class Tags(HTMLParser):
-    """Collects the tags of a page, and insists that they are closed in order."""
+    """Collects the tags of a page, and checks that they are closed in order."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What an answer calls of torch while it runs is seen, with the learner's line; what it may call costs nothing."""
+"""Forbidden torch calls are detected at run time with the learner's line; allowed calls are not reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOFTMAX = ("torch.softmax", ".softmax", ".Softmax")
 
 
 def uses(answer: Callable[..., Any], *rules: str) -> tuple[Use, ...]:
-    """Return what an answer is seen to use."""
+    """Return the detected uses of an answer."""
     outcome = run_case(answer, VECTOR, forbid=rules)
     assert outcome.failure is None, outcome.failure
     return outcome.forbidden
@@ -128,7 +128,7 @@ def test_all_of_torch_can_be_forbidden() -> None:
 
 
 def modes() -> tuple[int, int]:
-    """Return how many modes are on torch's two stacks."""
+    """Return the numbers of modes on torch's two stacks."""
     return _len_torch_function_stack(), _len_torch_dispatch_stack()
 
 
@@ -158,7 +158,7 @@ def test_a_time_limit_restores_torchs_modes(answer: Callable[..., Any]) -> None:
 
 
 def test_an_answer_without_torch_runs_as_fast_as_without_rules() -> None:
-    """Nothing is called at each line or call of Python."""
+    """There is no callback for Python's lines or calls."""
     seen: list[object] = []
 
     def answer(x: Tensor) -> int:

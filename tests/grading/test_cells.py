@@ -1,4 +1,4 @@
-"""Cells as IPython reads them, and which of them grading runs."""
+"""Cells are read as in IPython, and grading runs the right ones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ DEMONSTRATION = "rows = train()\nn = 3\nx: int = 1\nimport extra"
 
 
 def numbers(*texts: str, skipped: str = DEMONSTRATION, answer: int = 0) -> list[int]:
-    """The numbers of the cells that are run; `answer` is the number of the cell for an answer."""
+    """Return the numbers of the cells that run; `answer` is the number of an answer cell."""
     cells = [read_cell(number, text, "f" if number == answer else "") for number, text in enumerate(texts, 1)]
     return [cell.number for cell in cells_to_run(cells, {skipped.strip()})]
 

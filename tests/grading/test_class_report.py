@@ -1,4 +1,4 @@
-"""The class report: what it counts, what its page shows, and files that are whole and harmless."""
+"""The class report has right numbers and a right page, and its files are complete and harmless."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 
 
 def folded(page: BeautifulSoup) -> dict[str, list[str]]:
-    """What each box says once it is opened."""
+    """Return the text of each box after it is opened."""
     return {str(box.summary.text): [each.text for each in box.select("li")] for box in page.select("details.box")}  # type: ignore[union-attr]
 
 

@@ -1,4 +1,4 @@
-"""The table of a term, exported by nbgrader."""
+"""Test the table of a term that nbgrader exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that learners hand in: which are read, which are rejected and why, and harmful zips."""
+"""Submitted files are read or rejected with a reason, and harmful zips are unpacked safely."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def places(node: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(place: tuple[Any, ...], value: Any) -> bytes:
-    """The notebook with another value in one place."""
+    """Return the notebook with another value in one place."""
     holder = {"notebook": copy.deepcopy(NOTEBOOK)}
     *path, last = ("notebook", *place)
     node: Any = holder
@@ -263,7 +263,7 @@ def zipped(folder: Path, *members: tuple[zipfile.ZipInfo | str, bytes]) -> Path:
 
 
 def patched(path: Path, offset: int, form: str, *values: int) -> Path:
-    """The zip with other numbers in each entry of its directory."""
+    """Return the zip with other numbers in each entry of its directory."""
     data = bytearray(path.read_bytes())
     at = -1
     while (at := data.find(b"PK\x01\x02", at + 1)) >= 0:

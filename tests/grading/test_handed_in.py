@@ -1,4 +1,4 @@
-"""A file that is handed in inside the notebook: from the output of a cell to the working folder of its answer."""
+"""A file handed in inside a notebook reaches the working folder of its answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def base64_of(data: bytes) -> str:
 
 
 def test_a_file_reaches_the_notes_of_the_restored_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As JupyterLab saves it, through the reading of the file and the rebuilding of its cells; the last one counts."""
+    """The notebook is in JupyterLab's format, and it is read and rebuilt. The last file counts."""
     (tmp_path / "model.bin").write_bytes(bytes(range(256)))
     shown: list[dict[str, Any]] = []
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Submissions as they arrive: every student gets a line, and nobody gets somebody else's notebook."""
+"""Every student's submission is found, and students do not get each other's notebooks."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def known(tmp_path: Path) -> Known:
 
 @pytest.fixture
 def school(tmp_path: Path) -> Path:
-    """A class in which alice did everything right."""
+    """A class in which alice submitted correctly."""
     return hand_in(tmp_path / "class" / "alice" / TINY).parents[2]
 
 
 def found(school: Path, known: Known) -> dict[str, Submission]:
-    """What was found by student, without alice, whose notebook is always found."""
+    """Return the submissions by student, without alice, whose notebook is always found."""
     by_student = {each.student: each for each in find_submissions([school], known)}
     for each in by_student.values():
         assert each.student.isprintable()
@@ -229,7 +229,7 @@ LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
 def came(folder: Path, text: str, saved: datetime = SAVED) -> tuple[str, str]:
-    """The time that counts, to the second, and the note."""
+    """Return the accepted time to the second, and the note."""
     path = hand_in(folder)
     os.utime(path, (saved.timestamp(), saved.timestamp()))
     path.with_name("timestamp.txt").write_bytes(text.encode(errors="surrogateescape"))

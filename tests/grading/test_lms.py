@@ -1,4 +1,4 @@
-"""Downloads from Moodle and Canvas, and their tables filled in: only the right grades change."""
+"""Read downloads from Moodle and Canvas and fill in their tables: only the right grades change."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CANVAS = (
 
 @dataclass
 class Result:
-    """The fields of a result that `fill_in` reads."""
+    """A result with only the fields that `fill_in` reads."""
 
     student: str
     score: float = 13.0
@@ -170,7 +170,7 @@ def results(*persons: Person, **others: Result) -> dict[str, Result]:
 def filled(
     path: Path, text: str, persons: list[Person], given: dict[str, Result], column: str | None = None
 ) -> tuple[tuple[str, ...], dict[tuple[str, str], str]]:
-    """What was left, and the cells that changed, by the first cell of the row and the column."""
+    """Return the people without grades, and the changed cells by the row's first cell and the column."""
     path.write_text(text, encoding="utf-8", newline="")
     done = fill_in(read_sheet(path, persons, column), persons, given)
     assert path.read_bytes() == text.encode()

@@ -1,4 +1,4 @@
-"""Feedback and formgrader pages: nothing a learner wrote runs, reaches out, covers the page or fakes a report."""
+"""On feedback and formgrader pages, learners' content cannot run, load files, cover the page or fake a report."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ MIMES = (
 
 
 def configuration(course: Path, template: str) -> Config:
-    """The configuration with which nbgrader draws feedback, or formgrader its pages."""
+    """Return the configuration with which nbgrader renders feedback, or formgrader its pages."""
 
     from nbgrader.converters import GenerateFeedback
     from nbgrader.coursedir import CourseDirectory
@@ -95,7 +95,8 @@ def exporter(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def page(exporter: HTMLExporter, *cells: Any, resources: Any = None, **metadata: Any) -> str:
-    """The page of a notebook. It need not be valid: nbconvert would stop at that before anything is cleaned."""
+    """Return the page of a notebook, without nbconvert's validation, which would reject some attacks before
+    cleaning."""
     notebook = from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": list(cells)})
     cleaned, _ = CleanForDisplay().preprocess(notebook, {})
     marks = {"notebook": "tiny", "score": 1, "max_score": 2, "late_penalty": 0}
@@ -118,7 +119,7 @@ def marks(name: str) -> dict[str, Any]:
 
 
 def attacks_in(text: str) -> list[str]:
-    """What a browser would run, fetch, send or lay over a page: no attack may be more than text."""
+    """Return the parts that a browser would run, load, send or put over the page; attacks must be only text."""
     soup = BeautifulSoup(text, "html.parser")
     found = [str(tag) for tag in soup.find_all(["svg", "iframe", "object", "embed", "base", "form", "math"])]
     found += [str(tag) for tag in soup.find_all(["script", "style", "link", "meta", "button"]) if "owned" in str(tag)]
@@ -132,7 +133,7 @@ def attacks_in(text: str) -> list[str]:
 
 
 def cells_with(attack: str) -> list[dict[str, Any]]:
-    """The attack in every place of a cell that a page could show."""
+    """Return cells with the attack in every place that a page could show."""
     about = {mime: {"width": attack, "alt": attack, "isolated": True} for mime in MIMES}
     kinds = ({"output_type": "stream", "name": attack, "text": attack}, {"output_type": attack, "data": {}})
     error = {"output_type": "error", "ename": attack, "evalue": attack, "traceback": [attack, attack]}
@@ -266,7 +267,7 @@ def test_large_results_are_shown_as_text(exporter: HTMLExporter) -> None:
 
 
 def test_nbgrader_writes_feedback_without_warnings(tmp_path: Path) -> None:
-    """The real command, on a real gradebook, with a learner's two cells and a mark by hand."""
+    """The test runs the real command on a real gradebook with two cells of a learner and a manual mark."""
     from nbgrader.api import Gradebook
 
     course = Course(tmp_path.resolve())

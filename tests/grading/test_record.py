@@ -1,4 +1,4 @@
-"""A class recorded again: what is unchanged, what has changed, and one exercise again for everybody."""
+"""Record a class again: unchanged and changed submissions, and one exercise again for the whole class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(2400)]
 
 
 def graded_at(course: Course) -> dict[str, int]:
-    """When each graded notebook was written."""
+    """Return the time at which each graded notebook was written."""
     found = (course.root / "autograded").glob(f"*/{ASSIGNMENT}/{NAME}")
     return {path.parts[-3]: path.stat().st_mtime_ns for path in found}
 

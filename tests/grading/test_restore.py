@@ -1,4 +1,4 @@
-"""The course's cells in a submission, put back."""
+"""The course's cells are put back into a submission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sandbox: what a program inside can read, write and reach, and how much of the machine it may use."""
+"""The sandbox limits what a program inside can read, write, reach and use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def trying(act):
 
 
 def inside(code: str, sandbox: Sandbox | None = None) -> Any:
-    """The value of `result` that a piece of Python in the sandbox computes."""
+    """Run Python code in the sandbox and return its variable `result`."""
     program = f"{PREAMBLE}\n{textwrap.dedent(code)}\nprint(json.dumps(result))"
     command = (sandbox or Sandbox()).command([sys.executable, "-c", program])
     ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200, check=False)

@@ -1,4 +1,4 @@
-"""Messages: what is sent arrives, and what is no message raises ProtocolError and nothing else."""
+"""Sent messages arrive unchanged, and invalid messages raise only ProtocolError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache must change nothing but the time: logits with and without it are the same, for every kind of model."""
+"""A cache changes only the time: logits with and without it are the same for every kind of model."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_reading_a_text_in_any_pieces_gives_the_same_logits(sizes: list[int], na
 
 
 def padded(texts: list[Tensor], side: str, start: list[int]) -> tuple[Tensor, Tensor]:
-    """Texts in one tensor, with positions that go on from `start`."""
+    """Return texts as one tensor, with positions that continue from `start`."""
     longest = max(map(len, texts))
     tokens = torch.full((len(texts), longest), 3)  # a real token, which only its position marks as padding
     positions = torch.full((len(texts), longest), PADDING_POSITION)
@@ -120,7 +120,7 @@ def test_a_cache_works_with_an_encoder_decoder() -> None:
 
 
 def test_the_work_of_a_step_does_not_grow_with_masks() -> None:
-    """Without padding a single token needs no mask; building one for every token would cost more than attention."""
+    """Without padding a single token needs no mask; building masks for every token would cost more than attention."""
     model = build(tiny(attention(), attention(pattern=WINDOW), attention(pattern=CHUNK)))
     asked: list[int] = []
     see = AttentionPattern.visible
@@ -128,8 +128,6 @@ def test_the_work_of_a_step_does_not_grow_with_masks() -> None:
         patch.setattr(AttentionPattern, "visible", lambda self, *args: (asked.append(1), see(self, *args))[1])
         read_in_parts(model, random_tokens(1, LENGTH), [3] + [1] * 16)
     assert asked == []
-
-
 
 
 def formula(config, texts: int, tokens: int, width: int) -> int:
@@ -181,8 +179,6 @@ def test_growing_memory_is_at_most_twice_the_need() -> None:
     assert formula(model.config, 1, 200, 4) <= cache.bytes <= 2 * formula(model.config, 1, 200, 4)
     tokens = random_tokens(1, 150)
     close(read_in_parts(model, tokens, [60, 1, 1, 1, 1, 1, 70, 15]), model(tokens))
-
-
 
 
 @corners

@@ -1,4 +1,4 @@
-"""Generation against a loop without a cache, and against transformers' own."""
+"""Compare generation with a loop without a cache, and with transformers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEW = 10
 
 
 def slow(model: Transformer, prompt: list[int], count: int, stop: tuple[int, ...] = ()) -> list[int]:
-    """Greedy, one text, every token a pass over everything."""
+    """Generate one text greedily, with a pass over the whole text for every token."""
     text = list(prompt)
     while len(text) < len(prompt) + count and not (len(text) > len(prompt) and text[-1] in stop):
         with torch.inference_mode():
@@ -54,8 +54,6 @@ def test_generate_works_with_an_encoder_decoder() -> None:
     assert list(stream(model, starts[1], NEW, source=sources[1])) == expected[1]
 
 
-
-
 def test_every_text_stops_at_its_own_stop_token() -> None:
     model = build(CONFIGS["mha"])
     free = [slow(model, prompt, NEW) for prompt in PROMPTS]
@@ -78,7 +76,7 @@ def test_generation_ends_when_all_have_stopped() -> None:
 
 
 def test_the_last_token_is_not_read() -> None:
-    """n tokens need n − 1 passes after the prefill: nobody asks what comes after the last."""
+    """n tokens need n − 1 passes after the prefill, because the logits after the last token are not needed."""
     model, passes = build(CONFIGS["mha"]), []
     model.head.register_forward_hook(lambda *_: passes.append(1))
     generate(model, PROMPTS, NEW)
@@ -90,8 +88,6 @@ def test_the_head_sees_one_token_of_each_prompt() -> None:
     model.head.register_forward_hook(lambda _, inputs, __: shapes.append(tuple(inputs[0].shape)))
     generate(model, PROMPTS, 1)
     assert shapes == [(len(PROMPTS), 24)]
-
-
 
 
 def test_a_stream_gives_the_same_tokens_one_by_one() -> None:
@@ -111,12 +107,10 @@ def test_a_stream_computes_tokens_on_demand() -> None:
 
 
 def test_gradients_are_enabled_between_two_tokens() -> None:
-    """A generator that is paused inside `inference_mode` would leave it on for whoever reads the stream."""
+    """A generator paused inside `inference_mode` would leave it on for the code that reads the stream."""
     for _ in stream(build(CONFIGS["mha"]), PROMPTS[0], 3):
         assert torch.is_grad_enabled()
         assert not torch.is_inference_mode_enabled()
-
-
 
 
 def test_dropout_is_off_during_generation_and_the_mode_is_restored() -> None:
@@ -143,8 +137,6 @@ def test_a_seed_repeats_a_text() -> None:
 def test_generate_works_with_bf16_models() -> None:
     texts = generate(build(CONFIGS["two windows"]).to(torch.bfloat16), PROMPTS, NEW)
     assert [len(text) for text in texts] == [NEW] * 3
-
-
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every rule against brute force on one row, against transformers where both decide alike, and at the edges."""
+"""Compare every rule with brute force on one row and with transformers, and test edge cases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def kept(logits: Tensor) -> list[int]:
 
 
 def by_likelihood(row: list[float]) -> list[int]:
-    """Ids, the likeliest first, the lower id first among equals."""
+    """Return ids by likelihood; among equals the lower id comes first."""
     return sorted(range(len(row)), key=lambda i: (-row[i], i))
 
 
@@ -67,7 +67,7 @@ def test_every_row_of_a_batch_is_filtered_separately(row: list[float], p: float,
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), shares, st.integers(1, 40), st.sampled_from([0.3, 1.0, 1.9]))
 def test_the_rules_match_transformers(seed: int, p: float, k: int, t: float) -> None:
-    """On random logits, where no two are equal."""
+    """The random logits have no ties."""
     warpers = pytest.importorskip("transformers.generation.logits_process")
     logits = 3 * torch.randn(4, 40, generator=torch.Generator().manual_seed(seed))
     for ours, theirs in [
@@ -77,8 +77,6 @@ def test_the_rules_match_transformers(seed: int, p: float, k: int, t: float) -> 
         (temperature(logits, t), warpers.TemperatureLogitsWarper(t)),
     ]:
         assert torch.equal(ours, theirs(None, logits))
-
-
 
 
 def test_the_token_that_crosses_the_threshold_stays() -> None:
@@ -158,8 +156,6 @@ def test_impossible_sampling_settings_are_rejected_in_one_line(act, message: str
     assert "\n" not in str(caught.value)
 
 
-
-
 def test_draws_follow_the_probabilities() -> None:
     row, count = torch.tensor([0.6, 0.3, 0.1]).log(), 20_000
     tokens = sample(row.expand(count, 3), torch.Generator().manual_seed(0))
@@ -181,8 +177,8 @@ def test_excluded_tokens_are_never_sampled() -> None:
 
 
 def test_sampling_rules_apply_in_the_documented_order() -> None:
-    """Temperature first: it changes which tokens make up the nucleus. Of ½, 0.3 and 0.2 the
-    first two reach 0.75; at temperature 0.3 the first alone does, at 3 it takes all three."""
+    """The temperature comes first, because it changes the nucleus. Of ½, 0.3 and 0.2 the first two reach 0.75; at
+    temperature 0.3 the first is enough, and at 3 all three are needed."""
     row = torch.tensor([[0.5, 0.3, 0.2]]).log().expand(500, 3)
     seen = {t: set(Sampling(t, top_p=0.75)(row, torch.Generator().manual_seed(0)).tolist()) for t in (0.3, 1.0, 3.0)}
     assert seen == {0.3: {0}, 1.0: {0, 1}, 3.0: {0, 1, 2}}

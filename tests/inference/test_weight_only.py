@@ -1,4 +1,4 @@
-"""Weights in fewer bytes: what is rounded, how far, and what it costs."""
+"""Test weights in fewer bytes: the rounding, its size, and the effect on the loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.training.precision import MixedPrecision
 from tests.inference.variants import CONFIGS, CORNERS, build, encoder_decoder
 
 HALF_STEP_BF16 = 2**-9
-"""Of a number, at most, that bf16 rounds off: its significand has 8 bits."""
+"""Largest relative rounding error in bf16, which has 8 significant bits."""
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_row_of_zero_weights_stays_zero() -> None:
 
 
 def test_a_device_without_the_int8_kernel_gives_the_same_result(linear: nn.Linear) -> None:
-    """A meta tensor is on no CPU: it takes the other way, and has the same shape and format."""
+    """A meta tensor is not on a CPU, so it takes the other code path; shape and format are the same."""
     narrow = Int8Linear(linear).to("meta")
     y = narrow(torch.empty(3, 7, 96, device="meta", dtype=torch.bfloat16))
     assert (y.shape, y.dtype) == ((3, 7, 40), torch.float32)
@@ -100,7 +100,7 @@ def test_another_format_is_rejected() -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize(("format", "share", "cost"), [("bf16", 0.5, 0.0005), ("int8", 0.26, 0.002)])
 def test_narrow_weights_save_bytes_at_little_loss(format: str, share: float, cost: float) -> None:
-    """The figures of docs/training.md: bytes of the matrices, and nats per token of text that was held out."""
+    """The numbers are in docs/training.md: bytes of the matrices, and nats per token of held-out text."""
     trained = load_pretrained()
     narrow = narrow_weights(trained.model, format)  # type: ignore[arg-type]
     matrices = [module.weight.nbytes for module in trained.model.modules() if type(module) is nn.Linear]

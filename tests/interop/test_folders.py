@@ -1,4 +1,4 @@
-"""Weights on disk, both ways: every bit arrives."""
+"""Weights are saved and loaded bit for bit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .test_parity import EVERY_SAMPLE
 pytestmark = pytest.mark.prove
 
 SHARD = 60_000
-"""Bytes: a tiny model makes several files."""
+"""Bytes per file, so few that a tiny model has several files."""
 
 
 def same_weights(a: torch.nn.Module, b: torch.nn.Module) -> bool:
@@ -120,7 +120,7 @@ def test_the_family_is_found(pairs, tmp_path) -> None:
 
 
 def test_old_files_without_the_models_prefix_load(pairs, tmp_path) -> None:
-    """GPT-2's own file: no "transformer." before the names, and masks between the weights."""
+    """GPT-2's original file lacks the prefix "transformer." and has masks among its weights."""
     from safetensors.torch import load_file, save_file
 
     pair = pairs("gpt2")

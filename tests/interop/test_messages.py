@@ -1,4 +1,4 @@
-"""What cannot be translated is refused with one line that names it."""
+"""Unsupported models are rejected with one line that names the problem."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_one_base_for_two_kinds_of_layers_is_rejected() -> None:
 
 
 def test_a_layer_kind_without_a_base_gets_the_familys_default() -> None:
-    """As transformers reads it."""
+    """transformers reads such a file in the same way."""
     settings = {
         **LLAMA,
         "model_type": "gemma3_text",
@@ -177,7 +177,7 @@ def test_a_transformers_model_of_another_shape_is_rejected(pairs) -> None:
 
 @pytest.mark.prove
 def test_a_missing_package_is_named() -> None:
-    """And it is not needed to import the models."""
+    """Importing the models does not need the package."""
     program = """
 import sys
 sys.modules["transformers"] = None

@@ -1,4 +1,4 @@
-"""Each wrong setting moves logits by more than the tolerance of the parity tests: they tell right from wrong."""
+"""Each wrong setting changes logits by more than the tolerance, so the parity tests detect it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ MISTAKES = [
 
 
 def off_by(sample, pair, changes) -> float:
-    """How far the logits are when the same weights are in a model with other flat."""
+    """Return the difference in logits if a model with changed fields gets the same weights."""
     config = unflatten(replace(flatten(pair.ours.config), **changes))
     model = Transformer(config) if flatten(config).encoder_layers is None else EncoderDecoder(config)
     weights = pair.ours.state_dict()
@@ -147,7 +147,7 @@ def difference(model, sample, pair) -> float:
 
 @EVERY_SAMPLE
 def test_every_wrong_field_changes_the_logits(sample, pairs) -> None:
-    """So does a window that is off by one: in the flash-attention convention (N, 0) means N + 1 keys."""
+    """This includes a window that is off by one, because (N, 0) in flash attention's convention means N + 1 keys."""
     pair = pairs(sample.name)
     flat = flatten(pair.ours.config)
     wrong = {mistake: change(flat) for name, mistake, change in MISTAKES if name == sample.name}
@@ -204,7 +204,7 @@ def test_bidirectional_buckets_in_the_decoder_are_detected(pairs) -> None:
 
 
 def test_a_square_matrix_that_was_not_transposed_is_detected(pairs) -> None:
-    """GPT-2 stores in × out: a square one fits either way."""
+    """GPT-2 stores in × out, and a square matrix fits either way."""
     pair, right, ours = pairs("gpt2"), FAMILIES["gpt2"], "blocks.*.attention.out"
     wrong = replace(right, weights={**right.weights, ours: right.weights[ours].parts[0]})
     assert difference(translated(wrong, pair), BY_NAME["gpt2"], pair) > TOLERANCE

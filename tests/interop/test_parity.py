@@ -1,4 +1,4 @@
-"""Every family computes what its published implementation computes."""
+"""Every family gives the same results as its published implementation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_logits_and_gradients_match_transformers(sample, pairs) -> None:
 
 @EVERY_SAMPLE
 def test_greedy_tokens_match_transformers(sample, pairs) -> None:
-    """Ours in one batch of uneven prompts with a cache, past every window; theirs one by one."""
+    """Ours reads one batch of uneven prompts with a cache, beyond every window; theirs reads single prompts."""
     pair, batch = pairs(sample.name), batch_for(sample)
     assert our_greedy(pair.ours, batch, 20) == their_greedy(pair.theirs, batch, 20)
 

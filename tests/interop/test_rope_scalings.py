@@ -1,4 +1,4 @@
-"""ConfigJson that scale RoPE mean what transformers takes them to mean, number by number."""
+"""Settings of RoPE scaling have the same effect as in transformers, number by number."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def end_message(result: RunResult, folder: Path) -> str:
     """Return a text that says how a session ended and how to continue the run; after a signal it is one line."""
     spent = timedelta(seconds=round(result.seconds))
     done = f"{END_MESSAGES[result.reason]}: step {result.step:,}, {result.tokens:,} tokens, {spent}."
-    again = f"Go on: lmcourse train --resume --out {folder}"
+    again = f"Continue: lmcourse train --resume --out {folder}"
     if result.reason not in CONTINUE_FLAGS:
         return escape(f"{done} {again}")
     lines = [done, f"{again} {CONTINUE_FLAGS[result.reason]}"]

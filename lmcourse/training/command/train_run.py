@@ -289,5 +289,5 @@ def telling_disk_errors(folder: Path) -> Iterator[None]:
 def _reason(error: OSError, folder: Path) -> str:
     if error.errno not in NO_ROOM:
         return str(error.strerror)
-    again = f"go on: lmcourse train --resume --out {folder}" if (folder / SETTINGS_FILE).exists() else "begin again"
+    again = f"continue: lmcourse train --resume --out {folder}" if (folder / SETTINGS_FILE).exists() else "begin again"
     return f"{error.strerror}; make room, then {again}"

@@ -1,6 +1,6 @@
-"""All attackers and three honest learners, one batch: what everybody got, and what became of the grader's secrets.
+"""Grade all attackers and three honest learners in one batch: check the results and the grader's secrets.
 
-The attacks are made for a real notebook of the course and graded as a class is, into a gradebook.
+The attacks use a real notebook of the course and are graded like a class, into a gradebook.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ pytestmark = [pytest.mark.prove, NEEDS_BUBBLEWRAP, pytest.mark.timeout(2700)]
 
 POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(find_chapter(ASSIGNMENT))}
 SHOWN = [*(attack.name for attack in PAGES), "plain_test", "report_forged"]
-"""Students whose feedback is made; nbgrader takes its time for a page."""
+"""Students for whom feedback is made, which is slow in nbgrader."""
 
 PLAIN_NBGRADER = ("plain_test", "links_beside", "answers_for_later")
-"""Attacks that are graded by `nbgrader autograde` as well."""
+"""Attacks that are also graded by `nbgrader autograde`."""
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_stored_submissions_are_small(batch: Batch) -> None:
 
 
 def test_plain_nbgrader_gives_the_same_marks(batch: Batch) -> None:
-    """Runs last: it writes over what the batch recorded."""
+    """This test must run last, because it overwrites the recorded marks of the batch."""
     marks = autograded(batch.school, PLAIN_NBGRADER)
     assert marks == {student: batch.marks[student] for student in PLAIN_NBGRADER}
     assert batch.school.visits == []
