@@ -1,4 +1,4 @@
-"""Text made fit to be shown: each function, at its limit and with characters that steer a terminal."""
+"""Test all functions for safe text at their limits and with control characters."""
 
 from __future__ import annotations
 

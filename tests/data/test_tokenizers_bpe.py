@@ -163,7 +163,7 @@ def test_words_match_tokenizers(text: str) -> None:
 @example(text="it's 12 3a  b !\n\n c\t")
 @example(text="don't we'll I've they're she'd I'm 'tis 's")
 def test_words_of_ascii_match_gpt_2(text: str) -> None:
-    """`tokenizers` has GPT-2's rule built in; there \\x1c to \\x1f are no white space, as here."""
+    """`tokenizers` has GPT-2's rule built in; as in ours, \\x1c to \\x1f are not white space."""
     gpt_2 = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     borders = [begin for _, (begin, _) in gpt_2.pre_tokenize_str(text)]
     words = split_words(text)

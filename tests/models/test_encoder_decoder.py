@@ -1,4 +1,4 @@
-"""The 2017 encoder–decoder against torch's own, with our weights in it, and teacher forcing."""
+"""Compare the 2017 encoder–decoder with torch's, with the same weights, and test teacher forcing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def model_of(name: str) -> EncoderDecoder:
 
 
 def padded(length: int, real: int) -> torch.Tensor:
-    """Positions of two texts, the second padded on the right."""
+    """Return positions of two texts, the second with padding on the right."""
     at = torch.arange(length)
     return torch.stack([at, torch.where(at < real, at, PADDING_POSITION)])
 
@@ -78,7 +78,7 @@ def test_post_norm_model_matches_torchs_transformer() -> None:
 @pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
 def test_teacher_forcing_matches_step_by_step_decoding(name: str) -> None:
-    """All positions at once give what reading the target token by token gives."""
+    """Reading all positions at once gives the same logits as reading the target token by token."""
     model = model_of(name)
     source, target = tokens(length=9), tokens(length=6, seed=2)
     at_once = model(source, target)
@@ -117,7 +117,7 @@ def test_encoder_and_decoder_share_one_embedding(name: str) -> None:
 
 @pytest.mark.prove
 def test_t5_matches_transformers_t5() -> None:
-    """Encoder, decoder, cross-attention and both tables of buckets, with all weights copied by their order."""
+    """The test covers encoder, decoder, cross-attention and both bucket tables, with weights copied in order."""
     t5 = pytest.importorskip("transformers.models.t5")
     for name in ("t5-small", "t5-v1.1-small"):
         ours = model_of(name)

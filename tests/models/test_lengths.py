@@ -1,4 +1,4 @@
-"""A text longer than the positions a model has learned is refused in one line, whoever counts."""
+"""A text that is longer than the learned positions is rejected in one line, in every way of counting."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_growing_text_is_rejected_at_the_limit() -> None:
 
 
 def test_padding_and_restarted_positions_do_not_count() -> None:
-    """Nine columns, but no text of more than eight tokens."""
+    """There are nine columns, but no text has more than eight tokens."""
     model = Transformer(config())
     left = torch.arange(9) - 1
     assert left[0] == PADDING_POSITION
@@ -51,7 +51,7 @@ def test_padding_and_restarted_positions_do_not_count() -> None:
 
 
 def test_the_length_is_checked_on_the_meta_device() -> None:
-    """On the meta device there is nothing to look at; on a GPU, nothing to wait for."""
+    """The meta device has no numbers to read, and on a GPU the check does not wait."""
     with torch.device("meta"):
         model = Transformer(config())
         model(torch.zeros(2, 8, dtype=torch.long))

@@ -1,4 +1,4 @@
-"""Counting: probabilities that sum to one whatever was counted, and a text small enough to count by hand."""
+"""Probabilities sum to one for any counts, and counts match a short text by hand."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_probabilities_sum_to_one(
 
 
 def test_probabilities_of_all_sequences_of_a_length_sum_to_one() -> None:
-    """The chain rule: Σ p(text) over all 3³ texts."""
+    """By the chain rule, Σ p(text) over all 3³ texts is 1."""
     model = NGram(3, 3, add=0.5).count(TEXT)
     every = [[a, b, c] for a in range(3) for b in range(3) for c in range(3)]
     assert sum(math.exp(model.log_probability(text)) for text in every) == pytest.approx(1.0)
@@ -85,7 +85,7 @@ def test_perplexity_is_exp_of_the_mean_loss() -> None:
 
 
 def test_witten_and_bell_by_hand() -> None:
-    """After a came b, c, b: two different tokens of three. In all there are three different tokens of seven."""
+    """After a came b, c, b: three tokens, two of them different. The text has seven tokens, three of them different."""
     model = NGram(2, 4, witten_bell=True).count(TEXT)
     single = [(count + 3 / 4) / 10 for count in (3, 3, 1, 0)]
     expected = [(count + 2 * p) / 5 for count, p in zip((0, 2, 1, 0), single, strict=True)]

@@ -1,4 +1,4 @@
-"""Recurrent models against torch.nn.RNN and torch.nn.LSTM with the same weights; seq2seq against its formulas."""
+"""Compare recurrent models with torch.nn.RNN and torch.nn.LSTM, and seq2seq with its formulas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = pytest.mark.parametrize("kind", ["rnn", "lstm"])
 
 
 def torchs(ours: Recurrent, kind: str, d_in: int, d: int, layers: int) -> nn.Module:
-    """torch's module with our weights."""
+    """Return torch's module with our weights."""
     theirs = {"rnn": nn.RNN, "lstm": nn.LSTM}[kind](d_in, d, layers, batch_first=True)
     with torch.no_grad():
         for layer, cell in enumerate(ours.cells):
@@ -73,7 +73,7 @@ def test_padding_does_not_change_the_state(kind: Kind) -> None:
 
 
 def test_an_open_gate_carries_a_gradient_where_an_rnn_loses_it() -> None:
-    """The reason for the LSTM: gradient of the last state in the first input, 60 steps back."""
+    """The gradient of the last state with respect to the first input, 60 steps back, shows the reason for the LSTM."""
     gradients = {}
     for kind in ("rnn", "lstm"):
         torch.manual_seed(0)
@@ -140,7 +140,7 @@ def test_translate_feeds_back_its_own_output() -> None:
 
 @pytest.mark.prove
 def test_attention_learns_to_copy() -> None:
-    """Reversing eight symbols: in the same few steps the model that may look back gets far further."""
+    """The task is to reverse eight symbols. With attention, the model learns much more in the same few steps."""
     losses = {}
     for attention in (True, False):
         torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Value residuals: every layer mixes the first one's values into its own."""
+"""Test value residuals: every layer mixes the first layer's values into its own."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_layer_but_the_first_has_one_residual_weight() -> None:
 
 
 def test_attention_uses_the_mixed_values() -> None:
-    """With identical weights, a layer with share λ is a layer whose values are (1 − λ) v + λ v₁."""
+    """With the same weights, a layer with share λ equals a layer with values (1 − λ) v + λ v₁."""
     model, plain = built(), built(PLAIN)
     plain.load_state_dict({k: w for k, w in model.state_dict().items() if "share" not in k})
     values: list[torch.Tensor] = []

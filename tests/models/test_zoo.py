@@ -1,4 +1,4 @@
-"""The zoo's numbers. That the count from a configuration is the built model's is tested with the accounting."""
+"""Test the zoo's numbers. The accounting tests compare counts from configurations with built models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KNOWN = {
     "bert-base": 109_482_240 - 590_592 - 1536 + 30_522,
     "course-124m": 123_587_328,
 }
-"""Counts from other places: the notes, and Hugging Face's BERT less its pooler and segments, with our head's bias."""
+"""Counts from other sources: the notes, and Hugging Face's BERT without pooler and segments, with our head's bias."""
 
 FAMILIES = """
 transformer- gpt-1 bert- gpt-2 gpt-3 t5- t5-v1.1- gopher chinchilla palm- opt- bloom- gpt-j gpt-neox pythia falcon-
@@ -34,7 +34,7 @@ lamda- falcon-2-11b internlm2- nano micro mini course-124m
 
 
 def tolerance(published: int) -> float:
-    """Half a unit of the last digit that was published, and 1 % if it was rounded at all."""
+    """Return half a unit of the last published digit, and 1 % if the number was rounded."""
     unit = 1
     while published % (10 * unit) == 0:
         unit *= 10
@@ -42,7 +42,7 @@ def tolerance(published: int) -> float:
 
 
 def wrong_count(entry: Entry) -> bool:
-    """Whether the count is neither the published one nor explained."""
+    """Return True if a count differs from the published number without an explanation."""
     if entry.published_parameters is None:
         return not entry.note  # the count does not confirm these sizes, so the entry must explain them
     agrees = abs(count_parameters(entry.config).total - entry.published_parameters) <= tolerance(
@@ -74,7 +74,7 @@ def test_the_zoo_has_forty_models_and_every_family() -> None:
 
 
 def test_no_two_zoo_models_are_equal() -> None:
-    """Two names for one configuration are a slip of the hand, but for the models that really are alike."""
+    """Two names for one configuration are a mistake, except for models that really are equal."""
     alike = Counter(entry.config for entry in all_models())
     assert [count for count in alike.values() if count > 1] == []
 
@@ -124,7 +124,7 @@ ROPE_SCALINGS = {
         factor=16.0, original_context=8192, low_freq_factor=1.0, high_freq_factor=1.0
     ),
 }
-"""As "rope_scaling" has it in Meta's published config.json."""
+"""The values of "rope_scaling" in Meta's published config.json."""
 
 
 def test_later_llamas_scale_their_positions() -> None:
@@ -144,7 +144,7 @@ BLOCKS = {
     "olmo-2-7b": ("serial", "width"),
     "command-r-plus": ("parallel", "heads"),
 }
-"""Branches and QK-norm, as the papers have them: no parameter count shows the first."""
+"""Branches and QK-norm in the papers; parameter counts do not show the branches."""
 
 
 def test_branches_and_norms_of_queries_match_the_papers() -> None:

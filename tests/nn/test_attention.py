@@ -1,4 +1,4 @@
-"""The form to read and the form to run give the same numbers, and the same gradients, whatever the variant."""
+"""Readable and fused attention give the same results and gradients for every variant."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def count(batch: int = 2, length: int = LENGTH) -> Tensor:
 
 
 def left_padded() -> Tensor:
-    """The positions of two texts, the second five tokens shorter."""
+    """Return the positions of two texts, of which the second is five tokens shorter."""
     return torch.stack(
         [torch.arange(LENGTH), torch.cat([torch.full((5,), PADDING_POSITION), torch.arange(LENGTH - 5)])]
     )
 
 
 def both_forms(config: AttentionConfig, context: ForwardContext) -> tuple[list[Tensor], list[Tensor]]:
-    """Result and gradients (input, weights) of the two forms, at real tokens."""
+    """Return results and gradients (input, weights) of both forms at real tokens."""
     found = []
     for fused in (True, False):
         built, x = layer(config), text()
@@ -166,7 +166,7 @@ def test_attention_matches_a_formula_with_loops() -> None:
 
 
 def test_scores_stay_within_the_soft_cap() -> None:
-    """With a cap of 1 no key can weigh more than e² times another, however large the queries."""
+    """With a cap of 1, no key's weight is more than e² times another key's, even for large queries."""
     config = replace(BASE, soft_cap=1.0)
     assert not layer(config).fused
     q, k = 100 * torch.randn(1, 2, 4, 8), torch.randn(1, 2, 9, 8)
@@ -177,7 +177,7 @@ def test_scores_stay_within_the_soft_cap() -> None:
 @pytest.mark.parametrize("values", [True, False])
 @pytest.mark.parametrize("pattern", [AttentionPattern(), AttentionPattern("window", 4), AttentionPattern(causal=False)])
 def test_shaw_matches_the_formula_of_the_paper(values: bool, pattern: AttentionPattern) -> None:
-    """e_ij = q_i (k_j + a_ij) / √d and z_i = Σ α_ij (v_j + a′_ij), with a made large: s × t × d numbers."""
+    """e_ij = q_i (k_j + a_ij) / √d and z_i = Σ α_ij (v_j + a′_ij), where a is expanded to s × t × d numbers."""
     built = layer(
         replace(
             BASE,
@@ -206,7 +206,7 @@ def test_shaw_matches_the_formula_of_the_paper(values: bool, pattern: AttentionP
 @pytest.mark.prove
 @torch.no_grad()
 def test_shaw_matches_transformers() -> None:
-    """Keys only, as wav2vec 2.0 BERT has it."""
+    """The vectors are added only to keys, as in wav2vec 2.0 BERT."""
     wav = pytest.importorskip("transformers.models.wav2vec2_bert")
     settings = wav.Wav2Vec2BertConfig(
         hidden_size=D_MODEL, num_attention_heads=6, position_embeddings_type="relative_key", attention_dropout=0.0,
@@ -261,7 +261,7 @@ def test_dropout_keeps_the_mean() -> None:
 
 @pytest.mark.parametrize("fused", [True, False])
 def test_the_scale_multiplies_the_scores(fused: bool) -> None:
-    """By default it is 1/√d_head; another one is the same as longer queries."""
+    """The default is 1/√d_head; another scale has the same effect as longer queries."""
     usual, longer, other = layer(BASE), layer(BASE), layer(replace(BASE, scale=0.5))
     assert usual.scale == 8**-0.5
     with torch.no_grad():
@@ -329,7 +329,7 @@ def test_qk_norms_normalise_their_own_axes() -> None:
     [*VARIANTS.values(), replace(BASE, rotary=None, relative_position_vectors=RelativePositionVectorsConfig(3))],
 )
 def test_padding_changes_nothing_and_makes_no_nan(config: AttentionConfig) -> None:
-    """A text is read alike alone and next to a longer one; whatever stands in its padding."""
+    """A text gives the same result alone and next to a longer text, with any content in its padding."""
     built, x = layer(config), text()
     padded = built(x, ForwardContext(left_padded(), unpadded=False))
     alone = built(x[1:, 5:], ForwardContext(count(1, LENGTH - 5)))
@@ -361,7 +361,7 @@ def test_bf16_keeps_its_dtype_and_stays_close(config: AttentionConfig) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("masked", [False, True])
 def test_shared_heads_use_a_fused_kernel_on_a_gpu(dtype: torch.dtype, masked: bool) -> None:
-    """Without the one that writes scores down torch would refuse."""
+    """The math kernel is disabled, so torch would raise an error if no fused kernel fitted."""
     source = torch.Generator("cuda").manual_seed(0)
     q, k, v = (torch.randn(2, h, 16, 32, device="cuda", dtype=dtype, generator=source) for h in (4, 2, 2))
     visible = torch.ones(2, 16, 16, dtype=torch.bool, device="cuda").tril()

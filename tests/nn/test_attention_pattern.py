@@ -1,4 +1,4 @@
-"""Who sees whom: every rule against its definition in words, pair by pair."""
+"""Compare the mask of every pattern with its definition, pair by pair."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZED = ("window", "chunk", "strided", "fixed")
 
 
 def in_words(kind: str, size: int | None, q: int, k: int) -> bool:
-    """The definitions, without the direction."""
+    """Return the definition of a pattern for one pair, without causality."""
     if size is None or kind == "full":
         return True
     distance, blocks = abs(q - k), (q // size, k // size)
@@ -60,7 +60,7 @@ def test_every_pair_follows_the_rule_in_words(prefix: int | None) -> None:
 
 @given(pattern=rules, places=st.lists(st.integers(0, 40), min_size=2, max_size=9), order=st.randoms())
 def test_masks_depend_only_on_positions(pattern: AttentionPattern, places: list[int], order: random.Random) -> None:
-    """Wherever a key lies in memory, it is seen or not by its position: what a rolling cache relies on."""
+    """A key's visibility depends on its position, not on its place in memory, which a rolling cache requires."""
     shuffled = order.sample(range(len(places)), len(places))
     query, key = torch.tensor([places[:3]]), torch.tensor([places])
     assert torch.equal(pattern.visible(query, key[:, shuffled]), pattern.visible(query, key)[..., shuffled])
@@ -82,7 +82,7 @@ def test_each_row_can_have_a_different_prefix() -> None:
 
 @given(pattern=rules, length=st.integers(1, 20))
 def test_pattern_properties_match_the_mask(pattern: AttentionPattern, length: int) -> None:
-    """`span`, `sparse` and `is_causal_within` let the fast form skip the mask: they must never say too much."""
+    """`span`, `sparse` and `is_causal_within` allow the fused form to skip the mask, so they must be exact."""
     at = torch.arange(length)[None]
     seen = pattern.visible(at, at)[0]
     if pattern.is_causal_within(length):
@@ -117,7 +117,7 @@ def test_sizes_are_required_or_rejected_by_kind(kind: str) -> None:
 )
 @pytest.mark.parametrize("prefixes", [None, torch.tensor([0, 3, 9])])
 def test_equal_rows_share_one_mask(pattern: AttentionPattern, prefixes: torch.Tensor | None) -> None:
-    """In memory too; and it is that of every row by itself."""
+    """The mask is shared in memory, and it equals the mask of every row alone."""
     positions = torch.arange(12).expand(3, 12)
     visible, _ = ForwardContext(positions, prefix_lengths=prefixes).mask(pattern, positions)
     assert torch.equal(visible, pattern.visible(positions.contiguous(), positions.contiguous(), prefixes))

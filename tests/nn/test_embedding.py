@@ -1,4 +1,4 @@
-"""The two ends: tokens to vectors, vectors to logits."""
+"""Test embedding and head: from tokens to vectors, and from vectors to logits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feed-forward layers against their formulas, and one token at a time."""
+"""Compare feed-forward layers with their formulas, and with one token at a time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_plain_layer_matches_the_formula(activation: Activation, bias: bool)
 
 @pytest.mark.parametrize(("activation", "bias"), [("silu", False), ("sigmoid", True)])
 def test_the_gated_layer_matches_the_formula(activation: Activation, bias: bool) -> None:
-    """The activation is on the gate, the first half of the fused matrix; the other half stays linear."""
+    """The activation applies to the gate, the first half of the fused matrix; the other half is linear."""
     layer = build_feed_forward(FeedForwardConfig(11, activation, gated=True, bias=bias), 5)
     assert isinstance(layer, GatedFeedForward)
     x = torch.randn(2, 3, 5)
@@ -72,7 +72,7 @@ def test_feed_forward_treats_tokens_separately(gated: bool) -> None:
 
 
 def test_a_gated_layer_of_two_thirds_width_has_equal_parameters() -> None:
-    """A gated layer of 8/3 d has as many as a plain one of 4 d."""
+    """A gated layer of width 8/3 d has as many parameters as a plain layer of width 4 d."""
     sizes = [
         sum(p.numel() for p in build_feed_forward(FeedForwardConfig(width, gated=gated), 48).parameters())
         for width, gated in ((4 * 48, False), (8 * 48 // 3, True))

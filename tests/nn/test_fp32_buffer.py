@@ -1,4 +1,4 @@
-"""Computed tensors survive what happens to a model: casts, the meta device, pickling."""
+"""Fp32 buffers survive casts, the meta device and pickling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Norms against torch's, in full and in half precision."""
+"""Compare norms with torch's in full and in half precision."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_fresh_norms_only_normalise() -> None:
 
 @pytest.mark.parametrize(("kind", "module"), [("layer", nn.LayerNorm), ("rms", nn.RMSNorm)])
 def test_bf16_is_computed_in_fp32(kind: str, module: type[nn.Module]) -> None:
-    """Within one rounding of the exact result; a norm computed in bf16 itself is off by several."""
+    """The result is within one rounding step of the exact one; a norm computed in bf16 would be off by several."""
     x = (3 + torch.randn(200, 512)).bfloat16()
     ours = Norm(NormConfig(kind), 512).bfloat16()(x)  # type: ignore[arg-type]
     assert ours.dtype == torch.bfloat16

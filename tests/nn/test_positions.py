@@ -1,4 +1,4 @@
-"""Positions: RoPE, ALiBi, T5's buckets, sines; each against its formula and against another library."""
+"""Compare RoPE, ALiBi, T5's buckets and sines with their formulas and with other libraries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def at(*positions: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_scores_depend_only_on_the_distance(layout: str) -> None:
-    """The same query and key everywhere: the matrix of scores is constant along its diagonals (Toeplitz)."""
+    """With the same query and key everywhere, the matrix of scores is constant along its diagonals (Toeplitz)."""
     rotary = Rotary(RotaryConfig(layout=layout), 16)  # type: ignore[arg-type]
     torch.manual_seed(0)
     q, k = torch.randn(2, 1, 1, 1, 16).expand(-1, -1, -1, 12, -1)
@@ -83,7 +83,7 @@ def test_rotation_keeps_lengths_and_undoes_itself(layout: str) -> None:
 
 
 def test_angles_stay_exact_in_a_bf16_model() -> None:
-    """Casting a model to bf16 must not round its frequencies: at position 4000 the slip would be truncate turns."""
+    """Casting a model to bf16 must not round its frequencies: at position 4000 the error would be several turns."""
     x, positions = torch.randn(1, 1, 3, 8).bfloat16(), at(0, 300, 4001)
     exact = Rotary(RotaryConfig(), 8)(x.float(), positions)
     half = Rotary(RotaryConfig(), 8).bfloat16()(x, positions)
@@ -131,7 +131,7 @@ def test_alibi_is_a_penalty_on_distance(rounded: bool) -> None:
 
 @pytest.mark.prove
 def test_alibi_applies_in_both_directions() -> None:
-    """Read backwards, a text has the same distances: BLOOM's bias in one direction, mirrored in the other."""
+    """A reversed text has the same distances, so the bias is BLOOM's in one direction and mirrored in the other."""
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     theirs = bloom.build_alibi_tensor(torch.ones(1, 9), 6, torch.float32).view(1, 6, 1, 9)
     ours = Alibi(AlibiConfig(), 6, 8)(torch.arange(9)[None], torch.arange(9)[None])
@@ -189,7 +189,7 @@ def test_sines_follow_the_formula(position: int, feature: int) -> None:
 
 @pytest.mark.prove
 def test_sines_match_transformers() -> None:
-    """Marian's, whose cosines stand behind all sines."""
+    """The reference is Marian, in which all cosines follow all sines."""
     marian = pytest.importorskip("transformers.models.marian.modeling_marian")
     theirs = marian.MarianSinusoidalPositionalEmbedding(60, 16).create_weight()
     waves = sinusoidal(torch.arange(60), 16)
@@ -197,7 +197,7 @@ def test_sines_match_transformers() -> None:
 
 
 def test_sinusoids_match_the_notes_example() -> None:
-    """d = 1024: pairs 2 and 500 turn by .964662 and 1.240938e-4 a token."""
+    """With d = 1024, pairs 2 and 500 rotate by 0.964662 and 1.240938e-4 per token."""
     one = sinusoidal(torch.tensor([1]), 1024)[0]
     assert one[4].item() == pytest.approx(math.sin(0.9646616), abs=1e-6)
     assert one[1000].item() == pytest.approx(1.240938e-4, rel=1e-5)

@@ -1,4 +1,4 @@
-"""A configuration that cannot work is refused when it is written, in one line that names what is wrong."""
+"""An impossible configuration is rejected when it is created, in one line that names the problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes in annotations are true: every layer runs under a runtime type checker (jaxtyping with beartype)."""
+"""Annotated shapes are right: every layer runs with a runtime type checker (jaxtyping with beartype)."""
 
 from __future__ import annotations
 

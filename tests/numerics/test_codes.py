@@ -1,4 +1,4 @@
-"""Every code of the small formats, and random codes of the large ones, against PyTorch's own bits."""
+"""Compare every code of the small formats, and random codes of the large ones, with PyTorch's bits."""
 
 import itertools
 import math
@@ -45,7 +45,7 @@ def torch_values(format: FloatFormat) -> list[float]:
 
 
 def same(a: float, b: float) -> bool:
-    """Equal, telling -0.0 from 0.0 and taking any two NaN as equal."""
+    """Return True if two values are equal, where -0.0 differs from 0.0 and NaN equals NaN."""
     return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
 
 

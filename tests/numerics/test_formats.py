@@ -1,4 +1,4 @@
-"""The derived limits of every format, against torch.finfo and the published tables."""
+"""Compare the derived limits of every format with torch.finfo and published tables."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The house style: captions that do not overlap, alt text that is kept, PNGs that are the same every time."""
+"""Test the figure style: captions do not overlap, alt text is kept, PNGs are reproducible."""
 
 import ast
 import inspect

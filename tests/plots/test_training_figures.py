@@ -1,4 +1,4 @@
-"""The curves of a run show its numbers: all of them, and what is unusual marked."""
+"""The curves of a run show all its numbers and mark unusual steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENTROPY = 0.62
 
 
 def run(steps: int = 400, *, validate: int = 100) -> list[dict[str, Any]]:
-    """Records as the trainer makes them: a spike at step 150, two updates left out, an evaluation now and then."""
+    """Return records like the trainer's, with a spike at step 150, two skipped updates and some evaluations."""
     noise = np.random.default_rng(0).normal(size=steps)
     records: list[dict[str, Any]] = []
     for step in range(1, steps + 1):
@@ -35,7 +35,7 @@ def run(steps: int = 400, *, validate: int = 100) -> list[dict[str, Any]]:
 
 
 def lines(axes: Axes) -> dict[str, Line2D]:
-    """What is drawn, by its name in the legend."""
+    """Return the drawn lines by their names in the legend."""
     return {str(line.get_label()): line for line in axes.lines}
 
 

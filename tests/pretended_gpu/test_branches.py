@@ -1,4 +1,4 @@
-"""No notebook's GPU branch is forgotten."""
+"""All GPU branches of notebooks are tested."""
 
 from __future__ import annotations
 

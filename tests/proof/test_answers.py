@@ -1,4 +1,4 @@
-"""Printed solutions and stubs, as live objects: what `lmcourse matrix` submits."""
+"""Test printed solutions and stubs as objects, which `lmcourse matrix` submits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_solutions_are_right_and_stubs_are_not(tmp_path: Path) -> None:
 
 
 def test_inspect_finds_the_source_of_each_answer(tmp_path: Path) -> None:
-    """The rules of an exercise read it: a solution that is read as its stub would break no rule."""
+    """The rules of an exercise read the source, so a solution that is read as its stub would break no rule."""
     write_source(tmp_path)
     [double, _] = cells(tmp_path)[TINY]
     assert "return x + x" in inspect.getsource(double.run(double.solution))

@@ -1,4 +1,4 @@
-"""Notebooks that a wheel carries reach a learner's folder, and never cost a learner's work."""
+"""A wheel's notebooks are copied to a learner's folder without overwriting the learner's work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACE = Path("notebooks", "01-floating-point", "floating_point.ipynb")
 
 
 def notebook(text: str, handed_out: str = "") -> str:
-    """A notebook of one cell, with the digest of the text that was handed out."""
+    """Return a notebook with one cell, and the hash of its released text."""
     import nbformat
 
     cells = [nbformat.v4.new_code_cell(handed_out or text, id="answer")]
@@ -30,7 +30,7 @@ def notebook(text: str, handed_out: str = "") -> str:
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
-    """What a wheel carries."""
+    """The notebooks of a wheel."""
     folder = tmp_path / "installed" / "course_folder"
     (folder / PLACE).parent.mkdir(parents=True)
     (folder / PLACE).write_text(notebook("raise NotImplementedError"), encoding="utf-8")
@@ -40,7 +40,7 @@ def wheel(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, which we are in. No clone is around."""
+    """An empty current folder, outside any clone."""
     folder = tmp_path / "empty"
     folder.mkdir()
     monkeypatch.chdir(folder)

@@ -1,4 +1,4 @@
-"""The hardware is found and named on machines that this one is not: GPUs, processors, power and memory."""
+"""Detect simulated hardware: GPUs, processors, power and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmcourse.errors import CourseError
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """A machine without any GPU; tests add one."""
+    """A simulated machine without GPUs, to which tests add GPUs."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "hip", None)
@@ -132,7 +132,7 @@ def test_a_gpu_without_a_name_for_the_driver_has_no_limit(monkeypatch: pytest.Mo
 
 
 def test_windows_memory_is_read_from_a_structure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its size is what the API asks for, and the memory is the third field (Microsoft, MEMORYSTATUSEX)."""
+    """Its size is the size that the API requires, and the memory is the third field (Microsoft, MEMORYSTATUSEX)."""
 
     def fill(pointer: object) -> int:
         status = pointer._obj  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The doctor finds what is really broken: each test breaks one thing and reads what is said about it."""
+"""The doctor finds problems: each test breaks one part and checks the report."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_kernel_check_accepts_this_python() -> None:
 
 
 def test_a_kernel_of_another_python_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A python3 kernel that somebody once installed for another environment, where Jupyter looks first."""
+    """A python3 kernel of another environment is in the first folder in which Jupyter looks."""
     other = tmp_path / "bin" / "python"
     other.parent.mkdir()
     other.write_text("#!/bin/sh\n", encoding="utf-8")
@@ -81,7 +81,7 @@ def test_a_kernel_of_another_python_is_detected(tmp_path: Path, monkeypatch: pyt
 
 
 def test_two_environments_over_one_python_are_not_the_same(tmp_path: Path) -> None:
-    """Both link to the same program, so only the folder tells them apart."""
+    """Both link to the same program, so only their folders differ."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "python").symlink_to(sys.executable)

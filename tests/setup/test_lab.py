@@ -1,4 +1,4 @@
-"""JupyterLab is started with what fits the machine, and options given by hand win."""
+"""JupyterLab starts with options for the machine, and the user's options override them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_missing_notebook_is_one_line_with_the_remedy(
 
 @pytest.mark.prove
 def test_the_server_really_starts_shows_its_address_and_opens_our_page(tmp_path: Path) -> None:
-    """The options are JupyterLab's own words: only JupyterLab can tell that it still knows them."""
+    """Only JupyterLab itself can show that it still accepts these options."""
     notebooks = tmp_path / "notebooks"
     notebooks.mkdir()
     (tmp_path / "nbgrader_config.py").touch()

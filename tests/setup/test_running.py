@@ -1,4 +1,4 @@
-"""The files by which other machines run the course agree with the Makefile, the locks, the documents and each other."""
+"""Files for other machines agree with the Makefile, the locks, the documents and each other."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def jobs(name: str) -> dict[str, Any]:
 
 
 def commands(job: dict[str, Any]) -> list[str]:
-    """What a job's steps run, line by line."""
+    """Return the commands of a job's steps, line by line."""
     return [line for step in job["steps"] for line in step.get("run", "").splitlines()]
 
 
 def pip_lines() -> list[str]:
-    """The three lines in the lock's head."""
+    """Return the three pip lines at the beginning of the lock."""
     head = text("requirements.lock").splitlines()
     return [line.removeprefix("#").strip() for line in head if line.startswith("#     python -m pip")]
 

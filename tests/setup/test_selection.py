@@ -1,4 +1,4 @@
-"""Which tests `--notebooks` selects, in which order they run, and which go together."""
+"""Test the selection by `--notebooks`, the order of tests, and their distribution over processes."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ NODES = {
     "tests/course/test_layers.py::test_a": None,
     "tests/nn/test_norm.py::test_a": None,
 }
-"""Tests, and the notebook that each is about by its place."""
+"""Tests, with the notebook that each belongs to by its path."""
 
 
 @pytest.fixture
 def plugin(request: pytest.FixtureRequest, course: Path) -> ModuleType:
-    """`tests/conftest.py`, as pytest has loaded it."""
+    """The module `tests/conftest.py` that pytest has loaded."""
     plugins = request.config.pluginmanager.get_plugins()
     return next(one for one in plugins if getattr(one, "__file__", "") == str(course / "tests" / "conftest.py"))
 
 
 def item(course: Path, nodeid: str, **params: Any) -> Any:
-    """A test, as far as a selection looks at it."""
+    """Return a test with only the attributes that the selection reads."""
     parametrized = {"callspec": SimpleNamespace(params=params)} if params else {}
     return SimpleNamespace(nodeid=nodeid, path=course / nodeid.split("::")[0], **parametrized)
 
 
 def selected(plugin: ModuleType, items: list[Any], names: str) -> tuple[list[str], list[str]]:
-    """The tests that are run, in this order, and those that are left out."""
+    """Return the tests that run, in order, and the tests that are left out."""
     left_out: list[Any] = []
     hook = SimpleNamespace(pytest_deselected=lambda items: left_out.extend(items))
     plugin.pytest_collection_modifyitems(SimpleNamespace(getoption=lambda name: names, hook=hook), items)

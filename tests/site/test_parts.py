@@ -1,4 +1,4 @@
-"""The parts of the site that need no page: calls, stops, frames, cards."""
+"""Test the parts of the site that need no page: calls, stops, frames, cards."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The site, built once, its files read and its pages opened in a real browser from the disk.
+"""Build the site once, read its files, and open its pages from the disk in a real browser.
 
-What a browser loads is weighed for every chapter, and every setting that a text asks for is set. The pages of two are
-read and used: 06 has a figure that only the notebook can draw, and clocks; 19 has sliders, radio buttons, check boxes
-and lists.
+The loaded bytes are measured for every chapter, and every setting that a text asks for is tried. The pages of two
+chapters are read and used: 06 has a figure that only the notebook can draw, and outputs with times; 19 has sliders,
+radio buttons, check boxes and lists.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ USED = ("06", "19")
 PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html", "search.html")
 READ = PAGES[:3]
 LIMIT = 1_800_000
-"""Bytes that a browser loads of a chapter before any figure, uncompressed."""
+"""Largest number of uncompressed bytes that a browser loads for a chapter before any figure."""
 ALT = "A description of a figure, as long as most of them are. " * 3
 DESK: Any = {"width": 1280, "height": 720}
 
 
 @pytest.fixture(scope="module")
 def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of all chapters, without its figures: what a page does is the same with any pictures."""
+    """The site of all chapters, with placeholder figures, because pages work the same with any pictures."""
     out = tmp_path_factory.mktemp("site") / "out"
     (course / CACHE).mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
@@ -62,7 +62,7 @@ def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def stripes(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
-    """Stripes that differ for each frame of the pages that are used, and one picture in place of all others."""
+    """Return different stripes for each frame of the used pages, and one picture for all other frames."""
     keys = {frame: frame.key if is_moved(frame) else "0" * 20 for frame in frames}
     for key in set(keys.values()):
         image = Image.frombytes("L", (20, 1), bytes(17 * int(digit, 16) for digit in key))
@@ -77,7 +77,7 @@ def is_moved(frame: Frame) -> bool:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[str, BeautifulSoup]:
-    """The pages that are read."""
+    """The pages that the tests read."""
     return {name: BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser") for name in PAGES}
 
 
@@ -219,13 +219,13 @@ def complaints() -> list[str]:
 
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Page:
-    """The page of all tests: its process has the scripts compiled, which is most of what a new one does."""
+    """The browser tab of all tests, whose process has already compiled the scripts."""
     return browser.new_page(viewport=DESK)
 
 
 @pytest.fixture
 def page(tab: Page, complaints: list[str]) -> Iterator[Page]:
-    """An empty page, which remembers nothing of the test before."""
+    """An empty page without data from earlier tests."""
     listeners: dict[Any, Callable[[Any], object]] = {
         "console": lambda message: message.type in ("error", "warning") and complaints.append(message.text),
         "pageerror": lambda error: complaints.append(str(error)),
@@ -251,7 +251,7 @@ def test_the_first_view_of_every_chapter_is_small(site: Path, page: Page) -> Non
 
 
 def first_view(site: Path, page: Page, name: str) -> int:
-    """Bytes of all files but pictures that a page loads by itself, each once."""
+    """Return the bytes of all files except pictures that a page loads by itself, each counted once."""
     addresses: set[str] = set()
 
     def listen(request: Request) -> None:
@@ -274,7 +274,7 @@ def test_a_page_opens_from_the_disk_without_requests(site: Path, page: Page, com
 
 
 def move(page: Page, control: Any) -> None:
-    """Move a control by the keyboard, to a value that it does not have."""
+    """Move a control with the keyboard to another value."""
     control.focus()
     kind = control.get_attribute("type")
     if kind == "checkbox":
@@ -344,11 +344,11 @@ SET = """(figure, [at, index]) => {
 STAND = """(figure) => Object.fromEntries([...figure.querySelectorAll("[data-place]")]
   .filter((one) => one.type !== "radio" || one.checked)
   .map((one) => [one.dataset.place, one.type === "checkbox" ? String(Number(one.checked)) : one.value]))"""
-"""In the browser: set a control of a figure to the index of a value, and read the indices of all its controls."""
+"""Browser code that sets a control of a figure to a value by index, and reads the indices of all its controls."""
 
 
 def text_of(chapter: Chapter) -> str:
-    """The Markdown of a chapter and the answers to its predictions, without line breaks."""
+    """Return the Markdown of a chapter and the answers to its predictions, without line breaks."""
     because = [
         find_prediction(name).because for name in re.findall(r'^predict\("(\w+)"\)$', code(chapter), re.MULTILINE)
     ]

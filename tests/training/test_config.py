@@ -1,4 +1,4 @@
-"""What a run may be, and what is refused in one line."""
+"""Test valid settings of runs, and settings that are rejected in one line."""
 
 from __future__ import annotations
 

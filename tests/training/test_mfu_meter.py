@@ -1,4 +1,4 @@
-"""MFU is what torch counts, over the time, over a peak that is known; never a guess."""
+"""MFU is torch's count of FLOPs, divided by the time and a known peak."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PEAK = Peak(1e9, "a machine of these tests")
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, name: str, memory: int, power: float | None = None) -> None:
-    """A GPU that this machine does not have."""
+    """Simulate a GPU."""
     gpu = hardware.DetectedAccelerator("cuda", name, memory, None)
     monkeypatch.setattr(hardware, "accelerators", lambda: (gpu,))
     monkeypatch.setattr(hardware, "power_limit", lambda index: power)
 
 
 def test_mfu_is_torchs_flops_over_time_and_peak() -> None:
-    """Forward and backward, counted by torch; it counts no fused attention on a CPU."""
+    """torch counts forward and backward pass; on a CPU it would not count fused attention."""
     model = runs.model(dropout=0.0)
     tokens = runs.text(2 * 16).reshape(2, 16)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
@@ -121,7 +121,7 @@ def test_a_lower_gpu_power_limit_is_reported(monkeypatch: pytest.MonkeyPatch, ca
 
 @pytest.fixture
 def unmeasured() -> Iterator[None]:
-    """This process has measured no peak yet, and keeps none of the test's."""
+    """Clear cached peaks before and after a test."""
     mfu_meter._measured.cache_clear()
     yield
     mfu_meter._measured.cache_clear()

@@ -1,4 +1,4 @@
-"""Every generator can be seeded, and put back."""
+"""All random generators can be seeded and restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A question that waits for an answer, says why, and has a text for those who see no buttons."""
+"""A question waits for an answer, shows the explanation, and has a text form without buttons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controls that move the picture, errors that are seen, and a still figure that never changes."""
+"""Controls change the picture, errors are shown, and the static figure never changes."""
 
 import base64
 import math
@@ -18,7 +18,7 @@ from lmcourse.widgets.controls import make_control, read
 
 
 def png_of(image: str) -> bytes:
-    """The PNG inside an <img> tag."""
+    """Return the PNG inside an <img> tag."""
     return base64.b64decode(re.findall(r'base64,([^"]+)"', image)[0])
 
 
@@ -174,7 +174,7 @@ def test_unknown_abbreviations_are_rejected() -> None:
 
 
 def test_a_new_explorer_draws_its_figure_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A picture takes a tenth of a second, and a notebook has a dozen of them."""
+    """A picture takes a tenth of a second, and a notebook has about a dozen."""
     drawn: list[Figure] = []
     once = display.png
     monkeypatch.setattr(display, "png", lambda figure: drawn.append(figure) or once(figure))

@@ -1,4 +1,4 @@
-"""What a run changes in its preset is in the model that it trains, and in the one that writes."""
+"""Changes of a preset are in the trained model and in the model that generates."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_presets_qk_norm_is_kept() -> None:
 
 
 def test_a_resized_preset_differs_only_in_its_sizes() -> None:
-    """Between the course's own presets of one shape of head only the numbers differ."""
+    """The course's own presets with the same head width differ only in their numbers."""
     micro, wanted = find_model("micro").decoder, modern(3, 96, 3, 256)
     found = ModelChanges(layers=3, d_model=96).apply(micro)
     assert found.with_(layers=wanted.layers) == wanted
@@ -64,7 +64,7 @@ def test_a_resized_preset_differs_only_in_its_sizes() -> None:
 
 
 def test_grouped_heads_keep_their_keys() -> None:
-    """Twice as wide, twice as many queries for each of the keys."""
+    """With twice the width, each key head has twice as many query heads."""
     preset = find_model("llama-3.2-1b").decoder
     first, wide = preset.layers[0].attention, ModelChanges(d_model=2 * preset.d_model).apply(preset).layers[0].attention
     assert (wide.heads, wide.kv_heads) == (2 * first.heads, first.kv_heads)
@@ -104,7 +104,7 @@ def test_rotary_theta_without_a_rotary_embedding_is_rejected() -> None:
 
 
 def test_a_changed_model_trains_and_generates(tmp_path: Path) -> None:
-    """With Muon, zero outputs and all else together."""
+    """The run combines Muon, zero outputs and all other changes."""
     (tmp_path / "text.txt").write_text("to be or not to be, that is the question. " * 60)
     training = TrainingConfig(3, 2, 16, optimizer="muon", schedule="wsd", decay_steps=3)
     changes = ModelChanges("relu2", True, True, True, logit_cap=15.0, rotary_theta=1000.0, zero_outputs=True)

@@ -1,4 +1,4 @@
-"""What goes wrong on many processes ends all of them, in one line."""
+"""An error on one of many processes ends all of them, with one line."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def take_time(folder: Path) -> tuple[str, float]:
 
 
 def save_until_full(folder: Path) -> None:
-    """After the first checkpoint, no file of rank 0 can grow beyond 20 kB, as on a disk that is full."""
+    """Train so that, after the first checkpoint, rank 0 cannot write files over 20 kB, as on a full disk."""
     import resource
 
     run = trainer(folder, Parallelism(fsdp=2), checkpoint_every=1)
