@@ -55,7 +55,7 @@ def test_whitespace_is_collapsed_and_direction_marks_are_kept() -> None:
         ("\n" * 30, " ⏎  ⏎  ⏎ "[:9] + "…"),
     ],
 )
-def test_one_line_shows_line_breaks_as_signs(text: str, expected: str) -> None:
+def test_one_line_shows_line_breaks_as_arrows(text: str, expected: str) -> None:
     assert one_line(text, 10) == expected
     assert len(one_line(text, 10)) <= 10
 
@@ -75,9 +75,9 @@ def test_shorten_counts_the_ellipsis_as_a_character() -> None:
         ("* one\n* two", "* one\n* two"),
     ],
 )
-def test_marks_of_prose_become_html(text: str, expected: str) -> None:
+def test_backticks_and_asterisks_become_html(text: str, expected: str) -> None:
     assert prose_html(text) == expected
 
 
-def test_foreign_text_keeps_its_asterisks() -> None:
+def test_code_html_keeps_asterisks() -> None:
     assert code_html("`a` *b* <i>", "color: red") == '<code style="color: red">a</code> *b* &lt;i&gt;'

@@ -93,7 +93,7 @@ def _check(
     if batch < 1 or seq_len < 1 or past < 0 or (source is not None and source < 1):
         raise ValueError("batch, seq_len and source must be positive, and past must not be negative")
     if isinstance(config, EncoderDecoderConfig) != (source is not None):
-        raise ValueError("pass `source`, the length of the source text, for an encoder–decoder, and only then")
+        raise ValueError("pass `source`, the length of the source text, if and only if the model is an encoder–decoder")
     decoder = config.decoder if isinstance(config, EncoderDecoderConfig) else config
     if past and not all(layer.attention.pattern.causal for layer in decoder.layers):
         raise ValueError("a model that sees later tokens has no KV cache: past must be 0")

@@ -37,7 +37,8 @@ def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Forma
         raise ValueError(
             f"{share:.0%} of the {precision} peak of {accelerator.title} ({peak / 1e12:g} TFLOP/s) is impossible. Is "
             "it the right accelerator and variant? Does it compute in another format? Was the clock stopped before the "
-            "device was done (synchronise)? Are FLOPs counted twice, or those of all devices against the peak of one? "
+            "device was done (synchronise)? Are FLOPs counted twice, or are the FLOPs of all devices compared with the "
+            "peak of one? "
             "If the peak was measured: was the machine busy then?"
         )
     return share

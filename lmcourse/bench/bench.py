@@ -253,7 +253,7 @@ def bench(
     if peak_predicted > memory:
         raise CourseError(
             f"A training step of {entry.name} on {batch} × {seq_len} tokens needs {hardware.gib(peak_predicted)}; "
-            f"{title} has {hardware.gib(memory)}. Take a smaller model, --batch or --seq-len."
+            f"{title} has {hardware.gib(memory)}. Use a smaller model, --batch or --seq-len."
         )
     known = machine or measure_machine(device=where)
     network = Transformer(config).to(where, DTYPES[precision])
@@ -314,5 +314,5 @@ def _check_format(device: torch.device, precision: Format | None) -> Format:
     if precision is None:
         return "bf16" if device.type == "cuda" and "bf16" in usable else "fp32"
     if precision not in usable:
-        raise CourseError(f"{precision} is not measured on a {device.type} device: take one of {', '.join(usable)}.")
+        raise CourseError(f"{precision} is not measured on a {device.type} device: use one of {', '.join(usable)}.")
     return precision

@@ -30,7 +30,7 @@ class WindowOrder:
             raise ValueError(f"windows need a seq_len of at least 1 and a seed of at least 0, not {seq_len} and {seed}")
         if tokens < seq_len + 1:
             raise ValueError(
-                f"the text has {tokens} tokens, and a window of {seq_len} needs {seq_len + 1}: take a longer text or "
+                f"the text has {tokens} tokens, and a window of {seq_len} needs {seq_len + 1}: use a longer text or "
                 "shorter windows"
             )
         self.tokens, self.seq_len, self.seed = tokens, seq_len, seed

@@ -106,7 +106,7 @@ class Seq2Seq(nn.Module):
         hidden, states = self.decoder(self.target_embedding(target), source.states if states is None else states)
         if not self.config.attention:
             return self.head(hidden), states, None
-        # One head, and no √d: the dot products of Luong et al.
+        # the dot products of Luong et al. have one head and no √d
         visible = source.token_mask[:, None, :].expand(-1, hidden.shape[1], -1)
         keys = source.hidden[:, None]
         weights = attention_weights(hidden[:, None], keys, visible, scale=1.0)

@@ -46,7 +46,7 @@ class EmbeddingConfig:
                 "the width and max_positions must be positive, and the position offset must not be negative"
             )
         if (self.positions == "learned") != (self.max_positions is not None):
-            raise ValueError("set `max_positions` for learned positions, and only for them")
+            raise ValueError("set `max_positions` if and only if positions are learned")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ _DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bf
 
 
 def default_precision(device: torch.device) -> Precision:
-    """Return bf16 where a GPU has units for it, else fp32. Most CPUs are slower in bf16."""
+    """Return bf16 if a GPU has units for it, otherwise fp32. Most CPUs are slower in bf16."""
     if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
         return "bf16"
     return "fp32"

@@ -73,7 +73,7 @@ def test_formulas_are_exact_for_the_block_they_assume(dtype: torch.dtype, width:
 
 @pytest.mark.parametrize("expansion", [1, 4, 6])
 @pytest.mark.parametrize("width", [2, 4])
-def test_the_parts_add_up(width: int, expansion: int) -> None:
+def test_activation_parts_add_up_to_the_total(width: int, expansion: int) -> None:
     (B, S, D, A, L), p, E = (3, 20, 48, 6, 5), width, expansion
     config = gpt(L, D, A, E)
     parts = activation_bytes_by_layer_kind(config, B, S, width=p)

@@ -213,7 +213,7 @@ T5 = find_model("t5-small").config
         (TINY, {"batch": 0}, "must be positive"),
         (TINY, {"seq_len": 0}, "must be positive"),
         (TINY, {"past": -1}, "must not be negative"),
-        (TINY, {"source": 3}, "and only then"),
+        (TINY, {"source": 3}, "if and only if"),
         (T5, {}, "`source`, the length"),
         (T5, {"source": 0}, "must be positive"),
         (find_model("bert-base").config, {"past": 1}, "no KV cache"),

@@ -38,7 +38,7 @@ def test_a_second_count_starts_from_zero() -> None:
     assert live_bytes(torch.exp, x) == live_bytes(torch.exp, x)
 
 
-def test_a_tensor_beside_the_arguments_counts_only_if_returned() -> None:
+def test_a_tensor_outside_the_arguments_counts_only_if_returned() -> None:
     bias = torch.rand(1000)
     assert live_bytes(lambda x: x + bias, torch.rand(1000)).allocated == SIZE
 

@@ -50,7 +50,7 @@ def test_step_flops_match_torchs_count(found: Bench) -> None:
     assert found.mfu == found.training.flops / HALF / 1e12
 
 
-def test_rates_come_from_the_clock(found: Bench) -> None:
+def test_rates_use_the_given_clock(found: Bench) -> None:
     assert found.training.measured.seconds == (HALF,) * 3
     assert found.training.tokens_per_second == 2 * 16 / HALF
     assert found.decoding.tokens_per_second == 2 / HALF
@@ -120,10 +120,10 @@ def test_bench_measures_the_machine_by_default(monkeypatch: pytest.MonkeyPatch) 
         ({"seq_len": 3 + WARMUP}, "are not possible"),
         ({"batch": 0}, "are not possible"),
         ({"steps": 0}, "are not possible"),
-        ({"precision": "fp16"}, "take one of fp64, fp32, bf16"),
+        ({"precision": "fp16"}, "use one of fp64, fp32, bf16"),
         ({"precision": "nonsense"}, "nonsense is not measured on a cpu device"),
-        ({"machine": replace(FAST, memory=10**6)}, "Take a smaller model"),
-        ({"batch": 10**15, "machine": None}, "Take a smaller model, --batch or --seq-len"),
+        ({"machine": replace(FAST, memory=10**6)}, "Use a smaller model"),
+        ({"batch": 10**15, "machine": None}, "Use a smaller model, --batch or --seq-len"),
         ({"machine": replace(FAST, peaks={"fp32": 1.0})}, "is impossible"),
     ],
 )

@@ -116,7 +116,7 @@ def test_failures_of_the_environment_are_reported_in_one_line(shell: str, line: 
         (["account", "--model", "gpt-2", "--gpu", "h100", "--tokens", "1e300"], "1e+300 tokens are too many"),
         (["train", "--corpus", "/dev/null", "--dry-run"], "/dev/null is a device or a pipe"),
         (["train", "--corpus", "ONE", "--dry-run"], "the part to train on has no text"),
-        (["train", "--corpus", "SHORT", "--dry-run"], "take a longer text or shorter windows"),
+        (["train", "--corpus", "SHORT", "--dry-run"], "use a longer text or shorter windows"),
         (["train", "--corpus", "UTF16", "--dry-run"], "is UTF-16"),
         (["train", "--config", "UTF16", "--dry-run"], "is not UTF-8"),
         (["train", "--batch", "1e14", "--dry-run"], "is more than the limit of 268,435,456"),
@@ -166,9 +166,6 @@ def test_a_mistake_is_one_line_on_stderr(words: list[str], told: str, capsys: py
     assert err.startswith("lmcourse: ")
     assert err.count("\n") == 1
     assert told in err
-
-
-# list and status
 
 
 def test_list_in_json_has_only_built_notebooks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -233,9 +230,6 @@ def test_status_names_a_notebook_that_cannot_be_read(clone: Path, capsys: pytest
     assert "cannot be read" in capsys.readouterr().out
 
 
-# build
-
-
 def test_build_check_names_the_stale_file(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["build", "--check", "01", "--course", str(clone)]
     assert main(words) == 0
@@ -277,9 +271,6 @@ def test_all_mistakes_of_an_author_are_shown(
     assert capsys.readouterr().err == "lmcourse: a.py:1: one\na.py:2: two\n"
 
 
-# grade
-
-
 def test_grade_prints_points_and_reasons(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     results = [
         SubmissionResult("[b]ada[/b]", "01-floating-point", 2.5, 4, {"ulp": 2.5, "round_to": 0.0}, "round_to: [bold]"),
@@ -290,9 +281,6 @@ def test_grade_prints_points_and_reasons(capsys: pytest.CaptureFixture[str], mon
     out = capsys.readouterr().out
     for text in ("[b]ada[/b]", "2.5 / 4", "round_to: [bold]", "bob", "The file is empty."):
         assert text in out
-
-
-# matrix
 
 
 def row(public: float, graded: float, named: bool) -> MisconceptionResult:
@@ -322,9 +310,6 @@ def test_matrix_fails_unless_all_checks_pass(
     monkeypatch.setattr(prove, "prove", lambda cells: proof)
     assert main(["matrix", "01"]) == status
     assert told in capsys.readouterr().out
-
-
-# lab and doctor
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,6 @@ def told(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
     return err
 
 
-# What is written
-
-
 def test_a_seed_gives_the_same_text(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, again, other = (answer(capsys, run, "--seed", seed) for seed in ("1", "1", "2"))
     assert first["text"] == again["text"] != other["text"]
@@ -116,9 +113,6 @@ def test_a_prompt_in_utf_16_is_rejected(
     assert "the prompt on stdin is not UTF-8" in told(capsys, "--checkpoint", str(run), "--prompt", "-")
 
 
-# Which checkpoint
-
-
 def test_generate_takes_the_best_the_last_or_a_named_checkpoint(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The losses of the run are changed, so that the best checkpoint is not the last."""
     metrics = copy / "metrics.jsonl"
@@ -140,9 +134,6 @@ def test_a_moved_run_works_without_its_training_text(copy: Path, run: Path, caps
     for name in ("train.tokens", "validation.tokens"):
         (copy / name).unlink()
     assert answer(capsys, copy, "--seed", "1")["text"] == answer(capsys, run, "--seed", "1")["text"]
-
-
-# Mistakes
 
 
 @pytest.mark.parametrize(

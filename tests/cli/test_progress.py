@@ -97,7 +97,7 @@ def test_copies_of_a_notebook_and_foreign_folders_do_not_count(tmp_path: Path) -
         "[" * 100_000,
     ],
 )
-def test_a_broken_notebook_is_one_line(tmp_path: Path, text: str) -> None:
+def test_a_broken_notebook_is_reported_in_one_line(tmp_path: Path, text: str) -> None:
     path = save(tmp_path)
     path.write_text(text)
     progress = read_progress(tmp_path)
@@ -105,7 +105,7 @@ def test_a_broken_notebook_is_one_line(tmp_path: Path, text: str) -> None:
     assert progress.notebooks[0].problem == f"{path} cannot be read: it is not a notebook."
 
 
-def test_unreadable_and_missing_notebooks_are_one_line(tmp_path: Path) -> None:
+def test_unreadable_and_missing_notebooks_are_reported_in_one_line(tmp_path: Path) -> None:
     path = save(tmp_path)
     path.write_bytes(b"\xff\xfe\x00")
     assert "cannot be read" in read_notebook_progress(CHAPTER, path).problem

@@ -50,9 +50,6 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
     return json.loads(out)
 
 
-# A run
-
-
 def test_a_run_writes_the_files_that_the_docs_list(whole: tuple[Path, dict[str, Any]]) -> None:
     folder, told = whole
     names = {"run.json", "tokenizer.json", "train.tokens", "validation.tokens", "metrics.jsonl", "checkpoints"}
@@ -137,9 +134,6 @@ def test_help_prints_the_usage_of_the_command(name: str, capsys: pytest.CaptureF
     assert f"usage: lmcourse {name}" in capsys.readouterr().out
 
 
-# Settings
-
-
 def test_settings_in_a_file_equal_flags(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Flags override the file."""
     file = tmp_path / "run.toml"
@@ -177,9 +171,6 @@ def test_train_accepts_every_kind_of_tokenizer(
     trained = load_trained_model(tmp_path / "run")
     assert trained.model.config.vocab_size == trained.tokenizer.vocab_size
     assert trained.tokenizer.decode(trained.tokenizer.encode("One 漢 or é.")) == "One 漢 or é."
-
-
-# Before a run
 
 
 def test_a_dry_run_is_right_and_writes_nothing(
@@ -232,9 +223,6 @@ def test_a_dry_run_counts_the_training_part_of_the_corpus(
     assert held_out > 2 * (everything - told["corpus_tokens"])
 
 
-# Mistakes
-
-
 NEW = ["--corpus", "CORPUS", "--out", "OUT"]
 MISTAKES = [
     ([], "name the folder of the run: --out"),
@@ -252,7 +240,7 @@ MISTAKES = [
     ([*NEW, "--vocab-size", "255"], "vocab_size must be at least 256"),
     ([*NEW, "--held-out", "1"], "held_out must be at least 0 and below 1, not 1.0"),
     ([*NEW, "--validation-tokens", "1"], "validation_tokens must be at least 2"),
-    ([*NEW, "--seq-len", "100000"], "take a longer text or shorter windows"),
+    ([*NEW, "--seq-len", "100000"], "use a longer text or shorter windows"),
     ([*NEW, "--fsdp", "2"], "the run is for 2 processes"),
     (["--corpus", "CORPUS", "--out", "CORPUS/00.txt"], "cannot be written: File exists"),
     (["--corpus", "CORPUS", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read"),
@@ -282,7 +270,7 @@ def test_a_mistake_is_one_line_and_leaves_no_run(
         (["--resume", "--seq-len", "8"], "seq_len cannot change when a run resumes: it is 16, not 8"),
         (["--resume", "--seed", "1"], "seed cannot change"),
         (["--resume", "--preset", "micro"], "preset cannot change"),
-        (["--resume", "--steps", "1"], "do not fit into a run of 1"),
+        (["--resume", "--steps", "1"], "does not fit into a run of 1"),
     ],
 )
 def test_an_existing_run_is_not_overwritten(

@@ -242,7 +242,7 @@ def test_a_cut_gradient_is_named_when_results_agree(
     assert str(first_difference(cut(parts), grouped(), tokens)).startswith(told)
 
 
-def test_the_first_of_two_wrong_parts_and_only_where_it_differs(parts: Parts, tokens: Tensor) -> None:
+def test_only_the_first_of_two_wrong_parts_is_named(parts: Parts, tokens: Tensor) -> None:
     """A norm that is right only for the first block's scale is reported in the second block."""
     model = grouped()
     with torch.no_grad():

@@ -95,7 +95,7 @@ def test_printed_solutions_earn_all_points(chapter: Chapter, results: dict[tuple
 
 
 @pytest.mark.parametrize("chapter", UNTOUCHED, ids=lambda chapter: chapter.id)
-def test_untouched_notebook_earns_nothing(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
+def test_unchanged_notebook_earns_no_points(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
     result = results["untouched", chapter.id]
     assert result["exercises"] == dict.fromkeys(full(chapter), 0.0)
     assert "Not answered: " in result["reason"]

@@ -220,7 +220,7 @@ def test_prefetch_makes_the_given_number_of_batches_in_advance(prefetch: int) ->
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_an_error_arrives_at_its_batch_and_ends_the_thread(prefetch: int) -> None:
+def test_an_error_is_raised_at_its_batch_and_ends_the_thread(prefetch: int) -> None:
     threads, text = Threads(), torch.arange(60)
     good = next(n for n, batch in enumerate(Loader(text, 1, 3, seed=0, prefetch=0)) if batch.inputs[0, 0] >= 30)
     assert good > 0

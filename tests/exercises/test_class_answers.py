@@ -76,7 +76,7 @@ def test_the_expression_that_differs_is_named() -> None:
     assert report.cases[1].message == "`w.total()`: expected 2, yours 4"
 
 
-def test_a_misconception_that_is_a_class_is_killed_and_named() -> None:
+def test_a_class_misconception_loses_points_and_is_named() -> None:
     [wrong] = window().misconceptions
     assert wrong.name == "NeverForgets"
     for hidden in (False, True):

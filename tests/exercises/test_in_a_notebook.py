@@ -125,7 +125,7 @@ def test_a_wrong_call_of_check_shows_one_line(notebook: Notebook) -> None:
     assert notebook.run("check(ulpp=3)")["error"] == "There is no exercise called `ulpp`. Did you mean `ulp`?"
 
 
-def test_a_shadowed_builtin_is_pointed_out(notebook: Notebook) -> None:
+def test_a_shadowed_builtin_is_reported(notebook: Notebook) -> None:
     notebook.run("max = 3\ndef ulp(x, exponent_bits, mantissa_bits):\n    return max(x, 1.0)\n")
     html = notebook.run("check(ulp)")["html"]
     notebook.run("del max")
@@ -195,7 +195,7 @@ def test_names_redefined_in_a_cell_do_not_break_the_check(notebook: Notebook) ->
     notebook.run("del list, len, str, sorted, max, any")
 
 
-def test_a_shadowed_module_is_pointed_out(notebook: Notebook) -> None:
+def test_a_shadowed_module_is_reported(notebook: Notebook) -> None:
     notebook.run("def stable_softmax(logits):\n    return torch.exp(logits)\n")
     notebook.run("torch = 3")
     html = notebook.run("check(stable_softmax)")["html"]
@@ -265,7 +265,7 @@ def test_report_on_a_value_notes_a_version_that_did_not_run(notebook: Notebook, 
     assert (told in html, "did not run" in html) == (True, bool(told))
 
 
-def test_check_of_an_answer_that_is_not_defined_is_one_line(notebook: Notebook) -> None:
+def test_checking_an_undefined_answer_shows_one_line(notebook: Notebook) -> None:
     notebook.run(NAIVE)
     notebook.run("del stable_softmax")
     told = "is not defined in this kernel yet."
@@ -277,7 +277,7 @@ def test_check_of_an_answer_that_is_not_defined_is_one_line(notebook: Notebook) 
     assert "Traceback" in notebook.run("print(stable_softmax)")["error"]
 
 
-def test_saved_points_stay_when_the_answer_is_not_defined(notebook: Notebook, tmp_path: Path) -> None:
+def test_saved_points_are_kept_if_the_answer_is_not_defined(notebook: Notebook, tmp_path: Path) -> None:
     report = {"exercise": "ulp", "points": 1.5, "max_points": 2, "answered": True}
     cell = {
         "metadata": {"nbgrader": {"grade": True, "grade_id": "check_ulp", "points": 2}},

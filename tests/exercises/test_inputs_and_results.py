@@ -48,7 +48,7 @@ def test_every_case_gets_new_inputs() -> None:
         lambda x: x[0].neg_(),
     ],
 )
-def test_every_change_of_an_input_is_seen(change: Callable[[Tensor], Any]) -> None:
+def test_every_change_of_an_input_is_detected(change: Callable[[Tensor], Any]) -> None:
     assert outcome_of(change, torch.zeros(2, 3)).changed == ("input `x`",)
     assert outcome_of(lambda *inputs: change(inputs[0]), torch.zeros(2, 3)).changed == ("input 1",)
     assert outcome_of(lambda **inputs: change(inputs["x"]), x=torch.zeros(2, 3)).changed == ("input `x`",)

@@ -198,7 +198,7 @@ def test_a_result_that_is_too_large_to_copy_is_rejected() -> None:
     [lambda: torch.zeros(10**12), lambda: np.ones(10**12), lambda: [0] * 10**11, lambda: "x" * 10**12],
     ids=["torch", "numpy", "list", "string"],
 )
-def test_a_huge_allocation_is_one_clear_line(allocate: Callable[[], Any]) -> None:
+def test_a_huge_allocation_is_reported_in_one_line(allocate: Callable[[], Any]) -> None:
     failure = failure_of(lambda x: allocate(), seconds=5)
     assert failure.kind == "MemoryError"
     assert failure.message == "it asked for more memory than this check allows"

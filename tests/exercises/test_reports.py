@@ -211,7 +211,7 @@ def test_check_finds_the_exercise_by_the_functions_name() -> None:
         (lambda: hint("ulps"), "Did you mean `ulp`?"),
     ],
 )
-def test_a_wrong_call_of_check_is_one_line(call: Any, told: str) -> None:
+def test_a_wrong_call_of_check_is_reported_in_one_line(call: Any, told: str) -> None:
     with pytest.raises(CourseError, match=r".") as error:
         call()
     assert told in str(error.value)

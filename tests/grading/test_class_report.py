@@ -88,7 +88,7 @@ def test_the_most_frequent_mistake_comes_first() -> None:
     assert [one.sentence for one in sections_of(first + second)[0].mistakes] == ["Frequent.", "Rare."]
 
 
-def test_late_broken_and_edited_work_is_folded(tmp_path: Path) -> None:
+def test_late_broken_and_edited_work_is_collapsed(tmp_path: Path) -> None:
     late = result("Ada", solved(NAMES[0]), late=Lateness(7200, 3))
     stopped = result("Bo", solved(NAMES[0]), broke_off="Cell 9 used too much memory.", edited=NAMES[:2])
     failed = result("Cy", failed=True, reason="The grader failed.")
@@ -184,7 +184,7 @@ def test_a_new_report_replaces_only_the_old_report(tmp_path: Path) -> None:
     assert len(rows_of(folder)) == 2
 
 
-def test_files_stay_whole_when_the_table_cannot_be_replaced(tmp_path: Path) -> None:
+def test_no_file_changes_if_the_table_cannot_be_replaced(tmp_path: Path) -> None:
     write_report(small_class(), tmp_path)
     old = (tmp_path / "report.html").read_bytes()
     (tmp_path / "students.csv").unlink()

@@ -99,7 +99,7 @@ def test_any_file_is_read_or_rejected(tmp_path_factory: pytest.TempPathFactory, 
 
 
 @pytest.mark.filterwarnings("error")
-def test_cells_keep_ids_marks_and_pictures_only(tmp_path: Path) -> None:
+def test_cells_keep_only_ids_marks_and_pictures(tmp_path: Path) -> None:
     said = {"text": "a", "number": 1, "list": ["a"], "deep": [["a"]], "dictionary": {"a": 1}, "nothing": None}
     kept = {"text": "a", "number": 1, "list": ["a"]}
     marks = json.loads(changed(("cells", 1, "metadata"), {"nbgrader": said, "tags": ["x"]}))
@@ -159,7 +159,7 @@ def cells_of(*sources: str) -> bytes:
         (cells_of("x" * notebooks.MAX_SOURCE_CHARS, "x"), "has more than 300,000 characters"),
     ],
 )
-def test_each_wrong_file_gets_its_reason(tmp_path: Path, data: bytes, told: str) -> None:
+def test_each_wrong_file_is_rejected_with_its_reason(tmp_path: Path, data: bytes, told: str) -> None:
     assert told in problem(written(tmp_path, data))
 
 
@@ -227,7 +227,7 @@ def test_a_missing_notebook_is_explained(tmp_path: Path) -> None:
         assert files.why_no_notebook(tmp_path, "01/a.ipynb") == told
 
 
-def test_links_beside_a_notebook_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_next_to_a_notebook_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # nbgrader's paths may be relative
     folder = Path("submitted", "bob", "01")
     (folder / "data").mkdir(parents=True)

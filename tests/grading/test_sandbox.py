@@ -50,13 +50,13 @@ def test_other_peoples_files_are_not_in_the_sandbox(tmp_path: Path) -> None:
     assert all(found in ("FileNotFoundError", "PermissionError") or found == [True, []] for found in inside(code))
 
 
-def test_exercises_of_the_course_are_not_inside() -> None:
+def test_exercises_of_the_course_are_not_in_the_sandbox() -> None:
     found = inside(f"result = sorted(str(p) for p in Path({str(PACKAGE)!r}).glob('chapters/*/exercises/**/*'))")
     assert found == []
     assert inside("import lmcourse.chapters.capstone.figures, lmcourse.notebook\nresult = 'imported'") == "imported"
 
 
-def test_environment_of_the_grader_is_not_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_graders_environment_is_not_in_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADER_TOKEN", SECRET)
     code = """
     seen = [dict(os.environ)]
@@ -127,7 +127,7 @@ def test_the_sandbox_has_no_network() -> None:
     assert visits == []
 
 
-def test_submissions_have_neither_root_nor_capabilities() -> None:
+def test_submissions_run_without_root_and_capabilities() -> None:
     code = """
     lines = Path("/proc/self/status").read_text().splitlines()
     status = dict(line.split(":\\t", 1) for line in lines if ":\\t" in line)

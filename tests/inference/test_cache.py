@@ -27,7 +27,7 @@ from tests.inference.variants import (
 
 every_kind = pytest.mark.parametrize("name", CONFIGS)
 corners = pytest.mark.parametrize("name", CORNERS)
-LENGTH = 19  # several windows and chunks long
+LENGTH = 19  # texts are longer than several windows and chunks
 
 
 @pytest.fixture(autouse=True)

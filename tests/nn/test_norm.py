@@ -57,7 +57,7 @@ def test_every_norm_matches_torchs(
         assert (got - wanted).abs().max() <= 1e-4 * wanted.abs().max() + 1e-6
 
 
-def test_fresh_norms_only_normalise() -> None:
+def test_new_norms_only_normalise() -> None:
     for config in (NormConfig("rms", bias=True), NormConfig("rms", unit_offset=True), NormConfig("layer", bias=True)):
         y = Norm(config, 64)(7 * torch.randn(5, 64))
         torch.testing.assert_close(y.square().mean(-1), torch.ones(5), atol=1e-3, rtol=0)

@@ -164,7 +164,7 @@ def test_buckets_match_t5s(distances: list[int], buckets: int, max_distance: int
     assert torch.equal(ours, theirs)
 
 
-def test_near_distances_have_own_buckets_and_far_ones_share() -> None:
+def test_near_distances_have_separate_buckets_and_far_ones_share() -> None:
     table = bucket(torch.tensor([-3, 0, 1, 15, 16, 17, 127, 128, 9999]), RelativePositionBiasConfig())
     assert table.tolist() == [0, 0, 1, 15, 16, 16, 31, 31, 31]
     both = bucket(torch.tensor([-9999, -1, 0, 1, 9999]), RelativePositionBiasConfig(causal=False))

@@ -77,7 +77,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: BlockConfig(NORM, dropout=-0.1), "not -0.1"),
     (lambda: EmbeddingConfig("rotary"), "there is no kind of position 'rotary'"),  # type: ignore[arg-type]
     (lambda: EmbeddingConfig("learned"), "set `max_positions` for learned positions"),
-    (lambda: EmbeddingConfig(max_positions=8), "only for them"),
+    (lambda: EmbeddingConfig(max_positions=8), "if and only if positions are learned"),
     (lambda: EmbeddingConfig("learned", max_positions=0), "max_positions must be positive"),
     (lambda: EmbeddingConfig(width=-1), "must be positive"),
     (lambda: EmbeddingConfig(dropout=2.0), "not 2.0"),

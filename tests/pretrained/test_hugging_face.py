@@ -70,9 +70,6 @@ def their_greedy(model: Any, prompt: torch.Tensor, count: int) -> list[int]:
     return [int(token) for token in found[0]]
 
 
-# From us to them
-
-
 @pytest.mark.prove
 @pytest.mark.parametrize("kind", ["bpe", "bytes", "characters"])
 def test_transformers_loads_model_and_tokenizer(kind: str, transformers: Any, tmp_path: Path) -> None:
@@ -197,9 +194,6 @@ def test_a_model_that_no_family_can_express_leaves_no_files(tmp_path: Path) -> N
     ):
         export_model(replace(load_pretrained(), model=model), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-# From them to us
 
 
 def published(transformers: Any, folder: Path) -> Any:

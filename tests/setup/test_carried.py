@@ -135,7 +135,7 @@ def test_a_folder_that_cannot_be_written_is_reported_in_one_line(wheel: Path, em
 
 
 @pytest.mark.parametrize("command", [["grade", "notebooks/01-floating-point"], ["collect"]])
-def test_commands_that_need_a_clone_report_it_in_a_line(
+def test_commands_that_need_a_clone_say_so_in_one_line(
     wheel: Path, empty: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     course_folder(carried=wheel)

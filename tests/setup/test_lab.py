@@ -81,7 +81,7 @@ def test_given_options_follow_our_defaults_in_order() -> None:
     assert arguments("--port", "9999", "--no-browser")[-3:] == ["--port", "9999", "--no-browser"]
 
 
-def test_a_missing_course_is_one_line_with_the_remedy(
+def test_a_missing_course_is_reported_with_advice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def nowhere(named: Path | None) -> Path:
@@ -92,7 +92,7 @@ def test_a_missing_course_is_one_line_with_the_remedy(
     assert capsys.readouterr().err == "The course is not here. Go to its folder.\n"
 
 
-def test_a_missing_notebook_is_one_line_with_the_remedy(
+def test_a_missing_notebook_is_reported_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(lab, "course_folder", lambda named: tmp_path)

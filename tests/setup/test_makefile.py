@@ -182,7 +182,7 @@ def test_an_interrupted_installation_is_repeated(course: Course) -> None:
     assert course.make("--question", "install").returncode == 0
 
 
-def test_a_python_that_does_not_fit_is_reported_in_one_line(course: Course, tmp_path: Path) -> None:
+def test_an_unsupported_python_is_reported_in_one_line(course: Course, tmp_path: Path) -> None:
     old = tmp_path / "python3.9"
     old.write_text('#!/bin/sh\n[ "$1" = -V ] && echo "Python 3.9.1" && exit\nexit 1\n', encoding="utf-8")
     old.chmod(old.stat().st_mode | stat.S_IXUSR)

@@ -67,7 +67,7 @@ def test_a_wheel_has_the_notebooks_and_no_solution(wheel: Path) -> None:
     assert wheel.stat().st_size < 10e6
 
 
-def test_in_an_empty_folder_the_course_opens_and_an_answer_passes(python: Path, tmp_path: Path) -> None:
+def test_an_installed_wheel_opens_the_course_and_checks_answers(python: Path, tmp_path: Path) -> None:
     said = run([python, "-m", "lmcourse", "lab", "--version"], tmp_path)
     assert said.returncode == 0, said.stderr
     assert len([*tmp_path.glob("notebooks/*/*.ipynb")]) == 20

@@ -494,7 +494,7 @@ def test_axe_finds_no_serious_fault(site: Path, page: Page, name: str, theme: An
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_phone_needs_no_sideways_scroll(site: Path, page: Page, name: str) -> None:
+def test_pages_fit_the_width_of_a_phone(site: Path, page: Page, name: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto((site / name).as_uri())
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")

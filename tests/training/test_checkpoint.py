@@ -165,9 +165,6 @@ def test_an_error_while_writing_keeps_the_old_checkpoint(tmp_path: Path, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-# Parts of tensors
-
-
 def in_parts(folder: Path, parts: dict[str, torch.Tensor]) -> Path:
     """Write a checkpoint with these weights in two files."""
     folder.mkdir()
@@ -177,7 +174,7 @@ def in_parts(folder: Path, parts: dict[str, torch.Tensor]) -> Path:
     return folder
 
 
-def test_parts_are_put_together_by_their_offsets(tmp_path: Path) -> None:
+def test_parts_are_joined_by_their_offsets(tmp_path: Path) -> None:
     w, b = torch.arange(20.0).view(5, 4), torch.arange(5.0)
     whole = {"weight@0,0": w[:2, :3], "weight@0,3": w[:2, 3:], "weight@2,0": w[2:], "bias": b}
     model = nn.Linear(4, 5)
@@ -203,9 +200,6 @@ def test_parts_that_do_not_cover_the_weights_are_rejected(
     with pytest.raises(DamagedCheckpointError, match=message) as caught:
         load_weights(in_parts(tmp_path / "a", {"bias": torch.ones(5), **change}), nn.Linear(4, 5))
     assert "\n" not in str(caught.value)
-
-
-# Prepared folders
 
 
 class Trap:
@@ -277,9 +271,6 @@ def test_an_invalid_state_is_rejected_in_one_line(tmp_path: Path, change: dict[s
     with pytest.raises(CourseError, match="is damaged: ") as caught:
         runs.trainer(tmp_path).state.load(checkpoint, json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8")))
     assert "\n" not in str(caught.value)
-
-
-# Which stay
 
 
 @pytest.mark.parametrize("keep", [1, 3])

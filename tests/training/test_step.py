@@ -106,7 +106,7 @@ def test_nonfinite_gradients_change_no_weight(what: str) -> None:
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_mixed_precision_is_near_full_precision(precision: Precision) -> None:
+def test_mixed_precision_stays_close_to_full_precision(precision: Precision) -> None:
     """Matrix products are in 16 bits, and weights and their updates in 32."""
     device, whole = best_device(), batch()
     model = runs.model(dropout=0.0).to(device)

@@ -93,7 +93,7 @@ def test_the_model_runs_in_the_configured_dtype(tmp_path: Path) -> None:
     assert list(compiled.state_dict()) == list(runs.model().state_dict())
 
 
-def test_the_last_checkpoints_and_the_best_stay(whole: Path) -> None:
+def test_the_newest_checkpoints_and_the_best_are_kept(whole: Path) -> None:
     told = [record for record in runs.records(whole) if "validation_loss" in record]
     best = min(told, key=lambda record: record["validation_loss"])["step"]
     kept = sorted(int(path.name[5:]) for path in (whole / "checkpoints").iterdir())

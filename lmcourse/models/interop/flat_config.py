@@ -84,7 +84,7 @@ class FlatConfig:
     activation: Activation = "silu"
     gated: bool = True
     ff_bias: bool = False
-    # the two ends
+    # embedding and head
     tied: bool = False
     embedding_scale: float = 1.0
     embedding_width: int | None = None

@@ -191,9 +191,10 @@ def newton_schulz(x: Float[Tensor, "b m n"], iterations: int) -> Float[Tensor, "
 
 
 def product_dtype(device: torch.device) -> torch.dtype:
-    """Return the dtype in which `newton_schulz` computes: bf16, which is precise enough, where that is faster.
+    """Return the dtype for `newton_schulz`: bf16 if it is faster on this device, otherwise fp32.
 
-    Most CPUs have no units for bf16; with units, torch's products of small matrices take 1.5 times as long as in fp32.
+    bf16 is precise enough. Most CPUs have no bf16 units; on CPUs that have them, torch's small products take 1.5 times
+    as long as in fp32.
     """
     return torch.float32 if device.type == "cpu" else torch.bfloat16
 

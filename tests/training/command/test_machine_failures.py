@@ -73,9 +73,6 @@ def files(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-# Two at once
-
-
 def test_two_processes_cannot_resume_with_one_run(
     run: RunConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,9 +104,6 @@ def test_a_file_is_locked_if_folders_cannot_be(tmp_path: Path) -> None:
             assert [path.name for path in tmp_path.iterdir()] == [LOCK]
 
 
-# Signals
-
-
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_ends_after_the_step_and_loses_nothing(name: str, status: int, run: RunConfig, tmp_path: Path) -> None:
     number = getattr(signal, name)
@@ -134,9 +128,6 @@ def test_a_run_under_nohup_ignores_a_closed_terminal(run: RunConfig, tmp_path: P
     assert (result.reason, result.step) == ("steps", 4)
 
 
-# Memory
-
-
 def test_out_of_memory_ends_a_run_in_one_line(run: RunConfig, tmp_path: Path) -> None:
     """The checkpoint of step 2 is kept."""
     hungry = at(3, lambda: torch.empty(MORE_THAN_ANY_MACHINE_HAS))
@@ -154,9 +145,6 @@ def test_out_of_memory_is_reported_for_any_allocation(allocate: Callable[[int], 
 def test_other_errors_are_not_reported_as_out_of_memory() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), telling_no_memory("take less"):
         torch.ones(2, 3) @ torch.ones(2, 3)
-
-
-# The disk
 
 
 @needs_limits

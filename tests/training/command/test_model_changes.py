@@ -63,7 +63,7 @@ def test_a_resized_preset_differs_only_in_its_sizes() -> None:
     assert ModelChanges(layers=6).apply(micro).layers == (micro.layers[0],) * 6
 
 
-def test_grouped_heads_keep_their_keys() -> None:
+def test_wider_models_keep_the_number_of_key_heads() -> None:
     """With twice the width, each key head has twice as many query heads."""
     preset = find_model("llama-3.2-1b").decoder
     first, wide = preset.layers[0].attention, ModelChanges(d_model=2 * preset.d_model).apply(preset).layers[0].attention

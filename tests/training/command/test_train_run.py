@@ -46,9 +46,6 @@ def run(corpus: Path, **changes: object) -> RunConfig:
     return replace(RunConfig(corpus=str(corpus), training=TRAINING, tokenizer="bytes"), **changes)
 
 
-# The model
-
-
 @pytest.mark.parametrize("preset", ["nano", "gpt-2"])
 def test_the_model_has_the_tokens_and_the_length_of_the_run(preset: str, corpus: Path) -> None:
     """There are exactly as many learned positions as needed, so one more token is rejected."""
@@ -68,9 +65,6 @@ def test_only_decoders_can_be_trained(preset: str, corpus: Path) -> None:
     assert find_model(preset)
     with pytest.raises(CourseError, match="does not predict the next token"):
         run(corpus, preset=preset)
-
-
-# The text
 
 
 def test_an_existing_tokenizer_is_used_unchanged(corpus: Path, tmp_path: Path) -> None:
@@ -185,9 +179,6 @@ def test_text_that_was_changed_is_detected(name: str, corpus: Path, tmp_path: Pa
         open_data(chosen, tmp_path)
 
 
-# The folder
-
-
 def test_a_run_is_read_as_it_was_written(corpus: Path, tmp_path: Path) -> None:
     parallel = Parallelism(data_parallel=2, pipeline_schedule="gpipe")
     chosen = run(corpus, training=replace(TRAINING, grad_clip=None, betas=(0.5, 0.6), parallel=parallel))
@@ -230,7 +221,7 @@ def test_a_run_that_ends_before_its_first_step_leaves_nothing(corpus: Path, tmp_
     """The causes are a kill during preparation, a window that is longer than the text, and a signal."""
     folder = tmp_path / "run"
     (folder / ".text-killed").mkdir(parents=True)
-    with pytest.raises(CourseError, match="take a longer text or shorter windows"):
+    with pytest.raises(CourseError, match="use a longer text or shorter windows"):
         train(run(corpus, training=replace(TRAINING, seq_len=10**6)), folder)
     assert list(folder.iterdir()) == []
     with pytest.MonkeyPatch.context() as patch:
@@ -270,9 +261,6 @@ def test_a_run_stopped_before_its_first_checkpoint_starts_again(corpus: Path, tm
     before = (folder / "metrics.jsonl").read_bytes()
     assert train(chosen, folder, resume=True).step == 4
     assert (folder / "metrics.jsonl.old").read_bytes() == before
-
-
-# A session
 
 
 def test_equal_seeds_give_equal_runs(corpus: Path, tmp_path: Path) -> None:
