@@ -83,7 +83,7 @@ class Graded:
 
 
 def grading_methods() -> list[GradingMethod]:
-    """Return the methods; the others are compared with the first."""
+    """Return the methods. The first is the baseline for the others."""
     ours = (REPOSITORY / "nbgrader_config.py").read_text(encoding="utf-8")
     autograde = (*NBGRADER, "autograde", "ASSIGNMENT")
     record = (sys.executable, "-m", "lmcourse", "grade", "submitted", "--record", "--json")

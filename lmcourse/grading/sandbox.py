@@ -104,8 +104,8 @@ def choose_isolation(name: str | None = None) -> Isolation:
         raise CourseError(f"There is no isolation {name!r}: use bubblewrap or process.")
     if problem := isolation_problem():
         raise CourseError(
-            f"Submissions cannot be isolated here: {problem} For people you trust there is --isolation=process; it "
-            f"{NOT_PROTECTED}"
+            f"Submissions cannot be isolated here: {problem} If you trust the "
+            f"submitters, use --isolation=process; it {NOT_PROTECTED}"
         )
     return "bubblewrap"
 
@@ -244,7 +244,7 @@ def _python_folders() -> list[Path]:
     Raises:
         CourseError: the course is inside a folder that submissions must read.
     """
-    # An environment may refer to its interpreter through a link, so both paths of a folder must exist.
+    # An environment may refer to its interpreter through a link, so the sandbox needs the link and its target.
     prefixes = [Path(prefix) for prefix in (sys.prefix, sys.base_prefix)]
     folders = _outermost([Path("/usr"), *prefixes, *(folder.resolve() for folder in prefixes)])
     if is_root(PACKAGE.parent) and (around := [one for one in folders if PACKAGE.is_relative_to(one)]):

@@ -22,8 +22,8 @@ MAX_FRAMES = 25
 """Largest number of frames of a figure whose sliders have more than four stops each."""
 
 MAX_FREE = {4: 36, 3: 81}
-"""Largest number of settings of a figure with many controls, by the number of stops per slider. Above the last limit,
-only some settings are drawn."""
+"""Largest number of settings of a figure with many controls, by the number of stops per slider. If even three
+stops give more settings, only some of them are drawn."""
 
 MANY = 5
 """Number of stops of a slider if not all settings are drawn."""

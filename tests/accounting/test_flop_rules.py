@@ -30,7 +30,7 @@ def test_published_training_runs_match_six_n_d() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "llama-3-8b", "bert-base", "palm-8b", "opt-350m"])
-def test_two_n_d_leaves_out_only_scores_and_values(name: str) -> None:
+def test_two_n_d_omits_only_scores_and_values(name: str) -> None:
     config = decoder(name)
     exact = forward_flops(config, 2, 128)
     left_out = exact["attention scores"] + exact["attention values"]
@@ -84,7 +84,7 @@ def test_kaplans_parameters_allow_heads_wider_than_the_model() -> None:
 
 
 @pytest.mark.parametrize(("name", "share"), [("gpt-2", 0.271), ("gpt-3", 0.0034)])
-def test_the_head_takes_the_stated_fraction_of_flops(name: str, share: float) -> None:
+def test_the_head_needs_the_stated_fraction_of_flops(name: str, share: float) -> None:
     """Errata E3-20: the vocabulary costs 2bsvh, 27.1 % of GPT-2 small and .34 % of GPT-3."""
     config = decoder(name)
     assert config.context is not None

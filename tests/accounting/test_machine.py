@@ -90,7 +90,7 @@ def test_a_measured_machine_is_an_accelerator(small: pytest.MonkeyPatch) -> None
     assert source == f"measured on {today} with torch {torch.__version__}, {torch.get_num_threads()} threads"
 
 
-def test_the_best_size_counts_and_quick_leaves_out_the_largest(small: pytest.MonkeyPatch) -> None:
+def test_the_best_size_counts_and_quick_omits_the_largest(small: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, ...]] = []
 
     def rates(precision: str, sizes: tuple[int, ...], **options: object) -> dict[int, float]:

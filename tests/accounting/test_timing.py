@@ -36,7 +36,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_run_takes_the_time_of_the_clock(clock: Clock) -> None:
+def test_the_clock_measures_the_time_of_a_run(clock: Clock) -> None:
     watch = make_stopwatch("cpu", clock)
     assert watch(clock.work(2.5)) == 2.5
 

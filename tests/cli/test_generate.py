@@ -80,7 +80,7 @@ def test_text_output_equals_the_json_text(course: Path, run: Path, capsys: pytes
 
 
 @pytest.mark.parametrize("flags", [["--temperature", "0"], ["--top-k", "1"], ["--top-p", "1e-9"], ["--min-p", "1"]])
-def test_temperature_0_takes_the_most_likely_token(
+def test_temperature_0_chooses_the_most_likely_token(
     flags: list[str], run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The expected tokens are computed one by one, without a cache."""
@@ -113,7 +113,7 @@ def test_a_prompt_in_utf_16_is_rejected(
     assert "the prompt on stdin is not UTF-8" in told(capsys, "--checkpoint", str(run), "--prompt", "-")
 
 
-def test_generate_takes_the_best_the_last_or_a_named_checkpoint(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generate_loads_the_best_the_last_or_a_named_checkpoint(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The losses of the run are changed, so that the best checkpoint is not the last."""
     metrics = copy / "metrics.jsonl"
     records = [json.loads(line) for line in metrics.read_text().splitlines()]

@@ -112,7 +112,7 @@ def test_ctrl_c_saves_a_checkpoint_without_losing_steps(
 
 
 @pytest.mark.prove
-def test_module_takes_the_same_flags(course: Path, corpus: Path, tmp_path: Path) -> None:
+def test_module_accepts_the_same_flags(course: Path, corpus: Path, tmp_path: Path) -> None:
     """`torchrun -m lmcourse.training` starts this module."""
     words = ["--corpus", str(corpus), *FLAGS, "--out", str(tmp_path), "--steps", "0"]
     run = subprocess.run(

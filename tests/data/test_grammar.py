@@ -108,7 +108,7 @@ def test_a_text_outside_the_language_is_rejected(text: str, message: str) -> Non
         ({"s": [Production(1.0, "a", ("t",))]}, "no rule for t"),
         ({"s": [Production(1.0, "a", ("t",))], "t": []}, "no rule for t"),
         ({"t": [Production(1.0, "a")]}, "no rule for s"),
-        ({"s": [Production(1.0, "")]}, "writes no text"),
+        ({"s": [Production(1.0, "")]}, "has an empty text"),
         (
             {"s": [Production(0.3, "cat"), Production(0.3, "b"), Production(0.4, "cats")]},
             "begin the same, so a text could not be parsed: 'cat' and 'cats'",

@@ -92,7 +92,7 @@ def test_feedback_shows_hidden_cases_as_the_notebook_does(course: Course) -> Non
     assert all(cell.get("outputs") != [] for cell in graded.cells if cell["id"].startswith("check_"))
 
 
-def test_exercises_left_out_and_plain_tests_are_graded_both_ways(tmp_path: Path) -> None:
+def test_exercises_left_out_and_plain_tests_are_graded_by_both_methods(tmp_path: Path) -> None:
     for way in ("ours", "theirs"):
         course = make_course(tmp_path / way)
         for folder in ("solutions", "notebooks"):

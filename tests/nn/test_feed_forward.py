@@ -71,7 +71,7 @@ def test_feed_forward_treats_tokens_separately(gated: bool) -> None:
     torch.testing.assert_close(layer(x)[:, order], layer(x[:, order]))
 
 
-def test_a_gated_layer_of_two_thirds_width_has_equal_parameters() -> None:
+def test_a_gated_layer_of_two_thirds_width_has_as_many_parameters() -> None:
     """A gated layer of width 8/3 d has as many parameters as a plain layer of width 4 d."""
     sizes = [
         sum(p.numel() for p in build_feed_forward(FeedForwardConfig(width, gated=gated), 48).parameters())

@@ -123,7 +123,7 @@ def test_mixed_precision_stays_close_to_full_precision(precision: Precision) -> 
     assert mixed.gradient_norm != full.gradient_norm
 
 
-def test_an_overflow_in_fp16_leaves_out_the_update_and_halves_the_scale() -> None:
+def test_an_overflow_in_fp16_skips_the_update_and_halves_the_scale() -> None:
     model, precision = runs.model(dropout=0.0), MixedPrecision("fp16", CPU)
     precision.scaler.load_state_dict({**precision.scaler.state_dict(), "scale": 2.0**40})
     before = deepcopy(model.state_dict())

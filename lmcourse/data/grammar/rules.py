@@ -65,8 +65,8 @@ class Grammar:
         start: the symbol that a text begins with.
 
     Raises:
-        ValueError: probabilities are not positive or do not sum to one, a symbol has no rules, a rule writes no text,
-            two rules of a symbol begin the same, or the expected length of texts is infinite.
+        ValueError: probabilities are not positive or do not sum to one, a symbol has no rules, the text of a rule is
+            empty, two rules of a symbol begin the same, or the expected length of texts is infinite.
     """
 
     def __init__(self, rules: Mapping[str, Sequence[Production]], start: str) -> None:
@@ -171,7 +171,7 @@ def _check(rules: Mapping[str, tuple[Production, ...]], start: str) -> None:
             )
         texts = sorted(rule.text for rule in choices)
         if not texts[0]:
-            raise ValueError(f"a rule of {symbol} writes no text, so a text could not be parsed")
+            raise ValueError(f"a rule of {symbol} has an empty text, so its use could not be recognised in a text")
         # In sorted order a text comes directly before the texts that begin with it, so comparing neighbours is enough.
         for first, second in pairwise(texts):
             if second.startswith(first):
