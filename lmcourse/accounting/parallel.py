@@ -192,7 +192,7 @@ def pipeline_orders(stages: int, micro: int, schedule: str) -> list[list[str]]:
         ValueError: the schedule is unknown.
     """
     if schedule not in SCHEDULES:
-        raise ValueError(f"there is no schedule {schedule!r}: there are {', '.join(SCHEDULES)}")
+        raise ValueError(f"there is no schedule {schedule!r}; choose from {', '.join(SCHEDULES)}")
     orders = []
     for stage in range(stages):
         warmup = micro if schedule == "gpipe" else min(stages - stage, micro)

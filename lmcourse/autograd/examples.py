@@ -51,7 +51,7 @@ EXAMPLES: dict[str, Callable[[], Graph]] = {
 def example(name: str) -> Graph:
     """Return the graph with this name; raise ValueError with all names if it is unknown."""
     if name not in EXAMPLES:
-        raise ValueError(f"unknown graph {name!r}; there are {', '.join(EXAMPLES)}")
+        raise ValueError(f"unknown graph {name!r}; choose from {', '.join(EXAMPLES)}")
     return EXAMPLES[name]()
 
 

@@ -88,12 +88,13 @@ def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:
         raise CourseError(f"{path} cannot be read: {error.strerror}") from None
     if size != header.size:
         raise CourseError(
-            f"{path} has {size:,} bytes and should have {header.size:,}: it was cut off or changed; make it again"
+            f"{path} has {size:,} bytes and should have {header.size:,}: it was cut off or changed; "
+            "create the file again"
         )
     try:
         tokenizer: dict[str, Any] | None = json.loads(text)
     except ValueError:
-        raise CourseError(f"{path} has a damaged tokenizer: make it again") from None
+        raise CourseError(f"{path} has a damaged tokenizer: create the file again") from None
     return header, tokenizer
 
 
@@ -101,7 +102,7 @@ def _parse(start: bytes, path: Path) -> Header:
     if not start.startswith(MAGIC):
         raise CourseError(f"{path} is not a token file")
     if len(start) < HEADER_STRUCT.size:
-        raise CourseError(f"{path} ends in its header: it was cut off; make it again")
+        raise CourseError(f"{path} ends in its header: it was cut off; create the file again")
     _, version, *numbers = HEADER_STRUCT.unpack(start)
     if version != VERSION:
         raise CourseError(
@@ -109,7 +110,7 @@ def _parse(start: bytes, path: Path) -> Header:
         )
     header = Header(*numbers)
     if header.width not in (2, 4) or header.count < 1:
-        raise CourseError(f"{path} has a damaged header: make it again")
+        raise CourseError(f"{path} has a damaged header: create the file again")
     return header
 
 

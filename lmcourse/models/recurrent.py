@@ -38,7 +38,7 @@ class RecurrentConfig:
         if min(self.vocab_size, self.d_embedding, self.d_hidden, self.layers) < 1:
             raise ValueError("a recurrent model needs a vocabulary, two widths and a layer, all at least 1")
         if self.kind not in CELLS:
-            raise ValueError(f"unknown kind {self.kind!r}; there are {', '.join(CELLS)}")
+            raise ValueError(f"unknown kind {self.kind!r}; choose from {', '.join(CELLS)}")
 
 
 class RNNCell(nn.Module):

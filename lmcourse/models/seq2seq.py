@@ -40,7 +40,7 @@ class Seq2SeqConfig:
         if min(sizes) < 1:
             raise ValueError("an encoder–decoder needs two vocabularies, two widths and a layer, all at least 1")
         if self.kind not in CELLS:
-            raise ValueError(f"unknown kind {self.kind!r}; there are {', '.join(CELLS)}")
+            raise ValueError(f"unknown kind {self.kind!r}; choose from {', '.join(CELLS)}")
 
 
 @dataclass(frozen=True)

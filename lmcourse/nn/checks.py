@@ -12,7 +12,7 @@ def check_choice(what: str, value: object, choices: Any) -> None:
         ValueError: the value is none of the choices.
     """
     if value not in get_args(choices):
-        raise ValueError(f"there is no {what} {value!r}; there are {', '.join(map(repr, get_args(choices)))}")
+        raise ValueError(f"there is no {what} {value!r}; choose from {', '.join(map(repr, get_args(choices)))}")
 
 
 def check_type(what: str, value: object, kind: type, hint: str) -> None:

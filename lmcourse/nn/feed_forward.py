@@ -55,7 +55,7 @@ class FeedForwardConfig:
         if self.width < 1:
             raise ValueError(f"the feed-forward width must be positive, not {self.width}")
         if self.activation not in ACTIVATIONS:
-            raise ValueError(f"unknown activation {self.activation!r}; there are {', '.join(ACTIVATIONS)}")
+            raise ValueError(f"unknown activation {self.activation!r}; choose from {', '.join(ACTIVATIONS)}")
 
 
 class FeedForward(nn.Module):

@@ -25,7 +25,7 @@ def pretrained_folder(name: str = PRETRAINED[0]) -> Path:
     """
     if name not in PRETRAINED:
         raise CourseError(
-            f"no model called {name!r} ships with the course: there is {', '.join(PRETRAINED)}; "
+            f"no model called {name!r} ships with the course; choose from {', '.join(PRETRAINED)}; "
             "from_hugging_face reads a folder in Hugging Face's format"
         )
     return Path(__file__).parent / name

@@ -217,7 +217,7 @@ T5 = find_model("t5-small").config
         (T5, {}, "`source`, the length"),
         (T5, {"source": 0}, "must be positive"),
         (find_model("bert-base").config, {"past": 1}, "no KV cache"),
-        (TINY, {"pairs": "some"}, "there is no choice of pairs 'some'; there are 'all', 'visible'"),
+        (TINY, {"pairs": "some"}, "there is no choice of pairs 'some'; choose from 'all', 'visible'"),
         (TINY, {"logits": "first"}, "there is no choice of logits 'first'"),
     ],
 )

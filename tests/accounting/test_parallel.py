@@ -182,5 +182,5 @@ def test_deadlocked_orders_are_reported() -> None:
     waiting = "deadlock: these steps wait for a result that never arrives: stage 0 for B0, stage 1 for F1"
     with pytest.raises(ValueError, match=waiting):
         run_pipeline([["F0", "B0", "F1", "B1"], ["F0", "F1", "B0", "B1"]])
-    with pytest.raises(ValueError, match="there is no schedule 'zigzag': there are gpipe, 1f1b"):
+    with pytest.raises(ValueError, match="there is no schedule 'zigzag'; choose from gpipe, 1f1b"):
         pipeline_orders(2, 2, "zigzag")

@@ -107,5 +107,5 @@ def test_steps_are_reported_as_assignments() -> None:
 
 
 def test_an_unknown_example_is_reported_with_all_names() -> None:
-    with pytest.raises(ValueError, match="unknown graph 'lstm'; there are linear regression, fan-out"):
+    with pytest.raises(ValueError, match="unknown graph 'lstm'; choose from linear regression, fan-out"):
         example("lstm")

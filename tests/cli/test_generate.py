@@ -246,7 +246,7 @@ def test_generate_works_with_int8_and_bf16_weights(run: Path, capsys: pytest.Cap
     assert text == trained.tokenizer.decode(tokens)
 
 
-def test_a_compiled_step_writes_the_same(
+def test_a_compiled_step_generates_the_same_text(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The graphs run without C++ compilation, which has its own test."""

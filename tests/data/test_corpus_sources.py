@@ -29,7 +29,7 @@ def test_the_help_topics_match_help() -> None:
     assert set(corpus_sources.python_docs()) == set(topics.values())
 
 
-def test_python_code_has_the_library_without_tests() -> None:
+def test_python_code_contains_the_library_but_no_tests() -> None:
     texts = set(corpus_sources.python_code())
     with tokenize.open(tokenize.__file__) as file:
         assert file.read() in texts

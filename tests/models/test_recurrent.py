@@ -162,7 +162,7 @@ def test_attention_learns_to_copy() -> None:
     ("make", "told"),
     [
         (lambda: RecurrentConfig(0, 5, 7), "at least 1"),
-        (lambda: RecurrentConfig(9, 5, 7, kind="gru"), "unknown kind 'gru'; there are rnn, lstm"),  # type: ignore[arg-type]
+        (lambda: RecurrentConfig(9, 5, 7, kind="gru"), "unknown kind 'gru'; choose from rnn, lstm"),  # type: ignore[arg-type]
         (lambda: Seq2SeqConfig(9, 9, 5, 7, layers=0), "at least 1"),
         (lambda: Seq2SeqConfig(9, 9, 5, 7, kind="gru"), "unknown kind 'gru'"),  # type: ignore[arg-type]
     ],

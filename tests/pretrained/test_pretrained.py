@@ -76,7 +76,9 @@ def test_the_weights_are_small(name: str) -> None:
 
 
 def test_an_unknown_pretrained_name_is_rejected() -> None:
-    with pytest.raises(CourseError, match="no model called 'macro' ships with the course: there is micro-python-docs"):
+    with pytest.raises(
+        CourseError, match="no model called 'macro' ships with the course; choose from micro-python-docs"
+    ):
         load_pretrained("macro")
 
 

@@ -78,7 +78,7 @@ class BaseOptimizer(Optimizer):
         for group in self.param_groups:
             weights = [w for w in group["params"] if w.grad is not None]
             if any(w.grad.layout != torch.strided for w in weights):
-                raise ValueError(f"{type(self).__name__} needs dense gradients: make embeddings with sparse=False")
+                raise ValueError(f"{type(self).__name__} needs dense gradients: use embeddings with sparse=False")
             self.update_all(weights, group)
         return loss
 
