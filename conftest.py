@@ -1,9 +1,9 @@
-"""What `pytest --nbval solutions` and `pytest --nbval notebooks` mean.
+"""Configure `pytest --nbval solutions` and `pytest --nbval notebooks`.
 
-`solutions/` is the reference: each cell runs, and its output must be the one that is stored.
+`solutions/` is the reference: each cell runs, and its output must equal the stored output.
 
-`notebooks/` is handed out without outputs, so nothing is compared there. Every cell must run with the stubs in place;
-only an exercise may raise, in the cell for its answer or the check under it, and only what a stub raises.
+`notebooks/` is released without outputs, so outputs are not compared. Every cell must run with the stubs; only answer
+and check cells of exercises may raise errors, and only the errors of stubs.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import pytest
 
 HERE = Path(__file__).parent
 
-collect_ignore = ["notebooks/welcome.ipynb"]  # written by `lmcourse lab`, from a learner's progress
+collect_ignore = ["notebooks/welcome.ipynb"]  # `lmcourse lab` writes this page from a learner's progress
 
 UNSOLVED = ("NotImplementedError", "AssertionError", "NameError")
-"""The errors that cells of an open exercise raise: the stub, its check, a name that is not defined yet."""
+"""The errors of cells of an open exercise: from the stub, from its check, or from a name that is not defined yet."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the cells of notebooks: `make prove` chooses them by it."""
+    """Mark the cells of notebooks, so that `make prove` can select them."""
     for item in items:
         if hasattr(item, "cell"):
             item.add_marker("cell")
@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: Any) -> Generator[None, Any, Any]:
-    """Run a cell of the release without comparing; let an exercise raise what an open one does."""
+    """Run a cell of the release without comparing outputs, and accept the errors of open exercises."""
     cell = getattr(item, "cell", None)
     if cell is None or not item.path.is_relative_to(HERE / "notebooks"):
         return (yield)
@@ -48,6 +48,6 @@ def pytest_runtest_call(item: Any) -> Generator[None, Any, Any]:
 
 
 def is_exercise(cell: Any) -> bool:
-    """Return whether this is the cell for an answer, or the check of one."""
+    """Return True if this is an answer cell or a check cell."""
     marks = cell.metadata.get("nbgrader", {})
     return bool(marks.get("solution") or marks.get("grade"))

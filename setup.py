@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: a wheel carries the notebooks for students, which lie outside of the package."""
+"""Build steps that pyproject.toml cannot express: a wheel includes the student notebooks from outside the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CARRIED = (*sorted(Path("notebooks").glob("[0-9]*/*.ipynb")), Path("nbgrader_con
 
 
 class BuildWithNotebooks(build_py):
-    """Copies them into the package; an editable installation finds them where they are."""
+    """Copies the notebooks into the package; an editable installation finds them in their place."""
 
     def run(self) -> None:
         """Build the package, then add the notebooks."""
@@ -22,7 +22,7 @@ class BuildWithNotebooks(build_py):
                 self.copy_file(str(path), str(target))
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
-        """All that is built, the notebooks among it."""
+        """Return all built files, including the notebooks."""
         return [*super().get_outputs(include_bytecode), *map(str, self._carried().values())]
 
     def _carried(self) -> dict[Path, Path]:

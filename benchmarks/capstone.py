@@ -1,13 +1,13 @@
 """Train the capstone's designs and print a line for each: layers, width, FLOPs, seed, batch, rate, optimizer, loss.
 
-    python benchmarks/capstone.py small          the runs that the law is fitted on, three seeds: 8 minutes
+    python benchmarks/capstone.py small          the runs for fitting the law, three seeds: 8 minutes
     python benchmarks/capstone.py large          the runs of the order's size: 6 minutes
     python benchmarks/capstone.py short          half of the order's FLOPs, for the grade
     python benchmarks/capstone.py recipes        the order with Muon: 4 minutes
     python benchmarks/capstone.py seeds          the order with another seed
     python benchmarks/capstone.py batches        steps to a loss of 0.5 with batches of 4 to 128: 6 minutes
 
-`lmcourse/chapters/capstone/measured.py` and `after.py` hold what it printed on one thread of a two-core machine.
+`lmcourse/chapters/capstone/measured.py` and `after.py` have its output on one thread of a two-core machine.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def batches() -> None:
 
 
 def main(*plans: str) -> None:
-    """Train each design of these plans."""
+    """Train all designs of these plans."""
     torch.set_num_threads(1)
     if plans == ("batches",):
         batches()

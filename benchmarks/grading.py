@@ -1,24 +1,24 @@
-"""How fast a class is graded, and that locking it in changes no mark.
+"""Measure how fast a class is graded, and check that the sandbox does not change marks.
 
-    python benchmarks/grading.py                        # 40 submissions of notebook 08; a quarter of an hour and more
+    python benchmarks/grading.py                        # 40 submissions of notebook 08; at least 15 minutes
     python benchmarks/grading.py --submissions 10 --notebook 01
-    python benchmarks/grading.py --ours-only            # without nbgrader as it comes, which takes most of the time
-    python benchmarks/grading.py --plain-submissions 5  # which grades some of the class only: its time grows with each
+    python benchmarks/grading.py --ours-only            # without unmodified nbgrader, which takes most of the time
+    python benchmarks/grading.py --plain-submissions 5  # let it grade only 5 submissions
 
 The same honest submissions are graded three times on this machine, one after the other:
 
-- "nbgrader": `nbgrader autograde` as it comes, with nothing of the course plugged in. Each submission is a kernel that
-  can do what you can, and the hidden checks are in it.
-- "nbgrader, locked in": the same command with the course's `nbgrader_config.py`: each submission in a sandbox, and
-  judged from outside of it.
+- "nbgrader": unmodified `nbgrader autograde`. Each submission is a kernel with all rights of the user, and it contains
+  the hidden checks.
+- "nbgrader, locked in": the same command with the course's `nbgrader_config.py`: each submission runs in a sandbox and
+  is judged from outside.
 - "lmcourse grade": `lmcourse grade submitted --record`, which also works on several submissions at once.
 
-Each fills a gradebook of its own, and the three are compared, exercise by exercise. Where an answer calls an earlier
-one that is missing or wrong, the course judges it with its own in place of that one, and nbgrader does not: there the
-course may give more. The comparison is by submission, in time and in processor time, which hardly depends on what else
-the machine does. Making the assignment is not timed; starting the program is. The memory is that of all its processes
-together, and what they share counts for each. Prints a table, every difference, and as the last line one JSON object.
-Exit status 1 if a mark differs or is missing. Needs bubblewrap.
+Each method fills a separate gradebook, and the three gradebooks are compared by exercise. If an answer calls an earlier
+answer that is missing or wrong, the course replaces it by its own version, and nbgrader does not; so the course may
+give more points. Times are wall-clock and CPU time per submission; CPU time depends little on other programs. Creating
+the assignment is not timed, but starting the program is. Memory is the sum over all processes, and shared memory counts
+for each. Prints a table, every difference and, as the last line, one JSON object. The exit status is 1 if a mark
+differs or is missing. Needs bubblewrap.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ c.CourseDirectory.release_directory = "notebooks"
 LINE = "{:22} {:>4} {:>8} {:>11} {:>12} {:>12} {:>12} {:>6} {:>12}"
 
 Marks = dict[str, dict[str, float | None]]
-"""Points by student and exercise; None where there are none."""
+"""Points by student and exercise; None if there are no points."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class GradingMethod:
     """A way to grade a class.
 
     Attributes:
-        name: for the table.
+        name: the name in the table.
         config: the text of its `nbgrader_config.py`.
-        command: what is timed; ASSIGNMENT stands for the assignment.
+        command: the timed command; ASSIGNMENT stands for the assignment.
     """
 
     name: str
@@ -75,7 +75,7 @@ class GradingMethod:
 
 @dataclass(frozen=True)
 class Graded:
-    """What came of it."""
+    """The result of grading with one method."""
 
     who: str
     watched: Watched
@@ -83,7 +83,7 @@ class Graded:
 
 
 def grading_methods() -> list[GradingMethod]:
-    """The first is what the others are compared with."""
+    """Return the methods. The first is the baseline for the others."""
     ours = (REPOSITORY / "nbgrader_config.py").read_text(encoding="utf-8")
     autograde = (*NBGRADER, "autograde", "ASSIGNMENT")
     record = (sys.executable, "-m", "lmcourse", "grade", "submitted", "--record", "--json")
@@ -97,7 +97,7 @@ def grading_methods() -> list[GradingMethod]:
 def grade_class(
     method: GradingMethod, chapter: Chapter, folder: Path, submitted: Path, students: Sequence[str]
 ) -> Graded:
-    """Grade these students of a class in a fresh course."""
+    """Grade these students of a class in a new course folder."""
     folder.mkdir()
     (folder / "nbgrader_config.py").write_text(method.config, encoding="utf-8")
     shutil.copytree(REPOSITORY / "solutions" / chapter.id, folder / "solutions" / chapter.id)
@@ -117,13 +117,13 @@ def grade_class(
 
 
 def environment_of_commands() -> dict[str, str]:
-    """Programs of this Python and this checkout are found, wherever they are run."""
+    """Return an environment in which programs of this Python and this checkout are found from any folder."""
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return os.environ | {"PATH": programs, "PYTHONPATH": str(REPOSITORY)}
 
 
 def marks_in(gradebook: Path, chapter: Chapter) -> Marks:
-    """What nbgrader's gradebook holds."""
+    """Return the marks in nbgrader's gradebook."""
     from nbgrader.api import Gradebook
 
     with Gradebook(f"sqlite:///{gradebook}") as book:
@@ -138,10 +138,10 @@ def marks_in(gradebook: Path, chapter: Chapter) -> Marks:
 
 
 def differences(graded: Graded, first: Graded, students: Sequence[str], uses_others: Collection[str]) -> list[str]:
-    """One line for every mark that is missing, or another one than the first method gave.
+    """Return one line for every mark that is missing or differs from the first method's mark.
 
     Args:
-        uses_others: exercises that call the answers to others, in which the course may give more.
+        uses_others: exercises that call other answers, for which the course may give more points.
     """
     found = []
     for student in students:
@@ -157,7 +157,7 @@ def differences(graded: Graded, first: Graded, students: Sequence[str], uses_oth
 
 
 def row(graded: Graded, first: Graded, others: int) -> dict[str, Any]:
-    """The method's row in the table and the JSON."""
+    """Return the method's row for the table and the JSON."""
     mine, theirs = len(graded.marks), len(first.marks)
     return {
         "who": graded.who,

@@ -1,7 +1,7 @@
-"""A class of honest people: the same notebook from each of them, solved, half solved and misunderstood, no two alike.
+"""Make a class of honest learners with different versions of a notebook: solved, half solved and misunderstood.
 
-A wrong answer is one of the course's own known misconceptions, written into the cell as a learner would, or the printed
-solution with one slip: another comparison, another sign, a number that is off by one.
+A wrong answer is a known misconception, written into the cell as a learner would, or the printed solution with one
+slip: a changed comparison or sign, or a number that is off by one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
 
 KINDS = {"solved": 12, "known mistake": 4, "slip": 2, "untouched": 2}
-"""How often an exercise ends how, in twentieths."""
+"""How often each kind of answer occurs, in twentieths."""
 
 REMARKS = ("first try", "as in the first hint", "tried by hand for two", "shorter than before", "ask on Monday")
 NAMES = ("my_{}", "{}_here", "the_{}", "{}_2")
@@ -38,18 +38,18 @@ OTHER: dict[type[ast.AST], Any] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
 }
-"""What is easily written in place of what."""
+"""Operators and names, each with one that people easily confuse with it."""
 
 
 def hand_in(chapter: Chapter, course: Path, submitted: Path, students: int, seed: int) -> None:
-    """Write the notebooks of a class.
+    """Write the submissions of a class.
 
     Args:
-        chapter: what was handed out.
+        chapter: the chapter of the notebook.
         course: the folder with `solutions/` and `notebooks/`.
-        submitted: where `student/assignment/notebook.ipynb` go.
-        students: how many.
-        seed: of all that is drawn.
+        submitted: the folder for `student/assignment/notebook.ipynb`.
+        students: number of students.
+        seed: the random seed.
     """
     name = f"{chapter.topic}.ipynb"
     solution = nbformat.read(course / "solutions" / chapter.id / name, as_version=4)
@@ -65,7 +65,7 @@ def hand_in(chapter: Chapter, course: Path, submitted: Path, students: int, seed
 def notebook_of(
     student: str, release: NotebookNode, answers: dict[str, dict[str, list[str]]], chance: random.Random
 ) -> NotebookNode:
-    """One learner's notebook: the student copy with answers of all kinds in it."""
+    """Return one learner's notebook: the student copy with answers of all kinds."""
     nb = copy.deepcopy(release)
     for cell in nb.cells:
         possible = answers.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
@@ -79,7 +79,7 @@ def notebook_of(
 
 
 def answers_to(exercise: Exercise, solution: NotebookNode) -> dict[str, list[str]]:
-    """Texts for the cell of an exercise, by kind; none of a kind that this exercise does not have."""
+    """Return texts for the answer cell of an exercise, by kind; a kind may have no texts."""
     (printed,) = (cell.source for cell in solution.cells if cell["id"] == exercise.name)
     right = "\n".join(line for line in printed.splitlines() if "### " not in line)
     code = [cell.source for cell in solution.cells if cell.cell_type == "code"]
@@ -89,9 +89,9 @@ def answers_to(exercise: Exercise, solution: NotebookNode) -> dict[str, list[str
 
 
 def written_out(exercise: Exercise, answer: Callable[..., Any], known: set[str]) -> str | None:
-    """A known wrong answer as the text of a cell; None if it needs more than the notebook has.
+    """Return a known wrong answer as the text of a cell; None if it needs names that the notebook lacks.
 
-    Functions of its module that it calls are written into it.
+    The functions of its module that it calls are included.
     """
     if exercise.value:
         return f"{exercise.name} = {answer()!r}"
@@ -114,7 +114,7 @@ def written_out(exercise: Exercise, answer: Callable[..., Any], known: set[str])
 
 
 def parsed(function: object) -> ast.FunctionDef | None:
-    """A plain function without what only its module understands: decorators and annotations."""
+    """Return a function without decorators and annotations, which depend on its module."""
     if not isinstance(function, FunctionType):
         return None
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
@@ -126,7 +126,7 @@ def parsed(function: object) -> ast.FunctionDef | None:
 
 
 class WithoutTypes(ast.NodeTransformer):
-    """Drops annotations."""
+    """Removes annotations."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
@@ -142,7 +142,7 @@ class WithoutTypes(ast.NodeTransformer):
 
 
 def in_own_words(source: str, chance: random.Random) -> str:
-    """The same answer with a remark, and with other names for what it keeps."""
+    """Return the same answer with a comment and renamed variables."""
     tree = ast.parse(source)
     for function in [node for node in tree.body if isinstance(node, ast.FunctionDef)]:
         given = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
@@ -155,7 +155,7 @@ def in_own_words(source: str, chance: random.Random) -> str:
 
 
 def slips(source: str) -> Iterator[str]:
-    """The answer with one slip, for each that can be made."""
+    """Return the versions of an answer with one slip."""
     tree = ast.parse(source)
     for place in range(sum(1 for _ in ast.walk(tree))):
         slipped = copy.deepcopy(tree)
@@ -180,7 +180,7 @@ def stored(tree: ast.AST) -> list[ast.Name]:
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """The names that a cell imports."""
+    """Return the names that a cell imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)

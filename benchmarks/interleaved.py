@@ -1,4 +1,4 @@
-"""Times several models at the same work, in turns, so that other load on the machine slows all of them alike."""
+"""Time several models alternately at the same work, so that other load on the machine slows all of them equally."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lmcourse.accounting.timing import make_stopwatch, time_interleaved
 
 @dataclass(frozen=True)
 class Workload:
-    """One row of the table: the same work done by several models.
+    """A row of the table: the same work for several models.
 
     Attributes:
-        name: of the work.
-        tokens: how many it processes.
-        run: per model, a function that does it once. Ours is the first.
-        kept: per model, bytes that autograd keeps for the backward pass.
-        matmul_baseline: FLOPs per token of the work, FLOPs of a matrix product, and a function that does it; timed
-            in the same rounds, for the rate of the machine at matrix products.
+        name: the name of the work.
+        tokens: number of processed tokens.
+        run: for each model, a function that does the work once. Our model is the first.
+        kept: for each model, the bytes that autograd keeps for the backward pass.
+        matmul_baseline: FLOPs per token of the work, FLOPs of a matrix product, and a function that computes the
+            product. It is timed in the same rounds to measure the machine's rate.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Workload:
 def time_workload(
     workload: Workload, rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, list[float]]:
-    """Seconds of every model in every round, by a clock; those of the matmul baseline under the empty name."""
+    """Return the seconds of every model in every round; the matmul baseline has the name ""."""
     runs = dict(workload.run)
     if workload.matmul_baseline is not None:
         runs[""] = workload.matmul_baseline[2]
@@ -44,7 +44,7 @@ def time_workload(
 
 
 def rows(workload: Workload, times: dict[str, list[float]]) -> list[dict[str, object]]:
-    """A row of the table for each model; `share` is of the matmul rate."""
+    """Return a row of the table for each model; `share` is the fraction of the matmul rate."""
     matmul_baseline = times.pop("", None)
     first = next(iter(times))
     result = []

@@ -1,6 +1,6 @@
 """The stored runs of notebook 13: `python benchmarks/ladder.py RUN`, where RUN is a folder of `lmcourse train`.
 
-Prints what stands in `lmcourse/chapters/training/figures/stored_runs.py`, after some five minutes on one core.
+Prints the numbers for `lmcourse/chapters/training/figures/stored_runs.py` in about five minutes on one core.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from lmcourse.training.command.training_data import open_data
 
 
 def ends(recipe: Recipe, vocab_size: int, training: Tokens, validation: Tokens, seed: int) -> tuple[float, float]:
-    """The mean training loss of the last fifth of a run, and its last validation loss, nats per token."""
+    """Return the mean training loss of a run's last fifth, and its last validation loss, in nats per token."""
     records = run_recipe(recipe, vocab_size, training, validation, seed)
     late = [record["loss"] for record in records[-recipe.steps // 5 :]]
     return round(sum(late) / len(late), 3), round(records[-1]["validation_loss"], 3)
 
 
 def stories(size: int, seed: int) -> Tensor:
-    """So many bytes of stories."""
+    """Return this many bytes of stories."""
     source, text = random.Random(seed), ""
     while len(text) < size:
         text += "".join(story_grammar().generate(source) for _ in range(100))
@@ -42,7 +42,7 @@ def stories(size: int, seed: int) -> Tensor:
 
 
 def main(folder: Path) -> None:
-    """Run all of it, and print each result as soon as it is there."""
+    """Run everything, and print each result at once."""
     torch.set_num_threads(1)
     data = open_data(load_run(folder), folder)
     assert data.validation is not None, f"{folder} holds nothing out"

@@ -1,26 +1,26 @@
-"""How fast our transformer writes and learns, next to other people's of the same shape.
+"""Compare the speed of our transformer in generation and training with other implementations of the same shape.
 
-    python benchmarks/model.py                       # all of it, eager: about ten minutes on two cores
-    python benchmarks/model.py --compile             # compiled as well: minutes more, for every model
-    python benchmarks/model.py decode --rounds 9     # a part
+    python benchmarks/model.py                       # everything, eager: about ten minutes on two cores
+    python benchmarks/model.py --compile             # also compiled: several more minutes for every model
+    python benchmarks/model.py decode --rounds 9     # only a part
 
     # one text by the smallest presets, on a busy machine
     PEERS_GPT_FAST=gpt-fast/model.py python benchmarks/model.py decode --families llama --shapes nano micro \\
         --vocab-size 512 --batch 1 --threads 1 --rounds 9 --compile --cpu-seconds
 
-Every round runs each model once, so that a busy neighbour slows all of them; the ratios are medians over rounds.
-Prints a table and, as the last line, one JSON object. Needs `transformers` (the extra `parity`); `peers` says how
-others join.
+Every round runs each model once, so that other load slows all of them; the ratios are medians over rounds. Prints a
+table and, as the last line, one JSON object. Needs `transformers` (the extra `parity`); `peers` explains how to add
+other implementations.
 
-What is measured: 6 layers, width 384, 6 heads (mini), fp32; decoding also in other shapes (`--shapes`). "llama" has
-RMSNorm, RoPE and SwiGLU of 1,024; "gpt2" LayerNorm, learned positions, GELU of 1,536 and biases. All heads are tied,
-but litgpt's when decoding. Decoding is greedy: 200 tokens after a prompt of 16, with a cache; "int8" has its matrices
-in int8. "read" is a bare product of a vector for each text with one matrix of as many weights as a step reads: where
-these do not fit into a cache, no program of fp32 is faster. A training step is forward,
-loss, backward and AdamW on 12 texts of 256 tokens: ours is the trainer's, with clipping and a look at the loss, the
-others' a bare loop. Its share is of the machine's own rate at products of 2048 × 2048 matrices, in the same rounds,
-with 6 N + 12 L d T FLOPs per token, N without embeddings and with the head. "kept" is what autograd keeps of the eager
-forward pass, in MiB.
+The measured models have 6 layers, width 384 and 6 heads (mini), in fp32; decoding can have other shapes (`--shapes`).
+"llama" has RMSNorm, RoPE and SwiGLU of 1,024; "gpt2" LayerNorm, learned positions, GELU of 1,536 and biases. All heads
+are tied, except litgpt's in decoding. Decoding is greedy: 200 tokens after a prompt of 16, with a cache; "int8" has
+int8 matrices. "read" is only a product of one vector per text and a matrix with as many weights as a step reads. If the
+weights do not fit into a cache, no fp32 program can be faster. A training step is forward, loss, backward and AdamW on
+12 texts of 256 tokens: ours is the trainer's step, with clipping and reading the loss; the others' is a minimal loop.
+Its share is relative to the machine's rate for products of 2048 × 2048 matrices in the same rounds, with 6 N + 12 L d T
+FLOPs per token; N excludes embeddings and includes the head. "kept" is the memory in MiB that autograd keeps from the
+eager forward pass.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def decoding(family: str, shape: str, vocab_size: int, batch: int, compiled: boo
 
 
 def read_weights(model: Transformer, batch: int) -> Callable[[], object]:
-    """The least that `NEW` steps can do: in each, one product with a matrix of as many weights as all of a step's."""
+    """Run the minimum work of `NEW` steps: in each, one product with a matrix of as many weights as a step reads."""
     weights = sum(module.weight.numel() for module in model.modules() if isinstance(module, nn.Linear))
     matrix, x = torch.randn(weights // MINI.width, MINI.width), torch.randn(MINI.width, batch)
 
@@ -108,7 +108,7 @@ def read_weights(model: Transformer, batch: int) -> Callable[[], object]:
 
 
 def training(vocab_size: int, compiled: bool) -> Workload:
-    """All models at once: the goal is the fastest peer, whatever its family."""
+    """Compare all models, because the goal is the fastest implementation of either family."""
     tokens = torch.randint(vocab_size, (TEXTS, SEQ_LEN + 1), generator=torch.Generator().manual_seed(0))
     batch = Batch(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
     run: dict[str, Callable[[], object]] = {}
@@ -132,7 +132,7 @@ def training(vocab_size: int, compiled: bool) -> Workload:
 
 
 def trainer_step(model: nn.Module, batch: Batch, compiled: bool) -> Callable[[], object]:
-    """What the trainer does in every step: it also looks at the loss and the gradient's norm, and clips."""
+    """Return the trainer's step, which also reads the loss and the gradient norm, and clips."""
     if compiled:
         model.compile()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
@@ -141,7 +141,7 @@ def trainer_step(model: nn.Module, batch: Batch, compiled: bool) -> Callable[[],
 
 
 def bare_step(model: nn.Module, loss: peers.Loss, batch: Batch) -> Callable[[], object]:
-    """The least that training needs."""
+    """Return a minimal training step."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
 
     def step() -> None:
@@ -153,7 +153,7 @@ def bare_step(model: nn.Module, loss: peers.Loss, batch: Batch) -> Callable[[], 
 
 
 def count_kept(model: nn.Module, loss: peers.Loss, batch: Batch) -> int:
-    """Bytes that autograd keeps for the backward pass of a step."""
+    """Return the bytes that autograd keeps for the backward pass of a step."""
     known = (batch.inputs, batch.targets)
     return saved_tensors(lambda: loss(*known), model, without=known).total
 

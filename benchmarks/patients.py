@@ -30,7 +30,7 @@ TABLE = {
 RATES = (0.003, 0.03, 0.1)
 SWEPT = ((), ("z-loss",), ("QK-norm",), ("decay",))
 SEEN = 0.6
-"""The fraction of a run that is there to be judged."""
+"""The fraction of a run that is shown for the diagnosis."""
 
 HEALTHY: dict[str, Any] = {"optimizer": "adamw", "steps": 150}
 SGD: dict[str, Any] = {"optimizer": "sgd", "steps": 150}
@@ -51,7 +51,7 @@ SIGNS: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("too slow", 2, {**SGD, "rate": 0.05}),
     ("too slow", 1, {**HEALTHY, "rate": 0.0002}),
 )
-"""Fifteen runs: what ails them, seed, settings. The first five are shown with their names."""
+"""Fifteen runs: their problem, seed and settings. The first five are shown with their names."""
 
 
 def short(number: float) -> float:
@@ -60,7 +60,7 @@ def short(number: float) -> float:
 
 
 def row(patient: str, treatments: Sequence[str], **changes: Any) -> dict[str, list[Any]]:
-    """Return, for each seed, how many steps were made, the last loss, the largest score and the last log Z."""
+    """Return, for each seed, the number of steps, the last loss, the largest score and the last log Z."""
     runs = [train(seed, **{**treat(patient, *treatments), **changes}) for seed in SEEDS]
     return {
         "steps": [len(run.losses) for run in runs],
@@ -71,14 +71,15 @@ def row(patient: str, treatments: Sequence[str], **changes: Any) -> dict[str, li
 
 
 def signs(run: Run, steps: int) -> dict[str, Any]:
-    """Return what is known of a run after SEEN of its steps; of one that exploded, all but the last three."""
+    """Return the signs of a run after the fraction SEEN of its steps; for an exploded run, of all but the last three
+    steps."""
     seen = len(run.losses) - 3 if run.exploded else round(SEEN * steps)
     parts = {"loss": run.losses, "norm": run.norms, "score": run.scores, "log_z": run.log_zs}
     return {name: [short(number) for number in part[:seen]] for name, part in parts.items()} | {"guessing": GUESSING}
 
 
 def few(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield every set of two names at most."""
+    """Yield all sets of at most two names."""
     for count in range(3):
         yield from combinations(names, count)
 

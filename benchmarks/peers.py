@@ -1,8 +1,8 @@
-"""The models that ours is compared with: the same work, done by code that nobody here wrote.
+"""Implementations by other people for the comparison with our model.
 
-transformers comes with the extra `parity`. litgpt and x-transformers join when they are installed; nanoGPT and
-gpt-fast, which are no packages, when PEERS_NANOGPT and PEERS_GPT_FAST name the `model.py` of a clone (gpt-fast's as of
-c9f683e: later ones are called with a mask).
+transformers comes with the extra `parity`. litgpt and x-transformers take part if they are installed. nanoGPT and
+gpt-fast, which are not packages, take part if PEERS_NANOGPT and PEERS_GPT_FAST name the `model.py` of a clone (gpt-fast
+at c9f683e, because later versions need a mask).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a model; `gated_ff` is the width of a SwiGLU, one without a gate is 4 times as wide as the model."""
+    """Sizes of a model; `gated_ff` is the width of SwiGLU. A layer without a gate is 4 times as wide as the model."""
 
     layers: int
     width: int
@@ -36,18 +36,18 @@ SHAPES = {
     "mini": Shape(6, 384, 6, 1024),
     "course-124m": Shape(12, 768, 12, 2048),
 }
-"""Those of the course's presets."""
+"""The shapes of the course's presets."""
 MINI = SHAPES["mini"]
 
 Decoder = Callable[[Tensor, int], Tensor]
-"""Prompts (b, s) and a number of new tokens → the texts (b, s + new)."""
+"""A function from prompts (b, s) and a number of new tokens to the texts (b, s + new)."""
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""Inputs and targets → the mean loss."""
+"""A function from inputs and targets to the mean loss."""
 
 
 def module_at(variable: str) -> ModuleType | None:
-    """The Python file that an environment variable names."""
+    """Load the Python file that an environment variable names."""
     path = os.environ.get(variable)
     if path is None:
         return None
@@ -61,9 +61,6 @@ def module_at(variable: str) -> ModuleType | None:
 
 def installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
-
-
-# ---- the models
 
 
 def hugging_face(family: str, shape: Shape, vocab_size: int, seq_len: int) -> nn.Module:
@@ -126,11 +123,8 @@ def x_transformers(vocab_size: int, seq_len: int) -> nn.Module:
     return TransformerWrapper(num_tokens=vocab_size, max_seq_len=seq_len, attn_layers=layers, tie_embedding=True)
 
 
-# ---- decoding
-
-
 def decoders(family: str, shape: Shape, vocab_size: int, batch: int, seq_len: int) -> dict[str, Decoder]:
-    """Greedy decoding of every peer of this family; `seq_len` is that of prompt and answer."""
+    """Return greedy decoders of all peers of this family; `seq_len` is the length of prompt and answer."""
     their = hugging_face(family, shape, vocab_size, seq_len).eval()
 
     def generate(prompts: Tensor, new: int) -> Tensor:
@@ -165,7 +159,7 @@ def decoders(family: str, shape: Shape, vocab_size: int, batch: int, seq_len: in
 def with_cache(
     read: Callable[[Tensor, Tensor], Tensor], step: Callable[[Tensor, Tensor], Tensor] | None = None
 ) -> Decoder:
-    """The plain greedy loop round a model that takes tokens and their positions, and keeps its own cache."""
+    """Return a plain greedy loop for a model that takes tokens and positions and keeps its own cache."""
     step = read if step is None else step
 
     @torch.inference_mode()
@@ -181,11 +175,8 @@ def with_cache(
     return run
 
 
-# ---- training
-
-
 def trainees(vocab_size: int, seq_len: int) -> dict[str, tuple[nn.Module, Loss]]:
-    """Every peer that learns, with its loss. Those that have a loss of their own use it."""
+    """Return all trainable peers with their losses; peers with their own loss use it."""
 
     def from_logits(model: Callable[[Tensor], Tensor]) -> Loss:
         return lambda inputs, targets: F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())

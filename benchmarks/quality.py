@@ -1,18 +1,18 @@
-"""CPU seconds to a given loss, and the loss after given seconds: recipes of ours and of others on the same text.
+"""Measure CPU seconds to a given loss, and the loss after given seconds, for our recipes and others.
 
-    python benchmarks/quality.py                     # the race with two seeds: half an hour on one core, and more
-    python benchmarks/quality.py nano --seeds 0      # one of them, once
+    python benchmarks/quality.py                     # the race with two seeds: at least half an hour on one core
+    python benchmarks/quality.py nano --seeds 0      # one preset, one seed
 
-Others join when variables name their clones: see `race_peers.py`, which says how each was set up.
+Other programs take part if variables name their clones: see `race_peers.py` for their set-up.
 
-Losses are comparable because text, characters and windows are the same: Python's help texts (python-docs), a tenth of
-the documents held out, cut into characters. Every model reads windows of 64 and is evaluated on all of the held-out
-part, in windows of 64 that do not overlap; nats per character, on average over all but the first of them.
+Losses are comparable because text, characters and windows are the same: Python's help texts (python-docs) as
+characters, with a tenth of the documents held out. Every model reads windows of 64 characters and is evaluated on the
+whole held-out part in windows that do not overlap. The loss is in nats per character, averaged over all but the first
+of each window.
 
-Seconds are CPU seconds of the process, on one thread, from the first step to the last; evaluations are taken out, what
-nanoGPT spends on its own (with `--eval_iters=1`, a two-hundredth) is not. Recipes are those of `lmcourse train
---recipe` with some settings changed. Prints every curve, a table with the seconds until the loss is the one at which
-nanoGPT ends, and as the last line one JSON object.
+Seconds are CPU seconds of the process on one thread, from the first step to the last. Our evaluations are excluded;
+nanoGPT's own (with `--eval_iters=1`, a two-hundredth) are not. Recipes are `lmcourse train --recipe` with some changed
+settings. Prints every curve, a table with the seconds to nanoGPT's final loss and, as the last line, one JSON object.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from lmcourse.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class Recipe:
-    """What `lmcourse train --recipe` is given: windows and text are the same for all."""
+    """Settings for `lmcourse train --recipe`; windows and text are the same for all recipes."""
 
     recipe: RecipeName
     settings: dict[str, Any] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Recipe:
 FAST = {"steps": 380, "rotary_theta": 1000.0}
 LARGER = {"rotary_theta": 1000.0, "batch": 16, "learning_rate": 0.015, "muon_learning_rate": 0.015}
 PLAIN = {"steps": 450, "betas": (0.9, 0.95), "qk_norm": False, "untied": False, "zero_outputs": False}
-"""Muon and its schedule, and the preset as it is."""
+"""Muon and its schedule with an unchanged preset."""
 PARTS: dict[str, dict[str, Any]] = {
     "untied": {"untied": True},
     "zero-outputs": {"zero_outputs": True},
@@ -70,7 +70,7 @@ RACE = {
     "ours-60": Recipe("speedrun", {**LARGER, "preset": "micro", "d_model": 64, "steps": 1050}),
     "ours-150": Recipe("speedrun", {**LARGER, "preset": "micro", "d_model": 96, "steps": 1480}),
 }
-"""As fast as can be to nanoGPT's loss, and as low as can be in 30, 60 and 150 seconds of a busy machine."""
+"""The recipes that reach nanoGPT's loss fastest, and the lowest loss in 30, 60 and 150 seconds of a busy machine."""
 
 RECIPES = {
     **RACE,
@@ -89,7 +89,7 @@ for _iterations in (3, 4, 5):
 
 
 def race(recipe: Recipe, text: Text, seed: int, points: int) -> Curve:
-    """Our trainer, evaluated `points` times."""
+    """Run our trainer with `points` evaluations."""
     run = recipe.run(seed)
     torch.manual_seed(seed)
     model = Transformer(run.model_config(text.vocab_size))

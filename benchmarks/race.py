@@ -1,4 +1,4 @@
-"""What every lane of `quality.py` has: the same text, the same evaluation, and a clock that stands while it goes on."""
+"""Shared parts of all programs in `quality.py`: the text, the evaluation, and a clock that stops during evaluations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-import torch._dynamo  # what every optimiser of torch does at its first step, which would be in the first lane's seconds
+import torch._dynamo  # torch's optimizers import this at their first step, which would count for the first program
 from torch import Tensor, nn
 
 from lmcourse.training.command.settings import new_run
@@ -21,7 +21,7 @@ EVALUATED = 65_536
 CPU = MixedPrecision("fp32", torch.device("cpu"))
 
 Curve = list[tuple[float, float]]
-"""CPU seconds and the loss then."""
+"""Pairs of CPU seconds and the loss at that time."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Text:
     vocab_size: int
 
     def loss(self, model: nn.Module) -> float:
-        """Nats per character, on average over the held-out part."""
+        """Return the mean loss over the held-out part in nats per character."""
         return evaluate(model, self.validation, 64, WINDOW, CPU)
 
 
@@ -45,7 +45,7 @@ def read_text() -> Text:
 
 
 class Clock:
-    """CPU seconds of this process, but for what is done while it stands."""
+    """A clock for CPU seconds of this process, which can be stopped."""
 
     def __init__(self) -> None:
         self.restart()
@@ -57,7 +57,7 @@ class Clock:
         return time.process_time() - self._begin
 
     def outside(self, work: Callable[[], float]) -> tuple[float, float]:
-        """The time, and what `work` returns without any passing."""
+        """Run `work` with the clock stopped; return the time and the result."""
         now = self.now()
         result = work()
         self._begin += self.now() - now
@@ -65,7 +65,7 @@ class Clock:
 
 
 def seconds_until(curve: Curve, loss: float) -> float | None:
-    """CPU seconds until a curve is at a loss, on straight lines between its points; None if it never is."""
+    """Return the CPU seconds at which a curve reaches a loss, by linear interpolation; None if it never does."""
     for (before, above), (after, below) in pairwise(curve):
         if below <= loss:
             return before + (after - before) * (above - loss) / (above - below) if above > loss else before

@@ -1,15 +1,15 @@
-"""The lanes of `quality.py` that others wrote: their own training scripts, run in this process.
+"""Run other people's training scripts for `quality.py` in this process.
 
-nanoGPT joins when PEERS_NANOGPT names the `model.py` of a clone, nanochat when PEERS_NANOCHAT names the
-`scripts/base_train.py` of one (as of 92d63d4). In both, model, optimiser, schedules and loop are theirs, and flags are
-those of their command line. Neither is compiled: nanoGPT's README says so for a CPU, and compiling takes longer than
-the shortest race.
+nanoGPT takes part if PEERS_NANOGPT names the `model.py` of a clone, and nanochat if PEERS_NANOCHAT names the
+`scripts/base_train.py` of a clone (at 92d63d4). Both use their own model, optimizer, schedules, loop and command-line
+flags. Neither is compiled: nanoGPT's README recommends this for a CPU, and compiling takes longer than the shortest
+race.
 
-nanoGPT: 4 layers of 128, 12 windows of 64 characters, 2,000 steps, the settings that its README gives for a CPU; for 30
-and 60 seconds narrower. In its text only the seed is changed, and losses are measured where it saves.
+nanoGPT: 4 layers of 128, 12 windows of 64 characters, 2,000 steps, the settings in its README for a CPU; for 30 and 60
+seconds the model is narrower. Only the seed is changed in its code, and losses are measured when it saves.
 
-nanochat: `scripts.base_train` at a small depth, with rates that suit a small batch. What it reads from the network or
-disk (tokenizer, shards of text) is replaced by this text, in windows drawn anew in every epoch; its evaluation by ours.
+nanochat: `scripts.base_train` at a small depth, with learning rates for a small batch. Its tokenizer and text shards
+are replaced by this text, with new random windows in every epoch, and its evaluation by ours.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lmcourse.data.loader import Loader
 NANOGPT_FLAGS = (
     *("--device=cpu", "--compile=False", "--dtype=float32", "--eval_iters=1", "--log_interval=1000000"),
     *("--block_size=64", "--batch_size=12", "--n_layer=4", "--n_head=4", "--n_embd=128", "--dropout=0.0"),
-    # What config/train_shakespeare_char.py says, with which the README gives these flags.
+    # From config/train_shakespeare_char.py, which the README uses with these flags.
     *("--gradient_accumulation_steps=1", "--learning_rate=1e-3", "--min_lr=1e-4", "--beta2=0.99", "--warmup_iters=100"),
     *("--dataset=text", "--out_dir=out", "--always_save_checkpoint=True"),
 )
@@ -51,7 +51,7 @@ NANOCHAT_FLAGS = (
 
 
 class Logits(nn.Module):
-    """nanoGPT's model, which without targets computes the last logits only."""
+    """Makes nanoGPT's model return all logits; without targets it computes only the last."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Logits(nn.Module):
 
 
 def race_nanogpt(clone: Path, flags: tuple[str, ...], steps: int, text: Text, seed: int, points: int) -> Curve:
-    """nanoGPT's train.py; its rate falls over the whole race."""
+    """Run nanoGPT's train.py; its learning rate falls over the whole race."""
     source = (clone / "train.py").read_text(encoding="utf-8")
     source, found = re.subn(r"torch\.manual_seed\(1337 ", f"torch.manual_seed({1337 + seed} ", source)
     assert found == 1
@@ -89,18 +89,18 @@ def race_nanogpt(clone: Path, flags: tuple[str, ...], steps: int, text: Text, se
             redirect_stdout(io.StringIO()),
         ):
             clock = Clock()
-            exec(compile(source, "train.py", "exec"), names)  # the point: their own code
+            exec(compile(source, "train.py", "exec"), names)  # deliberately runs their own code
     return curve
 
 
 def race_nanochat(clone: Path, flags: tuple[str, ...], steps: int, text: Text, seed: int, points: int) -> Curve:
-    """nanochat's scripts/base_train.py; its phases follow from the number of steps."""
+    """Run nanochat's scripts/base_train.py; its phases follow from the number of steps."""
     curve: Curve = []
     clock = Clock()
 
     def look(model: nn.Module, *_: Any) -> float:
         if not curve:
-            clock.restart()  # the first look is before the first step
+            clock.restart()  # the first evaluation is before the first step
         curve.append(clock.outside(lambda: text.loss(model)))
         return 0.0
 
@@ -137,14 +137,14 @@ def race_nanochat(clone: Path, flags: tuple[str, ...], steps: int, text: Text, s
         on_path(clone),
         redirect_stdout(io.StringIO()),
     ):
-        exec(compile(source, "base_train.py", "exec"), {"__name__": "__main__"})  # the point: their own code
-    gc.unfreeze()  # it turned the collector off
+        exec(compile(source, "base_train.py", "exec"), {"__name__": "__main__"})  # deliberately runs their own code
+    gc.unfreeze()  # the script switched the garbage collector off
     gc.enable()
     return curve[1:]
 
 
 def uncompiled(model: Any = None, **_: Any) -> Any:
-    """In place of torch.compile, which is called and used as a decorator."""
+    """Replace torch.compile, as a function and as a decorator."""
     return (lambda function: function) if model is None else model
 
 
@@ -156,7 +156,7 @@ def on_path(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Peer:
-    """A training script of others: the variable that names it, where its clone is from there, and its settings."""
+    """A training script of another project: its variable, the place of the clone relative to it, and its settings."""
 
     race: Callable[[Path, tuple[str, ...], int, Text, int, int], Curve]
     variable: str
@@ -165,7 +165,7 @@ class Peer:
     flags: tuple[str, ...] = ()
 
     def clone(self) -> Path | None:
-        """Where it is, if the variable says so."""
+        """Return the path of the clone, if the variable is set."""
         named = os.environ.get(self.variable)
         return Path(named).resolve().parents[self.above] if named else None
 
@@ -184,11 +184,11 @@ def nanochat(steps: int, *flags: str) -> Peer:
 
 
 SMALL = ("--n_embd=64", "--learning_rate=3e-3", "--min_lr=3e-4")
-"""Narrower than the README's, with a rate for that: for races that are over before its 4 layers of 128 have learned."""
+"""A narrower model than the README's with a suitable rate, for races that are too short for 4 layers of 128."""
 TINY_BATCH = ("--device-batch-size=12", "--total-batch-size=768")
 UNSCALED = ("--matrix-lr=0.25", "--unembedding-lr=0.1", "--weight-decay=0.02")
-"""About the rates of nanochat's reference batch, half a million tokens, which it divides by 26 for one of 768; with
-those it comes to 1.73 in 25 seconds, with these to 1.35."""
+"""Learning rates close to nanochat's rates for its reference batch of half a million tokens. For a batch of 768 it
+divides them by 26 and reaches a loss of 1.73 in 25 seconds; with these rates it reaches 1.35."""
 PEERS = {
     "nanogpt": nanogpt(2000),
     "nanogpt-30": nanogpt(1450, *SMALL, "--n_layer=3"),
@@ -197,5 +197,5 @@ PEERS = {
     "nanochat-60": nanochat(1150, *TINY_BATCH, *UNSCALED, "--depth=4", "--aspect-ratio=16"),
     "nanochat-150": nanochat(1700, *TINY_BATCH, *UNSCALED, "--depth=4", "--aspect-ratio=24"),
 }
-"""By name: how many steps, and what differs. Where a name ends in seconds, steps are what fits into them here, and the
-size is that of our recipe for as many seconds."""
+"""For each name, the number of steps and the differences. If a name ends in seconds, the steps take this time on our
+machine, and the size is that of our recipe for the same time."""

@@ -1,12 +1,12 @@
-"""The trainer's step against the bare loop around nanoGPT's model: the same shape, batch, AdamW and clipping.
+"""Compare the trainer's step with a minimal loop for nanoGPT's model: same shape, batch, AdamW and clipping.
 
     PEERS_NANOGPT=…/nanoGPT/model.py python benchmarks/step.py
 
-Both are 4 layers of 128 without biases and 12 windows of 64 tokens, nanoGPT's recipe for a CPU. Ours is all that
-`Trainer` does in a step: the next windows, the schedule, loss, gradients, clipping, the look at the loss and the norm,
-the update, a line in metrics.jsonl. Theirs is what cannot be left out: windows that lie ready, loss, gradients,
-clipping, the update, the look at the loss. CPU seconds on one thread, in turns, so that other load slows both; the
-ratio is the median over the rounds.
+Both are 4 layers of 128 without biases and 12 windows of 64 tokens, nanoGPT's recipe for a CPU. Ours is everything that
+`Trainer` does in a step: the next windows, the schedule, loss, gradients, clipping, reading loss and norm, the update,
+a line in metrics.jsonl. Theirs is the minimum: prepared windows, loss, gradients, clipping, the update, reading the
+loss. Both are timed alternately in CPU seconds on one thread, so that other load slows both; the ratio is the median
+over the rounds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VOCAB_SIZE, BATCH, WINDOW, LAYERS, WIDTH, HEADS = 103, 12, 64, 4, 128, 4
 
 
 def ours(folder: Path, steps: int) -> Callable[[], None]:
-    """A function that lets our trainer do so many steps."""
+    """Return a function that runs this many steps of our trainer."""
     sizes: dict[str, Any] = {"vocab_size": VOCAB_SIZE, "context": WINDOW, "norm": NormConfig("layer")}
     feed_forward = {"activation": "gelu", "bias": False}
     config = gpt_like(LAYERS, WIDTH, HEADS, feed_forward=feed_forward, bias=False, out_bias=False, **sizes)
@@ -54,7 +54,7 @@ def ours(folder: Path, steps: int) -> Callable[[], None]:
 
 
 def theirs(steps: int) -> Callable[[], None]:
-    """A function that does so many steps of the bare loop."""
+    """Return a function that runs this many steps of the minimal loop."""
     nanogpt = module_at("PEERS_NANOGPT")
     if nanogpt is None:
         raise SystemExit("this needs PEERS_NANOGPT, the model.py of a clone")

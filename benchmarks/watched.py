@@ -1,4 +1,4 @@
-"""A program run to its end, with a clock and an eye on the memory and the work of all its processes. Linux only."""
+"""Run a program to its end, and measure time, memory and CPU time of all its processes. Linux only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BETWEEN = 0.05
-"""Seconds from one look at the processes to the next."""
+"""Seconds between two observations of the processes."""
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -22,9 +22,10 @@ class Watched:
     """A program that has ended.
 
     Attributes:
-        seconds: from start to end.
-        cpu_seconds: of processor time of all its processes; other work on the machine changes it little.
-        peak: the most bytes that its processes had in memory at once. What several of them share counts for each.
+        seconds: seconds from start to end.
+        cpu_seconds: CPU time of all its processes, on which other load has little effect.
+        peak: the largest number of bytes that its processes had in memory at once. Shared memory counts for each
+            process.
         status: its exit status.
     """
 
@@ -36,7 +37,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Process:
-    """What the kernel tells of a process: its parent, its processor time in seconds, and its bytes in memory."""
+    """The kernel's data on a process: its parent, its CPU time in seconds, and its bytes in memory."""
 
     parent: int
     cpu_seconds: float
@@ -44,7 +45,7 @@ class Process:
 
 
 def watch(command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> Watched:
-    """Run a program in a folder; what it prints goes to `log`."""
+    """Run a program in a folder, with its output in `log`."""
     with log.open("wb") as printed:
         start, waited_for = time.perf_counter(), cpu_of_children()
         process = subprocess.Popen(
@@ -59,27 +60,27 @@ def watch(command: Sequence[str], folder: Path, environment: Mapping[str, str], 
                 peak = max(peak, sum(one.memory for one in tree.values()))
                 seen |= {number: one.cpu_seconds for number, one in tree.items()}
             else:
-                # The kernel's own sum has every process that was waited for, and none that was killed with its
-                # sandbox; the looks have all of them, but for what each did after the last one.
+                # The kernel's sum includes all processes that were waited for, but not those killed with their sandbox.
+                # The observations include all processes, but not their work after the last observation.
                 cpu_seconds = max(cpu_of_children() - waited_for, sum(seen.values()))
                 return Watched(time.perf_counter() - start, cpu_seconds, peak, status)
 
 
 def cpu_of_children() -> float:
-    """Seconds of processor time of all child processes that were waited for, and of theirs."""
+    """Return the CPU time of all child processes that were waited for, and of their children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def tree_of(root: int) -> dict[int, Process]:
-    """A process and all below it, by number."""
+    """Return a process and all its descendants, by process id."""
     known = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            # The name, in brackets, may hold spaces; the state and the parent come after it.
+            # The name in brackets may contain spaces; state and parent come after it.
             told = (folder / "stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it has ended meanwhile
+            continue  # the process has ended in the meantime
         cpu_seconds = (int(told[11]) + int(told[12])) / TICKS
         known[int(folder.name)] = Process(int(told[1]), cpu_seconds, PAGE * int(told[21]))
     tree, waiting = {}, [root]

@@ -1,8 +1,8 @@
 """A hands-on course about transformer language models, and the library that it is built on.
 
-The notebooks import from it what earlier notebooks built, check answers with it and draw with it. `docs/library.md`
-shows how to use it without the notebooks; the public names are in `__init__.pyi`. Importing the package loads none of
-them: each is loaded when you first use it.
+The notebooks use it for code that earlier notebooks built, for checks of answers, and for figures. `docs/library.md`
+shows how to use it without the notebooks; the public names are in `__init__.pyi`. Importing the package does not load
+these names; each is loaded when you first use it.
 """
 
 from lmcourse.lazy import lazy_names

@@ -1,4 +1,4 @@
-"""`python -m lmcourse` is `lmcourse`."""
+"""Run the command `lmcourse` as `python -m lmcourse`."""
 
 import sys
 

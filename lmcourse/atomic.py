@@ -1,4 +1,4 @@
-"""Write files whole or not at all: under temporary names first, then moved into place."""
+"""Write files completely or not at all: write them under temporary names, then move them into place."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from lmcourse.errors import CourseError
 
 
 def write_all(contents: Mapping[Path, str | bytes], newline: str = "\n") -> None:
-    """Write several files, or none. A crash between two moves leaves whole files, of which one is old.
+    """Write all files, or none of them. A crash between two moves leaves complete files, some new and some old.
 
     Args:
-        contents: texts or bytes by their paths; folders are made if need be.
-        newline: how a line of a text ends; "" writes the texts as they are.
+        contents: texts or bytes by path; folders are created if necessary.
+        newline: the line ending of texts; "" writes texts unchanged.
 
     Raises:
-        CourseError: one of them cannot be written; all are as they were.
+        CourseError: a file cannot be written; no file has changed.
     """
     temporary = {path: path.with_name(f".{path.name}.new") for path in contents}
     moved: dict[Path, bytes | None] = {}

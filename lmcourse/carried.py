@@ -1,7 +1,7 @@
-"""Copy the notebooks that a wheel carries into a learner's folder, never over a learner's work.
+"""Copy the notebooks in a wheel into a learner's folder, without overwriting a learner's work.
 
-A clone has its notebooks already. If you install the package with pip, you get them, and `nbgrader_config.py`, by
-`lmcourse lab` in an empty folder; the same command after an update renews those in which nothing was written.
+A clone already has its notebooks. If you install the package with pip, `lmcourse lab` in an empty folder copies them
+there, with `nbgrader_config.py`. After an update, the same command replaces notebooks without your work.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from lmcourse.root import CARRIED, ROOT_MARKER, find_root, is_root
 
 
 def course_folder(named: Path | None = None, carried: Path = CARRIED) -> Path:
-    """Return the course's folder; if a wheel carries the notebooks, copy them there first.
+    """Return the course's folder; if the package is installed from a wheel, first copy the notebooks there.
 
     Args:
-        named: the folder that was asked for; by default the current one, or one around it.
-        carried: what the wheel carries; a clone has no such folder.
+        named: the requested folder; by default the current folder, or a folder that contains it.
+        carried: the folder with the wheel's notebooks, which does not exist in a clone.
 
     Raises:
-        CourseError: there is no course and none can be made here.
+        CourseError: there is no course folder, and none can be created.
     """
     if not carried.is_dir():
         return find_root(named)
     root = named if named is not None and not is_root(named) else _found(named)
     if (root / "solutions").is_dir():
-        return root  # a clone, whose notebooks are git's
+        return root  # a clone, whose notebooks belong to git
     if not is_root(root) and (root / "notebooks").exists():
-        raise CourseError(f"{root / 'notebooks'} holds something else. Run `lmcourse lab` in an empty folder.")
+        raise CourseError(f"{root / 'notebooks'} has other files. Run `lmcourse lab` in an empty folder.")
     try:
         kept = [*copy_notebooks(carried, root)]
     except OSError as error:
@@ -43,15 +43,16 @@ def course_folder(named: Path | None = None, carried: Path = CARRIED) -> Path:
 
 
 def copy_notebooks(carried: Path, root: Path) -> Iterator[Path]:
-    """Copy missing or outdated notebooks, each file whole; yield the outdated ones that hold work, which are kept."""
-    # First, so that a copy that was interrupted is known as the course's folder, and goes on.
+    """Copy missing or outdated notebooks; yield outdated notebooks with a learner's work, which are kept."""
+    # This file comes first, so that an interrupted copy is recognised as the course's folder and can continue.
     files = [carried / ROOT_MARKER, *sorted((carried / "notebooks").glob("*/*.ipynb"))]
     for file in files:
         target = root / file.relative_to(carried)
         if not target.exists():
             _copy(file, target)
         elif file.suffix == ".ipynb" and _release(file) != _release(target):
-            from lmcourse.authoring.release import has_student_work  # half a second, and seldom needed
+            # imported here because it takes half a second and is rarely needed
+            from lmcourse.authoring.release import has_student_work
 
             if has_student_work(target):
                 yield target
@@ -74,7 +75,7 @@ def _copy(file: Path, target: Path) -> None:
 
 
 def _release(notebook: Path) -> Any:
-    """Return the digest of the cells as they were released; None if this is not a notebook of the course."""
+    """Return the hash of the released cells; None if the file is not a notebook of the course."""
     try:
         return json.loads(notebook.read_text(encoding="utf-8"))["metadata"]["lmcourse"]["cells"]
     except (ValueError, KeyError, TypeError):

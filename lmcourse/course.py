@@ -15,9 +15,10 @@ class Chapter:
     """One notebook of the course.
 
     Attributes:
-        id: the folder under `notebooks/` and `solutions/`, and the nbgrader assignment: "01-floating-point".
-        title: what a reader sees.
-        minutes: how long a reader needs, exercises included.
+        id: the name of the folder in `notebooks/` and `solutions/` and of the nbgrader assignment, such as
+            "01-floating-point".
+        title: the title for readers.
+        minutes: the time that a reader needs, including exercises.
         part: the part of the course it belongs to.
     """
 
@@ -28,26 +29,26 @@ class Chapter:
 
     @property
     def number(self) -> str:
-        """The number of the notebook: "01"."""
+        """The number of the notebook, such as "01"."""
         return self.id.split("-", 1)[0]
 
     @property
     def topic(self) -> str:
-        """The name of its files and of its package in `lmcourse.chapters`: "floating_point"."""
+        """The name of its files and of its package in `lmcourse.chapters`, such as "floating_point"."""
         return self.id.split("-", 1)[1].replace("-", "_")
 
     @property
     def module(self) -> str:
-        """The module that holds its exercises."""
+        """The module with its exercises."""
         return f"lmcourse.chapters.{self.topic}.exercises"
 
 
 @dataclass(frozen=True)
 class FolderChapter(Chapter):
-    """A teacher's own notebook: a folder of `solutions/` with a source, and usually its exercises.
+    """A teacher's own notebook: a folder in `solutions/` with a source and usually with exercises.
 
     Attributes:
-        source: the source, of any name: "solutions/w1-warmup/warmup.py".
+        source: the source, with any name, such as "solutions/w1-warmup/warmup.py".
     """
 
     source: Path
@@ -96,17 +97,17 @@ BUILDS_ON: dict[str, str] = {
     **{"10": "03 08", "11": "10", "12": "09 10 11", "13": "01 04 12", "14": "03 12", "15": "12", "16": "01 13"},
     **{"17": "08 15", "18": "13 14", "19": "15", "20": "13 15 17"},
 }
-"""For the number of each notebook, the earlier ones whose ideas it uses. It needs none of their answers."""
+"""For each notebook number, the earlier notebooks whose ideas it uses. It does not need their answers."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """A way through a part of the course.
+    """A path through a part of the course.
 
     Attributes:
-        name: how long it is, or what it is about.
-        stops: the numbers of its notebooks in the order to read them, each with the last section to read, or 0 for all.
-        why: why these, and why in this order.
+        name: its length or subject.
+        stops: the numbers of its notebooks in reading order, each with the last section to read, or 0 for all sections.
+        why: the reason for these notebooks and their order.
     """
 
     name: str
@@ -136,7 +137,7 @@ ROUTES = (
 
 
 def routes_text(link: Callable[[Chapter], str]) -> str:
-    """Return the routes as a Markdown list. `link` gives a notebook's title in Markdown."""
+    """Return the routes as a Markdown list. `link` returns a notebook's title in Markdown."""
     lines = []
     for route in ROUTES:
         stops = [(find_chapter(number), last) for number, last in route.stops]
@@ -147,10 +148,10 @@ def routes_text(link: Callable[[Chapter], str]) -> str:
 
 
 def find_chapter(name: str) -> Chapter:
-    """The chapter with this id, number ("01" or "1") or topic.
+    """Return the chapter with this id, number ("01" or "1") or topic.
 
     Raises:
-        CourseError: there is none; the message names the nearest.
+        CourseError: there is no such chapter; the message lists similar names.
     """
     for chapter in CHAPTERS:
         if name in (chapter.id, chapter.topic, chapter.number, chapter.number.lstrip("0")):

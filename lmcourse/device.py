@@ -1,8 +1,8 @@
 """Hardware detection: accelerators, processor and memory.
 
-Everything else takes a device as an argument, or `best_device()` as its default, so that a notebook written
-on a laptop runs unchanged on a GPU. torch is imported inside the functions: asking for the number of cores
-should not cost seconds.
+All other code takes a device as an argument or uses `best_device()` as the default, so that a notebook from a laptop
+runs unchanged on a GPU. torch is imported inside the functions, because asking for the number of cores should not take
+seconds.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     import torch
 
 TOOL_TIMEOUT_SECONDS = 5.0
-"""Seconds to wait for a tool of the system: nvidia-smi can hang on a broken driver."""
+"""Seconds to wait for a system tool, because nvidia-smi can hang if a driver is broken."""
 
 DEVICE = "LMCOURSE_DEVICE"
 """The environment variable that chooses the device: cpu, cuda, cuda:1 or mps."""
 
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "Invalid buffer size")
-"""Texts of torch's errors on a CPU and on Apple's GPUs, for which it has no exception class."""
+"""Texts of torch's out-of-memory errors on CPUs and Apple GPUs, for which there is no exception class."""
 
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """The file in which Linux (cgroup v2) limits the memory of a container."""
@@ -42,10 +42,10 @@ class DetectedAccelerator:
     """A GPU that torch can use.
 
     Attributes:
-        backend: how torch calls it: "cuda" (NVIDIA, and AMD through ROCm) or "mps" (Apple).
-        name: what its maker calls it.
-        memory: bytes of its memory; None where torch does not say (Apple shares the machine's).
-        driver: the driver's version; None where there is none to install (Apple).
+        backend: torch's name for it: "cuda" (NVIDIA, and AMD with ROCm) or "mps" (Apple).
+        name: the maker's name for it.
+        memory: bytes of its memory; None if torch does not report it (an Apple GPU shares the machine's memory).
+        driver: the driver's version; None if there is no separate driver (Apple).
     """
 
     backend: str
@@ -55,10 +55,10 @@ class DetectedAccelerator:
 
 
 def best_device() -> torch.device:
-    """Return the fastest device that torch can use here (cuda, else mps, else cpu), or the one that DEVICE names.
+    """Return the device in the variable DEVICE or, by default, the fastest one available (cuda, mps or cpu).
 
     Raises:
-        CourseError: it names none.
+        CourseError: the variable does not name a device.
     """
     import torch
 
@@ -76,10 +76,10 @@ def best_device() -> torch.device:
 
 
 def power_limit(index: int = 0) -> float | None:
-    """Watts that a GPU may draw, as NVIDIA's driver says; None where it does not (AMD, Apple, some virtual GPUs).
+    """Return a GPU's power limit in watts from NVIDIA's driver; None if there is none (AMD, Apple, virtual GPUs).
 
     Args:
-        index: of the GPU, in torch's order. The driver counts otherwise if CUDA_VISIBLE_DEVICES is set.
+        index: the index of the GPU in torch's order, which differs from the driver's if CUDA_VISIBLE_DEVICES is set.
     """
     import torch
 
@@ -87,14 +87,15 @@ def power_limit(index: int = 0) -> float | None:
     answer = None if uuid is None else _nvidia_smi("power.limit", units=False, gpu=f"GPU-{uuid}")
     try:
         return None if answer is None else float(answer)
-    except ValueError:  # "[N/A]"
+    except ValueError:  # the driver may print "[N/A]"
         return None
 
 
 def may_have_gpu() -> bool:
-    """Return True if the system shows a GPU that torch might use. It answers at once; importing torch takes seconds.
+    """Return True if the system has a GPU that torch might be able to use. This does not import torch, so it is fast.
 
-    Linux has a device file for each driver: NVIDIA's, AMD's (kfd) and that of Windows' subsystem for Linux (dxg).
+    Linux has a device file for each driver: NVIDIA's, AMD's (kfd), and the driver of the Windows Subsystem for Linux
+        (dxg).
     """
     if platform.system() == "Darwin" or shutil.which("nvidia-smi"):
         return True
@@ -102,11 +103,12 @@ def may_have_gpu() -> bool:
 
 
 def accelerators() -> tuple[DetectedAccelerator, ...]:
-    """The GPUs torch can use. (One it cannot use is for `unused_nvidia_gpu` to notice.)"""
+    """Return the GPUs that torch can use. `unused_nvidia_gpu` finds a GPU that it cannot use."""
     import torch
 
     if torch.cuda.is_available():
-        # torch knows which CUDA a driver supports, not the driver's own version. For AMD we tell the ROCm.
+        # torch knows the CUDA version that a driver supports, but not the driver's own version. For AMD, use the ROCm
+        # version.
         rocm = torch.version.hip
         driver = f"ROCm {rocm}" if rocm else _nvidia_smi("driver_version")
         properties = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
@@ -117,14 +119,14 @@ def accelerators() -> tuple[DetectedAccelerator, ...]:
 
 
 def unused_nvidia_gpu() -> str | None:
-    """The name of an NVIDIA GPU that the driver sees and torch cannot use, if there is one."""
+    """Return the name of an NVIDIA GPU that the driver reports but torch cannot use, if there is one."""
     import torch
 
     return None if torch.cuda.is_available() else _nvidia_smi("name")
 
 
 def describe_accelerator(accelerator: DetectedAccelerator) -> str:
-    """Describe one GPU in one line: "NVIDIA H200, 139.8 GiB, driver 570.86"."""
+    """Describe a GPU in one line, such as "NVIDIA H200, 139.8 GiB, driver 570.86"."""
     parts = [accelerator.name]
     if accelerator.memory is not None:
         parts.append(gib(accelerator.memory))
@@ -139,14 +141,14 @@ def gib(size: int) -> str:
 
 
 def usable_cores() -> int:
-    """Cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):  # Linux: respects taskset, SLURM and most containers
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # on Linux this respects taskset, SLURM and most containers
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def device_memory(device: torch.device) -> int | None:
-    """Bytes of memory that tensors on a device can have; Apple's GPUs and a CPU use the machine's."""
+    """Return the bytes of memory for tensors on a device; Apple GPUs and CPUs use the machine's memory."""
     import torch
 
     if device.type == "cuda":
@@ -158,14 +160,14 @@ def main_memory() -> int | None:
     """Return the bytes of main memory that this process may use, or None if the system does not report it."""
     try:
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # Windows has no sysconf; others may not know these names
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf; other systems may lack these names
         return _windows_memory()
     return min(there, _memory_limit(CGROUP_LIMIT) or there)
 
 
 @contextmanager
 def telling_no_memory(advice: str) -> Iterator[None]:
-    """Raise CourseError with advice if a `with` block runs out of the machine's or a GPU's memory."""
+    """Raise CourseError with advice if a `with` block runs out of memory on the machine or a GPU."""
     import torch
 
     try:
@@ -177,7 +179,7 @@ def telling_no_memory(advice: str) -> Iterator[None]:
 
 
 def _memory_limit(file: Path) -> int | None:
-    """The bytes that Linux lets a container have; None if it has no limit of its own ("max")."""
+    """Return a container's memory limit in bytes on Linux; None if it has no limit ("max")."""
     try:
         return int(file.read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -185,7 +187,7 @@ def _memory_limit(file: Path) -> int | None:
 
 
 def _windows_memory() -> int | None:
-    """Bytes of main memory as Windows counts them; None anywhere else."""
+    """Return the bytes of main memory on Windows; None on other systems."""
     libraries = getattr(ctypes, "windll", None)
     status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
     if libraries is None or not libraries.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
@@ -194,7 +196,7 @@ def _windows_memory() -> int | None:
 
 
 class _MemoryStatus(ctypes.Structure):
-    """MEMORYSTATUSEX of the Windows API, of which only the first numbers are read."""
+    """The structure MEMORYSTATUSEX of the Windows API; only its first numbers are used."""
 
     _fields_ = (
         ("length", ctypes.c_uint32),
@@ -205,7 +207,7 @@ class _MemoryStatus(ctypes.Structure):
 
 
 def cpu_name() -> str:
-    """The processor's name as its maker gives it, or at least its architecture."""
+    """Return the maker's name of the processor or, if it is not known, its architecture."""
     name = ""
     if platform.system() == "Linux":
         name = _cpu_name_from(Path("/proc/cpuinfo"))
@@ -215,7 +217,7 @@ def cpu_name() -> str:
 
 
 def _cpu_name_from(cpuinfo: Path) -> str:
-    """The first "model name" in Linux's list; ARM kernels give none."""
+    """Return the first "model name" in Linux's list; ARM kernels do not print one."""
     try:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -232,7 +234,7 @@ def _nvidia_smi(field: str, *, units: bool = True, gpu: str | None = None) -> st
 
 
 def _first_line(command: list[str]) -> str | None:
-    """The first line a command prints; None when it is missing, fails, hangs or prints nothing."""
+    """Return the first line that a command prints; None if it is missing, fails, hangs or prints nothing."""
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_TIMEOUT_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,8 +1,7 @@
-"""Check the installation: `lmcourse doctor`, `make doctor`.
+"""Check the installation, for `lmcourse doctor` and `make doctor`.
 
-Each line is a check that really looks (at the kernel Jupyter would start, at what the server would load, at
-what torch can compute on), and each failure ends with what to do. What a learner can do without is shown
-but never fails.
+Each check tests the real thing: the kernel that Jupyter would start, the extensions that the server would load, the
+device that torch can use. Each failure comes with advice. Optional parts are shown, but they never fail.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from lmcourse import device
 from lmcourse.root import CARRIED
 from lmcourse.units import GIB
 
-if TYPE_CHECKING:  # a package like any other: it may be missing
+if TYPE_CHECKING:  # rich is one of the packages that may be missing
     from packaging.requirements import Requirement
 
 Status = Literal["ok", "failed", "optional"]
@@ -41,13 +40,13 @@ INSTALL = (
 
 @dataclass(frozen=True)
 class Check:
-    """Result of one check of the installation.
+    """The result of one check of the installation.
 
     Attributes:
-        label: what was looked at.
-        status: "ok", "failed", or "optional": missing, and the course works without.
-        value: what was found, or what is wrong.
-        advice: what to do; empty when all is well.
+        label: the checked part.
+        status: "ok", "failed", or "optional" if a part is missing that the course does not require.
+        value: the finding or the problem.
+        advice: how to solve the problem; otherwise empty.
     """
 
     label: str
@@ -61,7 +60,7 @@ class Check:
 
 
 def main(json: bool = False) -> int:
-    """Print every check, as lines or as one JSON document; return 0 if all required ones pass, else 1."""
+    """Print all checks as lines or as one JSON document; return 0 if all required checks pass, otherwise 1."""
     checks = list(run())
     ok = all(check.status != "failed" for check in checks)
     if json:
@@ -91,7 +90,7 @@ def run() -> Iterator[Check]:
 
 
 def check_python(found: tuple[str, str, str]) -> Check:
-    """Check that Python is 3.11, 3.12 or 3.13, as `requires-python` in pyproject.toml demands."""
+    """Check that Python is 3.11, 3.12 or 3.13, as `requires-python` in pyproject.toml requires."""
     shown = f"{'.'.join(found)} ({sys.executable})"
     if (3, 11) <= (int(found[0]), int(found[1])) <= (3, 13):
         return Check("Python", "ok", shown)
@@ -99,7 +98,7 @@ def check_python(found: tuple[str, str, str]) -> Check:
 
 
 def check_packages() -> list[Check]:
-    """Check that every package in pyproject.toml is installed in an allowed version."""
+    """Check that every package in pyproject.toml is installed with an allowed version."""
     from packaging.requirements import Requirement
 
     try:
@@ -107,7 +106,7 @@ def check_packages() -> list[Check]:
         checks = [Check("lmcourse", "ok", version("lmcourse"))]
     except PackageNotFoundError:
         return [Check("lmcourse", "failed", "not installed in this Python", INSTALL)]
-    # Those of an extra carry a marker that is false without the extra.
+    # Requirements of an extra have a marker that is false without the extra.
     return checks + [check_package(r) for r in wanted if r.marker is None or r.marker.evaluate({"extra": ""})]
 
 
@@ -123,11 +122,11 @@ def check_package(wanted: Requirement) -> Check:
 
 
 def check_kernel() -> Check:
-    """Check that the kernel "python3", which the notebooks ask for, starts this Python."""
+    """Check that the kernel "python3", which the notebooks use, starts this Python."""
     from jupyter_client.kernelspec import NoSuchKernel
     from jupyter_client.manager import KernelManager
 
-    # Importing is the part of starting a kernel that fails when its packages do not fit together.
+    # If packages are incompatible, it is the import that fails when a kernel starts.
     importlib.import_module("ipykernel.kernelapp")
     try:
         program = KernelManager(kernel_name="python3").format_kernel_cmd()[0]
@@ -140,13 +139,13 @@ def check_kernel() -> Check:
 
 
 def same_python(program: str, other: str) -> bool:
-    """Return True if two commands start the same environment. Compare folders, as the file may be a link."""
+    """Return True if two commands start the same environment. Folders are compared, because the file may be a link."""
     found = shutil.which(program)
     return found is not None and Path(found).parent.resolve() == Path(other).parent.resolve()
 
 
 def check_nbgrader() -> Check:
-    """Check both halves of Validate: the server's must be enabled, JupyterLab's not disabled."""
+    """Check both parts of nbgrader's Validate: the server extension and the JupyterLab extension."""
     from jupyter_core.paths import jupyter_config_path, jupyter_path
     from jupyter_server.extension.config import ExtensionConfigManager
     from jupyterlab_server.config import get_federated_extensions, get_page_config
@@ -156,7 +155,7 @@ def check_nbgrader() -> Check:
     enabled: dict[str, bool] = config.get_jpserver_extensions()
     if not enabled.get(server):
         return Check("nbgrader", "failed", "its server extension is off", f"`jupyter server extension enable {server}`")
-    # To import it would load all of nbgrader, which takes half a second: its folder says whether it is there.
+    # Look for its folder instead of importing it, because the import loads all of nbgrader and takes half a second.
     package = importlib.util.find_spec("nbgrader")
     roots = (package.submodule_search_locations if package else None) or ()
     if not any(Path(root, *server.split(".")[1:]).is_dir() for root in roots):
@@ -168,16 +167,16 @@ def check_nbgrader() -> Check:
         return Check("nbgrader", "failed", "its JupyterLab extension is missing", INSTALL)
     settings = str(Path(sys.prefix, "share", "jupyter", "lab", "settings"))
     disabled = get_page_config(folders, settings).get("disabledExtensions", [])
-    # The whole extension, or one of its plugins: "@jupyter/nbgrader:validate-assignment".
+    # The whole extension may be disabled, or its plugin "@jupyter/nbgrader:validate-assignment".
     if any(name == lab or name.startswith(f"{lab}:validate") for name in disabled):
         return Check("nbgrader", "failed", "its JupyterLab extension is off", f"`jupyter labextension enable {lab}`")
     return Check("nbgrader", "ok", f"{version('nbgrader')}, Validate is in JupyterLab's toolbar")
 
 
 def check_compute() -> list[Check]:
-    """Check the device torch computes on. No GPU is fine; a GPU that torch cannot use is reported.
+    """Check the device that torch uses. A GPU is optional, but a GPU that torch cannot use is reported.
 
-    torch is asked, which takes seconds to import, only where the system shows a GPU.
+    torch, whose import takes seconds, is imported only if the system has a GPU.
     """
     present = device.may_have_gpu()
     checks = [
@@ -222,7 +221,7 @@ def check_chromium() -> Check:
 
 
 def _print(checks: list[Check], ok: bool) -> None:
-    """The lines, in colour on a terminal."""
+    """Print the lines, in colour on a terminal."""
     try:
         from rich.console import Console
         from rich.text import Text

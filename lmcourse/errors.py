@@ -1,4 +1,4 @@
-"""The error for mistakes of a user: one line that says what is wrong and what to do."""
+"""The error for mistakes of users: one line that says what is wrong and what to do."""
 
 from __future__ import annotations
 

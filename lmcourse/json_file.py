@@ -17,12 +17,12 @@ def read_json(path: Path, needed: Sequence[str] = (), *, error: type[CourseError
 
     Args:
         path: the file.
-        needed: keys that it must have.
-        error: the class of what is raised.
+        needed: keys that the object must have.
+        error: the class of the raised exceptions.
 
     Raises:
-        CourseError: the file cannot be read, is not JSON (NaN and Infinity are not), names a key twice in one object,
-            holds no object or lacks a key.
+        CourseError: the file cannot be read, is not valid JSON (NaN and Infinity are invalid), names a key twice in an
+            object, is not an object or lacks a key.
     """
     check_content(path, error=error)
     try:
@@ -44,7 +44,7 @@ def check_content(path: Path, *, error: type[CourseError] = CourseError) -> None
     """Check that a file can be read, and is not a pointer left by `git clone` without Git LFS.
 
     Raises:
-        CourseError: the line says what to do.
+        CourseError: the file cannot be read or is a pointer; the message says what to do.
     """
     try:
         if path.exists() and not path.is_file():
@@ -54,7 +54,7 @@ def check_content(path: Path, *, error: type[CourseError] = CourseError) -> None
     except OSError as problem:
         raise error(f"{path} cannot be read: {problem.strerror}") from None
     if start == LFS_POINTER:
-        raise error(f"{path} is a pointer of Git LFS, not the file itself: run `git lfs pull` in {path.parent}")
+        raise error(f"{path} is a Git LFS pointer, not the file itself: run `git lfs pull` in {path.parent}")
 
 
 def _refuse(constant: str) -> None:

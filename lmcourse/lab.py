@@ -1,8 +1,8 @@
-"""Open the course in JupyterLab, on its welcome page: `lmcourse lab`, `make lab`.
+"""Open the course in JupyterLab on its welcome page, for `lmcourse lab` and `make lab`.
 
-Plain `jupyter lab` would do, after five options and a search for the URL in its log. This chooses the
-options that fit the machine (no display: no browser; root: allowed; a first start without questions about
-news; a log so quiet that the address is what one sees) and lets every option given by hand win.
+Plain `jupyter lab` would also work, with five options and a search for the URL in its log. This module chooses the
+options for the machine: no browser if there is no display, permission for root, no question about news at the first
+start, and a short log in which you can see the address. Options that you give override them.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from lmcourse.errors import CourseError
 from lmcourse.welcome import write_welcome
 
 JUPYTER = Path(__file__).parent / "jupyter"
-"""Our additions to JupyterLab: defaults for its settings (no question about news on the first start, long lines of code
-wrapped, no panel for authors of assignments), and an extension that gives figures and controls what a screen reader
-says and shows the saved picture of a widget without a kernel."""
+"""Our additions to JupyterLab. There are defaults for its settings: no question about news at the first start, wrapped
+long lines of code, no panel for authors of assignments. An extension gives figures and controls descriptions for screen
+readers, and shows the saved picture of a widget if there is no kernel."""
 
 
 def main(args: Sequence[str] = (), named: Path | None = None) -> int:
-    """Start JupyterLab and wait until it ends. Returns the exit status.
+    """Start JupyterLab, wait until it ends, and return its exit status.
 
     Args:
-        args: go to JupyterLab.
-        named: the course's folder; by default the one we are in, to which a wheel adds the notebooks that it carries.
+        args: arguments for JupyterLab.
+        named: the course's folder; by default the current folder, into which a package from a wheel copies its
+            notebooks.
     """
     try:
         course = course_folder(named)
         notebooks = course / "notebooks"
         if not notebooks.is_dir():
-            raise CourseError(f"{course} has no notebooks/ yet: `make build` makes them from solutions/.")
+            raise CourseError(f"{course} has no notebooks/ yet: run `make build` to make them from solutions/.")
     except CourseError as error:
         print(error, file=sys.stderr)
         return 2
@@ -48,7 +49,7 @@ def main(args: Sequence[str] = (), named: Path | None = None) -> int:
         page=write_welcome(notebooks).name,
     )
     os.environ.update(environment(os.environ))
-    os.chdir(course)  # nbgrader reads nbgrader_config.py from the folder the server runs in
+    os.chdir(course)  # nbgrader reads nbgrader_config.py from the server's working folder
 
     from jupyterlab.labapp import LabApp
 
@@ -66,24 +67,24 @@ def jupyter_arguments(
     is_root: bool,
     page: str,
 ) -> list[str]:
-    """The command-line arguments of JupyterLab: our defaults, then `args`, which override them.
+    """Return the command-line arguments for JupyterLab: our defaults, then `args`, which override them.
 
     Args:
-        args: options given by hand.
-        notebooks: the folder JupyterLab shows.
+        args: options from the user.
+        notebooks: the folder that JupyterLab shows.
         env: environment variables.
-        platform: `sys.platform`.
-        is_root: whether we run as root; Jupyter refuses that unless told.
+        platform: the value of `sys.platform`.
+        is_root: whether the user is root, which Jupyter rejects by default.
         page: the notebook to open, relative to `notebooks`.
     """
     chosen: list[str] = []
     if not _given(args, "--ServerApp.root_dir", "--ServerApp.notebook_dir", "--notebook-dir"):
         chosen.append(f"--ServerApp.root_dir={notebooks}")
-        # Our page is relative to our folder: another folder has another first page.
+        # Our welcome page is relative to our folder, so it is not used for another folder.
         if not _given(args, "--LabApp.default_url", "--ServerApp.default_url"):
             chosen.append(f"--LabApp.default_url=/lab/tree/{quote(page)}")
     if not _given(args, "--log-level", "--ServerApp.log_level", "--Application.log_level", "--debug"):
-        # Routine lines would bury the address, which Jupyter logs as critical.
+        # Routine lines would hide the address, which Jupyter logs as critical.
         chosen.append("--Application.log_level=ERROR")
     browser_chosen = _given(args, "--no-browser", "--browser", "--ServerApp.open_browser", "--ServerApp.browser")
     if not browser_chosen and not has_display(env, platform):
@@ -94,15 +95,13 @@ def jupyter_arguments(
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables added for JupyterLab: our settings and extension, and `lmcourse` in its
-    terminals.
-    """
+    """Return environment variables for JupyterLab: settings, our extension, and `lmcourse` in its terminals."""
     ours = {"JUPYTER_CONFIG_PATH": JUPYTER, "JUPYTER_PATH": JUPYTER, "PATH": Path(sys.executable).parent}
     return {name: os.pathsep.join([str(first), *filter(None, [env.get(name)])]) for name, first in ours.items()}
 
 
 def has_display(env: Mapping[str, str], platform: str) -> bool:
-    """Return True if the person who typed the command would see a browser started here."""
+    """Return True if the user would see a browser that is started on this machine."""
     if env.get("SSH_CONNECTION") or env.get("SSH_TTY"):
         return False
     if platform in ("darwin", "win32"):

@@ -21,8 +21,8 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     """Return `__getattr__`, `__dir__` and `__all__` of a package (PEP 562).
 
     Args:
-        package: its `__name__`.
-        file: its `__file__`; the stub is beside it.
+        package: the package's `__name__`.
+        file: the package's `__file__`; the stub is next to it.
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]

@@ -36,12 +36,12 @@ __all__ = ["check", "explore", "hint", "predict", "start"]
 def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
     """Return a figure whose arguments the reader can change; see `lmcourse.widgets.controls` for the abbreviations.
 
-    A control starts at the default of the function's parameter where that is possible.
+    If possible, a control starts at the default of the function's parameter.
 
     Raises:
         TypeError: a control is not a parameter of `draw`.
     """
-    from lmcourse.widgets import explorer  # not above: a grade draws nothing, and does without Matplotlib
+    from lmcourse.widgets import explorer  # imported here because grading does not draw and so does not need Matplotlib
 
     return explorer.explore(draw, **controls)
 
@@ -50,10 +50,10 @@ NOTEBOOK_FUNCTIONS = {"check": check, "explore": explore, "hint": hint, "predict
 
 
 def start(chapter: str) -> None:
-    """Prepare a notebook: the same random numbers for everyone, figures with descriptions, protected names.
+    """Prepare a notebook: fixed random seeds, figures with descriptions, and protected names.
 
     Raises:
-        CourseError: there is no such chapter, and the folder has no exercises of a teacher's own.
+        CourseError: the chapter does not exist, and the folder has no exercises of a teacher.
     """
     if not exercises_here():
         exercises_of(find_chapter(chapter))
@@ -63,13 +63,14 @@ def start(chapter: str) -> None:
         from lmcourse.plots.display import install
 
         install(shell)
-        shell.events.register("pre_run_cell", _restore)  # a second time is harmless: it is the same function
-        explain: Any = shell.set_custom_exc  # IPython has no types
+        # a repeated call has no effect, because it is the same function
+        shell.events.register("pre_run_cell", _restore)
+        explain: Any = shell.set_custom_exc  # IPython has no type hints
         explain((NameError,), _explain)
 
 
 def _restore(_: object = None) -> None:
-    """Restore names that a cell has overwritten: `hint = 3` must not break every exercise after it."""
+    """Restore names that a cell has overwritten, because `hint = 3` must not break all later exercises."""
     shell = get_ipython()
     names: dict[str, Any] = shell.user_ns if shell else {}
     for name, ours in NOTEBOOK_FUNCTIONS.items():
@@ -79,9 +80,9 @@ def _restore(_: object = None) -> None:
 
 
 def _explain(shell: Any, kind: type[NameError], error: Any, trace: Any, tb_offset: int | None = None) -> None:
-    """Show a NameError. If an answer given to `check` is not defined, show one line and the saved points.
+    """Show a NameError. If it comes from `check` with an undefined answer, show only one line and the saved points.
 
-    JupyterLab saves what a check shows in place of its report, so the report that was saved is shown again.
+    JupyterLab would save the error in place of the report, so the saved report is shown again.
     """
     name, cell = error.name or "", str(shell.history_manager.input_hist_raw[-1])
     if kind is NameError and re.search(rf"^check\((\w+\s*=\s*)?{name}\s*[,)]", cell, re.MULTILINE):
@@ -97,7 +98,7 @@ def _explain(shell: Any, kind: type[NameError], error: Any, trace: Any, tb_offse
 
 
 def _show_saved(shell: Any, exercise: str) -> None:
-    """Show the points of the report in the saved notebook."""
+    """Show the points from the report in the saved notebook."""
     chapter = next((one for one in CHAPTERS if one.id == Path.cwd().name), None)
     if chapter and (report := saved_report(Path.cwd() / f"{chapter.topic}.ipynb", exercise)):
         said = f"Your saved points stay: {float(report['points']):g} of {report['max_points']}."

@@ -1,7 +1,7 @@
-"""A learner's progress, read from the reports in their saved notebooks.
+"""Read a learner's progress from the reports in their saved notebooks.
 
-Nothing is run and nothing but JSON is read, so `lmcourse status` answers at once. A check that was never
-run, or was run on an untouched cell, counts as not started.
+This only reads JSON and does not run code, so `lmcourse status` answers at once. An exercise counts as not started if
+its check has never run, or ran on an unchanged cell.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ State = Literal["not started", "in progress", "done"]
 
 @dataclass(frozen=True)
 class ExerciseProgress:
-    """Progress in one exercise: points earned and possible, and whether an answer was ever checked."""
+    """Progress in one exercise: earned and possible points, and whether an answer was ever checked."""
 
     name: str
     points: float
@@ -39,13 +39,13 @@ class ExerciseProgress:
 
 @dataclass(frozen=True)
 class NotebookProgress:
-    """Progress in one notebook of the learner's copy.
+    """Progress in one of the learner's notebooks.
 
     Attributes:
-        chapter: its place in the course.
-        path: its file.
-        exercises: in the order of its cells.
-        problem: why it cannot be read, in one line; empty if it can.
+        chapter: the chapter of the notebook.
+        path: the file of the notebook.
+        exercises: the progress in its exercises, in the order of the cells.
+        problem: one line that says why it cannot be read; otherwise empty.
     """
 
     chapter: Chapter
@@ -55,16 +55,16 @@ class NotebookProgress:
 
     @property
     def points(self) -> float:
-        """Points earned in it."""
+        """The earned points of the notebook."""
         return sum(exercise.points for exercise in self.exercises)
 
     @property
     def max_points(self) -> float:
-        """Points it can earn."""
+        """The possible points of the notebook."""
         return sum(exercise.max_points for exercise in self.exercises)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as plain data."""
+        """Return the progress as plain data."""
         return {
             "id": self.chapter.id,
             "title": self.chapter.title,
@@ -80,40 +80,40 @@ class NotebookProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """The whole learner's copy, notebook by notebook."""
+    """Progress in all of the learner's notebooks."""
 
     notebooks: tuple[NotebookProgress, ...]
 
     @property
     def points(self) -> float:
-        """Points earned so far."""
+        """The points earned so far."""
         return sum(notebook.points for notebook in self.notebooks)
 
     @property
     def max_points(self) -> float:
-        """Points that the notebooks in the folder can earn."""
+        """The possible points of all notebooks in the folder."""
         return sum(notebook.max_points for notebook in self.notebooks)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as plain data."""
+        """Return the progress as plain data."""
         notebooks = [notebook.to_json() for notebook in self.notebooks]
         return {"points": self.points, "max_points": self.max_points, "notebooks": notebooks}
 
 
 def read_progress(notebooks: Path) -> Progress:
-    """Read the progress in the folder `notebooks`; copies that a learner made of a notebook do not count."""
+    """Read the progress in the folder `notebooks`; additional copies of a notebook do not count."""
     paths = [(chapter, notebooks / chapter.id / f"{chapter.topic}.ipynb") for chapter in CHAPTERS]
     return Progress(tuple(read_notebook_progress(chapter, path) for chapter, path in paths if path.is_file()))
 
 
 def read_notebook_progress(chapter: Chapter, path: Path) -> NotebookProgress:
-    """Progress in one notebook. Never raises: if it cannot be read, `problem` says why."""
+    """Return the progress in one notebook. If it cannot be read, `problem` says why; no exception is raised."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         exercises: dict[str, ExerciseProgress] = {}
         for cell in cells:
             for found in _graded(cell):
-                # A learner's copy of a check cell carries the same id: the better of the two counts.
+                # A copied check cell has the same id: the better report counts.
                 known = exercises.get(found.name)
                 if known is None or (found.started, found.points) > (known.started, known.points):
                     exercises[found.name] = found
@@ -139,7 +139,7 @@ def _report(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def _graded(cell: dict[str, Any]) -> Iterator[ExerciseProgress]:
-    """Return the exercise that this cell checks, if it is a check."""
+    """Return the exercise that a cell checks, or None if it is not a check cell."""
     said = cell["metadata"].get("nbgrader") or {}
     name = str(said.get("grade_id", ""))
     if not said.get("grade") or not name.startswith(CHECK_PREFIX):

@@ -1,4 +1,4 @@
-"""Find the course's folder, which holds `notebooks/` and `nbgrader_config.py`."""
+"""Find the course's folder, which contains `notebooks/` and `nbgrader_config.py`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from lmcourse.errors import CourseError
 
 ROOT_MARKER = "nbgrader_config.py"
 CARRIED = Path(__file__).parent / "course_folder"
-"""The notebooks that a wheel carries. A clone has no such folder."""
+"""The folder with a wheel's notebooks, which does not exist in a clone."""
 
 
 def find_root(named: Path | None = None, here: Path | None = None, checkout: Path | None = None) -> Path:
-    """The course folder.
+    """Return the course's folder.
 
     Args:
-        named: the folder that was asked for; it must be the course's.
-        here: where to start looking upwards; the current folder by default.
-        checkout: where to look last; the checkout this package is installed from.
+        named: the requested folder, which must be a course folder.
+        here: where to start looking upwards; by default the current folder.
+        checkout: where to look last: the checkout that this package is installed from.
 
     Raises:
-        CourseError: it is nowhere.
+        CourseError: there is no course folder.
     """
     if named is not None:
         if not is_root(named):
@@ -31,9 +31,9 @@ def find_root(named: Path | None = None, here: Path | None = None, checkout: Pat
         if is_root(folder):
             return folder
     begin = " or begin with `lmcourse lab` in an empty one" if CARRIED.is_dir() else ", where README.md is"
-    raise CourseError(f"The course is not here. Go to its folder{begin}, or name it: --course FOLDER")
+    raise CourseError(f"There is no course in this folder. Go to its folder{begin}, or name it: --course FOLDER")
 
 
 def is_root(folder: Path) -> bool:
-    """Return True if this is the course's folder, even if it has no student copies or no answers."""
+    """Return True if this is a course folder, even if it has no student copies or no answers."""
     return (folder / ROOT_MARKER).is_file() and any((folder / name).is_dir() for name in ("notebooks", "solutions"))

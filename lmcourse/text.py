@@ -19,7 +19,7 @@ def replace_unprintable(text: str, keep: str = "") -> str:
     """Return the text with a space for each character that is not printable (`str.isprintable`).
 
     Args:
-        text: any.
+        text: any text.
         keep: unprintable characters that may stay, such as line breaks.
     """
     if text.isprintable():
@@ -28,14 +28,14 @@ def replace_unprintable(text: str, keep: str = "") -> str:
 
 
 def escape_unprintable(text: str, max_chars: int) -> str:
-    r"""Return a short text in which unprintable characters and changes of writing direction are escaped, as \u202e."""
+    r"""Return a short text with escapes such as \u202e for unprintable characters and changes of writing direction."""
     return shorten("".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text), max_chars)
 
 
 def collapse_whitespace(text: str) -> str:
-    """Return the text in one line: a single space for line breaks, control characters and any run of spaces.
+    """Return the text in one line: line breaks, control characters and repeated spaces become a single space.
 
-    Characters that join letters or turn the direction of writing stay: names of people need them.
+    Characters that join letters or change the writing direction stay, because some people's names need them.
     """
     return " ".join(_CONTROLS.sub(" ", text).split())
 
@@ -47,7 +47,7 @@ def one_line(text: str, max_chars: int) -> str:
 
 
 def shorten(text: str, max_chars: int) -> str:
-    """Return the text if it has at most `max_chars` characters; else its beginning, ending in "…"."""
+    """Return the text if it has at most `max_chars` characters; otherwise its beginning, followed by "…"."""
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
 

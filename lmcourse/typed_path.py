@@ -12,8 +12,8 @@ def typed_path(text: str) -> Path:
     """Return the path that a user typed.
 
     Raises:
-        CourseError: nothing was typed, which to Python is the current folder, to a person a variable that is not set.
-            Or the path has a line break or another control character, or is a link to itself.
+        CourseError: the text is empty, which for Python is the current folder, but is more likely an unset variable.
+            Also raised if the path has a control character, such as a line break, or is a link to itself.
     """
     if not text.strip():
         raise CourseError("a path is empty (is a variable not set?): name it, or write . for the folder you are in")

@@ -1,7 +1,7 @@
-"""The page that the course opens on: introduction, map with your progress, how a check works, help.
+"""Write the welcome page of the course: introduction, map with your progress, how a check works, help.
 
-`lmcourse lab` writes it afresh at every start, from the learner's own notebooks. Its one cell redraws the
-progress while the course is open.
+`lmcourse lab` writes it at every start from the learner's own notebooks. Its only cell updates the progress while the
+course is open.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ tensor_bytes   1.5 / 2 points
 · Grading adds 20 cases (every dtype, scalars and empty tensors, more than 4 GB,
   one axis, axes of one, sizes whose product float32 rounds, other shapes):
   `check(tensor_bytes, hidden=True)` shows them."""
-"""A real report; a test compares it with the course's."""
+"""A real report; a test compares it with the report of the course."""
 
 GREETING = """\
 # Welcome
@@ -90,7 +90,7 @@ progress_table()  # run this cell again to see your latest points"""
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
-    # What the kernel says of itself: JupyterLab would write it in, and then ask whether to save the page.
+    # The kernel's information. Without it, JupyterLab would add it and then ask whether to save the page.
     "language_info": {
         "codemirror_mode": {"name": "ipython", "version": 3},
         "file_extension": ".py",
@@ -104,9 +104,9 @@ METADATA = {
 
 
 def write_welcome(notebooks: Path) -> Path:
-    """Write the welcome page for a learner whose work is in the folder `notebooks`. Returns its path.
+    """Write the welcome page for a learner whose work is in the folder `notebooks`, and return its path.
 
-    The page appears whole or not at all, and is signed, so that JupyterLab shows its table as it is.
+    The page is written completely or not at all. It is signed, so that JupyterLab shows its table unchanged.
     """
     page = welcome(notebooks)
     _sign(page)
@@ -116,7 +116,7 @@ def write_welcome(notebooks: Path) -> Path:
 
 
 def welcome(notebooks: Path) -> dict[str, Any]:
-    """The welcome page as a notebook document."""
+    """Return the welcome page as a notebook document."""
     table = progress_table(notebooks)
     shown = {"text/html": table._repr_html_(), "text/plain": repr(table)}
     output = {"output_type": "execute_result", "execution_count": 1, "data": shown, "metadata": {}}
@@ -133,18 +133,18 @@ def welcome(notebooks: Path) -> dict[str, Any]:
 
 
 def _sign(page: dict[str, Any]) -> None:
-    """Mark the page as trusted for JupyterLab; else it shows the table with fewer colours."""
+    """Mark the page as trusted for JupyterLab, which otherwise shows the table with fewer colours."""
     from nbformat import NotebookNode, sign
 
     try:
-        notary: Any = sign.NotebookNotary  # nbformat has no types
+        notary: Any = sign.NotebookNotary  # nbformat has no type hints
         notary().sign(NotebookNode(page))
-    except OSError:  # a home folder that cannot be written
+    except OSError:  # the home folder is not writable
         return
 
 
 def course_map(progress: Progress) -> str:
-    """Return the twenty notebooks as a Markdown table, and ways through them; the learner's notebooks are links."""
+    """Return the twenty notebooks as a Markdown table, and paths through them; the learner's notebooks are links."""
     here = {notebook.chapter.id: notebook for notebook in progress.notebooks}
 
     def link(chapter: Chapter) -> str:
@@ -184,7 +184,7 @@ class ProgressTable:
 
 
 def progress_table(notebooks: Path | None = None) -> ProgressTable:
-    """Return your progress, from the saved notebooks of the current folder or another one."""
+    """Return your progress from the saved notebooks in the current folder or another folder."""
     return ProgressTable(read_progress(notebooks or Path.cwd()))
 
 

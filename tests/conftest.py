@@ -1,4 +1,4 @@
-"""What every test may use, which notebooks are tested, and how tests are spread over processes."""
+"""Shared fixtures, the selection of notebooks, and the distribution of tests over processes."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 
 WORKER_MEMORY = 3 * GIB
-"""Bytes that one process of tests may need at worst, with the kernels and graders that it starts."""
+"""Largest number of bytes that one test process needs, including the kernels and graders that it starts."""
 
 LONGEST_FIRST = (
     *("tests/grading/attacks/test_attacks", "tests/grading/test_class", "tests/course/test_grading"),
     *("tests/grading", "tests/browser", "tests/course", "solutions", "notebooks", "tests/training"),
     *("tests/setup", "tests/site", "tests/collect"),
 )
-"""Where the tests are that take longest: begun last, they would keep one process busy while the others wait."""
+"""The slowest tests, which begin first: otherwise one process would run them at the end while the others wait."""
 
 LOCKED_IN = "submissions are isolated with Linux's namespaces"
 BY_FORK = "a class is graded on Linux or macOS: Windows has no Unix sockets"
 PROVE = re.compile(r"^pytestmark = .*\bpytest\.mark\.prove\b", re.MULTILINE)
-"""A module all of whose tests are for `make prove`."""
+"""Matches a module whose tests are all for `make prove`."""
 
 ELSEWHERE: dict[str, dict[str, str]] = {
     "darwin": {"tests/grading/test_sandbox": LOCKED_IN, "tests/grading/attacks": LOCKED_IN},
     "win32": {"tests/grading/": BY_FORK, "tests/setup/test_makefile": "Windows installs with pip, not with make"},
 }
-"""What other systems than Linux do not test: the beginning of a module's path, and the reason."""
+"""Tests that run only on Linux: the beginning of a module's path, and the reason."""
 
 
 @pytest.fixture(scope="session")
@@ -56,13 +56,13 @@ def course() -> Path:
 
 @pytest.fixture(scope="session")
 def in_ci() -> bool:
-    """Whether a missing tool is a failure, on a machine set up for tests, or a skip, on a person's."""
+    """Return True if a missing tool is a failure (in CI); on other machines it only skips tests."""
     return os.environ.get("CI", "").lower() in ("1", "true")
 
 
 @pytest.fixture(scope="session")
 def chromium(in_ci: bool) -> str:
-    """The path of the browser. Without one a person's run skips these tests; CI's fails."""
+    """The path of the browser. If there is none, tests are skipped, or fail in CI."""
     missing = "playwright is not installed (pip install playwright)"
     if importlib.util.find_spec("playwright") is not None:
         from tests.browser.driver import find_chromium
@@ -78,7 +78,7 @@ def chromium(in_ci: bool) -> str:
 
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
-    """A headless browser. One that outlived its module would keep the event loop of this process running."""
+    """A headless browser for one module. If it stayed open, this process's event loop would keep running."""
     from tests.browser.driver import open_browser
 
     with open_browser(chromium) as browser:
@@ -87,7 +87,7 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """One thread for all runs that are compared: sums in another order are other sums."""
+    """Use one thread for comparable runs, because the order of sums changes their rounding."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -100,8 +100,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Share the cores: without this each process would use all of them, and they would wait for each other. And keep
-    compiled modules, whatever the environment says: hundreds of processes are started that import the course."""
+    """Divide the cores among the processes, which would otherwise all use every core. Also write compiled modules,
+    because hundreds of processes import the course."""
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if workers := getattr(config.option, "numprocesses", None):
@@ -111,37 +111,37 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """`-n auto`: two processes more than there are cores, unless memory is short: many a test waits for a server, a
-    browser or the end of a time limit."""
+    """For `-n auto`, use two processes more than there are cores if there is enough memory, because many tests wait for
+    a server, a browser or a time limit."""
     return max(1, min(cores() + 2, psutil.virtual_memory().available // WORKER_MEMORY))
 
 
 def cores() -> int:
-    """The processor cores that this process may use."""
+    """Return the number of processor cores that this process may use."""
     return len(psutil.Process().cpu_affinity()) if hasattr(psutil.Process, "cpu_affinity") else os.cpu_count() or 1
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """Keep the garbage collector away from what stays to the end: while tests and modules are collected nothing is
-    garbage, and afterwards each full pass, one before every measurement of a time, would go through all of it."""
+    """Freeze all objects from the collection of tests. They stay until the end, so garbage collections, such as those
+    before each timing, need not visit them."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.freeze()  # without a pass before it: one takes a second, and finds some twenty objects
+        gc.freeze()  # not preceded by a collection, which takes a second and finds about twenty objects
         gc.enable()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out for `make test`, before they are imported, the modules that `make prove` runs: they import most."""
+    """Skip the modules of `make prove` in `make test` before their slow imports."""
     if config.option.markexpr == "not prove" and collection_path.suffix == ".py":
         return bool(PROVE.search(collection_path.read_text(encoding="utf-8"))) or None
     return None
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    """Skip whole what is another system's, with the reason, before it is imported."""
+    """Skip modules for other systems before they are imported, with the reason."""
     if reason := skipped_on(sys.platform, module_path):
         module: pytest.Module = Skipped.from_parent(parent, path=module_path)
         module.stash[REASON] = reason
@@ -153,21 +153,21 @@ REASON = pytest.StashKey[str]()
 
 
 class Skipped(pytest.Module):
-    """A module of tests that is not for this system."""
+    """A skipped module of tests for another system."""
 
     def collect(self) -> NoReturn:
-        """Say why, in place of the tests."""
+        """Skip the module with its reason."""
         pytest.skip(self.stash[REASON], allow_module_level=True)
 
 
 def skipped_on(platform: str, module: Path) -> str:
-    """Why a module of tests is not for a system; empty if it is."""
+    """Return why a module of tests is not for a system; otherwise ""."""
     name = module.relative_to(ROOT).as_posix()
     return next((reason for begins, reason in ELSEWHERE.get(platform, {}).items() if name.startswith(begins)), "")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what concerns other notebooks than those asked for, and begin with what takes longest."""
+    """Remove tests of notebooks that were not requested, and begin with the slowest tests."""
     if names := config.getoption("--notebooks").split():
         chosen = {find_chapter(name) for name in names}
         left_out = [item for item in items if chapter_of(item) not in chosen]
@@ -177,7 +177,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def chapter_of(item: pytest.Item) -> Chapter | None:
-    """The chapter that a test is about: by its parameter, its folder, or the name of its file."""
+    """Return the chapter of a test, from its parameter, its folder or its file name."""
     parameters: dict[str, Any] = item.callspec.params if hasattr(item, "callspec") else {}
     if isinstance(chapter := parameters.get("chapter"), Chapter):
         return chapter
@@ -197,7 +197,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class ByModule(LoadScopeScheduling):  # type: ignore[misc]
-    """As `--dist loadscope`, but the proofs of two chapters have nothing in common, so each may go elsewhere."""
+    """Like `--dist loadscope`, except that the answer checks of two chapters may run in different processes."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::", 1)[0]

@@ -1,4 +1,4 @@
-"""Check what a machine can see of plain English: docstrings, sentence lengths, test names, references to code."""
+"""Check some rules of plain English automatically: docstrings, sentence lengths, test names, code references."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_WORDS = 30
 MAX_TEST_NAME = 70
 
 UNCLEAR = re.compile(r"(What|Whether|Which|Whose|Of|Those|That of)\b")
-"""Beginnings of a first line that is no statement: it should say what the code does or is."""
+"""Matches first lines that are not statements; a first line should say what the code does or is."""
 
 VARIABLES = {"layers", "lmcourse", "metrics", "model", "nn", "words"}
-"""Beginnings of dotted names that examples use as variables, and the package, whose names are looked up whole."""
+"""First parts of dotted names that examples use as variables, and the package, whose full names are looked up."""
 
 FILES = re.compile(r".*\.(json|jsonl|md|py|toml|ipynb|lock|yml|txt|csv|html|js|css|tokens|safetensors|log|zip|pt)")
 
@@ -38,7 +38,7 @@ def modules() -> list[Path]:
 
 
 def docstrings(path: Path) -> Iterator[tuple[str, str]]:
-    """The docstrings of a file with the names of what they describe: definitions, and assignments before a string."""
+    """Yield the docstrings of a file, with the names of the definitions or assignments that they describe."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
             yield getattr(node, "name", ""), text
@@ -60,7 +60,7 @@ def test_docstrings_begin_with_a_statement() -> None:
 
 
 def text_of(node: ast.expr) -> str:
-    """The text of an expression, with one word for each value in it."""
+    """Return the text of an expression, with one word for each value in it."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
@@ -71,7 +71,7 @@ def text_of(node: ast.expr) -> str:
 
 
 def messages() -> Iterator[tuple[str, str]]:
-    """The texts of errors and of command-line help, each with its place."""
+    """Yield the texts of errors and of command-line help, each with its place."""
     for path in modules():
         place = path.relative_to(ROOT)
         for node in ast.walk(tree_of(path)):
@@ -107,7 +107,7 @@ def test_test_names_are_short() -> None:
 
 @cache
 def files_by_name() -> dict[str, list[Path]]:
-    """The modules and packages of lmcourse by the last part of their names."""
+    """Return the modules and packages of lmcourse by the last part of their names."""
     found: dict[str, list[Path]] = defaultdict(list)
     for path in modules():
         found[path.parent.name if path.stem == "__init__" else path.stem].append(path)
@@ -116,7 +116,7 @@ def files_by_name() -> dict[str, list[Path]]:
 
 @cache
 def names_in(path: Path) -> set[str]:
-    """The names that a module or package defines, imports or contains."""
+    """Return the names that a module or package defines, imports or contains."""
     names = {entry.stem for entry in path.parent.iterdir()} if path.stem == "__init__" else set()
     pyi = path.with_suffix(".pyi")
     for node in [*ast.walk(tree_of(path)), *(ast.walk(ast.parse(pyi.read_text("utf-8"))) if pyi.exists() else ())]:
@@ -147,9 +147,9 @@ def is_there(dotted: str) -> bool:
 
 
 def references(text: str) -> Iterator[str]:
-    """The dotted names in a text: those of lmcourse, and in backticks those that begin with a module of it."""
+    """Yield the dotted names in a text that begin with lmcourse or, in backticks, with one of its modules."""
     for name in re.findall(r"\blmcourse(?:\.[a-z_A-Z]\w*)+", text):
-        if not re.search(r"topic|perplexity", name):  # of a chapter that is made up
+        if not re.search(r"topic|perplexity", name):  # names in an invented chapter
             yield name
     for name in re.findall(r"`([a-z_]\w*(?:\.[a-z_A-Z]\w*)+)[`(]", text):
         if name.split(".")[0] in files_by_name().keys() - VARIABLES and not FILES.fullmatch(name):

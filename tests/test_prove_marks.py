@@ -1,4 +1,4 @@
-"""Every test of a heavy kind has the marker `prove`, so that `make test` stays fast."""
+"""Every slow kind of test has the marker `prove`, so that `make test` stays fast."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ HEAVY_IMPORTS = {
     *("playwright", "transformers", "distributed", "multiprocessing", "subprocess", "torch.multiprocessing"),
     *("nbclient", "nbgrader.apps", "nbgrader.api", "jupyter_client", "tests.browser.driver", "torch.distributed"),
 }
-"""Modules by which a test starts other processes, or loads what takes seconds."""
+"""Modules with which a test starts other processes or has slow imports."""
 HEAVY_FIXTURES = {"browser", "chromium"}
 
 
 def names_in(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that a piece of code imports, and the fixtures that its functions take."""
+    """Yield the modules that a piece of code imports, and the fixtures that its functions use."""
     for part in ast.walk(node):
         if isinstance(part, ast.Import):
             yield from (alias.name for alias in part.names)
@@ -32,7 +32,7 @@ def heavy(name: str) -> bool:
 
 
 def is_unmarked(text: str) -> bool:
-    """Return whether tests are of a heavy kind, and none of them is marked."""
+    """Return True if tests are of a slow kind and have no marker."""
     return any(map(heavy, names_in(ast.parse(text)))) and "mark.prove" not in text
 
 

@@ -1,4 +1,4 @@
-"""Text made fit to be shown: each function, at its limit and with characters that steer a terminal."""
+"""Test all functions for safe text at their limits and with control characters."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_unprintable_characters_become_spaces() -> None:
     assert replace_unprintable("a\n\tb\r", keep="\n\t") == "a\n\tb "
 
 
-def test_unprintable_characters_are_spelled_out() -> None:
+def test_unprintable_characters_are_escaped() -> None:
     assert escape_unprintable("a\u202eb\n", 80) == r"a\u202eb\u000a"
     assert escape_unprintable("\x00" * 5, 10) == r"\u0000\u0" + "…"
     assert escape_unprintable("Zoë", 80) == "Zoë"
 
 
-def test_whitespace_is_collapsed_and_marks_of_direction_stay() -> None:
+def test_whitespace_is_collapsed_and_direction_marks_are_kept() -> None:
     assert collapse_whitespace(" a\r\n\x00 b\u2028c\x85 ") == "a b c"
     assert collapse_whitespace("a\u200db") == "a\u200db"
 
@@ -55,7 +55,7 @@ def test_whitespace_is_collapsed_and_marks_of_direction_stay() -> None:
         ("\n" * 30, " ⏎  ⏎  ⏎ "[:9] + "…"),
     ],
 )
-def test_one_line_shows_line_breaks_as_signs(text: str, expected: str) -> None:
+def test_one_line_shows_line_breaks_as_arrows(text: str, expected: str) -> None:
     assert one_line(text, 10) == expected
     assert len(one_line(text, 10)) <= 10
 
@@ -75,9 +75,9 @@ def test_shorten_counts_the_ellipsis_as_a_character() -> None:
         ("* one\n* two", "* one\n* two"),
     ],
 )
-def test_marks_of_prose_become_html(text: str, expected: str) -> None:
+def test_backticks_and_asterisks_become_html(text: str, expected: str) -> None:
     assert prose_html(text) == expected
 
 
-def test_foreign_text_keeps_its_asterisks() -> None:
+def test_code_html_keeps_asterisks() -> None:
     assert code_html("`a` *b* <i>", "color: red") == '<code style="color: red">a</code> *b* &lt;i&gt;'

@@ -1,9 +1,9 @@
 """The cost of a model: parameters, FLOPs, bytes and seconds, predicted and counted.
 
-Read `parameters` first, then `flops`, `activations` and `memory`. `flop_rules` and `activation_rules` are the formulas
-of papers; `saved`, `live` and `counter` ask torch itself. `accelerators` lists what hardware can do, `latency` and
-`mfu` predict how long the work takes on it; `timing` and `machine` measure. `workload` puts all of it together. The
-public names are in `__init__.pyi`.
+Read `parameters` first, then `flops`, `activations` and `memory`. `flop_rules` and `activation_rules` have formulas
+from papers; `saved`, `live` and `counter` measure with torch itself. `accelerators` lists the speed of hardware;
+`latency` and `mfu` predict how long the work takes on it; `timing` and `machine` measure time. `workload` combines
+everything. The public names are in `__init__.pyi`.
 """
 
 from lmcourse.lazy import lazy_names

@@ -1,12 +1,12 @@
-"""The peaks of hardware, by name (`find_accelerator("h100-sxm")`), and the GPU that a driver's name stands for.
+"""Peaks of hardware by name, as in `find_accelerator("h100-sxm")`, and the GPU that a driver's name stands for.
 
-Every peak is dense, in FLOP/s, as its maker's data sheet or white paper gives it; where only the figure with 2:4
-sparsity is printed, half of it. Numbers that could not be verified are left out. NVIDIA's fp16 is with sums in fp32, as
-PyTorch
-computes: GeForce cards do that at half the rate that is advertised, which is with sums in fp16. Without a GPU,
-`lmcourse.accounting.machine` measures.
+Every peak is the dense peak in FLOP/s from the maker's data sheet or white paper. If a source prints only the peak with
+2:4 sparsity, the table has half of it. Numbers that could not be verified are left out. For NVIDIA's fp16, products are
+summed in fp32, as in PyTorch; GeForce cards do this at half the advertised rate, which is for sums in fp16. If there is
+no GPU, `lmcourse.accounting.machine` measures the peaks.
 
-Memory is in GiB, because chips come in powers of two: "80 GB" means 80 · 2³⁰ bytes, and the driver keeps a few of them.
+Memory is in GiB, because chips come in powers of two: "80 GB" means 80 · 2³⁰ bytes, and the driver reserves a few of
+them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ class Accelerator:
     Attributes:
         name: its name on the command line, such as "h100-sxm".
         title: its full name and variant.
-        peaks: dense matrix FLOP/s by format; formats that it does not have are left out. Dense: many data sheets print
-            the figure for 2:4 sparse matrices, which is twice as much.
-        bandwidth: of its memory, bytes/s.
-        memory: bytes, as sold (80 GB may be 80e9 or 80·2³⁰: the source decides).
-        link: to other accelerators of the same machine, bytes/s, both directions together; None where there is none.
-        power: its limit, watts; None for a CPU.
+        peaks: dense matrix FLOP/s by format; formats that it does not have are left out. Many data sheets print the
+            peak for 2:4 sparse matrices instead, which is twice as high.
+        bandwidth: memory bandwidth in bytes/s.
+        memory: the advertised size in bytes (80 GB may be 80e9 or 80·2³⁰, depending on the source).
+        link: speed of the link to other accelerators in the same machine, in bytes/s for both directions together; None
+            if there is no link.
+        power: power limit in watts; None for a CPU.
         sources: the source of each of these numbers.
     """
 
@@ -49,22 +50,22 @@ class Accelerator:
     sources: tuple[str, ...]
 
     def peak(self, precision: Format) -> float:
-        """Dense FLOP/s in a format.
+        """Return the dense FLOP/s in a format.
 
         Raises:
-            ValueError: it cannot compute in it.
+            ValueError: the accelerator cannot compute in this format.
         """
         if precision not in self.peaks:
             raise ValueError(f"{self.title} has no {precision} units; it has {', '.join(self.peaks)}")
         return self.peaks[precision]
 
     def ridge(self, precision: Format) -> float:
-        """The ridge point: FLOPs per byte above which arithmetic limits it, not memory bandwidth."""
+        """Return the ridge point: the FLOPs per byte above which arithmetic is the limit, not memory bandwidth."""
         return self.peak(precision) / self.bandwidth
 
 
 PCIE_3, PCIE_4, PCIE_5 = 32, 64, 128
-"""GB/s of 16 lanes, both directions together: the link of a card without NVLink."""
+"""GB/s of 16 PCIe lanes for both directions together: the link of a GPU without NVLink."""
 
 Peaks = dict[Format, float]
 
@@ -75,7 +76,7 @@ H100_SXM: Peaks = {"fp64": 67, "fp32": 67, "tf32": 494.7, "bf16": 989.4, "fp16":
 H100_PCIE: Peaks = {"fp64": 51, "fp32": 51, "tf32": 378, "bf16": 756, "fp16": 756, "fp8": 1513, "int8": 1513}
 HOPPER_NVL: Peaks = {"fp64": 60, "fp32": 60, "tf32": 417.5, "bf16": 835.5, "fp16": 835.5, "fp8": 1670.5, "int8": 1670.5}
 MI250X: Peaks = {"fp64": 95.7, "fp32": 95.7, "bf16": 383, "fp16": 383, "int8": 383}
-"""Dense TFLOP/s of chips that are sold as several products."""
+"""Dense TFLOP/s of MI250X. This and the peaks above are chips that are sold as several products."""
 
 VOLTA = "NVIDIA V100 data sheet, January 2020"
 AMPERE = "NVIDIA A100 data sheet, June 2021"
@@ -86,12 +87,12 @@ TPU = "Google Cloud TPU documentation, {}: system architecture"
 
 
 def find_accelerator(name: str) -> Accelerator:
-    """Return the accelerator of this name; case, dashes, underscores and spaces do not matter.
+    """Return the accelerator with this name; case, dashes, underscores and spaces do not matter.
 
-    A name of a family stands for one member: "h100" for "h100-sxm". The result has the full name: print it.
+    The name of a family stands for one member: "h100" for "h100-sxm". The result has the full name.
 
     Raises:
-        CourseError: there is none; the message names the nearest.
+        CourseError: no accelerator has this name; the message lists the nearest names.
     """
     bare = {_bare(known): known for known in (*_ACCELERATORS, *ALIASES)}
     known = bare.get(_bare(name))
@@ -102,7 +103,7 @@ def find_accelerator(name: str) -> Accelerator:
 
 
 def all_accelerators() -> list[Accelerator]:
-    """Return every accelerator of the table, by maker, the oldest first."""
+    """Return all accelerators of the table, sorted by maker and age."""
     return list(_ACCELERATORS.values())
 
 
@@ -120,7 +121,7 @@ def _entry(
     watts: float | None,
     source: str,
 ) -> Accelerator:
-    """Peaks in TFLOP/s, memory in GiB, bandwidth and link in GB/s."""
+    """Make an accelerator from peaks in TFLOP/s, memory in GiB, and bandwidth and link in GB/s."""
     peaks = {precision: round(peak * 1e12) for precision, peak in tflops.items()}
     speed = None if link is None else link * 1e9
     return Accelerator(name, title, peaks, bandwidth * 1e9, gib * 2**30, speed, watts, (source,))
@@ -209,7 +210,7 @@ ALIASES = {
     "5090": "rtx-5090",
     "trillium": "tpu-v6e",
 }
-"""Family names and nicknames, each with the accelerator that it means."""
+"""Names of families and short names, each with the accelerator that it stands for."""
 
 
 DRIVER_NAMES = {
@@ -243,10 +244,10 @@ DRIVER_NAMES = {
     "Instinct MI250X": "mi250x-die",
     "Instinct MI300X": "mi300x",
 }
-"""Names that drivers print, without the maker, which is "NVIDIA", or "Tesla" in older drivers."""
+"""Names that drivers print, without the prefix "NVIDIA" (in older drivers "Tesla")."""
 
 MEMORY_RATIO_RANGE = (0.88, 1.02)
-"""Range of the memory that a driver reports, as a fraction of the advertised memory: error correction takes up to an
+"""Range of the memory that a driver reports, as a fraction of the advertised memory: error correction uses up to an
 eighth of GDDR.
 """
 
@@ -255,14 +256,15 @@ MIG_MARKER = " MIG "
 
 
 def recognise(name: str, *, memory: int | None = None) -> Accelerator | None:
-    """Return the accelerator for a driver's name; None if the table lacks it, or if it is only a slice of one.
+    """Return the accelerator for a driver's name; None if the table lacks it, or if it is only a part of a GPU.
 
-    Where it is None, say so, and offer to measure the machine (`lmcourse bench`). `caveats` explains what keeps one
-    that was recognised below its peak.
+    If the result is None, tell the user, and suggest to measure the machine (`lmcourse bench`). `caveats` lists reasons
+    why a recognised GPU may stay below its peak.
 
     Args:
         name: as `torch.cuda.get_device_name` or `nvidia-smi` print it.
-        memory: bytes that the driver says it has. One with much more or less is another variant, or a virtual part.
+        memory: bytes of memory that the driver reports. If it is much more or less than expected, the GPU is another
+            variant or a virtual part.
     """
     known = DRIVER_NAMES.get(re.sub(r"^(NVIDIA|Tesla|AMD) ", "", name.strip()))
     if known is None:
@@ -273,12 +275,12 @@ def recognise(name: str, *, memory: int | None = None) -> Accelerator | None:
 
 
 def caveats(name: str, found: Accelerator | None, *, power_limit: float | None = None) -> tuple[str, ...]:
-    """Return sentences on why a GPU differs from the table: a power limit, a slice; none if it does not.
+    """Return sentences on how a GPU differs from the table: a power limit, or a part of a GPU. The tuple may be empty.
 
     Args:
         name: the name that was passed to `recognise`.
         found: the accelerator that it returned.
-        power_limit: watts that the GPU may draw.
+        power_limit: the power limit of the GPU in watts.
     """
     if MIG_MARKER in name:
         return (f"{name} is a slice of a GPU (MIG): the peak of the whole does not hold for it; measure it.",)

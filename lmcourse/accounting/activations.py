@@ -1,4 +1,4 @@
-"""Predicted activation memory: the bytes that autograd saves of blocks and whole models, from the configuration.
+"""Predict activation memory: the bytes that autograd saves for blocks and whole models, from the configuration.
 
 `layer_activations` and `attention_activations` are the rules; `lmcourse.accounting.saved` measures the same.
 """
@@ -41,24 +41,25 @@ def predict_saved_bytes(
     activation_checkpointing: ActivationCheckpointing = "nothing",
     autocast: bool = False,
 ) -> Breakdown[int]:
-    """Bytes that autograd keeps of `next_token_loss(model(tokens), targets)` in training, part by part.
+    """Return the bytes that autograd keeps for `next_token_loss(model(tokens), targets)` in training, by part.
 
-    Parameters, buffers, tokens and targets do not count. The kernels are those of PyTorch for CPUs. CUDA's keep less in
-    places: dropout's mask takes 1 byte, RMSNorm is one kernel, and fused attention takes dropout.
+    Parameters, buffers, tokens and targets do not count. The prediction is for PyTorch's CPU kernels. CUDA kernels
+    sometimes keep less: a dropout mask takes 1 byte per element, RMSNorm is one kernel, and fused attention supports
+    dropout.
 
     Args:
         config: the model.
         batch, seq_len: sizes of the token tensor, which has no padding.
-        dtype: of the parameters.
-        attention: the form of attention, if it has a choice; soft caps and Shaw's positions exist only in the readable
-            form.
+        dtype: the format of the parameters.
+        attention: the form of attention, if there is a choice; soft caps and Shaw's positions exist only in the
+            readable form.
         activation_checkpointing: "blocks" keeps only the input of each block and recomputes the rest (Chen et
-            al., 2016). Masks and RoPE's tables stay too, but the model holds them, not autograd.
+            al., 2016). Masks and RoPE's tables are also kept, but by the model, not by autograd.
         autocast: whether products are computed in bf16, from fp32 parameters.
 
     Raises:
-        ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of parameters that are not
-            fp32, or an unknown word for a choice.
+        ValueError: texts have fewer than 2 tokens, heads have fewer than 2 features, parameters under autocast are not
+            fp32, or a choice is unknown.
     """
     check_choice("activation_checkpointing", activation_checkpointing, ActivationCheckpointing)
     setting = _setting(config, batch, seq_len, dtype, attention, autocast)
@@ -94,11 +95,11 @@ def predict_block_bytes(
     attention: Form = "fused",
     autocast: bool = False,
 ) -> Breakdown[int]:
-    """Bytes that autograd saves of one block, with its input and what it shares with other blocks.
+    """Return the bytes that autograd saves for one block, including its input and tensors that blocks share.
 
     Raises:
-        ValueError: texts of fewer than 2 tokens or heads of fewer than 2 features, autocast of parameters that are not
-            fp32, or an unknown word for a choice.
+        ValueError: texts have fewer than 2 tokens, heads have fewer than 2 features, parameters under autocast are not
+            fp32, or a choice is unknown.
     """
     setting = _setting(config, batch, seq_len, dtype, attention, autocast)
     saved = SavedTensorList()
@@ -125,14 +126,14 @@ def _setting(
 
 
 def _embedding(saved: SavedTensorList, setting: ActivationSettings, config: TransformerConfig) -> TensorSize:
-    """Record the indices that a look-up keeps: tokens belong to the batch, positions are new. Sums keep nothing."""
+    """Record the indices that a look-up keeps. Only the positions count, because the tokens belong to the batch."""
     embedding, d = config.embedding, config.d_model
     x = TensorSize(setting.tokens * (embedding.width or d), setting.param_bytes)
     for projection in config.matrices.embedding:
         x = record_linear(saved, setting, x, projection)
     if embedding.positions == "learned":
-        saved.keep(TensorSize(setting.seq_len, INDEX))  # the same for every text
-        # Autocast projects in bf16, positions are in fp32, and so is the sum.
+        saved.keep(TensorSize(setting.seq_len, INDEX))  # the positions are the same for every text
+        # Under autocast the projection is in bf16; positions are in fp32, so the sum is in fp32, too.
         x = TensorSize(x.numbers, setting.param_bytes)
     return record_dropout(saved, _norm(saved, setting, embedding.norm, x, d), embedding.dropout)
 
@@ -151,7 +152,7 @@ def _block(
 
 
 class _Block:
-    """The order of norms, branches and residual sums in a block, and what each keeps."""
+    """Records what each norm, branch and residual sum of a block keeps, in the order of the forward pass."""
 
     def __init__(
         self, saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, group: LayerMatrices
@@ -174,7 +175,7 @@ class _Block:
             return record_dropout(self.saved, x, self.model.block.dropout)
 
     def serial(self, x: TensorSize) -> TensorSize:
-        """Attention, then feed-forward. A sum keeps nothing."""
+        """Record attention, then feed-forward. The residual sums keep nothing."""
         place = self.model.block.placement
         for branch in (self.attention, self.feed_forward):
             added = branch(self.norm(x) if place in ("pre", "double") else x)
@@ -184,7 +185,7 @@ class _Block:
         return x
 
     def parallel(self, x: TensorSize) -> TensorSize:
-        """Attention and feed-forward on the same input, with one norm or two."""
+        """Record attention and feed-forward on the same input, with one norm or two norms."""
         normed = self.norm(x)
         added = self.dropout(self.attention(normed))
         normed = self.norm(x) if self.model.block.branches == "parallel_two_norms" else normed
@@ -195,7 +196,7 @@ class _Block:
 def _head_and_loss(
     saved: SavedTensorList, setting: ActivationSettings, config: TransformerConfig, x: TensorSize
 ) -> None:
-    """Cross-entropy keeps the log-probabilities of all tokens, in fp32, and two scalars: it divides by a count."""
+    """Record the head and the loss, which keeps all log-probabilities in fp32 and two scalars for a division."""
     for matrix in config.matrices.head:
         x = record_linear(saved, setting, x, matrix)
     if config.head.soft_cap is not None:

@@ -1,6 +1,6 @@
-"""The tensors that attention saves: of the projection, the QK transform, and one of three forms of attention itself.
+"""Predict the tensors that attention saves, in the projection, the QK transform and three forms of attention.
 
-The QK transform changes queries and keys between the two: QK norm, rotary positions, temperature.
+The QK transform comes between projection and attention: QK norm, rotary positions, temperature.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
 
 INDEX, FLAG = 8, 1
-"""Bytes of an int64 and of a bool."""
+"""Bytes of an index (int64) and of a bool."""
 
 FIRST_VALUES = "values of the first layer"
 
@@ -38,11 +38,11 @@ class Heads:
 
     Attributes:
         storage: the tensor whose memory it views.
-        count: of heads.
+        count: the number of heads.
         d: a head's width.
-        head_major: whether memory goes head by head. A projection writes token by token, and elementwise operations
-            keep that order; most other operations write head by head.
-        owns_storage: whether the storage contains only this tensor, not also keys after queries.
+        head_major: whether memory is ordered by heads. A projection writes token by token, and elementwise operations
+            keep this order; most other operations write head by head.
+        owns_storage: whether the storage contains only this tensor, and not, for example, both queries and keys.
     """
 
     storage: TensorSize
@@ -56,12 +56,12 @@ class Heads:
         return setting.tokens * self.count * self.d
 
     def new(self, setting: ActivationSettings, width: int, *, head_major: bool | None = None) -> Heads:
-        """A newly allocated tensor of this shape; by default, in this memory order."""
+        """Return a newly allocated tensor of this shape; by default with the same memory order."""
         order = self.head_major if head_major is None else head_major
         return Heads(TensorSize(self.numbers(setting), width), self.count, self.d, order, owns_storage=True)
 
     def part(self, count: int) -> Heads:
-        """The first or last `count` heads: a view of the same storage."""
+        """Return the first or last `count` heads, a view of the same storage."""
         return Heads(self.storage, count, self.d, self.head_major)
 
     def merged(self, setting: ActivationSettings) -> TensorSize:
@@ -93,7 +93,7 @@ class Heads:
 def record_attention(
     saved: SavedTensorList, setting: ActivationSettings, model: TransformerConfig, group: LayerMatrices, x: TensorSize
 ) -> TensorSize:
-    """Record what the attention layer keeps, and return its output, which is as wide as its normalised input `x`."""
+    """Record the tensors that an attention layer keeps for the input `x`, and return its output."""
     config, (*qkv_matrices, out) = group.layer.attention, group.attention
     d = config.head_width(model.d_model)
     rules = _Attention(saved, setting, model, config)
@@ -103,7 +103,7 @@ def record_attention(
         q, k = rules.qk_transform(Heads(qkv, config.heads + config.key_heads, d))
     v = Heads(qkv, config.key_heads, d)
     if config.rotary is not None and (config.qk_norm is None or config.qk_norm.after_rotary):
-        v = v.new(setting, v.storage.width)  # on its own, so that nothing else of the product is kept
+        v = v.new(setting, v.storage.width)  # v is a copy, so that the other parts of the product are not kept
     with saved.part("attention"):
         mixed = rules.attend(q, k, rules.mix_values(v))
     with saved.part("attention out"):
@@ -111,7 +111,7 @@ def record_attention(
 
 
 def record_learned_bias(saved: SavedTensorList, setting: ActivationSettings, pattern: AttentionPattern) -> None:
-    """A learned position bias keeps the bucket of each pair, once for all layers with the same pattern."""
+    """Record the buckets of a learned position bias, which are kept once for all layers with the same pattern."""
 
     def keep_buckets() -> bool:
         saved.keep(TensorSize(setting.pairs, INDEX))
@@ -129,12 +129,13 @@ class _Attention:
         self.saved, self.setting, self.model, self.config = saved, setting, model, config
 
     def qk_transform(self, both: Heads) -> tuple[Heads, Heads]:
-        """Queries and keys with QK norm, rotary positions and temperature. Rotating makes one storage for both."""
+        """Record QK norm, rotary positions and temperature. The rotation makes one storage for queries and keys."""
         config, setting = self.config, self.setting
         if config.qk_norm is not None and not config.qk_norm.after_rotary:
             for part in self.split(both):
                 self.normalize(config.qk_norm, part)
-            both = both.new(setting, both.storage.width, head_major=True)  # joined again, which copies
+            # queries and keys are joined again, which makes a copy
+            both = both.new(setting, both.storage.width, head_major=True)
         if config.rotary is not None:
             both = self.rotate(config.rotary, both)
         q, k = self.split(both)
@@ -146,11 +147,11 @@ class _Attention:
         return q, k
 
     def split(self, both: Heads) -> tuple[Heads, Heads]:
-        """Queries and keys as views of their common storage."""
+        """Return queries and keys as views of their common storage."""
         return both.part(self.config.heads), both.part(self.config.key_heads)
 
     def normalize(self, config: QKNormConfig, x: Heads) -> Heads:
-        """QK norm: over each head, or over all heads at once."""
+        """Record QK norm over each head, or over all heads at once."""
         tokens, features = self.setting.tokens, x.count * x.d
         if config.over == "width":
             y = record_norm(self.saved, self.setting, config.norm, x.merged(self.setting), tokens, features)
@@ -160,7 +161,7 @@ class _Attention:
         return Heads(y, x.count, x.d, head_major=True, owns_storage=True)
 
     def rotate(self, config: RotaryConfig, x: Heads) -> Heads:
-        """x ⊙ cos + partner ⊙ sin keeps the two tables, in fp32, once for all layers; x only if they were learned."""
+        """Record x ⊙ cos + partner ⊙ sin, which keeps only the two fp32 tables, once for all layers."""
         width = config.width(x.d)
 
         def tables() -> tuple[TensorSize, TensorSize]:
@@ -169,11 +170,11 @@ class _Attention:
             )
 
         self.saved.keep(*self.saved.shared((config, width), tables))
-        partial = width < x.d  # joining the rotated features and the others writes head by head
+        partial = width < x.d  # joining the rotated features and the other features writes head by head
         return x.new(self.setting, x.storage.width, head_major=x.head_major or partial)
 
     def mix_values(self, v: Heads) -> Heads:
-        """A value residual keeps a layer's values and the first layer's, and under autocast a copy of the share."""
+        """Record a value residual: this layer's values, the first layer's and, under autocast, a copy of the share."""
         if not self.config.value_residual:
             self.saved.shared(FIRST_VALUES, lambda: v)
             return v
@@ -185,7 +186,7 @@ class _Attention:
         return v.new(self.setting, width)
 
     def attend(self, q: Heads, k: Heads, v: Heads) -> Heads:
-        """Scores, softmax and mixing of values, in the form that torch runs: readable, fused, or unfused."""
+        """Record attention itself in the form that torch runs: readable, fused or unfused."""
         learned = isinstance(self.model.position_bias, RelativePositionBiasConfig)
         if (
             self.setting.materialized_attention
@@ -193,11 +194,11 @@ class _Attention:
             or self.config.relative_position_vectors is not None
         ):
             return self.readable(q, k, v)
-        # PyTorch's fused kernel for CPUs takes neither dropout nor a bias with a gradient.
+        # PyTorch's fused CPU kernel supports neither dropout nor a bias with a gradient.
         return self.unfused(q, k, v) if self.config.dropout or learned else self.flash(q, k, v)
 
     def bias(self) -> TensorSize | None:
-        """The position bias: learned ones in the model's format, computed ones in fp32."""
+        """Return the position bias: a learned bias has the model's format, a computed one is in fp32."""
         if self.model.position_bias is None:
             return None
         if isinstance(self.model.position_bias, RelativePositionBiasConfig):
@@ -206,17 +207,18 @@ class _Attention:
         return TensorSize(self.setting.pairs * self.config.heads, STATISTIC)
 
     def mask(self, width: int) -> TensorSize | None:
-        """The mask of a fused kernel: a number per pair, for each head if there is a bias; None if it needs none."""
+        """Return the mask of a fused kernel, one number per pair and, with a bias, per head; None if there is no
+        mask."""
         bias = self.bias()
         if bias is None:
             causal = self.config.pattern.is_causal_within(self.setting.seq_len)
             return None if causal else TensorSize(self.setting.pairs, width)
         if isinstance(self.model.position_bias, RelativePositionBiasConfig):
-            self.saved.keep(TensorSize(self.setting.pairs, FLAG))  # filling in where nothing is seen keeps the mask
+            self.saved.keep(TensorSize(self.setting.pairs, FLAG))  # masked_fill keeps the mask
         return TensorSize(bias.numbers, width if self.setting.autocast else bias.width)
 
     def flash(self, q: Heads, k: Heads, v: Heads) -> Heads:
-        """The fused kernel keeps its inputs, its output, and a normaliser per query: the weights are computed anew."""
+        """Record the inputs, the output and one normaliser per query; the fused kernel recomputes the weights."""
         mask = self.mask(q.storage.width)
         if mask is not None:
             self.saved.keep(mask)
@@ -226,12 +228,13 @@ class _Attention:
         return mixed
 
     def unfused(self, q: Heads, k: Heads, v: Heads) -> Heads:
-        """PyTorch's way where no fused kernel fits, in at least fp32: q and k are scaled by √scale each, so even
-        fp32 ones are copied."""
+        """Record PyTorch's fallback without a fused kernel, in at least fp32. It scales both q and k by √scale, so it
+        copies them even if they are in fp32."""
         setting, width = self.setting, max(q.storage.width, STATISTIC)
         shared = q.count != k.count
-        self.mask(width)  # is added, and a sum keeps nothing
-        k, v = (q.new(setting, x.storage.width, head_major=True) if shared else x for x in (k, v))  # repeated
+        self.mask(width)  # the mask is added, and a sum keeps nothing
+        # shared heads are repeated
+        k, v = (q.new(setting, x.storage.width, head_major=True) if shared else x for x in (k, v))
         self.saved.keep(k.new(setting, width).stacked(setting), q.new(setting, width).stacked(setting))
         weights = self.weights(q, width)
         values = v if v.storage.width == width else v.new(setting, width)
@@ -245,7 +248,7 @@ class _Attention:
         return record_dropout(self.saved, weights, self.config.dropout)
 
     def readable(self, q: Heads, k: Heads, v: Heads) -> Heads:
-        """Attention written out: scores, soft cap, mask, softmax and dropout, and the product with the values."""
+        """Record readable attention: scores, soft cap, mask, softmax and dropout, and the product with the values."""
         saved, setting, width = self.saved, self.setting, q.storage.width
         bias = self.bias()
         if self.config.relative_position_vectors is not None:
@@ -253,7 +256,7 @@ class _Attention:
         saved.keep(q.stacked(setting), k.spread(setting, q.count))
         if self.config.soft_cap is not None:
             saved.keep(TensorSize(setting.pairs * q.count, width))  # tanh keeps its output
-        saved.keep(TensorSize(setting.pairs, FLAG))  # ... and masking the mask
+        saved.keep(TensorSize(setting.pairs, FLAG))  # masking keeps the mask
         weights = self.weights(q, width if bias is None else max(width, bias.width))
         saved.keep(cast(weights, setting.matmul_bytes), v.spread(setting, q.count))
         if self.config.relative_position_vectors is not None and self.config.relative_position_vectors.on_values:
@@ -264,16 +267,17 @@ class _Attention:
         return q.new(setting, width, head_major=True)
 
     def shaw_scores(self, config: RelativePositionVectorsConfig, q: Heads) -> None:
-        """q·a for every relative position vector a (Shaw et al., 2018); taking one per pair keeps all and the index."""
+        """Record q·a for every relative position vector a (Shaw et al., 2018), and the index that selects one per
+        pair."""
         self.shaw_product(config, q.flat(self.setting))
         self.saved.keep(self.shaw_sums(config, q, q.storage.width), TensorSize(self.setting.pairs, INDEX))
 
     def shaw_sums(self, config: RelativePositionVectorsConfig, q: Heads, width: int) -> TensorSize:
-        """A tensor with a number per query and relative position vector."""
+        """Return a tensor with one number for each query and relative position vector."""
         return TensorSize(self.setting.tokens * q.count * (2 * config.max_distance + 1), width)
 
     def shaw_product(self, config: RelativePositionVectorsConfig, factor: TensorSize) -> None:
-        """A matrix product with the relative position vectors: keeps its other factor."""
+        """Record a matrix product with the relative position vectors, which keeps its other factor."""
         self.saved.keep(cast(factor, self.setting.matmul_bytes))
         record_weight_copy(
             self.saved, self.setting, (2 * config.max_distance + 1) * self.config.head_width(self.model.d_model)

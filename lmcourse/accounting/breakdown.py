@@ -11,10 +11,10 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class Breakdown(Generic[Number]):
-    """A total with named components: of parameters, FLOPs, bytes or seconds.
+    """A total with named components, such as parameters, FLOPs, bytes or seconds.
 
     Attributes:
-        parts: sizes by the names of the parts, in the order in which they are printed.
+        parts: the size of each part by name, in the order in which they are printed.
     """
 
     parts: Mapping[str, Number]
@@ -31,7 +31,7 @@ class Breakdown(Generic[Number]):
         return iter(self.parts.items())
 
     def __add__(self, other: Breakdown[Number]) -> Breakdown[Number]:
-        """Add parts of the same name; new ones come last."""
+        """Add parts with the same name; new parts come last."""
         names = dict.fromkeys([*self.parts, *other.parts])
         return Breakdown({name: self.parts.get(name, 0) + other.parts.get(name, 0) for name in names})
 
@@ -39,9 +39,9 @@ class Breakdown(Generic[Number]):
         return Breakdown({name: size * factor for name, size in self.parts.items()})
 
     def only(self, *names: str) -> Breakdown[Number]:
-        """Return these parts, without the others.
+        """Return a breakdown with only these parts.
 
         Raises:
-            KeyError: there is no such part.
+            KeyError: a part does not exist.
         """
         return Breakdown({name: self.parts[name] for name in names})

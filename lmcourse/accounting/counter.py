@@ -1,15 +1,16 @@
-"""FLOPs as torch's `FlopCounterMode` counts them, fused attention included.
+"""Count FLOPs with torch's `FlopCounterMode`, including attention.
 
-`torch.utils.flop_counter.FlopCounterMode` adds up the matrix products that are dispatched. It has one gap: PyTorch's
-fused attention for CPUs is an operator that it does not know and silently skips. So what is counted here is
-done with the plain form of attention, two matrix products and a softmax (`SDPBackend.MATH`). Models are built on the
-meta device, where tensors have shapes but no numbers: a model of 175 billion parameters is counted in seconds.
+`torch.utils.flop_counter.FlopCounterMode` adds up the matrix products that torch runs. It has one gap: it silently
+skips PyTorch's fused attention for CPUs, an operator that it does not support. So this module runs attention in its
+plain form while it counts: two matrix products and a softmax (`SDPBackend.MATH`). Models are built on the meta device,
+where tensors have shapes but no numbers: a model of 175 billion parameters is counted in seconds.
 
-`torch.einsum`, in which the readable attention is written, sums over a single number without a matrix product: one key,
-or heads of width 1, are not counted.
+The readable attention uses `torch.einsum`, which needs no matrix product to sum over a single number. So attention to
+one key, or with heads of width 1, is not counted.
 
-On a GPU the counter knows the fused operators. Forward it counts the same as here, all pairs whether masked or not;
-backward 5 products for 2, because those kernels compute the scores again: hardware FLOPs, not model FLOPs.
+On a GPU the counter supports the fused operators. In the forward pass it gives the same count: all pairs, masked or
+not. In the backward pass it counts 5 products for the 2 of the forward pass, because the kernels compute the scores
+again; these are hardware FLOPs, not model FLOPs.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ def counted_flops(
 
     Args:
         config: the model; counting it needs no memory.
-        batch, seq_len: sequences, and tokens of each (of an encoder–decoder, of the target).
-        source: tokens of each source text of an encoder–decoder.
+        batch, seq_len: number of sequences, and tokens per sequence (for an encoder–decoder, per target).
+        source: tokens per source text of an encoder–decoder.
         backward: whether to count the backward pass to all parameters, too.
 
     Returns:
-        "forward", and with `backward` also "backward".
+        FLOPs under "forward" and, if `backward` is set, also under "backward".
     """
     with torch.device("meta"):
         tokens = torch.zeros(batch, seq_len, dtype=torch.long)
@@ -65,7 +66,7 @@ def count_flops(run: Callable[[], Tensor], *, backward: bool = False) -> Breakdo
         backward: whether to count the backward pass from the sum of that tensor, too.
 
     Returns:
-        "forward", and with `backward` also "backward".
+        FLOPs under "forward" and, if `backward` is set, also under "backward".
     """
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         result = run()

@@ -1,13 +1,13 @@
-"""FLOPs of a forward pass, a training step and an update of the optimiser, from the configuration alone.
+"""FLOPs of a forward pass, a training step and an optimizer update, from the configuration alone.
 
 A product of an m × k and a k × n matrix takes 2·m·k·n FLOPs: a multiplication and an addition per triple. Norms,
-softmax, activations and rotations are left out, as in the literature: they do a few operations per number where a
-product does thousands. Tests check that every count equals that of torch's `FlopCounterMode`.
+softmax, activations and rotations are left out, as in the literature: they take a few operations per number, a product
+takes thousands. Tests check that every count equals the count of torch's `FlopCounterMode`.
 
-Backward takes twice the forward, exactly. A product C = A·B has two gradients, dA = dC·Bᵀ and dB = Aᵀ·dC, each as large
-as the product. This holds for the first layer, too: its input is the embedding, which is learned, so the gradient of
-that input is needed. Only a product with no learned parameters before it has one gradient instead of two: a first layer
-on raw features, or on a frozen embedding without a learned norm between."""
+The backward pass takes exactly twice the FLOPs of the forward pass. A product C = A·B has two gradients, dA = dC·Bᵀ and
+dB = Aᵀ·dC, each with as many FLOPs as the product. This also holds for the first layer: its input is the embedding,
+which is learned, so the gradient of this input is needed. Only a product without learned parameters before it has one
+gradient instead of two: for example, a first layer on raw features."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ from lmcourse.nn.checks import check_choice
 
 Logits = Literal["all", "last"]
 Pairs = Literal["all", "visible"]
-"""Pairs of a query and a key whose FLOPs count, 4 · d_head for each head. This is the only choice in counting FLOPs:
+"""The pairs of a query and a key to count, with 4 · d_head FLOPs for each head. This is the only choice in counting
+FLOPs:
 
-- all pairs that a kernel receives, even those that the mask then hides. Dense kernels multiply them, torch's counter
-  counts them, and papers' 12·L·d·T per token means them;
-- the pairs that the mask lets through: with causal attention about half. Kernels that skip blocks of hidden pairs do
-  nearly this little (Dao, 2023, FlashAttention-2, §3.1).
+- "all": all pairs that a kernel receives, including those that the mask hides. Dense kernels compute them, torch's
+  counter counts them, and the 12·L·d·T per token of papers includes them;
+- "visible": the pairs that the mask does not hide, about half of all with causal attention. Kernels that skip blocks of
+  hidden pairs need only slightly more FLOPs (Dao, 2023, FlashAttention-2, §3.1).
 """
 
 
 @dataclass(frozen=True)
 class _Work:
-    """One pass: sequences, their new tokens, earlier tokens in the KV cache, and the pairs that count."""
+    """One forward pass: number of sequences, new tokens, earlier tokens in the KV cache, and the pairs to count."""
 
     batch: int
     seq_len: int
@@ -58,19 +59,21 @@ def forward_flops(
     past: int = 0,
     logits: Logits = "all",
 ) -> Breakdown[int]:
-    """FLOPs of one forward pass, by part.
+    """Return the FLOPs of one forward pass, by part.
 
     Args:
         config: the model.
-        batch: sequences.
-        seq_len: tokens of each; of an encoder–decoder, of the target.
-        source: tokens of each source text: only for an encoder–decoder.
-        pairs: of queries and keys: "all" pairs passed to attention, as torch counts, or only the "visible" ones.
-        past: tokens in the KV cache. A step of decoding is seq_len=1, past=t; a source text was already read.
-        logits: for "all" tokens, or for the "last" one of each sequence, which is enough to generate.
+        batch: number of sequences.
+        seq_len: tokens per sequence; for an encoder–decoder, per target.
+        source: tokens per source text; only for an encoder–decoder.
+        pairs: the pairs of queries and keys to count: "all" pairs passed to attention, as in torch, or only the
+            "visible" pairs.
+        past: tokens in the KV cache. A decoding step has seq_len=1 and past=t; the source text has already been read.
+        logits: whether logits are computed for "all" tokens, or only for the "last" token of each sequence, which is
+            enough to generate.
 
     Raises:
-        ValueError: an impossible size, or a past for a model that sees later tokens.
+        ValueError: a size is impossible, or `past` is given for a model that sees later tokens.
     """
     check_choice("choice of logits", logits, Logits)
     check_choice("choice of pairs", pairs, Pairs)
@@ -78,7 +81,7 @@ def forward_flops(
     work = _Work(batch, seq_len, past, pairs)
     if isinstance(config, TransformerConfig):
         return _body(config, work) + _head(config, work, logits)
-    assert source is not None  # _check has seen to it
+    assert source is not None  # _check has made sure of it
     decoder = config.decoder
     written = _body(decoder, work) + _across(decoder, work, source) + _head(decoder, work, logits)
     return written if past else _body(config.encoder, _Work(batch, source, 0, pairs)) + written
@@ -90,14 +93,14 @@ def _check(
     if batch < 1 or seq_len < 1 or past < 0 or (source is not None and source < 1):
         raise ValueError("batch, seq_len and source must be positive, and past must not be negative")
     if isinstance(config, EncoderDecoderConfig) != (source is not None):
-        raise ValueError("pass `source`, the length of the source text, for an encoder–decoder, and only then")
+        raise ValueError("pass `source`, the length of the source text, if and only if the model is an encoder–decoder")
     decoder = config.decoder if isinstance(config, EncoderDecoderConfig) else config
     if past and not all(layer.attention.pattern.causal for layer in decoder.layers):
         raise ValueError("a model that sees later tokens has no KV cache: past must be 0")
 
 
 def _body(config: TransformerConfig, work: _Work) -> Breakdown[int]:
-    """A decoder or encoder without its head."""
+    """Return the FLOPs of a decoder or encoder without its head."""
     d_model, tokens, matrices = config.d_model, work.tokens, config.matrices
     count = _products("embedding projection", matrices.embedding, tokens)
     for group in matrices.layers:
@@ -115,7 +118,7 @@ def _body(config: TransformerConfig, work: _Work) -> Breakdown[int]:
 
 
 def _across(config: TransformerConfig, work: _Work, source: int) -> Breakdown[int]:
-    """FLOPs of cross-attention. The source's keys and values are computed once, in the first pass."""
+    """Return the FLOPs of cross-attention. The source's keys and values are computed once, in the first pass."""
     count: Breakdown[int] = Breakdown({})
     for group in config.matrices.layers:
         q, k, v, out = group.attention
@@ -136,19 +139,19 @@ def _head(config: TransformerConfig, work: _Work, logits: Logits) -> Breakdown[i
 
 
 def _products(part: str, matrices: Sequence[LinearShape], tokens: int) -> Breakdown[int]:
-    """FLOPs of every token times every matrix, by part; no entry for a part without matrices."""
+    """Return the FLOPs of all products of tokens and matrices, by part. A part without matrices has no entry."""
     return Breakdown({part: sum(2 * tokens * matrix.weights for matrix in matrices)} if matrices else {})
 
 
 def _attention(name: str, config: AttentionConfig, d_model: int, pairs: int) -> Breakdown[int]:
-    """A dot product per query head and pair, and a value times its weight. Shared key heads save none of it."""
+    """Return the FLOPs of scores and of weighted values for every query head. Shared key heads do not reduce them."""
     size = 2 * pairs * config.heads * config.head_width(d_model)
     return Breakdown({f"{name} scores": size, f"{name} values": size})
 
 
 def _relative_positions(config: AttentionConfig, d_model: int, tokens: int) -> Breakdown[int]:
-    """Every query with every vector of Shaw et al. (2018), and the same for values. How long the text is does not
-    matter, because `RelativePositionVectors` multiplies before it picks the distances."""
+    """Return the FLOPs of every query with every vector of Shaw et al. (2018), and the same for values. They do not
+    depend on the length of the text, because `RelativePositionVectors` multiplies before it selects the distances."""
     if config.relative_position_vectors is None:
         return Breakdown({})
     vectors = (1 + config.relative_position_vectors.on_values) * (2 * config.relative_position_vectors.max_distance + 1)
@@ -161,9 +164,9 @@ def count_pairs(pattern: AttentionPattern, seq_len: int, past: int = 0, pairs: P
 
     Args:
         pattern: which keys each query sees.
-        seq_len: new tokens.
-        past: tokens before them, in the KV cache.
-        pairs: "all" pairs passed to attention, or only the "visible" ones.
+        seq_len: number of new tokens.
+        past: number of earlier tokens in the KV cache.
+        pairs: "all" pairs passed to attention, or only the "visible" pairs.
     """
     if pairs == "all":
         return seq_len * num_key_slots(pattern, seq_len, past)
@@ -172,7 +175,8 @@ def count_pairs(pattern: AttentionPattern, seq_len: int, past: int = 0, pairs: P
     size, end = pattern.size, past + seq_len
     if seq_len <= 4 * size:
         return sum(_visible_keys(pattern, query, end) for query in range(past, end))
-    # Beyond its ends a text repeats with the pattern's period, but for terms that grow evenly from one to the next.
+    # Away from the two ends of a text, the number of visible keys repeats with the pattern's period, except for a part
+    # that grows by the same amount in each period.
     first = -(-past // size) * size + size
     rounds = (end - first) // size - 2
     edges = (*range(past, first), *range(first + rounds * size, end))
@@ -191,9 +195,9 @@ def _causal_pairs(seq_len: int) -> int:
 def num_key_slots(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
     """Return the number of keys passed to attention for `seq_len` new tokens.
 
-    Without a past, the new ones. With one, what `lmcourse.inference.cache` returns: every token, but of a layer with a
-    window or chunk only its slots. To a single token it shows the slots in use, to several all of them, and the new
-    tokens behind.
+    Without a past, these are the new tokens. With a past, they are the keys that `lmcourse.inference.cache` returns:
+    all tokens or, in a layer with a window or chunk, only the slots of its buffer. A single token gets the slots in
+    use; several tokens get all slots, followed by the new tokens.
     """
     if past == 0 or pattern.span is None:
         return past + seq_len
@@ -233,10 +237,11 @@ def _ahead(pattern: AttentionPattern, query: int, seq_len: int) -> int:
 Recompute = Literal["nothing", "attention", "blocks"]
 
 OUTSIDE_BLOCKS = ("embedding projection", "cross-attention k, v", "head projection", "head")
-"""Parts that are not computed in blocks. The keys of a source text are computed before the decoder's blocks run."""
+"""Parts that are computed outside the blocks. The keys of a source text are computed before the decoder's blocks
+run."""
 
 NEWTON_SCHULZ_ITERATIONS = 5
-"""Iterations in each step of Muon, as in Jordan et al. (2024)."""
+"""Number of iterations in each step of Muon, as in Jordan et al. (2024)."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +250,7 @@ class TrainingFlops:
 
     Attributes:
         forward, backward: model FLOPs.
-        recomputed: FLOPs spent again to save memory.
+        recomputed: FLOPs of repeated computations that save memory.
     """
 
     forward: Breakdown[int]
@@ -259,7 +264,7 @@ class TrainingFlops:
 
     @property
     def hardware(self) -> Breakdown[int]:
-        """Hardware FLOPs: model FLOPs plus those that activation checkpointing spends again (HFU)."""
+        """Hardware FLOPs, the numerator of HFU: model FLOPs plus the FLOPs that are computed again."""
         return self.model + self.recomputed
 
 
@@ -272,14 +277,15 @@ def training_flops(
     pairs: Pairs = "all",
     recompute: Recompute = "nothing",
 ) -> TrainingFlops:
-    """FLOPs of the forward and backward pass when all parameters are trained.
+    """Return the FLOPs of the forward and backward pass if all parameters are trained.
 
     Args:
         config, batch, seq_len, source, pairs: as in `forward_flops`.
-        recompute: "attention": fused kernels do not keep the scores, so their backward makes them again: 5 products for
-            the 2 of the forward (Dao et al., 2022, algorithm 4). "blocks": every block goes forward twice (Chen et al.,
-            2016). torch's `checkpoint` stops as soon as it has the tensors that backward needs, which in a pre-norm
-            block without dropout is before the last product; this is the whole block.
+        recompute: "attention": fused kernels do not keep the scores, so their backward pass computes them again: 5
+            products for the 2 of the forward pass (Dao et al., 2022, algorithm 4). "blocks": the forward pass of every
+            block runs twice (Chen et al., 2016). The whole block is counted, although torch's `checkpoint` stops as
+            soon as it has the tensors that the backward pass needs: in a pre-norm block without dropout, before the
+            last product.
 
     Raises:
         ValueError: as in `forward_flops`.
@@ -295,10 +301,10 @@ def training_flops(
 
 
 def muon_flops(config: TransformerConfig, iterations: int = NEWTON_SCHULZ_ITERATIONS) -> int:
-    """FLOPs of Muon's matrix products in an update of all blocks; they do not depend on the number of tokens.
+    """Return the FLOPs of Muon's matrix products for an update of all blocks; the number of tokens does not matter.
 
-    Making an m × n matrix nearly orthogonal takes 4 m² n + 2 m³ per iteration, with m the shorter side: X Xᵀ takes
-    2 m² n, its square 2 m³, and their sum times X again 2 m² n (Jordan et al., 2024).
+    Making an m × n matrix nearly orthogonal takes 4 m² n + 2 m³ per iteration, where m is the shorter side: X Xᵀ takes
+    2 m² n, its square 2 m³, and the product of their sum with X another 2 m² n (Jordan et al., 2024).
     """
     total = 0
     for matrix, times in config.matrices.of_blocks():

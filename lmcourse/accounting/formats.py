@@ -18,7 +18,7 @@ BYTES_PER_NUMBER: dict[Format, float] = {
     "int8": 1,
     "fp4": 0.5,
 }
-"""Bytes per number. TF32 is how some units multiply numbers that are stored as fp32."""
+"""Bytes per number. TF32 numbers are stored as fp32; some GPU units multiply them with fewer digits."""
 
 DTYPES: dict[Format, torch.dtype] = {
     "fp64": torch.float64,
@@ -26,4 +26,4 @@ DTYPES: dict[Format, torch.dtype] = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
-"""The formats that a model can be built in, as torch dtypes."""
+"""The torch dtypes of the formats in which a model can be built."""

@@ -1,8 +1,9 @@
 """Bytes of the KV cache, from the configuration alone.
 
 2 (key and value) · kv_heads · d_head · tokens · bytes per number, in every layer. A layer with a window or chunk of w
-tokens keeps the last w only. Query heads do not appear: sharing key heads (MQA: Shazeer, 2019; GQA: Ainslie et al.,
-2023) shrinks the cache by the factor by which it shares. `lmcourse.inference.cache` is the cache itself.
+tokens keeps only the last w. The number of query heads does not matter: if g query heads share a key head (MQA:
+Shazeer, 2019; GQA: Ainslie et al., 2023), the cache is g times smaller. The cache itself is in
+`lmcourse.inference.cache`.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from lmcourse.models.matrices import LayerMatrices
 
 
 def cache_bytes(config: TransformerConfig, batch: int, seq_len: int, *, precision: Format = "bf16") -> Breakdown[int]:
-    """Bytes of the cache of a batch of texts, by attention pattern: "full", "window 4096" and so on.
+    """Return the bytes of the cache for a batch of texts, by attention pattern: "full", "window 4096" and so on.
 
-    It has room for exactly `seq_len` tokens, as `Cache(config, capacity=seq_len)`.
+    The cache holds exactly `seq_len` tokens, like `Cache(config, capacity=seq_len)`.
 
     Args:
         config: the model.
-        batch: texts.
-        seq_len: tokens per text, prompt included.
-        precision: how keys and values are stored.
+        batch: number of texts.
+        seq_len: tokens per text, including the prompt.
+        precision: the format of keys and values.
 
     Raises:
-        ValueError: a size below 1, or a layer that sees later tokens.
+        ValueError: a size is below 1, or a layer sees later tokens.
     """
     if batch < 1 or seq_len < 1:
         raise ValueError("batch and seq_len must be positive")
@@ -44,20 +45,21 @@ def cache_bytes(config: TransformerConfig, batch: int, seq_len: int, *, precisio
 
 
 def bytes_per_token(config: TransformerConfig, *, precision: Format = "bf16") -> int:
-    """Return the bytes that a token adds as long as no window is full."""
+    """Return the bytes that each token adds to the cache before any window is full."""
     return sum(group.times * _layer_bytes(group, precision) for group in config.matrices.layers)
 
 
 def batch_where_cache_exceeds_weights(config: TransformerConfig, seq_len: int, *, precision: Format = "bf16") -> int:
     """Return the smallest batch whose cache takes more bytes than the weights, both in the same format.
 
-    With 12 · d² parameters per layer and a key head per query head it needs 6 · d tokens in all texts together.
+    With 12 · d² parameters per layer and one key head per query head, this happens at 6 · d tokens in all texts
+    together.
     """
     weights = ceil(BYTES_PER_NUMBER[precision] * count_parameters(config).total)
     return weights // cache_bytes(config, 1, seq_len, precision=precision).total + 1
 
 
 def _layer_bytes(group: LayerMatrices, precision: Format) -> int:
-    """A token's key and value in one layer."""
+    """Return the bytes of a token's key and value in one layer."""
     _, k, v, _ = group.attention
     return int((k.outputs + v.outputs) * BYTES_PER_NUMBER[precision])

@@ -1,12 +1,13 @@
 """The shortest possible time of a forward pass by the roofline, one operator group after another.
 
-An operator cannot be faster than its arithmetic, FLOPs / peak, nor than its memory traffic, bytes / bandwidth. A GPU
-does both at once, so its time is the larger of the two, not their sum (Williams et al., 2009). FLOPs per byte is
-its arithmetic intensity; where it is below the accelerator's ridge, memory limits.
+An operator needs at least the time of its arithmetic, FLOPs / peak, and at least the time of its memory traffic, bytes
+/ bandwidth. A GPU does both at once, so the operator's time is the larger of the two, not their sum (Williams et al.,
+2009). The FLOPs per byte are the operator's arithmetic intensity; if they are below the accelerator's ridge point,
+memory is the limit.
 
-Bytes are those that must cross the memory's bus if every operator reads its inputs and writes its outputs once, and
-attention keeps its scores on the chip (Dao et al., 2022). Start-up of kernels, sampling and waiting for the network are
-left out: real passes take longer, and `bench` measures how much.
+The bytes assume that every operator reads its inputs and writes its outputs once, and that attention keeps its scores
+on the chip (Dao et al., 2022). The start of kernels, sampling and waiting for the network are left out. So real passes
+take longer; `bench` measures how much.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Operation:
-    """FLOPs of a group of operators and the bytes that it moves.
+    """FLOPs of a group of operators, and the bytes that the group moves.
 
     Attributes:
-        flops: the FLOPs that it computes.
-        moved: the bytes that it reads and writes.
+        flops: number of FLOPs.
+        moved: number of bytes that are read or written.
     """
 
     flops: int
@@ -54,15 +55,15 @@ class Operation:
 
     @property
     def intensity(self) -> float:
-        """Arithmetic intensity: FLOPs per byte."""
+        """The arithmetic intensity: FLOPs per byte."""
         return self.flops / self.moved
 
     def seconds(self, accelerator: Accelerator, precision: Format) -> float:
-        """Seconds: the larger of FLOPs / peak and bytes / bandwidth."""
+        """Return the seconds that it takes: the larger of FLOPs / peak and bytes / bandwidth."""
         return max(self.flops / accelerator.peak(precision), self.moved / accelerator.bandwidth)
 
     def limit(self, accelerator: Accelerator, precision: Format) -> Limit:
-        """Return which takes longer: arithmetic or memory."""
+        """Return the part that takes longer: "arithmetic" or "memory"."""
         return "arithmetic" if self.intensity > accelerator.ridge(precision) else "memory"
 
 
@@ -76,16 +77,16 @@ def forward_operations(
     logits: Logits = "last",
     pairs: Pairs = "visible",
 ) -> dict[str, Operation]:
-    """FLOPs of a forward pass and the bytes that it moves, by group of operators.
+    """Return FLOPs and moved bytes of a forward pass, by group of operators.
 
-    "elementwise" are norms, sums and non-linearities, each a separate kernel: their FLOPs are not counted, their bytes
-    decide.
+    The group "elementwise" has norms, sums and non-linearities, each a separate kernel. Their FLOPs are not counted,
+    because their bytes determine the time.
 
     Args:
         config, batch, seq_len, past, logits, pairs: as in `forward_flops`, for decoders and encoders. Prefill has no
-            past, a step of decoding has length 1; without a cache every new token takes a prefill. Fused kernels skip
+            past; a decoding step has length 1. Without a cache every new token needs a prefill. Fused kernels skip
             hidden pairs.
-        precision: how weights, activations and the KV cache are stored.
+        precision: the format of weights, activations and the KV cache.
 
     Raises:
         ValueError: as in `forward_flops`.
@@ -114,10 +115,10 @@ def roofline_seconds(operations: dict[str, Operation], accelerator: Accelerator,
 def roofline_mfu(
     config: TransformerConfig, batch: int, seq_len: int, accelerator: Accelerator, precision: Format = "bf16"
 ) -> float:
-    """The highest MFU that the roofline allows in training: a backward pass takes twice the FLOPs and bytes of a
-    forward pass.
+    """Return the highest MFU in training that the roofline allows.
 
-    All pairs are counted and computed. Published runs reach 0.3 to 0.6 of the peak.
+    A backward pass takes twice the FLOPs and bytes of a forward pass. All pairs of queries and keys count. Published
+    runs reach 0.3 to 0.6.
     """
     operations = forward_operations(config, batch, seq_len, precision=precision, logits="all", pairs="all")
     seconds = roofline_seconds(operations, accelerator, precision).total
@@ -127,8 +128,8 @@ def roofline_mfu(
 def _layer_moved(
     config: TransformerConfig, group: LayerMatrices, batch: int, seq_len: int, past: int
 ) -> dict[str, int]:
-    """Numbers read and written in one layer. Attention reads q and writes its result, and reads every key and value
-    that it is given once per key head."""
+    """Return how many numbers one layer reads and writes. Attention reads q, writes its result, and reads every key and
+    value once per key head."""
     tokens, attention = batch * seq_len, group.layer.attention
     *up, down = group.feed_forward
     heads = tokens * attention.heads + batch * num_key_slots(attention.pattern, seq_len, past) * attention.key_heads
@@ -141,22 +142,23 @@ def _layer_moved(
 
 
 def _elementwise(config: TransformerConfig, layer: LayerConfig) -> int:
-    """Numbers per token: a norm reads and writes one vector, a sum reads two and writes one, so does a gate."""
+    """Return the numbers read and written per token: a norm reads and writes one vector; a sum or a gate reads two
+    vectors and writes one."""
     norms = {"serial": 2, "parallel": 1, "parallel_two_norms": 2}[config.block.branches]
     norms *= 2 if config.block.placement == "double" else 1
     return config.d_model * (2 * norms + 2 * 3) + layer.feed_forward.width * (3 if layer.feed_forward.gated else 2)
 
 
 def _product(matrices: Sequence[LinearShape], tokens: int) -> int:
-    """Numbers that a product reads and writes; matrices with the same input are multiplied in one."""
+    """Return how many numbers a product reads and writes; matrices with the same input count as one product."""
     outputs = sum(matrix.outputs for matrix in matrices)
     return tokens * (matrices[0].inputs + outputs) + sum(matrix.parameters for matrix in matrices)
 
 
 def matmul_intensity(tokens: int, inputs: int, outputs: int, precision: Format = "bf16") -> float:
-    """FLOPs per byte of a product of tokens × inputs with inputs × outputs, everything read or written once.
+    """Return the FLOPs per byte of a product of tokens × inputs with inputs × outputs, if all is read or written once.
 
-    For a square matrix of width D and n tokens it is (2/p) · n·D/(2n + D) at p bytes per number: about 2n/p for few
+    For a square matrix of width D and n tokens this is (2/p) · n·D/(2n + D) at p bytes per number: about 2n/p for few
     tokens, as in decoding, and at most D/p for many, as in training.
     """
     moved = tokens * inputs + inputs * outputs + tokens * outputs
@@ -164,25 +166,25 @@ def matmul_intensity(tokens: int, inputs: int, outputs: int, precision: Format =
 
 
 def elementwise_intensity(operations: float, precision: Format = "bf16") -> float:
-    """FLOPs per byte of C operations on each number, which is read and written: C/(2p). Always limited by memory, so it
-    pays to do several at once (fusion)."""
+    """Return the FLOPs per byte of C operations on each number, which is read and written once: C/(2p). Memory is
+    always the limit, so it pays to combine several operations in one kernel (fusion)."""
     return operations / (2 * BYTES_PER_NUMBER[precision])
 
 
 def decode_attention_intensity(sharing: int, precision: Format = "bf16") -> float:
-    """FLOPs per byte of attention in decoding, one query per text on the cache: 2 · sharing / p, whatever the batch.
+    """Return the FLOPs per byte of attention in decoding, 2 · sharing / p, which does not depend on the batch.
 
-    A key is read once for all the query heads that share it (`sharing` = heads / kv_heads); each multiplies it, and
-    its value, once.
+    A key and its value are read once for all query heads that share them (`sharing` = heads / kv_heads); each of these
+    heads multiplies both once.
     """
     return 2 * sharing / BYTES_PER_NUMBER[precision]
 
 
 def compute_bound_tokens(width: int, accelerator: Accelerator, precision: Format = "bf16") -> float:
-    """Return the number of tokens above which arithmetic limits the product with a square matrix; infinity if it never
+    """Return the number of tokens above which arithmetic limits a product with a square matrix; infinity if it never
     does.
 
-    (2/p) · n·D/(2n + D) = λ, so n = λ·p·D/(2·(D − λ·p)) with λ the accelerator's ridge.
+    (2/p) · n·D/(2n + D) = λ, so n = λ·p·D/(2·(D − λ·p)), where λ is the accelerator's ridge point.
     """
     bound = accelerator.ridge(precision) * BYTES_PER_NUMBER[precision]
     return bound * width / (2 * (width - bound)) if width > bound else float("inf")

@@ -1,7 +1,7 @@
-"""Tensors by their sizes alone, the list of those that autograd saves, and what each kind of layer adds to the list.
+"""Predict the tensors that autograd saves in each kind of layer, with tensors represented only by their sizes.
 
-A rule takes the sizes of a layer's inputs, records what its backward pass will need, and returns the size of its
-output. The output is kept only if a later layer needs it.
+A rule takes the sizes of a layer's inputs, records the tensors that the backward pass will need, and returns the size
+of the layer's output. The output is kept only if a later layer needs it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lmcourse.nn.norm import NormConfig
 Shared = TypeVar("Shared")
 
 STATISTIC = 4
-"""Bytes of a mean, a norm or a normaliser: at least fp32."""
+"""Bytes of a mean, a norm or a normaliser, which are in fp32 or wider."""
 
 PARTS = (
     "embedding",
@@ -34,17 +34,17 @@ PARTS = (
     "head and loss",
     "weight copies",
 )
-"""The parts of a prediction. A tensor that two parts save counts for the first."""
+"""The parts of a prediction. A tensor that two parts save counts only for the first."""
 
 
 @dataclass(frozen=True, eq=False)
 class TensorSize:
-    """A tensor whose size alone is known. Compared by identity: two tensors of equal size differ, a view equals
-    its base.
+    """A tensor of which only the size is known. Comparison is by identity: two tensors of equal size differ, and a view
+    is the same object as its base.
 
     Attributes:
-        numbers: how many numbers it holds.
-        width: bytes per number.
+        numbers: number of elements.
+        width: bytes per element.
     """
 
     numbers: int
@@ -52,7 +52,7 @@ class TensorSize:
 
     @property
     def size(self) -> int:
-        """Its size in bytes."""
+        """The size in bytes."""
         return self.numbers * self.width
 
 
@@ -63,9 +63,9 @@ class ActivationSettings:
     Attributes:
         batch, seq_len: sizes of the token tensor.
         param_bytes: bytes per parameter.
-        matmul_bytes: bytes per number that matrix products read and write; differs from `param_bytes` under autocast.
-        materialized_attention: whether attention uses the readable form, which materializes its scores, where it could
-            use the fused one.
+        matmul_bytes: bytes per number in matrix products; under autocast it differs from `param_bytes`.
+        materialized_attention: whether attention uses the readable form, which stores its scores, even if the fused
+            form is possible.
     """
 
     batch: int
@@ -76,12 +76,12 @@ class ActivationSettings:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the batch: batch · seq_len."""
+        """The number of tokens in the batch: batch · seq_len."""
         return self.batch * self.seq_len
 
     @property
     def pairs(self) -> int:
-        """Pairs of a query and a key: batch · seq_len², for one head."""
+        """The number of pairs of a query and a key for one head: batch · seq_len²."""
         return self.batch * self.seq_len**2
 
     @property
@@ -91,7 +91,7 @@ class ActivationSettings:
 
 
 class SavedTensorList:
-    """The tensors that autograd keeps, each counted once, and bytes by part."""
+    """The tensors that autograd keeps, each counted once, with their bytes by part."""
 
     def __init__(self) -> None:
         self._kept: set[TensorSize] = set()
@@ -116,24 +116,24 @@ class SavedTensorList:
                 self._sizes[self._part] += tensor.size
 
     def shared(self, name: object, make: Callable[[], Shared]) -> Shared:
-        """A value that all layers share, such as cosine tables: made at the first call with a name, then returned."""
+        """Return a value that all layers share, such as cosine tables; it is created in the first call with a name."""
         if name not in self._shared:
             self._shared[name] = make()
         found: Shared = self._shared[name]
         return found
 
     def sizes(self) -> Breakdown[int]:
-        """Saved bytes by part; parts that save nothing are left out."""
+        """Return the saved bytes by part; parts that save nothing are left out."""
         return Breakdown({part: size for part, size in self._sizes.items() if size})
 
 
 def record_linear(
     saved: SavedTensorList, setting: ActivationSettings, x: TensorSize, *matrices: LinearShape
 ) -> TensorSize:
-    """Record x W: a product keeps x and W. W is a parameter, so it needs no extra memory. Several matrices are one
-    product.
+    """Record x W. A product keeps x and W, but W is a parameter, so it needs no extra memory. Several matrices with the
+    same x count as one product.
 
-    Autocast multiplies in bf16 what is stored in fp32: a copy of x if x is fp32, and one of W.
+    Autocast multiplies bf16 copies of fp32 tensors: it copies x if x is in fp32, and W.
     """
     saved.keep(cast(x, setting.matmul_bytes))
     record_weight_copy(saved, setting, sum(matrix.weights for matrix in matrices))
@@ -142,19 +142,19 @@ def record_linear(
 
 
 def record_weight_copy(saved: SavedTensorList, setting: ActivationSettings, numbers: int) -> None:
-    """Autocast's copy of a weight, which the product saves."""
+    """Record autocast's copy of a weight, which the product saves."""
     if setting.autocast:
         with saved.part("weight copies"):
             saved.keep(TensorSize(numbers, setting.matmul_bytes))
 
 
 def cast(x: TensorSize, width: int) -> TensorSize:
-    """x at another width (bytes per number): a copy, or x itself if it has that width already."""
+    """Return x with another width (bytes per number): a copy, or x itself if it already has that width."""
     return x if x.width == width else TensorSize(x.numbers, width)
 
 
 def record_dropout(saved: SavedTensorList, x: TensorSize, share: float) -> TensorSize:
-    """Dropout x ⊙ noise saves the noise, in the format of x: on CPU it is not the mask of 1 byte that CUDA saves."""
+    """Record dropout, x ⊙ noise. On a CPU it saves the noise in the format of x; CUDA saves a mask of 1 byte."""
     if not share:
         return x
     saved.keep(TensorSize(x.numbers, x.width))
@@ -170,18 +170,17 @@ def record_norm(
     d: int,
     scales: int | None = None,
 ) -> TensorSize:
-    """Record that a norm saves its input in at least fp32 (a copy, if the input is narrower) and its statistics per
-    vector.
+    """Record a norm: its input in at least fp32 (a copy if the input is narrower), and statistics per vector.
 
-    LayerNorm is one kernel: it needs no more. RMSNorm is, on CPU, a chain of products, and the product with the scale
-    keeps the normalised vector too; so does a LayerNorm whose scale is a product of its own.
+    LayerNorm is one kernel and saves nothing else. On a CPU, RMSNorm is a chain of products, and the product with the
+    scale also saves the normalised vector; so does a LayerNorm whose scale is a separate product.
 
     Args:
         saved, setting, config: the list to write to, the settings of the run, and the norm.
-        x: its input, or the storage that the input views.
-        tokens: how many vectors are normalised.
+        x: the input, or the storage that the input views.
+        tokens: the number of normalised vectors.
         d: their width.
-        scales: how many scales there are, if each head has its own.
+        scales: the number of scales if each head has its own.
     """
     width = max(x.width, STATISTIC)
     saved.keep(x if x.width == width else TensorSize(tokens * d, width))
@@ -191,7 +190,8 @@ def record_norm(
     if config.scale:
         if not centred or per_head:
             saved.keep(TensorSize(tokens * d, width))
-        if setting.param_bytes < width or config.unit_offset:  # w in fp32, or 1 + w: computed, so it is no parameter
+        # w cast to fp32, or 1 + w: a computed tensor, not a parameter
+        if setting.param_bytes < width or config.unit_offset:
             saved.keep(TensorSize(scales or d, width))
     if config.bias and centred and not per_head and setting.param_bytes < width:
         saved.keep(TensorSize(d, width))
@@ -199,13 +199,13 @@ def record_norm(
 
 
 def record_activation(saved: SavedTensorList, kind: Activation, x: TensorSize, numbers: int) -> TensorSize:
-    """Record the tensor from which the derivative of an activation function is computed: the input, or the output if
-    that is enough.
+    """Record the tensor that the derivative of an activation function needs: the input, or the output if that is
+    enough.
 
     Args:
         saved, kind: the list to write to, and the activation function.
-        x: its input, or the storage that the input views.
-        numbers: how many its input has.
+        x: the input, or the storage that the input views.
+        numbers: number of elements of the input.
     """
     if kind == "identity":
         return x
@@ -213,7 +213,8 @@ def record_activation(saved: SavedTensorList, kind: Activation, x: TensorSize, n
     if kind in ("relu", "sigmoid"):
         saved.keep(y)
     elif kind == "relu2":
-        saved.keep(TensorSize(numbers, x.width))  # ReLU keeps its output and the square its input: the same tensor
+        # ReLU keeps its output, and the square keeps its input: the same tensor
+        saved.keep(TensorSize(numbers, x.width))
     else:
         saved.keep(x)
     return y
@@ -222,7 +223,7 @@ def record_activation(saved: SavedTensorList, kind: Activation, x: TensorSize, n
 def record_feed_forward(
     saved: SavedTensorList, setting: ActivationSettings, group: LayerMatrices, x: TensorSize
 ) -> TensorSize:
-    """Feed-forward layer: down(f(up(x))), or down(f(gate(x)) ⊙ up(x)); gate and up are views of one storage."""
+    """Record down(f(up(x))), or down(f(gate(x)) ⊙ up(x)), where gate and up are views of one storage."""
     config, (*up, down) = group.layer.feed_forward, group.feed_forward
     numbers = setting.tokens * config.width
     raised = record_linear(saved, setting, x, *up)

@@ -1,4 +1,4 @@
-"""Count the memory that a computation allocates while it runs: by storages, or by the allocator's own record."""
+"""Count the memory that a computation allocates while it runs, from storages or from the allocator's records."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from torch.utils._pytree import tree_leaves
 
 
 def memory_events(step: Callable[[], object]) -> list[int]:
-    """Run `step()` and return the size in bytes of everything that PyTorch allocated on the CPU, in order of time.
+    """Run `step()` and return the sizes in bytes of all CPU allocations of PyTorch, in order of time.
 
-    A release is the same size with a minus. The sum of the first n sizes is the memory that is in use after n events,
-    beyond what was in use before the step. A release of memory that no such call recorded is left out, because the
-    profiler does not know its size."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler would print when it starts and stops
+    A release has the negative size of its allocation. The sum of the first n sizes is the additional memory in use
+    after n events. If memory was allocated before the step, its release is left out, because the profiler does not know
+    its size."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # otherwise the profiler prints a message when it starts and stops
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
         step()
     assert found.profiler is not None
@@ -34,8 +34,8 @@ class LiveBytes:
     """Bytes that a function allocated.
 
     Attributes:
-        peak: the most that was alive at once, beyond what the arguments hold.
-        allocated: the sum over all storages that were allocated.
+        peak: the largest number of bytes in use at once, without the arguments.
+        allocated: the sum over all allocated storages.
     """
 
     peak: int
@@ -45,8 +45,8 @@ class LiveBytes:
 def live_bytes(function: Callable[..., Any], *arguments: Tensor) -> LiveBytes:
     """Run `function(*arguments)` and count what PyTorch's operations allocate for their results.
 
-    A storage counts from the operation that returns it until Python drops its last tensor; views count nothing, and the
-    storages of the arguments are there before. Memory that a kernel allocates and frees internally is not counted.
+    A storage counts from the operation that returns it until Python frees its last tensor. Views and the storages of
+    the arguments do not count. Memory that a kernel allocates and frees internally is not counted.
     """
     with _StorageCounter(arguments) as counter:
         function(*arguments)
@@ -54,7 +54,7 @@ def live_bytes(function: Callable[..., Any], *arguments: Tensor) -> LiveBytes:
 
 
 class _StorageCounter(TorchDispatchMode):
-    """Look for new storages in the results of every operation."""
+    """Finds new storages in the results of every operation."""
 
     def __init__(self, known: tuple[Tensor, ...]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -1,8 +1,8 @@
-"""Measure the peaks and the bandwidth of this machine, as an `Accelerator` like those of the table.
+"""Measure the peaks and the bandwidth of this machine, and return them as an `Accelerator`.
 
-Peaks of data sheets are never reached. What is measured here is the best that torch's own matrix product and copy do,
-so shares of it say how good a model's code is, not how good the libraries are. The shortest of several times
-counts: other load on the machine makes times longer, and a peak is what can be reached.
+No program reaches the peaks of data sheets. This module measures the best speed of torch's matrix product and copy, so
+a fraction of it tells you how good a model's code is, not how good the libraries are. The shortest of several times
+counts, because other programs on the machine only make times longer.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ MEASURED_FORMATS: Mapping[str, tuple[Format, ...]] = {
     "mps": ("fp32", "bf16", "fp16"),
     "cuda": ("fp32", "tf32", "bf16", "fp16"),
 }
-"""Formats to measure. On a CPU, fp16 is for storage."""
+"""The formats to measure on each type of device. CPUs use fp16 only for storage."""
 
 SIZES = {"cpu": (512, 1024, 2048), "mps": (1024, 2048, 4096), "cuda": (2048, 4096, 8192)}
 COPY_BYTES = {"cpu": 2**28, "mps": 2**28, "cuda": 2**30}
-"""Bytes to copy: large enough not to fit in the caches."""
+"""Bytes to copy: too many for the caches."""
 
 SECONDS, QUICK_SECONDS = 1.0, 0.1
-"""Duration of each measurement."""
+"""Duration of each measurement in seconds, and of a quick one."""
 
 
 def measure_machine(quick: bool = False, *, device: torch.device | str | None = None) -> Accelerator:
     """Measure matrix products in every format, and the bandwidth of a copy.
 
     Args:
-        quick: a few seconds on two cores instead of half a minute: shorter, and without the largest products.
+        quick: measure for a shorter time and without the largest products: a few seconds on two cores instead of half a
+            minute.
         device: the device to measure; by default the best one present.
 
     Raises:
@@ -73,11 +74,11 @@ def matmul_rates(
     seconds: float = SECONDS,
     stopwatch: Stopwatch | None = None,
 ) -> dict[int, float]:
-    """FLOP/s of the product of two square matrices, by their width n: 2·n³ FLOPs in the shortest time.
+    """Return the FLOP/s of the product of two square matrices by width n: 2·n³ FLOPs in the shortest time.
 
     Args:
-        precision: their format. "tf32" multiplies fp32 matrices with torch's precision "high".
-        sizes: the widths.
+        precision: the format of the matrices. "tf32" multiplies fp32 matrices with torch's precision "high".
+        sizes: the widths to measure.
         device, seconds, stopwatch: as in `time_it`.
     """
     dtype = DTYPES["fp32" if precision == "tf32" else precision]
@@ -99,7 +100,7 @@ def copy_bandwidth(
     seconds: float = SECONDS,
     stopwatch: Stopwatch | None = None,
 ) -> float:
-    """Bytes/s of a copy of `size` bytes: each is read once and written once, and both count."""
+    """Return the bytes/s of a copy of `size` bytes. Reading and writing both count."""
     source = torch.ones(size, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     timing = time_it(lambda: target.copy_(source), repeats=3, seconds=seconds, device=device, stopwatch=stopwatch)
@@ -126,7 +127,7 @@ def title_and_memory(device: torch.device) -> tuple[str, int]:
 
 
 def has_units(precision: Format, device: torch.device) -> bool:
-    """Return True if the device has units for a format: bf16 and TF32 came with NVIDIA's Ampere, software before."""
+    """Return True if the device has hardware for a format. NVIDIA GPUs have bf16 and TF32 since Ampere."""
     if device.type != "cuda" or precision not in ("bf16", "tf32") or torch.version.hip:
         return True
     return torch.cuda.get_device_capability(device) >= (8, 0)

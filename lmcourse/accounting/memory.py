@@ -1,8 +1,8 @@
 """Bytes of memory for training and for generation, and the largest model or batch that fits.
 
-States (weights, gradients, optimiser) are counted by `recipes`, activations by `activations`, keys and values by
-`kv_cache`. Memory that no formula covers is left out: workspaces of kernels and gaps between tensors, which take some
-hundred megabytes to a few gigabytes of a GPU.
+`recipes` counts states (weights, gradients, optimizer), `activations` counts activations, and `kv_cache` counts keys
+and values. Memory that no formula covers is left out: workspaces of kernels and gaps between tensors, which take from a
+few hundred megabytes to a few gigabytes on a GPU.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ def training_memory(
 ) -> Breakdown[int]:
     """Return the bytes that a training step needs on each device at its peak.
 
-    That moment is most often the backward pass of the loss, when the logits are there up to three times: "logits" is
-    what head and loss keep, "loss backward" what comes on top. See `step_moments` for the others. Gradients of all
-    parameters are counted, as they are there from the second micro-batch on. Step counters of the optimiser, a few
-    hundred bytes, are left out.
+    The peak is usually in the backward pass of the loss, when up to three tensors are as large as the logits: "logits"
+    is what head and loss keep, and "loss backward" is what their backward pass adds. `step_moments` lists the other
+    moments. Gradients of all parameters are counted, because they exist from the second micro-batch on. The optimizer's
+    step counters, a few hundred bytes, are left out.
 
     Args:
         config, batch, seq_len, activation_checkpointing, attention: as in `predict_saved_bytes`.
-        recipe: how numbers are stored.
-        layout: tensor parallelism divides activations too, as it does with sequence parallelism. A pipeline does not:
-            its first stage has fewer layers and as many more micro-batches under way (Narayanan et al., 2021, §2.2).
-            `batch` is what each replica of the model reads at once.
+        recipe: the formats of weights, gradients and optimizer state.
+        layout: the devices. Tensor parallelism is assumed to divide activations, too, as it does together with sequence
+            parallelism. A pipeline does not reduce activations: its first stage has fewer layers, but activations of
+            correspondingly more micro-batches (Narayanan et al., 2021, §2.2). `batch` is the number of texts that each
+            replica of the model reads at once.
         z_loss: as in `step_moments`.
 
     Raises:
@@ -74,10 +75,10 @@ def inference_memory(
     precision: Format = "bf16",
     layout: Layout = ONE_DEVICE,
 ) -> Breakdown[int]:
-    """Return the bytes to generate texts of up to `seq_len` tokens on each device: weights and KV cache, in the given
-    format.
+    """Return the bytes on each device to generate texts of up to `seq_len` tokens: weights and KV cache.
 
-    Key heads are not cut: with more devices in tensor parallelism than key heads, some hold the same.
+    A key head is never divided: if tensor parallelism has more devices than key heads, some devices hold the same
+        heads.
 
     Raises:
         ValueError: as in `cache_bytes`.
@@ -102,7 +103,7 @@ def largest_batch(
     activation_checkpointing: ActivationCheckpointing = "nothing",
     layout: Layout = ONE_DEVICE,
 ) -> int:
-    """Return the largest batch per replica that can be trained with this many bytes per device; 0 if none fits."""
+    """Return the largest batch per replica that this many bytes per device allow in training; 0 if no batch fits."""
 
     def size(batch: int) -> int:
         return training_memory(
@@ -115,14 +116,14 @@ def largest_batch(
 def largest_inference_batch(
     config: TransformerConfig, seq_len: int, memory: int, *, precision: Format = "bf16", layout: Layout = ONE_DEVICE
 ) -> int:
-    """Return the largest batch that can be generated with this many bytes per device; 0 if none fits."""
+    """Return the largest batch that this many bytes per device allow in generation; 0 if no batch fits."""
     return _largest(
         lambda batch: inference_memory(config, batch, seq_len, precision=precision, layout=layout).total, memory
     )
 
 
 def _largest(size: Callable[[int], int], room: int) -> int:
-    """Return the largest n ≥ 1 with size(n) ≤ limit, or 0 if there is none; `size` grows."""
+    """Return the largest n ≥ 1 with size(n) ≤ limit, or 0 if there is none; `size` must be increasing."""
     low, high = 0, 1
     while size(high) <= room:
         low, high = high, 2 * high

@@ -1,8 +1,7 @@
-"""Model FLOPs utilisation (MFU), and from it the days, device-hours and energy of a training run on a cluster.
+"""Model FLOPs utilisation (MFU), and the days, device-hours and energy of a training run on a cluster.
 
-Model FLOPs utilisation (Chowdhery et al., 2022, appendix B) counts the FLOPs that a training step has to compute. A
-share above 1
-is impossible, so it is an error here: something was measured, counted or looked up wrongly.
+MFU (Chowdhery et al., 2022, appendix B) counts only the FLOPs that a training step needs, not repeated computations. A
+value above 1 is impossible, so it raises an error: something was measured, counted or looked up wrongly.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Forma
         devices: the number of accelerators that worked.
 
     Raises:
-        ValueError: the share is above 1, which is impossible; the message lists likely causes. Or FLOPs are negative,
-            time or devices not positive, or the accelerator has no such format.
+        ValueError: the MFU is above 1, which is impossible; the message lists likely causes. Also raised if FLOPs are
+            negative, if time or devices are not positive, or if the accelerator lacks the format.
     """
     if flops < 0 or seconds <= 0 or devices < 1:
         raise ValueError(
@@ -38,7 +37,8 @@ def mfu(flops: float, seconds: float, accelerator: Accelerator, precision: Forma
         raise ValueError(
             f"{share:.0%} of the {precision} peak of {accelerator.title} ({peak / 1e12:g} TFLOP/s) is impossible. Is "
             "it the right accelerator and variant? Does it compute in another format? Was the clock stopped before the "
-            "device was done (synchronise)? Are FLOPs counted twice, or those of all devices against the peak of one? "
+            "device was done (synchronise)? Are FLOPs counted twice, or are the FLOPs of all devices compared with the "
+            "peak of one? "
             "If the peak was measured: was the machine busy then?"
         )
     return share
@@ -52,13 +52,13 @@ def throughput_mfu(
     *,
     devices: int = 1,
 ) -> float:
-    """MFU from a rate: (F/(B·S)) · τ / (devices · peak).
+    """Return the MFU from a rate: (F/(B·S)) · τ / (devices · peak).
 
     τ counts tokens, so F must be per token, too: a step's FLOPs divided by its B·S tokens.
 
     Args:
-        tokens_per_second: τ, of all devices together.
-        flops_per_token: model FLOPs of training with one token, about 6 per parameter.
+        tokens_per_second: τ, the rate of all devices together.
+        flops_per_token: model FLOPs of training per token, about 6 per parameter.
         accelerator, precision, devices: as in `mfu`.
 
     Raises:
@@ -76,11 +76,11 @@ class Cluster:
     """Accelerators of one kind that train one model.
 
     Attributes:
-        accelerator: which.
-        devices: how many.
-        mfu: the share of their peak that goes into model FLOPs (Chowdhery et al., 2022, appendix B). Published runs
-            reach 0.3 to 0.6; `latency.roofline_mfu` predicts what no run can exceed.
-        precision: the format whose peak counts.
+        accelerator: the hardware.
+        devices: the number of accelerators.
+        mfu: the fraction of the peak that goes into model FLOPs (Chowdhery et al., 2022, appendix B). Published runs
+            reach 0.3 to 0.6; `latency.roofline_mfu` predicts an upper limit.
+        precision: the format of the matrix products, which determines the peak.
     """
 
     accelerator: Accelerator
@@ -108,14 +108,14 @@ class Cluster:
         return flops / self.rate * self.devices / HOUR
 
     def tokens(self, days: float, flops_per_token: float) -> float:
-        """Return the tokens that the cluster can train on in this many days."""
+        """Return the number of tokens that the cluster can train on in this many days."""
         return days * DAY * self.rate / flops_per_token
 
     def energy(self, flops: float) -> float:
-        """Return the kWh that the devices use at their power limit, without hosts, network and cooling.
+        """Return the energy in kWh of the devices at their power limit, without hosts, network and cooling.
 
         Raises:
-            ValueError: the limit is not known.
+            ValueError: the power limit is not known.
         """
         if self.accelerator.power is None:
             raise ValueError(f"the power limit of {self.accelerator.title} is not known")

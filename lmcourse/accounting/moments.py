@@ -1,7 +1,7 @@
-"""Bytes that a training step needs on top of its states, at each moment that can be the peak.
+"""Bytes that a training step needs in addition to its states, at each moment that can be the peak.
 
-Autograd *keeps* tensors until a backward pass has used them; the backward pass makes gradients beside them. So the most
-that is alive at once is more than what is kept: with a large vocabulary, three times as much.
+Autograd *keeps* tensors until the backward pass has used them, and the backward pass creates gradients next to them. So
+the peak is higher than the kept memory: with a large vocabulary, three times as high.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from lmcourse.models.matrices import LinearShape
 from lmcourse.nn.norm import NormConfig
 
 NORM_BACKWARD = {"rms": 4, "layer": 2}
-"""Tensors as large as its input that a norm's backward pass holds: on a CPU, RMSNorm is a chain of products."""
+"""Number of tensors as large as a norm's input that its backward pass holds. On a CPU, RMSNorm is a chain of
+products."""
 
 
 def step_moments(
@@ -30,11 +31,11 @@ def step_moments(
     attention: Form = "fused",
     z_loss: bool = False,
 ) -> list[Breakdown[int]]:
-    """Return the bytes at each moment of a step in addition to weights, gradients and optimizer, part by part.
+    """Return the bytes beyond weights, gradients and optimizer at each moment of a step, by part.
 
     The moments are, in this order: the backward pass of the loss and the head; the end of the forward pass, if autocast
-    copies the weights of blocks that are checkpointed; the backward pass of the last block, which is recomputed first
-    if blocks are checkpointed; of the embedding; and the step of the optimiser.
+    copies the weights of checkpointed blocks; the backward pass of the last block, after its recomputation if blocks
+    are checkpointed; the backward pass of the embedding; and the optimizer step.
 
     The backward pass of the loss holds the log-probabilities that `next_token_loss` kept, their gradient, and the
     gradient of the logits, all in fp32: 3 · 4 · batch · seq_len · vocabulary bytes.
@@ -42,7 +43,7 @@ def step_moments(
     Args:
         config, batch, seq_len, activation_checkpointing, attention: as in `predict_saved_bytes`.
         recipe: how numbers are stored.
-        z_loss: True if the loss has that term, which needs the logits and a gradient of them once more.
+        z_loss: whether the loss has a z-loss, which needs another copy of the logits and of their gradient.
     """
     saved = predict_saved_bytes(
         config,
@@ -60,26 +61,26 @@ def step_moments(
     copies = (2 + 2 * z_loss) * numbers * STATISTIC
     matrix = config.vocab_size * (config.embedding.width or d)
     head = matrix * weight
-    # The log-probabilities are gone when the head's gradient is made, to be added to the one that is there.
+    # When the head's gradient is computed and added to the existing one, the log-probabilities are already freed.
     made = matrix * product + tokens * d * product
     after_loss = numbers * (product - STATISTIC) + made
-    if recipe.autocast:  # adding it takes a copy in fp32, when the 16-bit copies of logits and head are gone, too
+    if recipe.autocast:  # adding needs an fp32 copy; the 16-bit copies of logits and head are already freed
         after_loss = max(after_loss, made + head - matrix * product - saved["head and loss"])
     moments = [{**kept, "logits": saved["head and loss"], "loss backward": max(copies, after_loss)}]
     if recipe.autocast and activation_checkpointing == "blocks":
-        # Autocast keeps its copies of all weights until the forward pass is over, whatever is recomputed.
+        # Autocast keeps its copies of all weights until the end of the forward pass, even with recomputation.
         every = predict_saved_bytes(config, batch, seq_len, attention=attention, autocast=True)["weight copies"]
         copied = every - saved["weight copies"]
         moments.append({**kept, "weight copies": copied, "logits": (numbers + tokens * d) * product})
-    waiting = head if config.head.tied else 0  # until the embedding's gradient is added to it
+    waiting = head if config.head.tied else 0  # kept until the embedding's gradient is added
     block = {"block backward": max(_norm_backward(config, tokens, weight), _block_backward(config, tokens, recipe))}
     if activation_checkpointing == "blocks":
         block = {
             "recomputed block": _largest_block(config, batch, seq_len, recipe, attention),
-            "block backward": max(0, _block_backward(config, tokens, recipe) - stream),  # its input is kept already
+            "block backward": max(0, _block_backward(config, tokens, recipe) - stream),  # its input is already counted
         }
     moments.append({**kept, **block, "head backward": waiting})
-    # The sum of a tied matrix's two gradients is a third tensor, unless autocast has copied one of them before.
+    # The sum of a tied matrix's two gradients is a third tensor, unless autocast has already copied one of them.
     tables = (3 - recipe.autocast) if config.head.tied else 1
     moments.append({"embedding backward": tables * head + stream})
     if recipe.matrix_moments is not None:
@@ -88,10 +89,11 @@ def step_moments(
 
 
 def muon_bytes(config: TransformerConfig) -> int:
-    """Bytes that a step of Muon allocates: for matrices of one shape together, in fp32.
+    """Return the bytes that a step of Muon allocates. Matrices of the same shape are updated together, in fp32.
 
-    For n numbers in a batch of matrices of m rows: the averages of all matrices fused in the same way, three times n
-    (the input of Newton–Schulz, and its x before and after a product), and two Gram matrices of m × m."""
+    For n numbers in a batch of matrices with m rows, these are: the averages of all matrices that are fused in the same
+    way; three times n numbers (the input of Newton–Schulz, and its x before and after a product); and two Gram matrices
+    of m × m per matrix."""
     groups: dict[tuple[int, ...] | None, Counter[tuple[int, int]]] = {}
     for group in config.matrices.layers:
         *qkv, out = group.attention
@@ -119,7 +121,7 @@ def _count(shapes: Counter[tuple[int, int]], matrices: list[LinearShape], times:
 def _largest_block(
     config: TransformerConfig, batch: int, seq_len: int, recipe: PrecisionRecipe, attention: Form
 ) -> int:
-    """Return the bytes that autograd keeps of the largest block."""
+    """Return the bytes that autograd keeps for the largest block."""
     kinds = {layer: index for index, layer in enumerate(config.layers)}
     return max(
         predict_block_bytes(
@@ -137,8 +139,8 @@ def _norm_backward(config: TransformerConfig, tokens: int, weight: int) -> int:
 
 
 def _block_backward(config: TransformerConfig, tokens: int, recipe: PrecisionRecipe) -> int:
-    """Return the bytes that the backward pass of a feed-forward layer adds to what is kept: the gradient of the
-    residual stream, and of each hidden vector that is kept, less the last norm's input, which is gone by then."""
+    """Return the bytes that the backward pass of a feed-forward layer adds to the kept tensors: the gradients of the
+    residual stream and of each kept hidden vector, minus the last norm's input, which is already freed."""
     product = 2 if recipe.autocast else recipe.dtype.itemsize
     weight, d = recipe.dtype.itemsize, config.d_model
     hidden = max((1 + layer.feed_forward.gated) * layer.feed_forward.width for layer in config.layers)

@@ -1,15 +1,15 @@
-"""The bytes that each of many devices holds and sends, and the schedules of a pipeline.
+"""The bytes that each device of a parallel run holds and sends, and the schedules of a pipeline.
 
-Four ways to divide a training step, which multiply:
+Ways to divide a training step; the numbers of devices multiply:
 
-- data: every device has different texts. With ZeRO the copies of the optimiser (1), gradients (2) and weights (3) are
+- data: every device has different texts. With ZeRO the optimizer state (stage 1), gradients (2) and weights (3) are
   divided, too (Rajbhandari et al., 2020);
-- tensor: every matrix is cut in T parts (Shoeybi et al., 2019). With sequence parallelism the activations between the
-  matrices is cut along the tokens (Korthikanti et al., 2022); the formula of its activations is `korthikanti` in
-  `activation_rules`;
+- tensor: every matrix is divided into T parts (Shoeybi et al., 2019). With sequence parallelism the activations between
+  the matrices are divided along the tokens (Korthikanti et al., 2022); `korthikanti` in `activation_rules` has the
+  formula for the activations;
 - pipeline: every device has some of the layers (Huang et al., 2019).
 
-Sizes are in bytes. Traffic is what each device sends; it receives as much.
+Sizes are in bytes. Traffic is the number of bytes that each device sends; it receives the same number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FIRST_ZERO_STAGE: dict[str, ZeroStage] = {
     "master weights": 1,
     "optimiser moments": 1,
 }
-"""The first stage of ZeRO that divides a part among the data-parallel devices."""
+"""For each part, the first stage of ZeRO that divides it among the data-parallel devices."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ ONE_DEVICE = Layout()
 def check_tensor_parallel(config: TransformerConfig, tensor: int) -> None:
     """Check that every device gets whole heads and the same number of hidden features.
 
-    If there are fewer key heads than devices, each is copied to the same number of devices, as model servers do.
+    If there are fewer key heads than devices, each head is copied to the same number of devices, as inference servers
+    do.
 
     Raises:
         ValueError: a part of a layer cannot be divided evenly.
@@ -85,9 +86,10 @@ def check_tensor_parallel(config: TransformerConfig, tensor: int) -> None:
 
 
 def state_memory(parameters: int, recipe: PrecisionRecipe, layout: Layout, *, matrices: int = 0) -> Breakdown[int]:
-    """Weights, gradients and optimiser on each device, in bytes; `matrices` as in `PrecisionRecipe.memory`.
+    """Return the bytes of weights, gradients and optimizer on each device; `matrices` as in `PrecisionRecipe.memory`.
 
-    Embedding and head are taken to be divided as evenly as the layers. In a real pipeline the two ends hold more.
+    Embedding and head are assumed to be divided as evenly as the layers. In a real pipeline the first and the last
+    stage hold more.
     """
     devices = layout.tensor * layout.pipeline
 
@@ -98,31 +100,31 @@ def state_memory(parameters: int, recipe: PrecisionRecipe, layout: Layout, *, ma
 
 
 def all_gather_bytes(size: int, devices: int) -> float:
-    """Bytes that each of n devices sends in a ring all-gather of `size` bytes: n − 1 of the n parts."""
+    """Return the bytes that each of n devices sends in a ring all-gather of `size` bytes: n − 1 of the n parts."""
     return (devices - 1) / devices * size
 
 
 def reduce_scatter_bytes(size: int, devices: int) -> float:
-    """Bytes that each device sends in a ring reduce-scatter of `size` bytes: as many as in an all-gather."""
+    """Return the bytes that each device sends in a ring reduce-scatter of `size` bytes: as many as in an all-gather."""
     return all_gather_bytes(size, devices)
 
 
 def all_reduce_bytes(size: int, devices: int) -> float:
-    """Bytes that each of n devices sends in a ring all-reduce, a reduce-scatter and an all-gather: 2(n − 1)/n · size,
-    nearly the same for any n (Patarasuk and Yuan, 2009)."""
+    """Return the bytes that each of n devices sends in a ring all-reduce: 2(n − 1)/n · size. It consists of a
+    reduce-scatter and an all-gather, and is nearly independent of n (Patarasuk and Yuan, 2009)."""
     return reduce_scatter_bytes(size, devices) + all_gather_bytes(size, devices)
 
 
 def naive_all_reduce_bytes(size: int, devices: int) -> int:
-    """Bytes that the root of a naive all-reduce receives from, and sends to, the n − 1 others: 2(n − 1) · size."""
+    """Return the bytes that the root of a naive all-reduce exchanges with n − 1 other devices: 2(n − 1) · size."""
     return 2 * (devices - 1) * size
 
 
 def data_parallel_traffic(parameters: int, recipe: PrecisionRecipe, layout: Layout) -> Breakdown[float]:
-    """Bytes that each device sends per step: gradients are summed, divided weights are gathered.
+    """Return the bytes that each device sends per step to sum gradients and to gather divided weights.
 
-    Stages 0 to 2 send 2 Ψ for Ψ parameters, stage 3 sends 3 Ψ: weights are gathered forward and again backward
-    (Rajbhandari et al., 2020, §7).
+    Stages 0 to 2 send 2 Ψ for Ψ parameters, stage 3 sends 3 Ψ: weights are gathered in the forward and again in the
+    backward pass (Rajbhandari et al., 2020, §7).
     """
     states, n = state_memory(parameters, recipe, Layout(1, layout.tensor, layout.pipeline)), layout.data
     if layout.zero == 0:
@@ -145,12 +147,12 @@ def tensor_parallel_traffic(
     precision: Format = "bf16",
     sequence_parallel: bool = False,
 ) -> Breakdown[float]:
-    """Bytes that each device sends per training step in the layers.
+    """Return the bytes that each device sends per training step in the layers.
 
-    The two cuts of a branch, by columns and then by rows, make one all-reduce of all tokens forward and one backward
-    (Shoeybi et al., 2019, §3); parallel branches share theirs. With sequence parallelism each becomes a reduce-scatter
-    and an all-gather, which send as much, and one all-gather more backward, because only a part of the branch's input
-    was kept (Korthikanti et al., 2022, §4.2.2).
+    A branch, divided by columns and then by rows, needs one all-reduce of all tokens in the forward pass and one in the
+    backward pass (Shoeybi et al., 2019, §3); parallel branches share an all-reduce. With sequence parallelism each
+    all-reduce becomes a reduce-scatter and an all-gather, which send the same number of bytes. The backward pass needs
+    one more all-gather, because only a part of the branch's input was kept (Korthikanti et al., 2022, §4.2.2).
     """
     branches = len(config.layers) * (2 if config.block.branches == "serial" else 1)
     size = int(batch * seq_len * config.d_model * BYTES_PER_NUMBER[precision])
@@ -160,7 +162,7 @@ def tensor_parallel_traffic(
 
 
 def pipeline_bubble_fraction(stages: int, micro_batches: int) -> float:
-    """The fraction of a pipeline's time in which a stage is idle: (p − 1)/(m + p − 1) (Huang et al., 2019, §2.3)."""
+    """Return the fraction of time in which a stage is idle: (p − 1)/(m + p − 1) (Huang et al., 2019, §2.3)."""
     return (stages - 1) / (micro_batches + stages - 1)
 
 
@@ -174,7 +176,7 @@ class PipelineTask:
     Attributes:
         stage: the stage that runs it, counted from 0.
         name: "F0" for the forward pass of the first micro-batch, "B0" for its backward pass.
-        start, end: in units of time since the first pass began.
+        start, end: times since the first pass began.
     """
 
     stage: int
@@ -184,13 +186,13 @@ class PipelineTask:
 
 
 def pipeline_orders(stages: int, micro: int, schedule: str) -> list[list[str]]:
-    """The order of passes in every stage: "gpipe" (Huang et al., 2019) or "1f1b" (Narayanan et al., 2021).
+    """Return the order of passes in every stage, for "gpipe" (Huang et al., 2019) or "1f1b" (Narayanan et al., 2021).
 
     Raises:
-        ValueError: there is no such schedule.
+        ValueError: the schedule is unknown.
     """
     if schedule not in SCHEDULES:
-        raise ValueError(f"there is no schedule {schedule!r}: there are {', '.join(SCHEDULES)}")
+        raise ValueError(f"there is no schedule {schedule!r}; choose from {', '.join(SCHEDULES)}")
     orders = []
     for stage in range(stages):
         warmup = micro if schedule == "gpipe" else min(stages - stage, micro)
@@ -203,11 +205,11 @@ def pipeline_orders(stages: int, micro: int, schedule: str) -> list[list[str]]:
 def run_pipeline(orders: Sequence[Sequence[str]], forward: float = 1.0, backward: float = 2.0) -> list[PipelineTask]:
     """Return the time of each pass, if each stage keeps to its order and no pass starts before its inputs exist.
 
-    A forward pass needs that of the stage before, a backward pass that of the stage after it (in the last stage the
-    forward pass of its own).
+    A forward pass needs the forward pass of the previous stage. A backward pass needs the backward pass of the next
+    stage or, in the last stage, the forward pass of the same micro-batch.
 
     Args:
-        orders: of each stage, the names of its passes.
+        orders: for each stage, the names of its passes in order.
         forward, backward: the time of a pass.
 
     Raises:
@@ -244,8 +246,8 @@ def _ready(ends: dict[tuple[int, str], float], stage: int, name: str, last: int)
 
 
 def max_alive(order: Sequence[str]) -> int:
-    """Return the largest number of micro-batches whose activations a stage holds at once: forward done, backward not
-    yet.
+    """Return the largest number of micro-batches whose activations a stage holds at once: the forward pass is done, the
+    backward pass is not.
     """
     alive = most = 0
     for name in order:
@@ -255,6 +257,6 @@ def max_alive(order: Sequence[str]) -> int:
 
 
 def idle_share(tasks: Sequence[PipelineTask], stages: int) -> float:
-    """Return the fraction of all stages' time in which they wait, from the first pass to the end of the last."""
+    """Return the fraction of time that the stages wait, from the start of the first pass to the end of the last."""
     total = stages * max(task.end for task in tasks)
     return 1 - sum(task.end - task.start for task in tasks) / total

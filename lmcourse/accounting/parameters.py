@@ -1,6 +1,6 @@
-"""Parameter counts of a model by part, from its configuration alone.
+"""Count the parameters of a model by part, from its configuration alone.
 
-Nothing is built: every formula here multiplies numbers from the configuration. Tests compare each part with
+No model is built: every formula uses only numbers from the configuration. Tests compare each part with
 the tensors of the model itself, for every model of the zoo.
 """
 
@@ -18,11 +18,11 @@ from lmcourse.nn.position_bias import RelativePositionBiasConfig
 
 
 def count_parameters(config: TransformerConfig | EncoderDecoderConfig) -> Breakdown[int]:
-    """The parameters of each part of a model; their total is the size that a model card prints.
+    """Return the number of parameters of each part of a model; their total is the size on a model card.
 
-    A bias counts with its matrix. A tied head is the embedding once more: its part contains at most its bias. Parts
-    that the model does not have are left out. The halves of an encoder–decoder share the embedding of tokens; their
-    other parts are added up."""
+    A bias counts with its matrix. A tied head uses the embedding's matrix, so its part contains only its bias, if any.
+    Parts that the model does not have are left out. Encoder and decoder share the token embedding; their other parts
+    are added up."""
     if isinstance(config, EncoderDecoderConfig):
         halves = _without_ends(config.encoder) + _without_ends(config.decoder, cross=True)
         return _token_embedding(config.decoder) + halves + _head(config.decoder)
@@ -32,15 +32,15 @@ def count_parameters(config: TransformerConfig | EncoderDecoderConfig) -> Breakd
 def matmul_parameters(config: TransformerConfig) -> int:
     """Return the number of weights that every token is multiplied by: N of the rules 2ND and 6ND.
 
-    The head counts, tied or not; look-ups of embeddings and positions, norms and biases do not. An encoder–decoder has
-    no such number, because its two texts pass different matrices.
+    The head counts, even if it is tied; look-ups of embeddings and positions, norms and biases do not count. An
+    encoder–decoder has no such number, because its two texts use different matrices.
     """
     matrices = config.matrices
     return block_weights(config) + sum(matrix.weights for matrix in matrices.embedding + matrices.head)
 
 
 def block_weights(config: TransformerConfig) -> int:
-    """Return the number of weights in the matrices of all layers: those that Muon updates."""
+    """Return the number of weights in the matrices of all layers, which are the weights that Muon updates."""
     return sum(times * matrix.weights for matrix, times in config.matrices.of_blocks())
 
 
@@ -49,7 +49,7 @@ def _token_embedding(config: TransformerConfig) -> Breakdown[int]:
 
 
 def _without_ends(config: TransformerConfig, *, cross: bool = False) -> Breakdown[int]:
-    """All parameters except the token embedding and the head."""
+    """Count all parameters except the token embedding and the head."""
     matrices = config.matrices
     rows = config.embedding.max_positions + config.embedding.position_offset if config.embedding.max_positions else 0
     places = {"positions": rows * config.d_model, "position bias": _position_bias(config)}
@@ -76,7 +76,7 @@ def _head(config: TransformerConfig) -> Breakdown[int]:
 
 
 def _besides_matrices(attention: AttentionConfig, config: TransformerConfig, cross: bool) -> Breakdown[int]:
-    """The parameters of one layer that no token is multiplied with; `cross`: it attends to an encoder, too."""
+    """Count the parameters of one layer outside its matrices; `cross`: the layer attends to an encoder, too."""
     norms = _norms_per_block(config.block, cross) * _norm(config.block.norm, config.d_model)
     norms += (2 if cross else 1) * _qk_norms(attention, config.d_model)
     sizes = {
@@ -88,13 +88,13 @@ def _besides_matrices(attention: AttentionConfig, config: TransformerConfig, cro
 
 
 def _position_bias(config: TransformerConfig) -> int:
-    """T5's buckets are learned, one number per head; ALiBi's slopes are not."""
+    """Count the parameters of a position bias: T5's has one number per bucket and head, ALiBi has none."""
     bias = config.position_bias
     return bias.buckets * config.layers[0].attention.heads if isinstance(bias, RelativePositionBiasConfig) else 0
 
 
 def _relative_positions(config: AttentionConfig, d_model: int) -> int:
-    """Shaw's vectors for the distances −max_distance … max_distance, on keys and perhaps on values."""
+    """Count Shaw's vectors for the distances −max_distance … max_distance, on keys and perhaps on values."""
     if config.relative_position_vectors is None:
         return 0
     return (
@@ -109,14 +109,15 @@ def _norm(config: NormConfig, features: int) -> int:
 
 
 def _norms_per_block(config: BlockConfig, cross: bool) -> int:
-    """Parallel branches share one norm or have two; serial ones have one each, or two each."""
+    """Count the norms of a block: parallel branches share one or have one each; serial branches have one or two
+    each."""
     if config.branches != "serial":
         return 2 if config.branches == "parallel_two_norms" else 1
     return (3 if cross else 2) * (2 if config.placement == "double" else 1)
 
 
 def _qk_norms(config: AttentionConfig, d_model: int) -> int:
-    """One scale for all heads, or one for every feature of every head."""
+    """Count the scales of QK norms: shared by all heads, or separate for every feature of every head."""
     if config.qk_norm is None:
         return 0
     heads = 2 if config.qk_norm.over == "head" else config.heads + config.key_heads
@@ -124,5 +125,5 @@ def _qk_norms(config: AttentionConfig, d_model: int) -> int:
 
 
 def _present(sizes: dict[str, int]) -> Breakdown[int]:
-    """The breakdown without parts of size 0."""
+    """Return the breakdown without parts of size 0."""
     return Breakdown({part: size for part, size in sizes.items() if size})

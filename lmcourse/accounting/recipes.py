@@ -1,4 +1,4 @@
-"""Precision recipes: how many bytes a parameter takes in training, and in which format products are computed.
+"""Precision recipes: the bytes per parameter in training, and the format of matrix products.
 
 A recipe lists what stays in memory from step to step: weights, gradients, perhaps a master copy of the weights, and the
 optimiser's moments. `memory` adds the memory of a batch.
@@ -20,14 +20,14 @@ class PrecisionRecipe:
     """A mixed-precision recipe: bytes per parameter, and the precision of matrix products.
 
     Attributes:
-        name: on the command line.
+        name: the name on the command line.
         title: a description.
         weights: bytes per parameter of the weights that the forward pass reads.
         gradients, master, moments: bytes per parameter of gradients, fp32 master weights and the optimiser's moments;
-            0 where there are none.
+            0 if there are none.
         weight_precision: the format of the weights that the forward pass reads.
-        matmul_precision: the format in which matrices are multiplied.
-        matrix_moments: as `moments`, of the matrices of the blocks where they have another optimiser; None where not.
+        matmul_precision: the format of matrix products.
+        matrix_moments: `moments` for the matrices of the blocks if they have another optimizer; otherwise None.
     """
 
     name: str
@@ -42,13 +42,13 @@ class PrecisionRecipe:
 
     @property
     def per_parameter(self) -> float:
-        """Bytes per parameter: weights, gradients, master weights and moments; with Muon those of embedding and head,
-        of which every model has some."""
+        """Bytes per parameter: weights, gradients, master weights and moments. With Muon this is the number for
+        embedding and head."""
         return self.weights + self.gradients + self.master + self.moments
 
     @property
     def autocast(self) -> bool:
-        """True if matrix products are computed in another precision than the weights have (torch.autocast)."""
+        """True if matrix products have another format than the weights (torch.autocast)."""
         return self.weight_precision != self.matmul_precision
 
     @property
@@ -58,15 +58,16 @@ class PrecisionRecipe:
 
     @property
     def trains(self) -> bool:
-        """True if this is a recipe for training: it has gradients."""
+        """True if this is a recipe for training, that is, it has gradients."""
         return self.gradients > 0
 
     def memory(self, parameters: int, *, matrices: int = 0) -> Breakdown[int]:
-        """Bytes of weights, gradients and optimiser state of a model, without Adam's step counters, 4 bytes a tensor.
+        """Return the bytes of weights, gradients and optimizer state, without Adam's step counters (4 bytes per
+        tensor).
 
         Args:
-            parameters: the number of parameters that it trains.
-            matrices: how many of the parameters are in matrices of the blocks; only Muon has to know.
+            parameters: the number of trained parameters.
+            matrices: the number of parameters in matrices of the blocks; used only with Muon.
         """
         sizes = {
             "weights": self.weights,
@@ -109,16 +110,16 @@ _RECIPES = (
 )
 
 RECIPES: dict[str, PrecisionRecipe] = {recipe.name: recipe for recipe in _RECIPES}
-"""The recipes by name. Autocast keeps bf16 copies of the matrices until the backward pass: they count as
+"""The recipes by name. Autocast's bf16 copies of the matrices are kept until the backward pass and count as
 activations.
 """
 
 
 def find_recipe(name: str) -> PrecisionRecipe:
-    """Return the recipe of this name.
+    """Return the recipe with this name.
 
     Raises:
-        ValueError: there is none; the message lists all.
+        ValueError: no recipe has this name; the message lists all names.
     """
     if name not in RECIPES:
         raise ValueError(f"there is no recipe {name!r}: choose from {', '.join(RECIPES)}")

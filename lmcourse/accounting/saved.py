@@ -1,4 +1,4 @@
-"""Measure what autograd saves for the backward pass: every storage once, and the module that saved it."""
+"""Measure the storages that autograd saves for the backward pass, and the modules that save them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class SavedTensor:
     """One storage that autograd saves for the backward pass.
 
     Attributes:
-        module: the innermost module that was running when it was kept first, such as "blocks.0.attention.layer.qkv";
-            "" means code outside all modules.
-        shape, dtype: shape and dtype of the tensor through which it was first kept, perhaps a view of a part of it.
-        size: of the whole storage, in bytes.
+        module: the innermost module that was running when the storage was first saved, such as
+            "blocks.0.attention.layer.qkv"; "" means code outside all modules.
+        shape, dtype: shape and dtype of the first saved tensor with this storage; it may be a view of a part of it.
+        size: bytes of the whole storage.
     """
 
     module: str
@@ -46,7 +46,7 @@ class SavedTensors:
         return sum(tensor.size for tensor in self.tensors)
 
     def by(self, part: Callable[[str], str] = str) -> Breakdown[int]:
-        """Bytes by module, or by the part that a module belongs to."""
+        """Return the bytes by module, or by the part that a module belongs to."""
         sizes: dict[str, int] = {}
         for tensor in self.tensors:
             name = part(tensor.module)
@@ -63,18 +63,18 @@ class SavedTensors:
 def saved_tensors(function: Callable[[], Any], *modules: nn.Module, without: Iterable[Tensor] = ()) -> SavedTensors:
     """Run a forward pass and list the tensors that autograd keeps.
 
-    Under `torch._subclasses.FakeTensorMode` no number is computed and the sizes are the same. The meta device has none
-    of the fused kernels for attention, so there it is their parts that keep something.
+    Under `torch._subclasses.FakeTensorMode` no numbers are computed, and the sizes are the same. The meta device has no
+    fused kernels for attention, so there the separate operations of attention save their tensors.
 
     Args:
         function: the forward pass.
-        modules: their parameters and buffers exist anyway and do not count; names are relative to the first that
-            has the module.
-        without: more tensors that do not count, such as the batch.
+        modules: modules whose parameters and buffers do not count, because they exist anyway. The names of modules are
+            relative to the first of them that contains the module.
+        without: other tensors that do not count, such as the batch.
     """
     owned = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
     known = {storage_id(tensor) for tensor in (*owned, *without)}
-    # Autograd may drop a storage while the pass goes on, and a new one may get its address: hold all of them.
+    # Autograd may free a storage during the pass, and a new one may get its address: hold a reference to each.
     alive: list[Tensor] = []
     found: list[SavedTensor] = []
     with _running_module(modules) as stack:

@@ -1,12 +1,12 @@
 """A model of one training step on a cluster: seconds and memory of a layout, with two kinds of links.
 
 A machine holds a few devices, which exchange data over fast links; machines exchange data over slow ones. Tensor
-parallelism stays inside a machine, then come the stages of a pipeline, then the copies of the model. The model counts
-what the ultra-scale playbooks count: arithmetic, traffic, the bubble of the pipeline, overlap, memory. It leaves out
-latency, the attention scores, embedding and head as layers of their own, and memory that no formula knows.
+parallelism stays inside a machine; the stages of a pipeline and the copies of the model come next. The model counts
+what guides to large-scale training count: arithmetic, traffic, the pipeline bubble, overlap and memory. It leaves out
+latency, attention scores, embedding and head as separate layers, and memory that no formula covers.
 
 Sources: Narayanan et al. (2021) for bubble and interleaving, Korthikanti et al. (2022) for activations (with sequence
-parallelism, without the attention scores), Rajbhandari et al. (2020) for ZeRO. Seconds, bytes, FLOP/s.
+parallelism, without the attention scores), Rajbhandari et al. (2020) for ZeRO. Units are seconds, bytes and FLOP/s.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from lmcourse.accounting.parameters import count_parameters
 from lmcourse.models.config import TransformerConfig
 
 BACKWARD_SHARE = 2 / 3
-"""The part of a step's arithmetic that is done in the backward pass, while gradients are sent."""
+"""The fraction of a step's arithmetic in the backward pass, during which gradients are sent."""
 
 KEPT, KEPT_WITH_RECOMPUTATION = 34, 2
-"""Bytes that a block keeps per token and feature: everything, or only its input."""
+"""Bytes that a block keeps per token and feature: all activations, or only its input."""
 
 STATE = {"weights": 2, "gradients": 2, "master weights": 4, "optimiser moments": 8}
 """Bytes per parameter in mixed precision with AdamW."""
@@ -37,9 +37,9 @@ class TrainingStep:
     """The work of one step: a model and a batch.
 
     Attributes:
-        parameters, layers, d_model, kv_heads: of the model.
-        texts: texts in a step, over all copies of the model.
-        seq_len: tokens of a text.
+        parameters, layers, d_model, kv_heads: sizes of the model.
+        texts: number of texts in a step, for all copies of the model together.
+        seq_len: tokens per text.
     """
 
     parameters: int
@@ -51,7 +51,7 @@ class TrainingStep:
 
     @classmethod
     def of(cls, config: TransformerConfig, texts: int, seq_len: int = 8192) -> TrainingStep:
-        """Return a step of this many texts for a model whose layers are all the same."""
+        """Return a step with this many texts for a model whose layers are all the same."""
         key_heads = config.layers[0].attention.key_heads
         return cls(count_parameters(config).total, len(config.layers), config.d_model, key_heads, texts, seq_len)
 
@@ -63,15 +63,16 @@ class TrainingStep:
 
 @dataclass(frozen=True)
 class Machines:
-    """A cluster of equal machines; the default is machines of eight H100s.
+    """A cluster of equal machines; by default, machines with eight H100s.
 
     Attributes:
-        devices: how many in all.
-        per_machine: devices of a machine.
-        peak: FLOP/s of a device.
-        efficiency: the part of the peak that large matrix products reach.
-        inside, outside: bytes per second that a device sends to one in its machine, and to one in another.
-        memory: bytes of a device.
+        devices: number of devices in the cluster.
+        per_machine: devices per machine.
+        peak: peak FLOP/s of a device.
+        efficiency: the fraction of the peak that large matrix products reach.
+        inside, outside: bytes per second that a device can send to a device in the same machine, and in another
+            machine.
+        memory: bytes of memory per device.
     """
 
     devices: int
@@ -85,14 +86,14 @@ class Machines:
 
 @dataclass(frozen=True)
 class StepParts:
-    """The ingredients of a step on the busiest device, before they are put together.
+    """The components of a step on the busiest device, before they are combined.
 
     Attributes:
         micro_batches: the number that a copy of the model processes in a step.
-        arithmetic, tensor, border: seconds of computing, of tensor parallelism's traffic and of the traffic between
-            stages, for all micro-batches.
-        gradients: seconds on the wire for gradients (and, with ZeRO, weights).
-        state: bytes of weights, gradients and optimiser.
+        arithmetic, tensor, border: seconds for computing, for the traffic of tensor parallelism and for the traffic
+            between stages, for all micro-batches.
+        gradients: seconds for sending gradients (and, with ZeRO, weights).
+        state: bytes of weights, gradients and optimizer.
         activations: bytes that one micro-batch keeps.
     """
 
@@ -112,8 +113,8 @@ class StepTime:
     Attributes:
         parts: the parts that make up the step.
         bubble: seconds in which a stage of the pipeline waits.
-        hidden: seconds of gradients on the wire that arithmetic hides.
-        memory: bytes at the fullest moment.
+        hidden: seconds of sending gradients that overlap with arithmetic.
+        memory: peak of memory in bytes.
     """
 
     parts: StepParts
@@ -123,7 +124,7 @@ class StepTime:
 
     @property
     def seconds(self) -> float:
-        """The whole step."""
+        """Seconds of the whole step."""
         parts = self.parts
         return parts.arithmetic + parts.tensor + parts.border + self.bubble + (parts.gradients - self.hidden)
 
@@ -144,15 +145,17 @@ def step_parts(
     recompute: bool = False,
     interleave: int = 1,
 ) -> StepParts:
-    """Return the ingredients of a step for a layout; the stage with the most layers sets the pace.
+    """Return the components of a step for a layout; the stage with the most layers sets the pace.
 
     Args:
         step, machines: the work, and the machines that do it.
         data, tensor, pipeline: devices per dimension.
         zero: the stage of ZeRO.
-        micro: texts of a micro-batch.
-        recompute: keep only the input of each block, and compute forward again before backward.
-        interleave: how many pieces of the model each stage holds; activations cross each border that many times.
+        micro: texts per micro-batch.
+        recompute: whether to keep only the input of each block, and to repeat its forward pass before the backward
+            pass.
+        interleave: the number of pieces of the model that each stage holds; activations cross each border this many
+            times.
 
     Raises:
         ValueError: the layout does not use all devices, or the texts cannot be divided in this way.
@@ -167,7 +170,8 @@ def step_parts(
     tokens = micro * step.seq_len
     stream = 2.0 * tokens * step.d_model
     passes = 4 if recompute else 3
-    reduced = 2 * passes - 2  # an all-reduce for each half of a block, forward and backward, and forward again
+    # one all-reduce for each half of a block in every pass: forward, backward and, if recomputed, forward again
+    reduced = 2 * passes - 2
     outer = machines.inside if machines.devices <= machines.per_machine else machines.outside
     border = count * 2 * interleave * stream / tensor / outer if pipeline > 1 else 0.0
     kept = KEPT * layers if not recompute else KEPT_WITH_RECOMPUTATION * layers + KEPT
@@ -183,7 +187,8 @@ def step_parts(
 
 
 def _gradient_bytes(parameters: float, data: int, zero: ZeroStage, micro_batches: int) -> float:
-    """Bytes that a device sends to the other copies: what is divided must be summed or gathered each micro-batch."""
+    """Return the bytes that a device sends to the other copies; divided parts are summed or gathered in each
+    micro-batch."""
     share = 2 * parameters * all_gather_bytes(1, data)
     sums = micro_batches if zero >= 2 else 1
     gathers = 2 * micro_batches if zero == 3 else 1
@@ -223,8 +228,8 @@ def _divisors(number: int) -> list[int]:
 def candidates(step: TrainingStep, machines: Machines) -> Iterator[LayoutTuple]:
     """Yield the layouts (data, tensor, pipeline, zero, micro) that a cluster allows, by pipeline, zero, tensor, micro.
 
-    Tensor parallelism stays in a machine and divides the key heads, each stage has a layer, and the micro-batches
-    divide a copy's texts. Memory is not checked. Copies of a model that is not copied need no ZeRO.
+    Tensor parallelism stays inside a machine and divides the key heads, each stage has at least one layer, and the size
+    of a micro-batch divides a copy's texts. Memory is not checked. With a single copy of the model there is no ZeRO.
     """
     tensors = [n for n in _divisors(machines.per_machine) if step.kv_heads % n == 0]
     stages: tuple[ZeroStage, ...] = (0, 1, 2, 3)

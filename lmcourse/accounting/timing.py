@@ -1,8 +1,9 @@
 """Reliable timing: warm-up, device synchronisation, medians and quartiles, interleaved comparison.
 
 Warm up first: the first runs compile, allocate and fill caches. Wait for the device: a GPU returns before it is done.
-Repeat, and tell the median with the quartiles: a mean follows every disturbance. Hold the garbage collector off.
-To compare, take turns (`time_interleaved`): then a busy neighbour slows all of them.
+Repeat, and report the median with the quartiles, because every disturbance changes a mean. Switch the garbage collector
+off. To compare functions, run them alternately (`time_interleaved`): then other load on the machine slows all of them
+equally.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ import torch
 
 Work = Callable[[], object]
 Stopwatch = Callable[[Work], float]
-"""Runs a function once and returns the seconds it took."""
+"""A timer that runs a function once and returns the seconds it took."""
 
 CACHES = 256 * 2**20
-"""Bytes: more than the last-level cache of a GPU or of most processors."""
+"""Bytes to write: more than the last-level cache of a GPU or of most processors."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,15 @@ def time_it(
 
     Args:
         function: the function to run.
-        warmup: runs that do not count.
-        repeats: the least number of runs that count.
-        seconds: repeat until the runs that count took this long in total.
-        device: the device on which it works.
-        before: called before each run, untimed, such as `cache_flusher(device)`.
-        stopwatch: how to time one run; by default the one for the device.
+        warmup: number of untimed runs before the timed runs.
+        repeats: least number of timed runs.
+        seconds: repeat until the timed runs have taken this long in total.
+        device: the device on which the function works.
+        before: a function to call before each run, outside the timing, such as `cache_flusher(device)`.
+        stopwatch: the timer for one run; by default the device's.
 
     Raises:
-        ValueError: no run would count.
+        ValueError: there would be no timed run.
     """
     timings = time_interleaved(
         {"": function},
@@ -102,16 +103,16 @@ def time_interleaved(
 ) -> dict[str, Timing]:
     """Time several functions in rounds: each runs once per round, every second round in reverse order.
 
-    Ratios of medians then hold on a machine that others use, where absolute times do not.
+    On a machine with other load, ratios of medians are then still reliable, while absolute times are not.
 
     Args:
-        functions: by name.
+        functions: the functions by name.
         warmup, device, before, stopwatch: as in `time_it`.
-        repeats: the least number of rounds that count.
-        seconds: repeat until all of them took this long in total.
+        repeats: least number of timed rounds.
+        seconds: repeat until all functions together have taken this long.
 
     Raises:
-        ValueError: no run would count.
+        ValueError: there would be no timed run.
     """
     if repeats < 1 or warmup < 0:
         raise ValueError(f"at least 0 warm-up runs and 1 timed run are needed, not {warmup} and {repeats}")
@@ -134,8 +135,8 @@ def time_interleaved(
 
 
 def make_stopwatch(device: torch.device | str, clock: Callable[[], float] = time.perf_counter) -> Stopwatch:
-    """Return the timer of one run on a device. On CUDA it records two events in the stream; else it reads a clock,
-    and waits for the device before and after the run.
+    """Return the timer of one run on a device. On CUDA it records two events in the stream; on other devices it reads a
+    clock, and waits for the device before and after the run.
     """
     if torch.device(device).type == "cuda":
         return lambda function: _seconds_between_events(function, device)
@@ -151,7 +152,7 @@ def make_stopwatch(device: torch.device | str, clock: Callable[[], float] = time
 
 
 def synchronise(device: torch.device | str) -> None:
-    """Wait until a device has done all launched work. Calls on a GPU return before the work is done, on a CPU after."""
+    """Wait until a device has done all launched work. Calls on a GPU return before their work is done."""
     kind = torch.device(device).type
     if kind == "cuda":
         torch.cuda.synchronize(device)
@@ -160,7 +161,7 @@ def synchronise(device: torch.device | str) -> None:
 
 
 def cache_flusher(device: torch.device | str, size: int = CACHES) -> Work:
-    """A function that overwrites the device's caches by writing `size` bytes."""
+    """Return a function that overwrites the device's caches by writing `size` bytes."""
     buffer = torch.empty(size, dtype=torch.uint8, device=device)
     return buffer.zero_
 
@@ -189,12 +190,12 @@ def _gc_disabled() -> Iterator[None]:
 
 
 class SimulatedDevice:
-    """An asynchronous device with a queue, and the clock of the CPU that feeds it.
+    """A simulated asynchronous device with a queue, and the clock of the CPU that gives it work.
 
     Args:
-        seconds: how long the device works on the first run, the second, …; further runs take as long as the last.
+        seconds: duration of the first run, the second run, … on the device; all further runs take as long as the last.
         launch: seconds that the CPU takes to submit a run.
-        room: how many runs its queue holds; the CPU waits at a full one. A GPU's holds about a thousand.
+        room: number of runs that the queue holds; if it is full, the CPU waits. A GPU's queue holds about a thousand.
 
     Raises:
         ValueError: there are no runs, the queue has no capacity, or a time is negative.
@@ -216,7 +217,7 @@ class SimulatedDevice:
         return int(self._ask("runs"))
 
     def synchronise(self) -> None:
-        """Let the CPU wait until the device has done all its runs."""
+        """Let the CPU wait until the device has finished all runs."""
         self._ask("synchronise")
 
     def clock(self) -> float:
@@ -225,7 +226,8 @@ class SimulatedDevice:
 
 
 def _simulation(seconds: list[float], launch: float, room: int) -> Generator[float, str | None, None]:
-    """Execute the requests that are sent, and yield answers. (An object would show learners the times in advance.)"""
+    """Run the requests that are sent, and yield answers. The times are hidden in a generator because an object would
+    show them to learners in advance."""
     now, done, answer = 0.0, [0.0], 0.0
     while True:
         asked = yield answer

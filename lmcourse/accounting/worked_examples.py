@@ -1,4 +1,4 @@
-"""Worked examples from the source notes, recomputed: `python -m lmcourse.accounting.worked_examples` prints them."""
+"""Recompute worked examples from the source notes; `python -m lmcourse.accounting.worked_examples` prints them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ HALF = "half the bytes per parameter, and TiB in place of GiB"
 
 @dataclass(frozen=True)
 class WorkedExample:
-    """A number of the source notes beside the same number computed here.
+    """A number from the source notes and the same number computed by the course.
 
     Attributes:
-        name: what is computed.
-        published: the number in the source notes, with its unit; "–" where the notes only ask for it.
-        computed: the number computed here.
-        unit: unit of `computed`.
-        explanation: explanation of the difference.
+        name: a description of the number.
+        published: the number in the source notes, with its unit; "–" if the notes ask for it but do not print it.
+        computed: the number that the course computes.
+        unit: the unit of `computed`.
+        explanation: the reason for a difference.
     """
 
     name: str
@@ -54,18 +54,18 @@ class WorkedExample:
 
 
 def gpt_3() -> TransformerConfig:
-    """GPT-3's decoder: 96 layers of width 12,288 with 96 heads (Brown et al., 2020, table 2.1)."""
+    """Return GPT-3's decoder: 96 layers of width 12,288 with 96 heads (Brown et al., 2020, table 2.1)."""
     return find_model("gpt-3").decoder
 
 
 def gpt_3_parameters() -> int:
-    """GPT-3's parameters in matrices and embeddings, as the notes count; biases and norms are 0.009 % more."""
+    """Count GPT-3's parameters as the notes do, in matrices and embeddings; biases and norms would add 0.009 %."""
     config = gpt_3()
     return kaplan_parameters(config) + (config.vocab_size + 2048) * config.d_model
 
 
 def training_examples() -> list[WorkedExample]:
-    """Worked examples on training days, GPU-days and MFU, all by 6ND."""
+    """Return examples about training days, GPU-days and MFU, all with the rule 6ND."""
     a100, h100 = find_accelerator("a100"), find_accelerator("h100")
     llama_70b, gpt_3 = six_n_d(70 * 10**9, 15 * 10**12), six_n_d(gpt_3_parameters(), 300 * 10**9)
     return [
@@ -86,9 +86,9 @@ def training_examples() -> list[WorkedExample]:
 
 
 def state_examples() -> list[WorkedExample]:
-    """Examples about weights, gradients and optimiser state."""
+    """Return examples about weights, gradients and optimizer state."""
     fp32, room = find_recipe("fp32"), 8 * 80 * 10**9
-    # AdaGrad keeps one moment, as momentum does.
+    # AdaGrad keeps one moment, like momentum.
     linear = find_recipe("momentum").memory(36).total + 16 * 4
     llama = count_parameters(find_model("llama-3.1-405b").config).total
     special = "256 special tokens, in embedding and head, are missing in the notes"
@@ -110,7 +110,7 @@ def state_examples() -> list[WorkedExample]:
 
 
 def _gpt_3_states() -> list[WorkedExample]:
-    """bf16 weights, fp32 gradients, and a master copy with two moments: 2 + 4 + 12 bytes."""
+    """Return GPT-3's states: bf16 weights, fp32 gradients, a master copy and two moments, 2 + 4 + 12 bytes."""
     states = MIXED.memory(gpt_3_parameters())
     optimizer = states["master weights"] + states["optimiser moments"]
     shared = state_memory(gpt_3_parameters(), MIXED, Layout(tensor=8)).total
@@ -125,7 +125,7 @@ def _gpt_3_states() -> list[WorkedExample]:
 
 
 def activation_examples() -> list[WorkedExample]:
-    """Worked examples on activation memory, by Korthikanti's formula: B texts of S tokens, A heads, width D."""
+    """Return examples about activation memory with Korthikanti's formula: B texts of S tokens, A heads, width D."""
     config, neox = gpt_3(), find_model("gpt-neox-20b").decoder
     linear, square = _per_token(1)
     shared, shared_square = _per_token(8)
@@ -149,14 +149,14 @@ def activation_examples() -> list[WorkedExample]:
 
 
 def _per_token(tensor: int) -> tuple[float, float]:
-    """Return two numbers: GPT-3's activations in GiB per token are the first + the second · S."""
+    """Return a and b: for texts of S tokens, GPT-3's activations take a + b · S GiB per token."""
     short, long = (korthikanti(gpt_3(), 1, seq_len, tensor=tensor) / seq_len / GIB for seq_len in (1, 1001))
     square = (long - short) / 1000
     return short - square, square
 
 
 def inference_examples() -> list[WorkedExample]:
-    """Examples about KV caches, and the weights they share the memory with."""
+    """Return examples about KV caches, and about the weights in the same memory."""
     small, large = (bytes_per_token(find_model(name).decoder) for name in ("llama-3-8b", "llama-3.1-405b"))
     return [
         WorkedExample("Llama 3 8B: KV cache per token", "131,072 bytes", small, "bytes"),
@@ -174,7 +174,7 @@ def inference_examples() -> list[WorkedExample]:
 
 
 def _falcon_sizes() -> list[WorkedExample]:
-    """Falcon's sizes as the notes give them: with one key head per query head."""
+    """Return Falcon's sizes as in the notes, with one key head per query head."""
     falcon = find_model("falcon-40b").decoder
     weights, plain = 2 * kaplan_parameters(falcon) / GIB, _all_key_heads(falcon)
     return [
@@ -188,7 +188,8 @@ def _falcon_sizes() -> list[WorkedExample]:
 
 
 def _falcon_times() -> list[WorkedExample]:
-    """Times of 200 texts at (80 + 4·B) GiB, as in the notes, which give an A100 80 GiB and 2 TiB/s."""
+    """Return the times for 200 texts at (80 + 4·B) GiB, as in the notes, which assume an A100 with 80 GiB and 2
+    TiB/s."""
     a100 = replace(find_accelerator("a100"), bandwidth=2 * 2.0**40)
     need, texts = (80 + 4 * 200) * GIB, 200
     step = Operation(two_n_d(40 * 10**9, texts) // 4, need // 4)
@@ -206,7 +207,8 @@ def _falcon_times() -> list[WorkedExample]:
 
 
 def hardware_examples() -> list[WorkedExample]:
-    """Worked examples on arithmetic intensity. The notes give A100s of 80 and 40 GB 2.0 and 1.6 TB/s."""
+    """Return examples about arithmetic intensity. The notes assume A100s with 80 GB at 2.0 TB/s and 40 GB at 1.6
+    TB/s."""
     a100_80, a100_40 = (replace(find_accelerator("a100"), bandwidth=bandwidth) for bandwidth in (2.0e12, 1.6e12))
     half, unit = "a multiplication and an addition are 2 FLOPs", "FLOPs/byte"
     saturated = "reads and writes of activations grow, too: at most D/2"
@@ -226,19 +228,19 @@ def hardware_examples() -> list[WorkedExample]:
 
 
 def _all_key_heads(config: TransformerConfig) -> int:
-    """The cache of one text of 2048 tokens if every query head had a key head."""
+    """Return the cache of one text of 2048 tokens if every query head had its own key head."""
     attention = replace(config.layers[0].attention, kv_heads=None)
     layers = tuple(replace(layer, attention=attention) for layer in config.layers)
     return cache_bytes(config.with_(layers=layers), 1, 2048).total
 
 
 def all_examples() -> list[WorkedExample]:
-    """All worked examples, by subject."""
+    """Return all worked examples, by subject."""
     return training_examples() + state_examples() + activation_examples() + inference_examples() + hardware_examples()
 
 
 def table() -> Table:
-    """A rich table of all worked examples: the number of the notes, ours, and the reason for any difference."""
+    """Return a rich table of all worked examples: the number in the notes, ours, and the reason for a difference."""
     rows = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for title in ("case", "the notes", "computed", "why they differ"):
         rows.add_column(title)

@@ -1,6 +1,6 @@
-"""The whole budget of a model: parameters, FLOPs, memory, KV cache, latency and days, from one description.
+"""Estimate all costs of a model from one description: parameters, FLOPs, memory, KV cache, latency and days.
 
-Everything here is called, nothing computed: each number comes from the module that explains it.
+This module only calls others: each number comes from the module that explains it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ class Workload:
 
     Attributes:
         config: the model.
-        batch: texts that a replica of the model reads at once: one device, or the devices that share its tensors.
-        seq_len: tokens of each.
-        recipe: how numbers are stored.
+        batch: number of texts that a replica of the model reads at once. A replica is one device, or the devices that
+            divide one copy of the model.
+        seq_len: tokens per text.
+        recipe: the formats of weights, gradients and optimizer state.
         activation_checkpointing: "blocks" recomputes blocks in the backward pass.
-        layout: how the devices are used.
+        layout: the numbers of devices for each kind of parallelism.
 
     Raises:
-        TypeError: the model or the recipe has the wrong type, such as its name.
+        TypeError: the model or the recipe has the wrong type, for example a name instead of the object.
         ValueError: the model cannot be divided in this way.
     """
 
@@ -53,7 +54,7 @@ class Workload:
 
     @property
     def writes(self) -> bool:
-        """True if the model can write texts: no layer sees later tokens."""
+        """True if the model can generate texts, that is, if no layer sees later tokens."""
         return all(layer.attention.pattern.causal for layer in self.config.layers)
 
 
@@ -62,12 +63,12 @@ class ModelCost:
     """Hardware-independent costs: parameters, FLOPs, memory and KV cache. Memory is in bytes on each device.
 
     Attributes:
-        parameters: by part.
-        matmul_parameters: the weights that every token is multiplied by.
-        flops: of a training step of one replica.
-        optimizer_flops: of Muon's matrix products in a step; 0 without it.
-        training: None if the recipe does not train.
-        cache, inference: None if the model does not write.
+        parameters: number of parameters by part.
+        matmul_parameters: number of weights that every token is multiplied by.
+        flops: FLOPs of a training step of one replica.
+        optimizer_flops: FLOPs of Muon's matrix products in a step; 0 without Muon.
+        training: memory for training; None if the recipe is not for training.
+        cache, inference: KV cache and memory for generation; None if the model cannot generate.
     """
 
     parameters: Breakdown[int]
@@ -84,7 +85,7 @@ class RooflineTiming:
     """The shortest possible time of a forward pass on an accelerator, by the roofline.
 
     Attributes:
-        seconds: by group of operators.
+        seconds: seconds by group of operators.
         limits: the limit of each group: arithmetic or memory.
     """
 
@@ -97,10 +98,11 @@ class Performance:
     """Hardware-dependent limits: largest batches, best MFU, prefill and decode times.
 
     Attributes:
-        largest_training_batch, largest_inference_batch: of a replica; 0 if not even one text fits, None if the model or
-            the recipe does not allow it.
-        best_mfu: the roofline's, which no run exceeds.
-        prefill, decode: reading the batch; one more token for each of its texts. None if the model does not write.
+        largest_training_batch, largest_inference_batch: largest batches of a replica; 0 if not even one text fits, None
+            if the model or the recipe does not allow training or generation.
+        best_mfu: the upper limit from the roofline.
+        prefill, decode: times for reading the batch, and for one more token in each of its texts. None if the model
+            cannot generate.
     """
 
     largest_training_batch: int | None
@@ -111,7 +113,7 @@ class Performance:
 
 
 LARGEST_FLOPS = 10**40
-"""Far beyond anything that can be built, and far below the largest float."""
+"""Largest allowed number of FLOPs: more than any machine can do, and far below the largest float."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,10 @@ class TrainingRun:
     """Tokens, FLOPs, time and energy of a training run.
 
     Attributes:
-        tokens: how many are read.
+        tokens: number of tokens read.
         flops: model FLOPs.
-        days, device_hours: the time it takes, elapsed and summed over devices.
-        energy: kWh at the power limit; None if that is not known.
+        days, device_hours: elapsed time in days, and hours summed over all devices.
+        energy: energy in kWh at the power limit; None if the limit is not known.
     """
 
     tokens: int
@@ -136,8 +138,8 @@ def account(workload: Workload) -> ModelCost:
     """Compute the costs of a workload that do not depend on hardware.
 
     Raises:
-        TypeError: no workload is given.
-        ValueError: an impossible size.
+        TypeError: the argument is not a `Workload`.
+        ValueError: a size is impossible.
     """
     check_type("workload", workload, Workload, 'such as Workload(config, 1, 2048, find_recipe("mixed"))')
     config, batch, seq_len, recipe = workload.config, workload.batch, workload.seq_len, workload.recipe
@@ -199,7 +201,7 @@ def estimate_performance(workload: Workload, accelerator: Accelerator) -> Perfor
 def _time(
     workload: Workload, accelerator: Accelerator, operations: dict[str, Operation], seq_len: int
 ) -> RooflineTiming:
-    """Roofline time of a pass: every group divided by the tensor-parallel size, plus the time of its all-reduces."""
+    """Return the roofline time of a pass: each group's time divided by the tensor-parallel size, plus all-reduces."""
     precision, tensor = workload.recipe.matmul_precision, workload.layout.tensor
     seconds = roofline_seconds(operations, accelerator, precision) * (1 / tensor)
     if tensor > 1 and accelerator.link is not None:

@@ -1,1 +1,1 @@
-"""Authoring: from one source file to the executed solution and the student's notebook."""
+"""Authoring: build the executed solution and the student's notebook from one source file."""

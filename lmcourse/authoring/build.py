@@ -1,4 +1,4 @@
-"""Build notebooks: source → executed solution → student release, written only if all of it succeeds."""
+"""Build notebooks: source → executed solution → student release. Files are written only if all steps succeed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lmcourse.exercises.released import released_digest, write_released
 
 @dataclass(frozen=True)
 class Built:
-    """Result of building one chapter, and whether its notebooks were rebuilt."""
+    """The result of building one chapter, and whether its notebooks were rebuilt."""
 
     chapter: Chapter
     changed: bool
@@ -33,10 +33,10 @@ class Built:
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A chapter's two notebooks as its source describes them, not yet executed.
+    """The two notebooks of a chapter, made from its source but not yet executed.
 
     Attributes:
-        own: the exercises of a teacher's own, which are released beside the notebook.
+        own: the exercises of a teacher's own notebook, which are released next to it.
     """
 
     chapter: Chapter
@@ -48,14 +48,14 @@ class Draft:
 
     @classmethod
     def of(cls, chapter: Chapter, source: Source, root: Path) -> Draft:
-        """The draft of the notebooks that a source describes."""
+        """Return the draft of the notebooks that a source describes."""
         notebook = document(source, chapter)
         beside = isinstance(chapter, FolderChapter) and chapter.source.with_name(BESIDE).is_file()
         own = exercises_in(source, chapter) if beside else ()
         return cls(chapter, source, ChapterFiles.of(chapter, root), notebook, release(notebook, chapter), own)
 
     def stale(self) -> dict[Path, str]:
-        """Return the files that differ from what the source builds, each with the difference."""
+        """Return the files that differ from the source's output, each with the difference."""
         found = {}
         solution = load_notebook(self.files.solution)
         if solution is None or _without_outputs(solution) != _without_outputs(self.solution):
@@ -70,12 +70,12 @@ class Draft:
 
     def make(self) -> None:
         """Execute the solution and write both notebooks."""
-        released = self._released()  # what cannot be released is told before all cells have run
+        released = self._released()  # errors in the release are reported before all cells run
         execute(self.solution, self.source)
         write_all({self.files.solution: dumps(self.solution), self.files.release: dumps(self.student), **released})
 
     def digest(self) -> str:
-        """Return a digest of the inputs of the released exercises: the teacher's file, and the names that have
+        """Return a hash of the inputs of the released exercises: the teacher's file, and the names of exercises with
         cells.
         """
         names = ",".join(exercise.name for exercise in self.own)
@@ -92,12 +92,12 @@ def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> li
     """Build the notebooks of these chapters whose source has changed.
 
     Args:
-        chapters: what to build.
+        chapters: the chapters to build.
         root: the course folder.
-        force: build also what is up to date, and replace a student copy that somebody has worked in.
+        force: whether to build notebooks that are up to date, and to replace student copies that contain work.
 
     Raises:
-        CourseError: the sources have mistakes or student copies hold work (all are listed, and nothing is built), a
+        CourseError: the sources have mistakes or student copies contain work (all are listed, and nothing is built), a
             cell fails, or a file cannot be written.
     """
     drafts = _drafts(chapters, root)
@@ -116,7 +116,7 @@ def build(chapters: Sequence[Chapter], root: Path, *, force: bool = False) -> li
 
 
 def check_built(chapters: Sequence[Chapter], root: Path) -> list[str]:
-    """Return a line for each committed notebook that differs from what its source builds; outputs are not compared.
+    """Return a line for each committed notebook that differs from its source; outputs are not compared.
 
     Raises:
         CourseError: the sources have mistakes.

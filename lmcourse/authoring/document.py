@@ -1,4 +1,4 @@
-"""From source to notebook document: cells with stable ids and nbgrader's metadata, not yet executed."""
+"""Make a notebook document from a source: cells with stable ids and nbgrader's metadata, not yet executed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
 
 SKIPPED = {"grading": "skip"}
-"""Metadata under "lmcourse" of a cell that grading skips."""
+"""Metadata under the key "lmcourse" of cells that grading skips."""
 
 HIDE_INPUT_TAG = "hide-input"
-"""The tag of a cell whose code is folded away when the notebook opens."""
+"""The tag of cells whose code is collapsed when the notebook opens."""
 
 WITHOUT_THE_PACKAGE = """\
 try:
@@ -34,13 +34,14 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError("Run this in a cell of its own, then this cell again:  %pip install lmcourse") from None
 
 """
-"""Beginning of a notebook's first cell: Colab and similar services open a notebook without its package."""
+"""The beginning of a notebook's first cell, for Colab and similar services, which open a notebook without its
+package."""
 
 _STARTS = re.compile(r"^start\(", re.MULTILINE)
 
 
 def document(source: Source, chapter: Chapter) -> NotebookNode:
-    """The notebook that a source describes, without outputs. The same source always gives the same notebook."""
+    """Return the notebook that a source describes, without outputs. The same source always gives the same notebook."""
     points = {exercise.name: exercise.points for exercise in exercises_of(chapter)}
     seen: Counter[str] = Counter()
     cells = [_cell(cell, points, seen) for cell in source.cells]
@@ -52,7 +53,7 @@ def document(source: Source, chapter: Chapter) -> NotebookNode:
 
 
 def _skipped(source: Source) -> list[int]:
-    """The places of the cells that grading does not run."""
+    """Return the indices of the cells that grading does not run."""
     places = [place for place, cell in enumerate(source.cells) if cell.kind == "code"]
     cells = [source.cells[place] for place in places]
     codes = [Code(cell.text, bool(cell.exercise or cell.check or cell.task)) for cell in cells]
@@ -96,7 +97,7 @@ def _nbgrader(grade_id: str, **said: Any) -> dict[str, Any]:
 
 
 def dumps(notebook: NotebookNode) -> str:
-    """A notebook as the text of its file."""
+    """Return a notebook as the text of its file."""
     return f"{nbformat.writes(notebook, version=4)}\n"
 
 

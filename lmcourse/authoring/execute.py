@@ -20,7 +20,7 @@ from lmcourse.errors import CourseError
 from lmcourse.widgets.live import WIDGET_MIME
 
 CELL_TIMEOUT_SECONDS = 120
-"""The time limit of one cell."""
+"""The time limit of one cell in seconds."""
 
 KERNEL_OPTIONS = ["--InteractiveShellApp.ignore_cwd=True", "--Application.log_level=ERROR"]
 """Options of the kernel: do not search the current folder for modules, and do not print warnings."""
@@ -31,18 +31,18 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def execute(notebook: NotebookNode, source: Source) -> None:
-    """Run all cells, in place, and make the outputs independent of when and where they were made.
+    """Run all cells in place, and make the outputs independent of time and machine.
 
     Args:
-        notebook: the document made from `source`, cell by cell; it runs in the folder of its source.
-        source: for the line numbers in what is said of a cell that fails.
+        notebook: the document made from `source`; it runs in the folder of its source.
+        source: the source, for line numbers in messages about failing cells.
 
     Raises:
-        CourseError: a cell raised, hung, wrote to stderr or printed what differs from run to run.
+        CourseError: a cell raised an error, did not end, wrote to stderr, or printed text that differs from run to run.
     """
     metadata = copy.deepcopy(notebook.metadata)
     _run(notebook, source)
-    notebook.metadata = metadata  # without widgets' state and the exact version of this machine's Python
+    notebook.metadata = metadata  # removes the state of widgets and the exact Python version of this machine
     machine = [sys.prefix, str(CHECKOUT), str(source.path.resolve().parent)]
     problems = [
         f"{source.path}:{cell.line}: the cell {what}"
@@ -55,14 +55,14 @@ def execute(notebook: NotebookNode, source: Source) -> None:
 
 
 def _run(notebook: NotebookNode, source: Source) -> None:
-    """Run the cells until one raises; its error is among its outputs."""
+    """Run the cells until one raises an error, which is then one of its outputs."""
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT_SECONDS,
         kernel_name="python3",
         resources={"metadata": {"path": str(source.path.parent)}},
         record_timing=False,
-        coalesce_streams=True,  # a slow machine sends one print in several pieces
+        coalesce_streams=True,  # a slow machine sends the text of one print in several pieces
         extra_arguments=KERNEL_OPTIONS,
     )
     reached = 0
@@ -74,7 +74,7 @@ def _run(notebook: NotebookNode, source: Source) -> None:
     client.on_cell_start = reach
     with (
         tempfile.TemporaryDirectory(prefix="lmcourse-build-", ignore_cleanup_errors=True) as profile,
-        tempfile.TemporaryFile() as stderr,  # a kernel that is told to end may complain of sockets already closed
+        tempfile.TemporaryFile() as stderr,  # a kernel that shuts down may print errors about closed sockets
     ):
         try:
             client.execute(env=_environment(Path(profile)), stderr=stderr)
@@ -90,10 +90,11 @@ def _run(notebook: NotebookNode, source: Source) -> None:
 
 
 def _environment(profile: Path) -> dict[str, str]:
-    """Return the kernel's environment: no file next to the notebook replaces a package, and no start-up file runs.
+    """Return the kernel's environment: files next to the notebook do not replace packages, and start-up files do not
+    run.
 
     Args:
-        profile: an empty folder, in place of `~/.ipython`.
+        profile: an empty folder to use instead of `~/.ipython`.
     """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONSTARTUP"}
     # An empty entry of PYTHONPATH means "the current folder", which is the notebook's.
@@ -103,7 +104,7 @@ def _environment(profile: Path) -> dict[str, str]:
 
 
 def _unreproducible_outputs(cell: NotebookNode, machine: list[str]) -> Iterator[str]:
-    """Yield what makes a cell's outputs impossible to reproduce."""
+    """Yield the reasons why a cell's outputs are not reproducible."""
     expected = "raises-exception" in cell.metadata.get("tags", [])
     for output in cell.get("outputs", []):
         if output.output_type == "error" and not expected:
@@ -128,7 +129,7 @@ def _texts(output: Any) -> Iterator[str]:
 
 
 def _number_widgets(notebook: NotebookNode) -> None:
-    """Replace the random ids of widgets by numbers in the order of the page."""
+    """Replace the random ids of widgets by consecutive numbers."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     views = [output.data[WIDGET_MIME] for output in outputs if WIDGET_MIME in output.get("data", {})]
     for number, view in enumerate(views, start=1):

@@ -1,4 +1,4 @@
-"""The notebooks of a course folder, the course's own and a teacher's, and the files of each."""
+"""Find the notebooks of a course folder, both the course's and a teacher's, and the files of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOTALS = re.compile(r"^\*\*(\d+) min · \d+ exercises? · \d+ points?\*\*$", re.
 
 @dataclass(frozen=True)
 class ChapterFiles:
-    """A chapter's files: what the author writes, and what is built from it."""
+    """The files of a chapter: the author's source, and the files built from it."""
 
     source: Path
     solution: Path
@@ -28,27 +28,28 @@ class ChapterFiles:
 
     @property
     def exercises(self) -> Path:
-        """For a teacher's own notebook, the exercises as learners receive them."""
+        """The released exercises of a teacher's own notebook."""
         return self.release.with_name(RELEASED)
 
     @classmethod
     def of(cls, chapter: Chapter, root: Path) -> ChapterFiles:
-        """The files of a chapter in the course folder `root`."""
+        """Return the files of a chapter in the course folder `root`."""
         solution = root / "solutions" / chapter.id / f"{chapter.topic}.ipynb"
         return cls(solution.with_suffix(".py"), solution, root / "notebooks" / chapter.id / solution.name)
 
 
 def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:
-    """Return the notebooks of a course folder, the course's own first.
+    """Return the notebooks of a course folder; the course's notebooks come first.
 
-    A folder of `solutions/` that has no source, a `.py` with cells, is left alone: it may hold a plain notebook.
+    A folder in `solutions/` without a source (a `.py` file with cells) is ignored, because it may contain a plain
+    notebook.
 
     Args:
         root: the course folder.
-        names: the notebooks asked for, as numbers, names or folders; all by default.
+        names: the requested notebooks, as numbers, names or folders; by default all.
 
     Raises:
-        CourseError: there is no such notebook, or none at all; two sources are in one folder.
+        CourseError: a notebook does not exist, there are no notebooks, or a folder has two sources.
     """
     own = _own_chapters(root / "solutions")
     if names:
@@ -68,7 +69,7 @@ def _of_the_course(name: str, own: Sequence[Chapter]) -> Chapter:
 
 
 def _own_chapters(solutions: Path) -> dict[str, Chapter]:
-    """A teacher's own notebooks by their folders' names."""
+    """Return a teacher's own notebooks by folder name."""
     given = {chapter.id for chapter in course.CHAPTERS}
     found: dict[str, Chapter] = {}
     for folder in sorted(solutions.glob("*/")) if solutions.is_dir() else ():
@@ -93,12 +94,12 @@ def _has_cells(file: Path) -> bool:
 
 
 def written_minutes(source: Source) -> int:
-    """The minutes of a notebook, as its first cell has them; 0 if it has none."""
+    """Return the minutes from a notebook's first cell; 0 if it does not have them."""
     written = TOTALS.search(source.cells[0].text) if source.cells else None
     return int(written[1]) if written else 0
 
 
 def title_of(source: Source) -> str:
-    """The first heading of a notebook; nothing if there is none."""
+    """Return the first heading of a notebook; "" if there is none."""
     texts = (cell.text for cell in source.cells if cell.kind == "markdown")
     return next((found[1] for text in texts if (found := TITLE.search(text))), "")

@@ -1,9 +1,9 @@
-"""Find the cells that grading does not run: figures, experiments and training runs that no printed answer needs.
+"""Find cells that grading skips: figures, experiments and training runs that no printed solution needs.
 
-A cell is needed if it defines or changes a name that a printed answer or a check looks up, or that another needed cell
-looks up. A cell changes a name if it assigns to it or into it (`x += 1`, `x.size = 3`, `del x[0]`). Of a variable, any
-use counts, since it may change what the variable holds (`layers.append(layer)`, `train(model)`). Functions, classes,
-imports and answers do not change by being used.
+A cell is needed if it defines or changes a name that a printed solution, a check or another needed cell looks up. A
+cell changes a name if it assigns to it or into it (`x += 1`, `x.size = 3`, `del x[0]`). For a variable, any use counts
+as a change, because it may change the variable's value (`layers.append(layer)`, `train(model)`). Functions, classes,
+imports and answers do not change when they are used.
 """
 
 from __future__ import annotations
@@ -21,49 +21,49 @@ SETUP = "start"
 """The function that starts a notebook."""
 
 DYNAMIC_NAMES = {"eval", "exec", "globals", "locals", "vars", "__import__"}
-"""Functions by which code reaches names that it does not mention."""
+"""Functions with which code can use names that it does not mention."""
 
 CHANGING_NAMES = {"setattr", "delattr"}
-"""Functions that change their argument, even a module or an answer."""
+"""Functions that change their argument, even if it is a module or an answer."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """A code cell: its text, and whether it is an answer, a check or a task, which grading always runs."""
+    """A code cell: its text, and whether grading always runs it, as for answers, checks and tasks."""
 
     text: str
     graded: bool = False
 
     @cached_property
     def tree(self) -> ast.Module:
-        """Its syntax tree."""
+        """The syntax tree of the cell."""
         return ast.parse(self.text)
 
     @cached_property
     def loaded(self) -> frozenset[str]:
-        """The global names that it looks up."""
+        """The global names that the cell looks up."""
         return frozenset(global_names(compile(self.tree, "<cell>", "exec", dont_inherit=True)))
 
     @cached_property
     def imported(self) -> frozenset[str]:
-        """The names that its imports bind; `*` for all of a module."""
+        """The names that the cell imports; `*` for all names of a module."""
         found = (node.names for node in ast.walk(self.tree) if isinstance(node, ast.Import | ast.ImportFrom))
         return frozenset((name.asname or name.name.split(".")[0]) for names in found for name in names)
 
     @cached_property
     def bound(self) -> frozenset[str]:
-        """The global names that it binds or deletes, those of imports among them."""
+        """The global names that the cell binds or deletes, including imports."""
         return frozenset(_stored(compile(self.tree, "<cell>", "exec", dont_inherit=True), outermost=True))
 
     @cached_property
     def changed(self) -> frozenset[str]:
-        """The names that it assigns into: `x` of `x.size = 3` and of `x[0] += 1`."""
+        """The names that the cell assigns into, such as `x` in `x.size = 3` and in `x[0] += 1`."""
         parts = (node for node in ast.walk(self.tree) if isinstance(node, ast.Attribute | ast.Subscript))
         return frozenset(_root(part) for part in parts if not isinstance(part.ctx, ast.Load))
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """The names that it binds, except those of imports, functions and classes."""
+        """The names that the cell binds, except imports, functions and classes."""
         definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
         named = {node.name for node in self.tree.body if isinstance(node, definitions)}
         assigned = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name) and _is_bound(node)}
@@ -71,23 +71,23 @@ class Code:
 
     @property
     def sets_up(self) -> bool:
-        """Return whether the cell only imports, or starts the notebook."""
+        """True if the cell only has imports or starts the notebook."""
         starts = any(isinstance(one, ast.Expr) and _root(one.value) == SETUP for one in self.tree.body)
         return starts or all(isinstance(one, ast.Import | ast.ImportFrom) for one in self.tree.body)
 
 
 def unneeded_cells(cells: Sequence[Code], answers: Sequence[str]) -> set[int]:
-    """Return the places of the cells that no printed answer needs.
+    """Return the indices of the cells that no printed solution needs.
 
-    A cell is needed only for answers below it, since each answer is judged as soon as its own cell has run.
+    A cell is needed only for later answers, because each answer is judged as soon as its own cell has run.
 
     Args:
-        cells: the code cells of a notebook, in their order.
+        cells: the code cells of a notebook, in order.
         answers: the names that the answers define.
     """
     variables = {name for cell in cells for name in cell.variables if not (cell.graded and name in answers)}
     touched = [_touched(cell, variables) for cell in cells]
-    wanted_until: dict[str, int] = {}  # for each needed name the place of the last answer that needs it
+    wanted_until: dict[str, int] = {}  # for each needed name, the index of the last answer that needs it
     needed_until = {place: place for place, cell in enumerate(cells) if cell.graded}
     waiting = {**needed_until}
     while waiting:
@@ -123,7 +123,7 @@ def _stored(code: CodeType, *, outermost: bool) -> Iterator[str]:
 
 
 def _root(part: ast.expr) -> str:
-    """The name that an expression begins with: `x` of `x.rows[0].size`."""
+    """Return the name that an expression begins with, such as `x` in `x.rows[0].size`."""
     while isinstance(part, ast.Attribute | ast.Subscript | ast.Call):
         part = part.func if isinstance(part, ast.Call) else part.value
     return part.id if isinstance(part, ast.Name) else ""

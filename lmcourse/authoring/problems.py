@@ -1,4 +1,4 @@
-"""Validation of notebook sources before building: all mistakes of an author are reported together."""
+"""Validate notebook sources before building, and report all mistakes of an author together."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lmcourse.exercises.exercise import Exercise, plural
 from lmcourse.exercises.registry import exercises_of
 
 Exercises = Mapping[str, Exercise]
-"""The exercises of the chapter by name, in their order."""
+"""The exercises of a chapter by name, in order."""
 
 Mistakes = list[Mistake]
 
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """A mistake of an author: where it is, and what to do."""
+    """A mistake of an author: its place, and how to correct it."""
 
     path: Path
     line: int
@@ -35,10 +35,10 @@ class Problem:
 
 
 def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Source]:
-    """The sources of these chapters, with the totals of their first cells, if none has a mistake.
+    """Read the sources of these chapters, and update the totals in their first cells.
 
     Raises:
-        CourseError: they have mistakes; all are listed.
+        CourseError: the sources have mistakes; all are listed.
     """
     sources: dict[Chapter, Source] = {}
     problems: list[Problem] = []
@@ -56,13 +56,13 @@ def read_sources(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, Sourc
 
 
 def exercises_in(source: Source, chapter: Chapter) -> list[Exercise]:
-    """The exercises of a chapter that have a cell in its source, in the order of the cells."""
+    """Return the exercises of a chapter that have a cell in its source, in the order of the cells."""
     known = {exercise.name: exercise for exercise in exercises_of(chapter)}
     return [known[cell.exercise] for cell in source.cells if cell.exercise in known]
 
 
 def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
-    """Every mistake in a notebook's source, in the order of its lines."""
+    """Return all mistakes in a notebook's source, in the order of its lines."""
     exercises = {exercise.name: exercise for exercise in exercises_of(chapter)}
     found = [
         *source.unreadable,
@@ -82,7 +82,7 @@ def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
 
 
 def _malformed(cell: SourceCell) -> Mistakes:
-    """A cell of an unknown kind, without content, of two roles, or with code that does not parse."""
+    """Report cells of an unknown kind, without content, with two roles, or with code that does not parse."""
     found = []
     if cell.kind not in ("markdown", "code"):
         found.append((cell.line, f"unknown kind of cell [{cell.kind}]: a cell is code or [markdown]"))
@@ -98,7 +98,7 @@ def _malformed(cell: SourceCell) -> Mistakes:
 
 
 def _markers(cell: SourceCell) -> Mistakes:
-    """Markers that are unbalanced, misspelled, or in a cell that may not have them."""
+    """Report markers that are unbalanced, misspelled, or in a cell that may not have them."""
     regions, wrong = cell.marked
     found = [(cell.line_of(number), message) for number, message in wrong]
     for region in regions:
@@ -111,7 +111,7 @@ def _markers(cell: SourceCell) -> Mistakes:
 
 
 def _task(cell: SourceCell) -> Mistakes:
-    """A question that is graded by hand, without what grading by hand needs."""
+    """Report manually graded questions that lack required parts."""
     points = str(cell.options.get("points", ""))
     rubric = any(region.kind == RUBRIC for region in cell.marked[0])
     if not cell.task:
@@ -129,7 +129,7 @@ def _task(cell: SourceCell) -> Mistakes:
 
 
 def _unknown_names(cell: SourceCell, exercises: Exercises) -> Mistakes:
-    """Exercises that do not exist."""
+    """Report exercises that do not exist."""
     return [
         (cell.line, f"unknown exercise {name!r}: this notebook has {', '.join(exercises) or 'none'}")
         for name in (cell.exercise, cell.check)
@@ -138,7 +138,7 @@ def _unknown_names(cell: SourceCell, exercises: Exercises) -> Mistakes:
 
 
 def _exercise_cell(cell: SourceCell) -> Mistakes:
-    """Report an exercise without a solution, or without any code that a student can start from."""
+    """Report exercises without a solution, or without any code that a student can start from."""
     if not any(region.kind == SOLUTION for region in cell.marked[0]):
         return [(cell.line, f"exercise {cell.exercise!r} has no ### BEGIN SOLUTION region")]
     if not cell.syntax and not _defines(student_text(cell.text), str(cell.exercise)):
@@ -160,7 +160,7 @@ def _defines(text: str, name: str) -> bool:
 
 
 def _check_cell(cell: SourceCell, exercises: Exercises) -> Mistakes:
-    """A check cell that is not the public check followed by the hidden one."""
+    """Report check cells that are not the public check followed by the hidden check."""
     exercise = exercises.get(str(cell.check))
     if exercise is None or cell.text == check_text(exercise):
         return []
@@ -168,14 +168,14 @@ def _check_cell(cell: SourceCell, exercises: Exercises) -> Mistakes:
 
 
 def check_text(exercise: Exercise) -> str:
-    """The source text of an exercise's check cell."""
+    """Return the source text of an exercise's check cell."""
     answer = f"{exercise.name}={exercise.name}" if exercise.value else exercise.name
     hidden = f"### BEGIN {HIDDEN}\ncheck({answer}, hidden=True)\n### END {HIDDEN}"
     return f"check({answer})\n{hidden}"
 
 
 def _duplicates(source: Source) -> Mistakes:
-    """Exercises or checks with more than one cell."""
+    """Report exercises or checks with more than one cell."""
     found = []
     for role in ("exercise", "check", "task"):
         names = [cell.options.get(role) for cell in source.cells]
@@ -188,7 +188,7 @@ def _duplicates(source: Source) -> Mistakes:
 
 
 def _unpaired(source: Source) -> Mistakes:
-    """Exercises not followed by their check, and checks that follow no exercise."""
+    """Report exercises that are not followed by their checks, and checks that do not follow an exercise."""
     found = []
     waiting: SourceCell | None = None
     for cell in source.cells:
@@ -206,7 +206,7 @@ def _unchecked(cell: SourceCell) -> Mistake:
 
 
 def _left_out(source: Source, exercises: Exercises) -> Mistakes:
-    """Answers that call the answer to an exercise which has no cell, where no cell above defines that name either."""
+    """Report answers that call the answer to an exercise without a cell, if no earlier cell defines the name."""
     found: Mistakes = []
     asked = {cell.exercise for cell in source.cells}
     defined: set[str] = set()
@@ -236,7 +236,7 @@ class Heading:
 
 
 def wrong_headings(source: Source, exercises: Mapping[str, Exercise]) -> list[Mistake]:
-    """Headings whose points, minutes or difficulty are not those of the exercise below them."""
+    """Report headings whose points, minutes or difficulty differ from the exercise below them."""
     found: list[Mistake] = []
     above: list[Heading] = []
     for cell in source.cells:
@@ -264,7 +264,7 @@ def _orphans(headings: Sequence[Heading]) -> list[Mistake]:
 
 
 def with_totals(source: Source, exercises: Sequence[Exercise]) -> Source:
-    """Return the source with current totals in its first cell, if that has a line for them."""
+    """Return the source with current totals in its first cell, if the cell has a line for them."""
     if not source.cells:
         return source
     points, count = sum(exercise.points for exercise in exercises), len(exercises)

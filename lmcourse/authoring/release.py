@@ -1,4 +1,4 @@
-"""From the solution notebook to what students receive, through nbgrader's own generate_assignment."""
+"""Make the student copy of a solution notebook with nbgrader's generate_assignment."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lmcourse.errors import CourseError
 from lmcourse.grading.config import configure
 
 SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME", "hidden=True")
-"""Marks that a student's copy never contains."""
+"""Marks that a student copy must not contain."""
 
 
 def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
     """Return the student copy of a solution notebook.
 
     Raises:
-        CourseError: nbgrader refuses the notebook, or a solution or hidden test is left in the copy.
+        CourseError: nbgrader rejects the notebook, or a solution or hidden test is left in the copy.
     """
     student = _generate(notebook, chapter)
     student.metadata["lmcourse"]["cells"] = fingerprint(student)
@@ -46,7 +46,8 @@ def _generate(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
         configure(config, root, source="source", release="release")
         config.GenerateAssignment.no_database = True
         config.SaveCells.enabled = False
-        from nbgrader.apps import NbGraderAPI  # it takes half a second, which only a build needs
+        # imported here because the import takes half a second and only builds need it
+        from nbgrader.apps import NbGraderAPI
 
         said = NbGraderAPI(config=config).generate_assignment(chapter.id)
         if not said["success"]:
@@ -56,7 +57,7 @@ def _generate(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
 
 
 def fingerprint(notebook: NotebookNode) -> str:
-    """Return a digest of the cells' texts. If it differs from the one stored in a copy, the copy holds a learner's
+    """Return a hash of the cells' texts. If it differs from the hash stored in a copy, the copy contains a learner's
     work.
     """
     texts = [[cell.cell_type, cell.source] for cell in notebook.cells]

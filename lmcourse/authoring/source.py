@@ -1,6 +1,6 @@
-"""The source of a notebook: a Python file in the percent format of jupytext, read with its line numbers.
+"""Read the source of a notebook, a Python file in jupytext's percent format, with its line numbers.
 
-A cell starts with a marker line, which may carry options; the lines of a Markdown cell are comments:
+A cell starts with a marker line, which may have options; the lines of a Markdown cell are comments:
 
     # %% [markdown]
     # %% exercise="ulp"
@@ -8,7 +8,8 @@ A cell starts with a marker line, which may carry options; the lines of a Markdo
     # %% [markdown] task="why_scaled" points="3"
     # %% tags=["hide-input"]
 
-Jupytext reads the same cells. It keeps no line numbers, and it raises where an author needs to be told.
+Jupytext reads the same cells, but it does not keep line numbers, and it raises exceptions instead of listing an
+author's mistakes.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ RUBRIC = "MARK SCHEME"
 
 _MARKER = re.compile(rf"\s*### (BEGIN|END) ({SOLUTION}|{HIDDEN}|{RUBRIC})\s*")
 _NEAR_MARKER = re.compile(
-    rf"(BEGIN|END) ({SOLUTION}|{HIDDEN}|{RUBRIC})"  # nbgrader obeys these words wherever they stand
+    rf"(BEGIN|END) ({SOLUTION}|{HIDDEN}|{RUBRIC})"  # nbgrader reacts to these words anywhere in a line
     r"|^\s*#+\s*(?i:BEGIN|END)\s+(?i:SOL|HID|MARK)"
 )
 
 
 @dataclass(frozen=True)
 class Region:
-    """A region of a cell: its kind, and its first and last line, markers included, counted from 0."""
+    """A region of a cell: its kind, and its first and last line, including markers, counted from 0."""
 
     kind: str
     first: int
@@ -86,21 +87,21 @@ def student_text(text: str) -> str:
 MARKER = re.compile(r"# %%(?: \[(?P<kind>\w+)\])?(?P<options> .*)?")
 OPTION = re.compile(r'(\w+)=("[^"]*"|\[[^\]]*\])')
 OPTIONS = {"exercise": '"', "check": '"', "task": '"', "points": '"', "tags": "["}
-"""The options of a cell, and how the value of each begins."""
+"""The options of a cell, with the beginning of each value."""
 
 Mistake = tuple[int, str]
-"""A mistake: the number of its line, and what to do about it."""
+"""A mistake: the number of its line, and how to correct it."""
 
 
 @dataclass(frozen=True)
 class SourceCell:
-    """One cell as the author wrote it.
+    """A cell as the author wrote it.
 
     Attributes:
-        kind: "markdown" or "code"; what stands in the brackets if it is neither.
-        text: its content.
-        options: what its marker line says.
-        line: the number of that line in the file, from 1.
+        kind: "markdown" or "code", or another text from the brackets.
+        text: the content of the cell.
+        options: the options on its marker line.
+        line: the number of the marker line in the file, from 1.
     """
 
     kind: str
@@ -110,7 +111,7 @@ class SourceCell:
 
     @property
     def exercise(self) -> str | None:
-        """The exercise that this cell is the answer to."""
+        """The exercise that this cell answers."""
         return self.options.get("exercise")
 
     @property
@@ -125,12 +126,12 @@ class SourceCell:
 
     @cached_property
     def marked(self) -> tuple[list[Region], list[tuple[int, str]]]:
-        """Its regions, and what is wrong with its markers, as `find_regions` has them."""
+        """The regions and the problems with markers, from `find_regions`."""
         return find_regions(self.text)
 
     @cached_property
     def syntax(self) -> list[Mistake]:
-        """The syntax error of its code, if it has one."""
+        """The syntax error of the cell's code, if there is one."""
         try:
             ast.parse(self.text)
         except SyntaxError as error:
@@ -144,7 +145,7 @@ class SourceCell:
 
 @dataclass(frozen=True)
 class Source:
-    """A notebook's source file, its cells, and what could not be read."""
+    """A notebook's source file: its path, its cells, and the mistakes found while reading."""
 
     path: Path
     cells: tuple[SourceCell, ...]
@@ -155,7 +156,7 @@ def read_source(path: Path) -> Source:
     """Read a source file.
 
     Raises:
-        OSError, UnicodeDecodeError: it cannot be read.
+        OSError, UnicodeDecodeError: the file cannot be read.
     """
     lines = path.read_text(encoding="utf-8").split("\n")
     marks = [number for number, line in enumerate(lines) if MARKER.fullmatch(line)]
@@ -169,7 +170,7 @@ def read_source(path: Path) -> Source:
 
 
 def _code_above(lines: list[str]) -> Iterator[Mistake]:
-    """Report code above the first cell, which would be lost; a docstring or a comment is fine."""
+    """Report code before the first cell, which would be lost; docstrings and comments are allowed."""
     try:
         statements = ast.parse("\n".join(lines)).body
     except SyntaxError as error:
@@ -182,7 +183,7 @@ def _code_above(lines: list[str]) -> Iterator[Mistake]:
 
 
 def _cell(lines: list[str], line: int) -> tuple[SourceCell, list[Mistake]]:
-    """Return the cell made of these lines, marker first, and the problems in it."""
+    """Return the cell made from these lines, of which the first is the marker, and its problems."""
     marker = MARKER.fullmatch(lines[0])
     assert marker is not None
     kind = marker["kind"] or "code"
@@ -201,7 +202,7 @@ def _cell(lines: list[str], line: int) -> tuple[SourceCell, list[Mistake]]:
 
 
 def _options(text: str, line: int) -> tuple[dict[str, Any], list[Mistake]]:
-    """The options of a marker line."""
+    """Return the options of a marker line."""
     options: dict[str, Any] = {}
     wrong: list[Mistake] = []
     for name, value in OPTION.findall(text):

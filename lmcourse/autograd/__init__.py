@@ -1,7 +1,7 @@
-"""A scalar engine for reverse-mode differentiation, its graph as plain data, and its passes step by step.
+"""A scalar engine for reverse-mode differentiation, with its graph as plain data and its passes in single steps.
 
-`Value` is the whole engine. Nothing of the course trains with it: it is what PyTorch's autograd does, small enough to
-be read.
+`Value` is the whole engine. The course does not train with it; it shows how PyTorch's autograd works, in a form that is
+small enough to read.
 """
 
 from lmcourse.autograd.examples import EXAMPLES, example

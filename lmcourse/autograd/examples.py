@@ -1,4 +1,4 @@
-"""Small example graphs to draw and to step through: a result and its parameters."""
+"""Small example graphs to draw and to step through; each returns a result and its parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lmcourse.autograd.value import Value
 
 
 def linear_regression(x: float = 3.0, y: float = 10.0, w0: float = 0.0, w1: float = 2.0) -> Graph:
-    """The squared error of a straight line at one point: (w1·x + w0 − y)²."""
+    """Return the squared error of a straight line at one point, (w1·x + w0 − y)², and its parameters."""
     weight, bias = Value(w1, "w₁"), Value(w0, "w₀")
     u = _named(weight * Value(x, "x"), "u")
     prediction = _named(bias + u, "ŷ")
@@ -18,14 +18,14 @@ def linear_regression(x: float = 3.0, y: float = 10.0, w0: float = 0.0, w1: floa
 
 
 def fan_out(x: float = 2.0) -> Graph:
-    """One node used twice: y = x², u = 3y, v = y², L = u + v."""
+    """Return a graph that uses one node twice: y = x², u = 3y, v = y², L = u + v."""
     y = _named(Value(x, "x") ** 2, "y")
     u, v = _named(3 * y, "u"), _named(y**2, "v")
     return _done(_named(u + v, "L"))
 
 
 def neuron(x1: float = 1.0, x2: float = -2.0) -> Graph:
-    """tanh(w1·x1 + w2·x2 + b)."""
+    """Return a neuron, tanh(w1·x1 + w2·x2 + b), and its parameters."""
     w1, w2, b = Value(0.5, "w₁"), Value(-0.25, "w₂"), Value(0.1, "b")
     first, second = _named(w1 * Value(x1, "x₁"), "p"), _named(w2 * Value(x2, "x₂"), "q")
     total = _named(_named(first + second, "s") + b, "h")
@@ -33,7 +33,7 @@ def neuron(x1: float = 1.0, x2: float = -2.0) -> Graph:
 
 
 def two_word_softmax(logit: float = 2.0, other: float = 1.0) -> Graph:
-    """The loss of a language model with two words: −log softmax, a graph in which one node is used three times."""
+    """Return the loss −log softmax of a language model with two words; its graph uses one node three times."""
     a, b = Value(logit, "a"), Value(other, "b")
     right, wrong = _named(a.exp(), "eᵃ"), _named(b.exp(), "eᵇ")
     p = _named(right / _named(right + wrong, "Σ"), "p")
@@ -49,9 +49,9 @@ EXAMPLES: dict[str, Callable[[], Graph]] = {
 
 
 def example(name: str) -> Graph:
-    """A graph by its name. ValueError, with the names, for an unknown one."""
+    """Return the graph with this name; raise ValueError with all names if it is unknown."""
     if name not in EXAMPLES:
-        raise ValueError(f"unknown graph {name!r}; there are {', '.join(EXAMPLES)}")
+        raise ValueError(f"unknown graph {name!r}; choose from {', '.join(EXAMPLES)}")
     return EXAMPLES[name]()
 
 

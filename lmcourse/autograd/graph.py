@@ -1,6 +1,6 @@
-"""A computation graph as plain data, and its forward and backward pass step by step.
+"""A computation graph as plain data, with its forward and backward pass in single steps.
 
-A drawing reads nothing but this, so it needs no live objects, and what is drawn can be compared in a test.
+Drawings use only this data, so they do not need live objects, and tests can compare the data.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ class Node:
     """A node of a graph.
 
     Attributes:
-        label: its name. A leaf without one is a constant and is called by its number; operations are v₁, v₂ and so on.
-        formula: how it is computed from the labels of its parents: "u + w0"; "" for a leaf.
-        kind: data and constants are inputs, what is trained is a parameter, all else is computed.
-        layer: its column. A node stands right of its parents, a leaf just left of the first node that uses it.
-        row: its place in the column, from 0 at the top.
+        label: its name. A leaf without a name is a constant and has its number as the label; operations are v₁, v₂ and
+            so on.
+        formula: its formula with the labels of its parents, such as "u + w0"; "" for a leaf.
+        kind: "input" for data and constants, "parameter" for trained leaves, otherwise "compute".
+        layer: its column. A node is to the right of its parents, and a leaf is directly to the left of the first node
+            that uses it.
+        row: its position in the column, from 0 at the top.
     """
 
     label: str
@@ -49,14 +51,14 @@ class Edge:
 
 @dataclass(frozen=True)
 class Graph:
-    """All nodes that the last one depends on, in topological order; edges are in the order of the forward pass."""
+    """The nodes that a result depends on, in topological order, and the edges in the order of the forward pass."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
 
     @property
     def layers(self) -> tuple[tuple[int, ...], ...]:
-        """The positions of the nodes of each layer, from top to bottom."""
+        """The positions in `nodes` of the nodes in each layer, from top to bottom."""
         columns: list[list[int]] = [[] for _ in range(1 + max(node.layer for node in self.nodes))]
         for index in sorted(range(len(self.nodes)), key=lambda index: self.nodes[index].row):
             columns[self.nodes[index].layer].append(index)
@@ -67,8 +69,8 @@ def graph_of(end: Any, parameters: Collection[Any] = ()) -> Graph:
     """Return the graph that ends in `end`, with its current values and gradients.
 
     Args:
-        end: the result, usually a loss: a `Value`, or any object with `data`, `grad`, `parents` and `locals`. A `name`
-            and an `op` are drawn if it has them.
+        end: the result, usually a loss: a `Value`, or any object with `data`, `grad`, `parents` and `locals`. Its
+            `name` and `op` are drawn if it has them.
         parameters: the leaves that are trained; all other leaves are inputs.
     """
     order = topological_order(end)
@@ -141,16 +143,16 @@ Phase: TypeAlias = Literal["start", "forward", "seed", "backward"]
 
 @dataclass(frozen=True)
 class Step:
-    """State of all values and gradients after one step of the two passes, and what the step did.
+    """The state of all values and gradients after one step of the two passes, with a description of the step.
 
     Attributes:
         phase: "start": only the leaves have values; "forward": a node was computed; "seed": the gradient of the end
-            was set to 1; "backward": one edge handed a gradient on to a parent.
+            was set to 1; "backward": one edge passed a gradient on to a parent.
         values: the value of each node, None while it is unknown.
-        grads: the gradient collected so far of each node; all 0 before the backward pass.
-        node: the node that changed, if one did.
+        grads: the gradient of each node so far; all are 0 before the backward pass.
+        node: the node that changed, if any.
         edge: the edge that was followed, in the backward pass.
-        text: the step as an assignment with numbers: "u.grad += ŷ.grad · ∂ŷ/∂u = -8 · 1 → -8".
+        text: the step as an assignment with numbers, such as "u.grad += ŷ.grad · ∂ŷ/∂u = -8 · 1 → -8".
     """
 
     phase: Phase
@@ -162,7 +164,7 @@ class Step:
 
 
 def steps_of(graph: Graph) -> tuple[Step, ...]:
-    """Both passes over a graph: the leaves, every node forward, the seed, every edge backward."""
+    """Return the steps of both passes: the leaves, every node forward, the seed, every edge backward."""
     steps = _forward(graph)
     last = len(graph.nodes) - 1
     label = graph.nodes[last].label
@@ -191,7 +193,7 @@ def _forward(graph: Graph) -> list[Step]:
 
 
 def _back(graph: Graph, before: Step, edge: Edge) -> Step:
-    """Follow an edge: the parent's gradient grows by the child's times the local derivative."""
+    """Follow an edge backward: add the child's gradient times the local derivative to the parent's gradient."""
     given = before.grads[edge.child]
     total = before.grads[edge.parent] + given * edge.local
     grads = (*before.grads[: edge.parent], total, *before.grads[edge.parent + 1 :])

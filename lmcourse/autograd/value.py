@@ -2,7 +2,7 @@
 
 Every operation makes a node: its result, the nodes it was computed from, and the derivative of the result with respect
 to each of them (Linnainmaa, 1970; Griewank & Walther, 2008, chapter 3). `backward` then walks the graph once, from the
-end to the beginning. PyTorch does the same with tensors, and leaves the local derivatives until then as well.
+end to the beginning. PyTorch does the same with tensors, but computes the local derivatives only in the backward pass.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ class Value:
     """A scalar node of a computation graph.
 
     Attributes:
-        data: its value.
-        grad: the derivative of what `backward` was called on with respect to it; 0 before.
-        parents: the nodes it was computed from, in the operation's order; none for a leaf.
+        data: the value of the node.
+        grad: the derivative of the result, on which `backward` was called, with respect to this node; at first 0.
+        parents: the nodes that it was computed from, in the operation's order; empty for a leaf.
         locals: for each parent, the derivative of this node with respect to it.
-        op: what computed it: "+", "×", "tanh"; "" for a leaf.
-        name: what a drawing calls it; may be set at any time.
+        op: the operation that computed it: "+", "×", "tanh"; "" for a leaf.
+        name: its name in drawings; you can set it at any time.
     """
 
     def __init__(self, data: Number, name: str = "", *, op: str = "", edges: tuple[tuple[Value, float], ...] = ()):
@@ -31,9 +31,10 @@ class Value:
         self.locals = tuple(local for _, local in edges)
 
     def backward(self) -> None:
-        """Fill in `grad` of every node that this one depends on.
+        """Compute `grad` of every node that this node depends on.
 
-        As in PyTorch, the gradients of leaves add up over several calls; those of all other nodes start afresh.
+        As in PyTorch, the gradients of leaves add up over several calls, and the gradients of other nodes start again
+        at 0.
         """
         order = topological_order(self)
         for node in order:
@@ -90,16 +91,16 @@ class Value:
         return _node("exp", math.exp(self.data), (self, math.exp(self.data)))
 
     def log(self) -> Value:
-        """The natural logarithm. ValueError unless positive."""
+        """Return the natural logarithm; raise ValueError if the value is not positive."""
         return _node("log", math.log(self.data), (self, 1 / self.data))
 
     def tanh(self) -> Value:
-        """The hyperbolic tangent."""
+        """Return the hyperbolic tangent."""
         result = math.tanh(self.data)
         return _node("tanh", result, (self, 1 - result**2))
 
     def relu(self) -> Value:
-        """The larger of this and 0. At 0 the derivative is taken as 0, as in PyTorch."""
+        """Return the maximum of the value and 0. At 0 the derivative is 0, as in PyTorch."""
         return _node("relu", max(self.data, 0.0), (self, float(self.data > 0)))
 
     def __repr__(self) -> str:
@@ -107,9 +108,10 @@ class Value:
 
 
 def topological_order(end: Value) -> list[Value]:
-    """Every node that `end` depends on, each after all its parents; `end` comes last.
+    """Return all nodes that `end` depends on, each after its parents; `end` comes last.
 
-    A depth-first search with a stack of its own: a recursive one would stop at a chain of about a thousand nodes.
+    This is a depth-first search with an explicit stack, because a recursive search would fail for a chain of about a
+    thousand nodes.
     """
     order: list[Value] = []
     seen: set[Value] = set()

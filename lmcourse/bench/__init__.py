@@ -1,1 +1,1 @@
-"""Predicted and measured speed on this machine: of a model, of training and decoding steps, of optimizations."""
+"""Predict and measure speed on this machine: of models, training and decoding steps, and optimizations."""

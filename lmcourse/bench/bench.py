@@ -1,8 +1,8 @@
-"""`lmcourse bench`: a model's speed on this machine, predicted and measured.
+"""The command `lmcourse bench`: predict and measure a model's speed on this machine.
 
-Matrix products and copies are measured first. From those rates the roofline predicts the least time of a training step
-and of a decoding step (Williams et al., 2009); then both are run. The difference is what the roofline leaves out:
-kernel launches, norms, the optimiser, Python.
+Matrix products and copies are measured first. From their rates the roofline predicts the least time of a training step
+and of a decoding step (Williams et al., 2009). Then both steps are run. The difference shows what the roofline leaves
+out: kernel launches, norms, the optimizer, Python.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.entry import Entry
 
 Watch = Callable[[Callable[[], object]], Timing]
-"""Times a function: WARMUP runs first, then the timed ones."""
+"""A function that times another function: first WARMUP runs, then the timed runs."""
 
 WARMUP = 2
 ADAM_TRAFFIC = 7
@@ -52,10 +52,10 @@ class StepMeasurement:
     """Predicted and measured time of one training or decoding step.
 
     Attributes:
-        tokens: processed per step.
-        flops: model FLOPs, all pairs of tokens counted.
-        moved: bytes that the step must read and write.
-        predicted: seconds by the roofline.
+        tokens: number of tokens per step.
+        flops: model FLOPs; attention counts all pairs of tokens.
+        moved: number of bytes that the step must read and write.
+        predicted: seconds predicted by the roofline.
         measured: seconds of each run.
     """
 
@@ -72,9 +72,9 @@ class StepMeasurement:
 
     @property
     def share(self) -> float:
-        """Share of the speed that the roofline allows: predicted / measured.
+        """The fraction of the roofline's speed that the step reaches: predicted / measured time.
 
-        Above 1 if data was in a cache, which is faster than memory.
+        It is above 1 if data was in a cache, which is faster than memory.
         """
         return self.predicted / self.measured.median
 
@@ -82,7 +82,7 @@ class StepMeasurement:
 def predict_training(
     config: TransformerConfig, batch: int, seq_len: int, machine: Accelerator, precision: Format
 ) -> tuple[int, float]:
-    """Bytes moved and seconds of a training step: the forward pass three times, and AdamW at the memory bandwidth."""
+    """Return moved bytes and seconds of a training step: three forward passes, and AdamW at the memory bandwidth."""
     operations = forward_operations(config, batch, seq_len, precision=precision, logits="all")
     update = int(ADAM_TRAFFIC * BYTES_PER_NUMBER[precision] * count_parameters(config).total)
     moved = 3 * sum(operation.moved for operation in operations.values()) + update
@@ -120,7 +120,7 @@ def measure_decoding_step(
 ) -> StepMeasurement:
     """Predict and measure a decoding step: one more token for each text of a batch.
 
-    A prompt is read first, so that with all steps the texts get as long as `tokens`. The prediction is for the cache of
+    A prompt is read first, so that the texts have `tokens` tokens after all steps. The prediction is for the cache in
     the middle step.
     """
     batch, seq_len = tokens.shape
@@ -140,9 +140,9 @@ def measure_decoding_step(
 
 
 def measure_peak(network: Transformer, tokens: Int[Tensor, "b s"]) -> int | None:
-    """Return the most bytes that a training step has allocated at once, weights, gradients and moments included.
+    """Return the peak of allocated bytes in a training step, including weights, gradients and moments.
 
-    None on a device whose memory PyTorch does not count.
+    Return None on a device whose memory PyTorch does not count.
     """
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
 
@@ -150,7 +150,7 @@ def measure_peak(network: Transformer, tokens: Int[Tensor, "b s"]) -> int | None
         next_token_loss(network(tokens), tokens).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
-    step()  # from now on there are gradients and moments
+    step()  # this step creates gradients and moments
     if tokens.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(tokens.device)
         step()
@@ -162,14 +162,14 @@ def measure_peak(network: Transformer, tokens: Int[Tensor, "b s"]) -> int | None
 
 
 def predict_peak(config: TransformerConfig, batch: int, seq_len: int, precision: Format) -> int:
-    """Return the bytes that a training step with AdamW, all in one format, needs at its peak."""
+    """Return the peak memory in bytes of a training step with AdamW if all numbers have the same format."""
     size = BYTES_PER_NUMBER[precision]
     recipe = PrecisionRecipe(precision, "AdamW", size, size, 0, 2 * size, precision, precision)
     return training_memory(config, batch, seq_len, recipe).total
 
 
 TRAINING_TENSORS = 4
-"""Weight, gradient and two moments."""
+"""Tensors per parameter in training: weight, gradient and two moments."""
 
 
 @dataclass(frozen=True)
@@ -177,16 +177,17 @@ class Bench:
     """The result of `lmcourse bench`.
 
     Attributes:
-        machine: peaks and bandwidth as measured.
+        machine: the measured peaks and bandwidth.
         known_accelerator: the accelerator's entry in the table; None for a CPU, or if it was not recognised.
         notes: warnings about the accelerator, such as a lowered power limit, to print.
-        model, batch, seq_len, precision: the name of the model, sequences per batch, tokens of each, number format.
-        training, decoding: a step with AdamW, and one new token for each sequence of the batch.
-        saved_predicted, saved_counted: bytes that autograd keeps of the forward pass.
-        peak_predicted, peak_measured: bytes of a training step at its worst moment; None where they are not counted.
-        mfu: of the training step, of the measured peak.
-        bandwidth_share: of decoding, of the measured bandwidth.
-        peak_shares: measured peaks as shares of the table's, by format; empty if there is none.
+        model, batch, seq_len, precision: the name of the model, sequences per batch, tokens per sequence, number
+            format.
+        training, decoding: a training step with AdamW, and a decoding step with one new token per sequence.
+        saved_predicted, saved_counted: predicted and counted bytes that autograd keeps from the forward pass.
+        peak_predicted, peak_measured: peak memory of a training step in bytes; None if it is not counted.
+        mfu: MFU of the training step, relative to the measured peak.
+        bandwidth_share: fraction of the measured bandwidth that decoding reaches.
+        peak_shares: measured peaks as fractions of the table's peaks, by format; empty if there is no table entry.
     """
 
     machine: Accelerator
@@ -207,7 +208,7 @@ class Bench:
     peak_shares: dict[Format, float]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain numbers, texts and lists, in FLOPs, bytes and seconds."""
+        """Return plain numbers, texts and lists, in FLOPs, bytes and seconds."""
         result = asdict(self)
         for name, work in (("training", self.training), ("decoding", self.decoding)):
             first, third = work.measured.quartiles
@@ -230,18 +231,18 @@ def bench(
     """Measure this machine, then a training step and a decoding step of a model on it.
 
     Args:
-        model: of the zoo; by default a small one on a CPU, GPT-2's size on a GPU.
-        batch: sequences.
-        seq_len: tokens of each in training; decoding ends there.
-        steps: timed steps; WARMUP steps run before them.
-        precision: format of weights and activations; by default fp32, on a GPU of NVIDIA's bf16.
-        device: by default the best there is.
-        machine: its peaks and bandwidth, if they were measured before.
+        model: a model of the zoo; by default a small model on a CPU, and a model of GPT-2's size on a GPU.
+        batch: sequences per batch.
+        seq_len: tokens per sequence in training, and at the end of decoding.
+        steps: number of timed steps; WARMUP steps run before them.
+        precision: format of weights and activations; by default bf16 on NVIDIA GPUs and fp32 on other devices.
+        device: the device; by default the best available.
+        machine: the machine's peaks and bandwidth, if they have already been measured.
         stopwatch: as in `time_it`.
 
     Raises:
-        CourseError: the model is not in the zoo, no decoder, made for shorter texts or too large for this machine; the
-            format is not one that it computes in; or sizes that cannot be.
+        CourseError: the model is not in the zoo, is not a decoder, has a shorter context or is too large for this
+            machine; the machine does not support the format; or a size is impossible.
     """
     where = torch.device(device) if device is not None else hardware.best_device()
     entry = find_model(model or ("mini" if where.type == "cpu" else "course-124m"))
@@ -252,7 +253,7 @@ def bench(
     if peak_predicted > memory:
         raise CourseError(
             f"A training step of {entry.name} on {batch} × {seq_len} tokens needs {hardware.gib(peak_predicted)}; "
-            f"{title} has {hardware.gib(memory)}. Take a smaller model, --batch or --seq-len."
+            f"{title} has {hardware.gib(memory)}. Use a smaller model, --batch or --seq-len."
         )
     known = machine or measure_machine(device=where)
     network = Transformer(config).to(where, DTYPES[precision])
@@ -299,7 +300,7 @@ def _check(entry: Entry, batch: int, seq_len: int, steps: int) -> TransformerCon
     if batch < 1 or steps < 1 or seq_len <= WARMUP + steps:
         raise CourseError(
             f"{steps} steps on {batch} texts of {seq_len} tokens are not possible: use at least one step and one "
-            f"text, and more than {WARMUP} tokens besides the steps."
+            f"text, and more than {WARMUP} tokens in addition to the steps."
         )
     if config.context is not None and seq_len > config.context:
         raise CourseError(
@@ -313,5 +314,5 @@ def _check_format(device: torch.device, precision: Format | None) -> Format:
     if precision is None:
         return "bf16" if device.type == "cuda" and "bf16" in usable else "fp32"
     if precision not in usable:
-        raise CourseError(f"{precision} is not measured on a {device.type} device: take one of {', '.join(usable)}.")
+        raise CourseError(f"{precision} is not measured on a {device.type} device: use one of {', '.join(usable)}.")
     return precision

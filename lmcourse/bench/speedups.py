@@ -1,7 +1,7 @@
-"""Measure what each of a few known changes does to the speed of a training step on this machine.
+"""Measure the effect of some well-known changes on the speed of a training step on this machine.
 
 The changes are tried one after the other. Each is timed alternately with the fastest step so far, and kept only if it
-is faster: a greedy search, so the result depends on the order.
+is faster. This is a greedy search, so the result depends on the order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lmcourse.models.transformer import Transformer
 
 PLAIN = [SDPBackend.MATH]
 FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""Fused kernels. torch uses the first one that supports the device, the dtype and the mask."""
+"""Fused attention kernels. torch uses the first kernel that supports the device, the dtype and the mask."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class StepSetup:
 
     Attributes:
         batch: sequences per step.
-        fused_optimizer: AdamW in one kernel; else several kernels for each parameter tensor.
-        fused_attention: without writing the matrix of scores, where torch has a kernel for it.
-        bf16: products in bf16 by autocast; weights stay fp32.
-        compiled: by torch.compile, which takes most of a minute before the first step.
+        fused_optimizer: whether AdamW is one kernel instead of several kernels per parameter tensor.
+        fused_attention: whether to use a kernel that does not store the matrix of scores, if torch has one.
+        bf16: whether products are in bf16 (autocast); weights stay in fp32.
+        compiled: whether to use torch.compile, which takes most of a minute before the first step.
     """
 
     batch: int = 1
@@ -52,9 +52,10 @@ class Speedup:
     """One change to a training step, and its effect on the speed.
 
     Attributes:
-        name: of the change.
-        before, after: tokens per second of the fastest step so far and with the change, from median times.
-        setup: the fastest so far, with the change if it is kept.
+        name: the name of the change.
+        before, after: tokens per second without and with the change, from median times; "without" is the fastest step
+            so far.
+        setup: the fastest setup so far, including the change if it is kept.
     """
 
     name: str
@@ -64,7 +65,7 @@ class Speedup:
 
     @property
     def ratio(self) -> float:
-        """Speed after the change ÷ speed before."""
+        """The speed after the change divided by the speed before it."""
         return self.after / self.before
 
     @property
@@ -74,8 +75,8 @@ class Speedup:
 
 
 def optimizations(batch: int, device: torch.device | str) -> dict[str, Optimization]:
-    """Return the optimizations by name, in the order of trial. On a CPU torch.compile is left out, because it takes
-    40 s.
+    """Return the optimizations by name, in the order in which they are tried. On a CPU torch.compile is left out,
+    because it takes 40 s.
     """
     steps: dict[str, Optimization] = {
         f"{batch} texts at once": lambda setup: replace(setup, batch=batch),
@@ -98,12 +99,12 @@ def measure_speedups(
     repeats: int = 5,
     stopwatch: Stopwatch | None = None,
 ) -> list[Speedup]:
-    """Try the changes one after the other, each kept only if it makes a step faster.
+    """Try the changes one after the other, and keep each only if it makes a step faster.
 
     Args:
-        config: a decoder.
-        seq_len: tokens of each sequence.
-        batch: sequences per step, after the first change; the baseline has one.
+        config: the configuration of a decoder.
+        seq_len: tokens per sequence.
+        batch: sequences per step after the first change; the baseline has one sequence.
         device, warmup, repeats, stopwatch: as in `lmcourse.accounting.timing.time_interleaved`.
     """
     best, speedups = StepSetup(), []
@@ -132,11 +133,10 @@ def make_training_step(
     *,
     wait: bool = False,
 ) -> Callable[[], Tensor]:
-    """Return a function that does one training step on random tokens (a fixed seed) and returns the loss before the
-    update.
+    """Return a function that does a training step on random tokens with a fixed seed, and returns the loss.
 
-    torch.profiler shows its phases as "forward", "backward" and "optimizer". With `wait`, each phase ends when the
-    device has done its work, so that the phase's time is the time of that work.
+    torch.profiler shows its phases as "forward", "backward" and "optimizer". With `wait`, each phase waits until the
+    device has finished, so that its time includes all of its work.
     """
     where = torch.device(device)
     with torch.random.fork_rng(devices=[]):

@@ -1,10 +1,10 @@
-"""The command line: `lmcourse lab | doctor | list | status | build | site | grade | feedback | matrix`, about the
-course, and `account | bench | train | generate | export`, about models.
+"""The command line. `lmcourse lab | doctor | list | status | build | site | grade | feedback | matrix` are about the
+course, and `account | bench | train | generate | export` are about models.
 
-Parse (`parser`), call (`commands`, `model_commands`), print (`tables`). Every command prints for a person and, with
-`--json`, one JSON document for a program. Exit status: 0; 1 if what was asked about does not hold; 2 with one line on
-stderr for a mistake in what was typed or written; 130 after Ctrl-C. What a command needs is imported when it runs, so
-`lmcourse --help` answers at once.
+Parse (`parser`), call (`commands`, `model_commands`), print (`tables`). Every command prints text for people or, with
+`--json`, one JSON document for programs. The exit status is 0 for success, 1 if a check fails, 2 with one line on
+stderr for a user's mistake, and 130 after Ctrl-C. Modules are imported when a command needs them, so `lmcourse --help`
+answers at once.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from lmcourse.cli.parser import parse
 from lmcourse.errors import CourseError
 
 LONG_WORD = re.compile(r"\S{300,}")
-"""A word too long to repeat in full in a message, such as a number with a thousand digits."""
+"""Matches a word that is too long to repeat in a message, such as a number with a thousand digits."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; `arguments` are those of the process by default. Returns the exit status."""
+    """Run one command and return the exit status; by default `arguments` are the process's arguments."""
     _check_surroundings()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an old Windows console has no ✓
+            stream.reconfigure(errors="replace")  # an old Windows console cannot print ✓
     try:
         _check_folder()
         options = parse(sys.argv[1:] if arguments is None else arguments)
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # `lmcourse list | head`: the reader has gone
+    except BrokenPipeError:  # `lmcourse list | head`: the reader has closed the pipe
         _drop_output()
         return 1
     except OSError as error:  # a full disk, a file that cannot be read, …
@@ -62,7 +62,7 @@ def _shortened(word: re.Match[str]) -> str:
 
 
 def _check_surroundings() -> None:
-    """Replace closed streams (`>&-`) by ones that are empty or discard their text; without stdout, exit."""
+    """Replace closed streams (`>&-`) by empty ones or by ones that discard text; exit if stdout is closed."""
     if sys.stdin is None:
         sys.stdin = Path(os.devnull).open()  # noqa: SIM115 - for as long as the process lives
     if sys.stderr is None:
@@ -73,10 +73,10 @@ def _check_surroundings() -> None:
 
 
 def _check_folder() -> None:
-    """Check that the current folder is there.
+    """Check that the current folder exists.
 
     Raises:
-        CourseError: it was deleted.
+        CourseError: the folder was deleted.
     """
     try:
         Path.cwd()
@@ -85,6 +85,6 @@ def _check_folder() -> None:
 
 
 def _drop_output() -> None:
-    """Discard output that is not printed yet; else Python would fail again when it exits."""
+    """Discard output that is not printed yet; otherwise Python would fail again when it exits."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

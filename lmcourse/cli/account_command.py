@@ -1,4 +1,4 @@
-"""`lmcourse account`: compute the cost of a model, and show it in tables."""
+"""The command `lmcourse account`: compute the cost of a model, and show it in tables."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 
 LEAST_MFU = 1e-6
-"""Smallest MFU that `account` takes: times beyond it mean nothing."""
+"""Smallest MFU that `account` accepts, because longer times would have no meaning."""
 PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Options of `lmcourse account`, and the costs: no performance without an accelerator, no run without tokens."""
+    """Options of `lmcourse account`, and the costs. Performance needs an accelerator, and a run needs tokens."""
 
     model: str
     workload: Workload
@@ -71,10 +71,10 @@ class Budget:
 
 
 def make_budget(options: Namespace) -> Budget:
-    """Compute the costs that a command line asks for.
+    """Compute the costs for the options of a command line.
 
     Raises:
-        CourseError: an unknown name, or numbers that do not fit together.
+        CourseError: a name is unknown, or numbers contradict each other.
     """
     entry = find_model(options.model)
     if not isinstance(entry.config, TransformerConfig):
@@ -101,7 +101,7 @@ def make_budget(options: Namespace) -> Budget:
 
 
 def _layout(options: Namespace) -> Layout:
-    """Return the layout: devices that do not divide tensors hold copies of the model."""
+    """Return the layout of devices: all devices beyond tensor parallelism hold further copies of the model."""
     if options.gpus < 1 or options.tensor_parallel < 1 or options.gpus % options.tensor_parallel:
         raise ValueError(
             f"{options.gpus} GPUs cannot be divided into groups of {options.tensor_parallel}: "
@@ -121,7 +121,7 @@ def _with_hardware(budget: Budget, accelerator: Accelerator, tokens: float | Non
 
 
 def _plain(value: Any) -> Any:
-    """Convert to dictionaries and numbers, for JSON."""
+    """Convert a value to dictionaries and numbers for JSON."""
     if isinstance(value, Breakdown):
         return {**value.parts, "total": value.total}
     if is_dataclass(value):
@@ -195,7 +195,7 @@ def _heading(found: Budget) -> str:
 
 
 def _parts(title: str, parts: Breakdown[int], show: Callable[[int], str]) -> Table:
-    """Make a table of a total's parts and their fractions."""
+    """Make a table of the parts of a total, with their fractions."""
     table = new_table(title, right=("", "share"))
     for part, size in parts:
         table.add_row(part, show(size), f"{size / parts.total:.1%}")

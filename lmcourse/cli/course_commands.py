@@ -1,4 +1,4 @@
-"""The commands about the course: each prints its result and returns the exit status. And the flags of four of them."""
+"""The commands about the course, and the flags of four of them. Each prints its result and returns its exit status."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def list_chapters(options: Namespace) -> int:
     from lmcourse.course import CHAPTERS
     from lmcourse.progress import read_progress
 
-    # Counted in the notebooks: to import the exercises would load torch, and take seconds.
+    # The exercises are counted in the notebooks, because importing them would load torch, which takes seconds.
     notebooks = {item.chapter: item for item in read_progress(find_root(options.course) / "notebooks").notebooks}
     rows = [
         {
@@ -205,7 +205,7 @@ def matrix(options: Namespace) -> int:
 
 
 def find_chapters(names: Sequence[str]) -> list[Chapter]:
-    """Return the chapters of these names, or all. CourseError for a name that none has."""
+    """Return the chapters with these names, or all chapters; raise CourseError for an unknown name."""
     from lmcourse.course import CHAPTERS, find_chapter
 
     return [find_chapter(name) for name in names] or [*CHAPTERS]

@@ -1,4 +1,4 @@
-"""`lmcourse generate`: text from a trained model, printed as it is sampled."""
+"""The command `lmcourse generate`: sample text from a trained model, and print it at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lmcourse.pretrained.hugging_face import is_published, load_published_model
 from lmcourse.training.command.trained_model import load_trained_model
 
 UNKNOWN = "\ufffd"
-"""The character that replaces bytes that are not, or not yet, a valid character."""
+"""The character that replaces bytes which do not, or do not yet, form a valid character."""
 
 PUBLISHED_TOKENS = 256
 """Default number of tokens from a published model, whose full context would fill the memory."""
@@ -38,11 +38,11 @@ class GeneratedText:
     """Generated text, with its speed and the checkpoint it comes from.
 
     Attributes:
-        prompt, text: the beginning, and what the model added.
+        prompt, text: the beginning, and the text that the model added.
         tokens: number of generated tokens.
-        seconds: that they took.
-        seed: of the random numbers; the same seed gives the same text.
-        checkpoint, step: of the model; the step of a published model is None.
+        seconds: the time for these tokens.
+        seed: the random seed; the same seed gives the same text.
+        checkpoint, step: the checkpoint of the model and its step; the step of a published model is None.
     """
 
     prompt: str
@@ -60,7 +60,7 @@ class GeneratedText:
 
 @dataclass(frozen=True)
 class Writer:
-    """A model, its tokenizer and its checkpoint; `stop` are the tokens that end a text."""
+    """A model with its tokenizer and checkpoint; `stop` has the tokens that end a text."""
 
     model: Transformer
     tokenizer: Tokenizer
@@ -70,10 +70,10 @@ class Writer:
 
 
 def open_model(path: Path, *, last: bool, device: torch.device) -> Writer:
-    """The model of a run or checkpoint, of a folder of `transformers`, or one that ships with the course.
+    """Load the model of a run, a checkpoint or a folder of `transformers`, or a model that ships with the course.
 
     Raises:
-        CourseError: there is none, or it is damaged.
+        CourseError: there is no such model, or it is damaged.
     """
     folder = pretrained_folder(str(path)) if str(path) in PRETRAINED else path
     if is_published(folder):
@@ -84,10 +84,10 @@ def open_model(path: Path, *, last: bool, device: torch.device) -> Writer:
 
 
 def write(options: Namespace) -> GeneratedText:
-    """Continue a prompt; unless a JSON document is wanted, print the text piece by piece and then the speed.
+    """Continue a prompt; without --json, print the text piece by piece and then the speed.
 
     Raises:
-        CourseError: there is no such model, it cannot continue this prompt in this way, or memory is full.
+        CourseError: the model does not exist or cannot continue this prompt with these flags, or memory is full.
     """
     with telling_no_memory("fewer --tokens, a shorter prompt or a smaller model need less"):
         try:
@@ -138,7 +138,7 @@ def _tokens(writer: Writer, prompt: str, options: Namespace, generator: torch.Ge
     """Return an iterator of the model's tokens, which generates them on demand.
 
     Raises:
-        CourseError: the prompt or a flag does not fit this model.
+        CourseError: this model does not support the prompt or a flag.
     """
     try:
         read = writer.tokenizer.encode(prompt)
@@ -166,12 +166,13 @@ def _max_tokens(writer: Writer, prompt: int, wanted: int | None) -> int:
 def as_text(tokenizer: Tokenizer, tokens: Iterable[int], before: Sequence[int] = ()) -> Iterator[str]:
     """Decode tokens incrementally, as soon as their characters are complete.
 
-    A character may have several tokens. Until its last one is there, it decodes to U+FFFD, and is held back. Tokens are
-    decoded after those of the piece before them: some published tokenizers leave out a space where a text begins.
+    A character may consist of several tokens. Until its last token arrives, it decodes to U+FFFD and is held back. Each
+    piece is decoded together with the tokens before it, because some published tokenizers omit a space at the beginning
+    of a text.
 
     Args:
-        tokenizer, tokens: what to decode.
-        before: the tokens of the text that they continue.
+        tokenizer, tokens: the tokenizer and the tokens to decode.
+        before: the tokens of the preceding text.
     """
     last = [*before]
     waiting: list[int] = []

@@ -1,4 +1,4 @@
-"""`lmcourse grade`: its flags, its output, and grades for the table of a learning platform."""
+"""The command `lmcourse grade`: its flags, its output, and grades for the table of a learning platform."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from lmcourse.grading.result import SubmissionResult
 
 MAX_DETAILED = 5
-"""Most submissions that are shown exercise by exercise; more get one line each."""
+"""Largest number of submissions that are shown exercise by exercise; if there are more, each gets one line."""
 
 MAX_NAMED = 10
-"""Learners in the line about submissions that could not be graded."""
+"""Largest number of learners in the line about submissions that could not be graded."""
 
 
 def add_grade(parser: ArgumentParser) -> None:
-    """The flags of `lmcourse grade`."""
+    """Add the flags of `lmcourse grade`."""
     add = parser.add_argument
     what = "a notebook, a folder of student/assignment/notebook.ipynb, or a download from Moodle or Canvas"
     add("paths", nargs="+", type=typed_path, metavar="FILE_OR_FOLDER", help=what)
@@ -147,11 +147,11 @@ def _unpacked(
     """Unpack the archives among the paths of a command line.
 
     Yields:
-        The paths to grade, and a function for the results. Of a platform's download it prints who is who, and fills in
-        the platform's table if one was named.
+        The paths to grade, and a function to call with the results. For a platform's download it prints the names of
+        the people, and fills in the platform's table if one was given.
 
     Raises:
-        CourseError: an archive or a table is not what it should be; before anything is graded.
+        CourseError: an archive or a table is invalid. This is raised before grading begins.
     """
     from lmcourse.grading.files import unpacked
     from lmcourse.grading.lms import download_in, fill_in, read_sheet
@@ -185,7 +185,7 @@ def _show_people(people: Sequence[Person], grades: Mapping[str, str], notes: Seq
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, nothing elsewhere."""
+    """Show a progress bar on a terminal; do nothing for other outputs."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 

@@ -47,7 +47,7 @@ def add_account(parser: ArgumentParser) -> None:
 
 
 def account(options: Namespace) -> int:
-    """Show what a model costs, by arithmetic: nothing is built or run."""
+    """Show the cost of a model, computed by arithmetic, without building or running the model."""
     from lmcourse.cli import account_command
 
     budget = account_command.make_budget(options)
@@ -92,7 +92,7 @@ def bench(options: Namespace) -> int:
 
 
 def train(options: Namespace) -> int:
-    """Train a model. Its flags are made from the settings of a run, so it reads them itself."""
+    """Train a model. This command parses its own flags, which are made from the settings of a run."""
     from lmcourse.training.command import main
 
     return main.main(options.rest, program="lmcourse train")

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def quiet(options: Namespace) -> AbstractContextManager[Any]:
-    """With --json, send everything that code prints to stderr, so that stdout has only the document."""
+    """With --json, redirect all printed text to stderr, so that stdout has only the JSON document."""
     return redirect_stdout(sys.stderr) if options.json else nullcontext()
 
 
 def print_json(data: object) -> None:
     """Print data as one JSON document."""
-    # ASCII, so that no console's encoding can break the document.
+    # ASCII only, so that the document does not depend on the console's encoding.
     print(json.dumps(data, indent=2))

@@ -20,7 +20,7 @@ EPILOG = "Start with `lmcourse lab`. Each command explains itself: lmcourse COMM
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Raise CourseError with the message in one line."""
@@ -31,12 +31,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; the function to run is `run` of the result.
 
     Raises:
-        CourseError: an option is missing or unknown or has a wrong value, or there is no such --course.
+        CourseError: an option is missing or unknown or has a wrong value, or the folder of --course does not exist.
         SystemExit: help was asked for; it is printed.
     """
     parser = make_parser()
     options, rest = parser.parse_known_args(arguments)
-    # Checked for every command, even those that do not use the folder.
+    # This is checked for every command, even for commands that do not use the folder.
     if options.course is not None and not options.course.is_dir():
         raise CourseError(f"there is no folder {options.course}: --course names the folder of the course")
     if options.run in (course.lab, models.train):
@@ -57,7 +57,8 @@ def make_parser() -> argparse.ArgumentParser:
     def add(name: str, run: Command, help: str, more: str = "", json: bool = True) -> argparse.ArgumentParser:
         new = group.add_parser(name, help=help, description=f"{help}. {more}".strip(), allow_abbrev=False)
         new.set_defaults(run=run)
-        _add_course(new, argparse.SUPPRESS)  # what stands before the command holds unless it is said again
+        # --course before the command counts unless it is repeated after the command
+        _add_course(new, argparse.SUPPRESS)
         if json:
             new.add_argument("--json", action="store_true", help="print one JSON document")
         return new
@@ -65,7 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_about_course(add)
     _add_about_models(add)
     train = group.add_parser("train", help="Train a model, or resume a run", add_help=False, allow_abbrev=False)
-    train.set_defaults(run=models.train)  # reads its flags itself, `--help` included
+    train.set_defaults(run=models.train)  # this command parses its own flags, including `--help`
     return parser
 
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 MARKS: dict[State, str] = {"done": "[green]✓[/]", "in progress": "[yellow]◐[/]", "not started": "[dim]·[/]"}
 
 MAX_NAME_CHARS = 60
-"""Characters of the name of a person or a file."""
+"""Largest number of characters of the name of a person or a file."""
 
 MAX_STUDENT_WIDTH = 24
-"""Characters of a line of the column with students' names."""
+"""Largest width in characters of the column with students' names."""
 
 
 def show(*parts: RenderableType) -> None:
@@ -50,7 +50,7 @@ def course(chapters: Sequence[dict[str, Any]]) -> RenderableType:
 
 
 def progress(found: Progress) -> RenderableType:
-    """Points per exercise, per notebook and in total."""
+    """Make a table of points per exercise, per notebook and in total."""
     if not found.notebooks:
         return "There are no notebooks here yet: `lmcourse build` makes them."
     parts: list[RenderableType] = [_notebook(notebook) for notebook in found.notebooks]
@@ -69,7 +69,8 @@ def _notebook(notebook: NotebookProgress) -> RenderableType:
 
 
 def collected(found: Collected) -> RenderableType:
-    """Make a table of a collection: each exercise, the verdict on the answer, and whose function the package has."""
+    """Make a table of a collection: each exercise, the result of its answer, and the origin of the package's
+    function."""
     table = new_table("notebook", "exercise", "your answer", "in the package", "why")
     for number, rows in groupby(found.rows, key=lambda row: row.notebook):
         for row in rows:
@@ -83,7 +84,7 @@ def collected(found: Collected) -> RenderableType:
 
 
 def result(graded: SubmissionResult) -> RenderableType:
-    """One submission: points per exercise, and why."""
+    """Make a table of one submission: points per exercise, with reasons."""
     title = f"{escape(graded.student)} · {escape(graded.assignment) or 'no notebook of this course'}"
     table = new_table(title, right=(_points(graded.score, graded.max_score),))
     _fold(table, 0)
@@ -93,7 +94,7 @@ def result(graded: SubmissionResult) -> RenderableType:
 
 
 def results(graded: Sequence[SubmissionResult]) -> RenderableType:
-    """Many submissions: a line each."""
+    """Make a table of many submissions, one line each."""
     table = new_table("student", "assignment", right=("points",))
     _fold(table, MAX_STUDENT_WIDTH)
     table.add_column("why")
@@ -104,7 +105,7 @@ def results(graded: Sequence[SubmissionResult]) -> RenderableType:
 
 
 def people(found: Sequence[Person], grades: Mapping[str, str]) -> RenderableType:
-    """The people in a download: names in the gradebook and on the platform, their files, and the platform's grades."""
+    """Make a table of the people in a download: their names in the gradebook and on the platform, files and grades."""
     table = new_table("student", f"in {found[0].platform}", right=("grade",) if grades else ())
     table.add_column("handed in")
     for one in found:
@@ -119,9 +120,7 @@ def _name(text: str) -> str:
 
 
 def matrix(proof: Matrix) -> RenderableType:
-    """Make a table of misconceptions by exercise: points in the notebook and in the grade, and whether each is
-    named.
-    """
+    """Make a table of misconceptions by exercise: points in the notebook and in grading, and whether each is named."""
     table = new_table("exercise", "wrong answer", right=("public", "grade"))
     table.add_column("")
     exercise = ""
@@ -144,7 +143,7 @@ def _caught(row: MisconceptionResult) -> str:
 
 
 def unexpected(proof: Matrix) -> RenderableType:
-    """The mutants that keep all points, the constants that earn some, and the right answers that lose some."""
+    """Make a table of mutants that keep all points, constants that earn points, and right answers that lose points."""
     kept = [f"[red]✗ keeps all points[/] {escape(f'{one.exercise}: {one.change}')}" for one in proof.survivors]
     guessable = [f"[red]✗ constant[/] {escape(line)}" for line in proof.guessable]
     lost = [
@@ -156,7 +155,7 @@ def unexpected(proof: Matrix) -> RenderableType:
 
 
 def verdict(proof: Matrix) -> str:
-    """The result of the mutation test in one or two sentences."""
+    """Return the result of the answer checks in one or two sentences."""
     count = proof.to_json()
     lines = [
         f"{count['exercises']} exercises, {count['misconceptions']} wrong answers: "
@@ -175,7 +174,7 @@ def verdict(proof: Matrix) -> str:
 
 
 def bench(found: Bench) -> RenderableType:
-    """Show the measured peaks of this machine, and the fraction of them that a model reaches."""
+    """Show the measured peaks of this machine, and which fraction of the peaks a model reaches."""
     machine = new_table(found.machine.title, right=("measured", "of the data sheet"))
     for precision, peak in found.machine.peaks.items():
         share = found.peak_shares.get(precision)
@@ -201,7 +200,7 @@ def _all_or(good: str, bad: str, names: Sequence[str]) -> str:
 
 
 def new_table(*left: str, right: Sequence[str] = ()) -> Table:
-    """An empty table with these columns, aligned left and right."""
+    """Return an empty table with these left-aligned and right-aligned columns."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in left:
         table.add_column(name, no_wrap=True)
@@ -211,11 +210,11 @@ def new_table(*left: str, right: Sequence[str] = ()) -> Table:
 
 
 def _fold(table: Table, max_width: int) -> None:
-    """Let the first column wrap long texts, so that the others keep their places.
+    """Wrap long texts in the first column, so that the other columns keep their positions.
 
     Args:
-        table: any.
-        max_width: characters of the column; 0 for as many as there is room for.
+        table: the table.
+        max_width: largest width of the column in characters; 0 for no limit.
     """
     table.columns[0].no_wrap = False
     table.columns[0].overflow = "fold"

@@ -1,6 +1,6 @@
-"""A learner's answers, collected from their notebooks: into a package that runs without the course, or as functions.
+"""Collect a learner's answers from notebooks, as a package that runs without the course, or as functions.
 
-`collect` makes the package. It grades, and loads nbgrader for that; notebooks import only what is below.
+`collect` makes the package. It grades answers, and so loads nbgrader; notebooks import only the names below.
 """
 
 from lmcourse.collect.own import LoadedPart, load_parts

@@ -1,4 +1,4 @@
-"""`lmcourse collect`: a learner's answers as a package of their own, which runs without the course."""
+"""The command `lmcourse collect`: write a learner's answers as a package that runs without the course."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COPIED = {
     "tokenizers/pre_tokenizer.py": (tokenizers, "pre_tokenizer.py"),
     "tokenizers/tokenizer.py": (tokenizers, "tokenizer.py"),
 }
-"""Files of the course that are copied into a package, by their names there."""
+"""Files of the course that are copied into a package, by their names in the package."""
 
 TITLE = '''"""A transformer made of your own answers, collected from the notebooks of lmcourse.
 
@@ -49,19 +49,19 @@ sys.exit(main(PARTS))
 """
 
 RECORD = ".collected.json"
-"""The file with the SHA-256 of each file that was written: files changed since then are not overwritten."""
+"""The file with the SHA-256 of each written file. Files that have changed since then are not overwritten."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """The outcome for an exercise.
+    """The result of collecting one exercise.
 
     Attributes:
-        notebook: its number.
-        exercise: its name.
+        notebook: the number of its notebook.
+        exercise: the name of the exercise.
         state: "passes", "wrong" or "missing"; empty if its notebook was not read.
-        package: whose function the package has: "yours", "lent", or "" for none.
-        reason: why it is not the learner's, in one line.
+        package: the origin of the package's function: "yours", "lent" (the course's version), or "" for none.
+        reason: one line that says why it is not the learner's.
     """
 
     notebook: str
@@ -73,14 +73,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Collected:
-    """A written package: its folder, the outcome for each exercise, and the files that changed."""
+    """A written package: its folder, the result for each exercise, and the files that changed."""
 
     out: Path
     rows: tuple[Row, ...]
     changed: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as plain data."""
+        """Return the package's description as plain data."""
         return {"out": str(self.out), "exercises": [vars(row) for row in self.rows], "changed": list(self.changed)}
 
 
@@ -93,24 +93,24 @@ def collect(
     force: bool = False,
     options: GradingOptions | None = None,
 ) -> Collected:
-    """Write a package with the answers in the learner's notebooks that pass.
+    """Write a package with the passing answers from the learner's notebooks.
 
     Args:
         root: the course's folder.
-        out: where the package is to be; its last part is the package's name.
-        chapters: whose notebooks are read; by default all.
-        lend: whether the course's answer takes the place of one that the model needs and that is missing or wrong. If
-            not, wrong ones are taken along as they are, and missing ones say so when they are called.
-        force: overwrite also what was changed by hand.
-        options: how notebooks are graded.
+        out: the folder for the package; its last part is the package's name.
+        chapters: the chapters whose notebooks are read; by default all.
+        lend: whether the course's answer replaces a missing or wrong answer that the model needs. If not, wrong answers
+            are included unchanged, and missing ones raise an error when they are called.
+        force: whether to overwrite files that were changed by hand.
+        options: the options for grading notebooks.
 
     Raises:
-        CourseError: the package's name cannot be one, the notebooks cannot be graded here, or files were changed by
-            hand.
+        CourseError: the package's name is invalid, the notebooks cannot be graded on this machine, or files were
+            changed by hand.
     """
     check_name(out.name)
     if not force:
-        check_unchanged(out)  # before notebooks are graded for a minute
+        check_unchanged(out)  # checked before grading, which takes a minute
     chapters = CHAPTERS if chapters is None else chapters
     needed = [find_chapter(number) for number in PARTS.values()]
     paths = {chapter: root / "notebooks" / chapter.id / f"{chapter.topic}.ipynb" for chapter in chapters}
@@ -123,10 +123,10 @@ def collect(
 
 
 def check_name(name: str) -> None:
-    """Check that a package may have this name.
+    """Check that a package can have this name.
 
     Raises:
-        CourseError: Python could not import it, or would find another package under its name.
+        CourseError: Python could not import the package, or would find another package with its name.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise CourseError(f"a package cannot be called {name!r}: give --out a name of letters, digits and _")
@@ -156,7 +156,7 @@ def package_files(name: str, collection: Collection) -> dict[str, bytes]:
 
 
 def _rows(collection: Collection) -> list[Row]:
-    """Return the outcome for each exercise of the learner's notebooks, and for each other part that the model needs."""
+    """Return the result for each exercise of the learner's notebooks, and for all other parts that the model needs."""
     judged = {answer.exercise: answer for answer in collection.answers}
     rows = []
     for answer in collection.answers:
@@ -173,11 +173,11 @@ def check_unchanged(out: Path, files: Mapping[str, bytes] | None = None) -> None
     """Check that no file in a folder was changed by hand after an earlier call wrote it.
 
     Args:
-        out: the folder, which need not be there.
-        files: the contents that will replace others, by path; a file that has them already counts as unchanged.
+        out: the folder, which need not exist.
+        files: the new contents by path; a file that already has its new contents counts as unchanged.
 
     Raises:
-        CourseError: one was, or there is a file in place of the folder.
+        CourseError: a file was changed, or `out` is a file.
     """
     if out.exists() and not out.is_dir():
         raise CourseError(f"{out} is a file: choose another folder with --out")
@@ -192,17 +192,17 @@ def check_unchanged(out: Path, files: Mapping[str, bytes] | None = None) -> None
 
 
 def write_files(files: Mapping[str, bytes], out: Path, *, force: bool = False) -> list[str]:
-    """Write files into a folder, all or none, and return the names of those that changed.
+    """Write all files into a folder, or none of them, and return the names of the files that changed.
 
-    Files that an earlier call wrote and that are no longer wanted are removed.
+    Files from an earlier call that are no longer needed are removed.
 
     Args:
-        files: contents by path inside the folder.
-        out: the folder, which need not be there.
-        force: overwrite what was changed by hand, too.
+        files: the contents by path inside the folder.
+        out: the folder, which need not exist.
+        force: whether to overwrite files that were changed by hand.
 
     Raises:
-        CourseError: a file was changed by hand, or the folder cannot be written. Then nothing is.
+        CourseError: a file was changed by hand, or the folder is not writable. In both cases no file is written.
     """
     if not force:
         check_unchanged(out, files)
@@ -220,7 +220,7 @@ def _digest(content: bytes) -> str:
 
 
 def _read_record(out: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file that was written before; nothing if the record is missing or damaged."""
+    """Return the SHA-256 of each file that was written before; empty if the record is missing or damaged."""
     try:
         record = json.loads((out / RECORD).read_text(encoding="utf-8"))
         return {str(name): str(digest) for name, digest in record.items()}

@@ -1,4 +1,4 @@
-"""The modules of a learner's package: one for each notebook, with the answers that are in it."""
+"""Write the modules of a learner's package: one for each notebook, with its answers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PARTS = {
     "decoder": "12",
     "causal_lm_loss": "12",
 }
-"""The functions of the model, and the numbers of their notebooks."""
+"""The functions of the model, with the numbers of their notebooks."""
 
 Origin = Literal["yours", "lent", ""]
-"""The author of a function: the learner, the course ("lent"), or "" if it is left out."""
+"""The origin of a function: the learner ("yours"), the course ("lent"), or "" if it is left out."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Part:
     """A function of the package.
 
     Attributes:
-        exercise: its name.
-        origin: whose it is; empty if it is left out.
-        reason: why it is lent or left out, in one line.
-        statements: itself, with the imports and helpers that it needs.
+        exercise: the name of its exercise.
+        origin: its origin; empty if it is left out.
+        reason: one line that says why it is the course's version, or left out.
+        statements: the function, with the imports and helpers that it needs.
         uses: the other exercises that it calls.
     """
 
@@ -53,11 +53,11 @@ class Collection:
     """The functions of the package, by notebook.
 
     Args:
-        answers: the learner's, judged.
+        answers: the learner's judged answers.
         own: the learner's notebooks.
         printed: the notebooks with the course's answers.
-        lend: whether the course's answer takes the place of one that is missing or wrong; if not, a wrong one is taken
-            along as it is.
+        lend: whether the course's answer replaces a missing or wrong answer; if not, a wrong answer is included
+            unchanged.
     """
 
     answers: Sequence[Answer]
@@ -104,9 +104,7 @@ class Collection:
             return Part(name, "", f"{reason}; the course's: {error}")
 
     def ordered(self, chapter: Chapter) -> list[Part]:
-        """Return the functions of a notebook in the order of its exercises, because one may need another when it is
-        defined.
-        """
+        """Return a notebook's functions in the order of its exercises, because a definition may use earlier ones."""
         order = [exercise.name for exercise in exercises_of(chapter)]
         parts = self.parts[chapter].values()
         return sorted(parts, key=lambda part: order.index(part.exercise) if part.exercise in order else len(order))
@@ -118,7 +116,7 @@ class Collection:
         return Part(name, origin, reason, tuple(statements), frozenset(uses))
 
     def _check_helpers(self, chapter: Chapter, name: str, statements: Iterable[Statement]) -> None:
-        """Check that no name has two meanings in a module."""
+        """Check that each name in a module has only one meaning."""
         for other in self.parts[chapter].values():
             defined = {each: one.text for one in other.statements for each in one.names}
             for statement in statements:
@@ -128,7 +126,7 @@ class Collection:
 
 
 def module_text(chapter: Chapter, parts: Iterable[Part]) -> str:
-    """Return the module of a notebook: a docstring, imports, then every function after the helpers it needs."""
+    """Return the text of a notebook's module: docstring, imports, then each function after its helpers."""
     imports: list[str] = []
     body: dict[str, str] = {}
     for part in parts:
@@ -144,7 +142,7 @@ def module_text(chapter: Chapter, parts: Iterable[Part]) -> str:
 
 
 def merged_imports(lines: Iterable[str]) -> str:
-    """Merge import statements of one name each by module: the standard library's first, then the others."""
+    """Merge import statements with one name each by module; the standard library comes first."""
     froms: dict[str, set[str]] = defaultdict(set)
     merged: set[str] = set()
     for line in lines:
@@ -163,9 +161,9 @@ def merged_imports(lines: Iterable[str]) -> str:
 
 
 def parts_text(package: str, collection: Collection) -> str:
-    """Return the module that maps the parts of the model to functions.
+    """Return the text of the module that maps the parts of the model to functions.
 
-    One that is neither the learner's nor lent is replaced by a function that says so when it is called.
+    A missing part is replaced by a function that raises an error when it is called.
     """
     found = {name: collection.parts[find_chapter(number)][name] for name, number in PARTS.items()}
     lines = ['"""The functions that the model is made of, by name."""', ""]

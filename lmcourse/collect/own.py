@@ -1,4 +1,4 @@
-"""The functions that a transformer is made of, from a learner's saved notebooks, for use in another notebook."""
+"""Load the functions of a transformer from a learner's saved notebooks, for use in another notebook."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmcourse.root import find_root
 
 @dataclass(frozen=True)
 class LoadedPart:
-    """The function of an exercise; if it is the course's version, `lent` says why in one line, else it is empty."""
+    """The function of an exercise. If it is the course's version, `lent` is one line with the reason; otherwise ""."""
 
     name: str
     function: Callable[..., Any]
@@ -29,14 +29,13 @@ class LoadedPart:
 
 
 def load_parts(names: Sequence[str], root: Path | None = None) -> list[LoadedPart]:
-    """Load the learner's functions of these names from their saved notebooks; the course's version replaces missing
-    ones.
+    """Load the learner's functions with these names from saved notebooks; the course's version replaces missing ones.
 
-    Nothing is judged: an answer that is there is taken, right or wrong.
+    Answers are not judged: an existing answer is used even if it is wrong.
 
     Args:
         names: any of `COURSE_PARTS`.
-        root: the course's folder; by default the one around the current folder.
+        root: the course's folder; by default the folder that contains the current folder.
 
     Raises:
         CourseError: the course is not found, or a notebook cannot be read.
@@ -61,5 +60,5 @@ def _load(name: str, root: Path) -> LoadedPart:
         return LoadedPart(name, defined[name])
     except CannotStandAloneError as error:
         return LoadedPart(name, COURSE_PARTS[name], str(error))
-    except Exception as error:  # a learner's code: whatever it raises, the course's stands in
+    except Exception as error:  # a learner's code may raise any exception; then the course's version is used
         return LoadedPart(name, COURSE_PARTS[name], f"yours does not run: {type(error).__name__}")

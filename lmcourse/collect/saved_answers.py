@@ -1,4 +1,4 @@
-"""A learner's answers in their saved notebooks: passing, wrong or missing."""
+"""Read a learner's answers from saved notebooks, and judge them as passing, wrong or missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ State = Literal["passes", "wrong", "missing"]
 
 @dataclass(frozen=True)
 class Answer:
-    """A learner's function or class for an exercise: how `lmcourse grade` judges it, and what is wrong, in one line."""
+    """A learner's function or class for an exercise, with the verdict of `lmcourse grade` and a reason in one line."""
 
     chapter: Chapter
     exercise: str
@@ -32,14 +32,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Notebook:
-    """The code of a notebook, cell by cell, and for each exercise the index of the cell with its answer."""
+    """The code of a notebook by cell and, for each exercise, the index of the cell with its answer."""
 
     cells: tuple[str, ...]
     places: dict[str, int]
 
 
 def _notebook(cells: Sequence[tuple[str, str | None]]) -> Notebook:
-    """Return the notebook of these texts and exercises. Of two cells with one answer, the first counts."""
+    """Return the notebook with these texts and exercises. If two cells have the same answer, the first counts."""
     places = {name: index for index, (_, name) in reversed(list(enumerate(cells))) if name}
     return Notebook(tuple(text for text, _ in cells), places)
 
@@ -48,7 +48,7 @@ def read_notebook(path: Path) -> Notebook:
     """Read a saved notebook.
 
     Raises:
-        CourseError: it cannot be read.
+        CourseError: the notebook cannot be read.
     """
     try:
         cells = [cell for cell in read_submission(path).cells if cell.cell_type == "code"]
@@ -63,12 +63,13 @@ def printed_notebooks(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, 
     """Return the notebooks with the course's own answers, from their sources.
 
     Raises:
-        CourseError: the course's folder has no `solutions/`, or they have mistakes.
+        CourseError: the course's folder has no `solutions/`, or the sources have mistakes.
     """
-    from lmcourse.authoring.problems import read_sources  # not for load_parts, which notebooks import
+    # imported here because `load_parts`, which notebooks import, does not need it
+    from lmcourse.authoring.problems import read_sources
 
     if not (root / "solutions").is_dir():
-        raise CourseError(f"{root} has no solutions/, which checking answers needs: collect in a clone.")
+        raise CourseError(f"{root} has no solutions/, which checking answers needs: run lmcourse collect in a clone.")
     return {
         chapter: _notebook([(cell.text, cell.exercise) for cell in source.cells if cell.kind == "code"])
         for chapter, source in read_sources(chapters, root).items()
@@ -81,14 +82,14 @@ def judge(
     root: Path,
     options: GradingOptions | None = None,
 ) -> list[Answer]:
-    """Judge every answer of these notebooks that is a function or a class, as `lmcourse grade` does.
+    """Judge all answers in these notebooks that are functions or classes, as `lmcourse grade` does.
 
-    Untouched notebooks are not run.
+    Unchanged notebooks are not run.
 
     Raises:
-        CourseError: notebooks cannot be graded here, or the grader failed on one.
+        CourseError: notebooks cannot be graded on this machine, or the grader failed for a notebook.
     """
-    from lmcourse.grading.grader import grade  # it imports nbgrader
+    from lmcourse.grading.grader import grade  # imported here because it imports nbgrader
 
     started = {chapter: path for chapter, (path, notebook) in notebooks.items() if _started(notebook, printed[chapter])}
     graded = grade(list(started.values()), course=root, options=options) if started else []
@@ -100,7 +101,7 @@ def judge(
 
 
 def _started(notebook: Notebook, printed: Notebook) -> bool:
-    """Return True if a cell for an answer differs from the released one."""
+    """Return True if an answer cell differs from the released cell."""
     from lmcourse.authoring.source import student_text
 
     stubs = {name: student_text(printed.cells[place]).strip() for name, place in printed.places.items()}

@@ -1,4 +1,4 @@
-"""The statements that a function of a notebook needs to stand alone: its imports and helpers, and nothing else."""
+"""Find the statements that a notebook's function needs in order to run alone: imports and helpers."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign,
 
 
 class CannotStandAloneError(Exception):
-    """A function needs something that cannot be taken along; the message says what, in one line."""
+    """A function needs something that cannot be included; the message says what, in one line."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement at the top level of a cell; an import of several names is one for each.
+    """A top-level statement of a cell; an import of several names becomes several statements.
 
     Attributes:
-        text: as it was written, with the comment lines directly above it.
-        names: what it defines.
-        needs: the global names that it reads, now or when it is called.
-        kind: "import", "definition", or "other" for what computes something as it runs.
-        runs: whether what it needs must be there before it, as for an assignment.
+        text: its text, with the comment lines directly above it.
+        names: the names that it defines.
+        needs: the global names that it reads when it runs or is called.
+        kind: "import", "definition", or "other" for a statement that computes something.
+        runs: whether the names that it needs must be defined before it, as for an assignment.
     """
 
     text: str
@@ -39,9 +39,9 @@ class Statement:
 
 
 def read_statements(cell: str) -> list[Statement]:
-    """Return the statements of a cell, in order; none if the cell is not Python.
+    """Return the statements of a cell in order; empty if the cell is not Python.
 
-    Lines that IPython understands and Python does not, such as `%timeit`, count as other statements.
+    Lines that only IPython understands, such as `%timeit`, count as other statements.
     """
     text = cast(Any, TransformerManager)().transform_cell(cell)
     try:
@@ -66,7 +66,7 @@ def _statements(node: ast.stmt, lines: Sequence[str]) -> Iterator[Statement]:
 
 
 def _text(node: ast.stmt, lines: Sequence[str]) -> str:
-    """A statement as written, with the comments directly above it, without the marks of a printed solution."""
+    """Return a statement's text with the comments directly above it, without the marks of a printed solution."""
     decorators = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(one.lineno for one in decorators)]) - 1
     while first and lines[first - 1].startswith("#"):
@@ -79,7 +79,7 @@ def _names(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names that a statement defines at the top level, and the global names that it reads anywhere."""
     try:
         top = symtable.symtable(text, "<cell>", "exec")
-    except SyntaxError:  # `await` outside a function: a notebook runs it, Python does not
+    except SyntaxError:  # `await` outside a function works in a notebook, but not in Python
         return frozenset(), frozenset()
     defined = frozenset(symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned())
     read = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
@@ -95,21 +95,21 @@ def _below(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def needed(cells: Sequence[str], at: int, name: str, others: Iterable[str] = ()) -> tuple[list[Statement], set[str]]:
-    """Return the statements that an answer needs, itself included, in the notebook's order.
+    """Return the statements that an answer needs, including the answer, in the notebook's order.
 
-    A name is what the cells above, or the cell itself, defined last: what a check would find.
+    A name has its last definition in the answer's cell or earlier cells, as in a check.
 
     Args:
         cells: the notebook's code, cell by cell.
         at: the index of the answer's cell.
-        name: what the answer defines.
-        others: names that are not followed, such as those of other exercises.
+        name: the name that the answer defines.
+        others: names whose definitions are not included, such as other exercises.
 
     Returns:
-        the statements, and those of `others` that they use.
+        The statements, and the names in `others` that they use.
 
     Raises:
-        CannotStandAloneError: a name is defined nowhere above, comes from lmcourse, or is computed by a cell.
+        CannotStandAloneError: a name is not defined in an earlier cell, comes from lmcourse, or is computed by a cell.
     """
     rows = [statement for cell in cells[: at + 1] for statement in read_statements(cell)]
     waiting = [_provider(name, rows)]
@@ -128,13 +128,13 @@ def needed(cells: Sequence[str], at: int, name: str, others: Iterable[str] = ())
 
 
 def _provider(name: str, statements: Sequence[Statement]) -> int:
-    """The number of the statement that defines a name last."""
+    """Return the index of the last statement that defines a name."""
     numbers = [number for number, one in enumerate(statements) if name in one.names]
     if not numbers:
         raise CannotStandAloneError(f"it needs `{name}`, which no cell above it defines")
     last = statements[numbers[-1]]
     if last.kind == "import" and last.text.split()[1].split(".")[0] == "lmcourse":
-        raise CannotStandAloneError(f"it needs `{name}` of lmcourse, but your package must run without lmcourse")
+        raise CannotStandAloneError(f"it needs `{name}` from lmcourse, but your package must run without lmcourse")
     if last.kind == "other":
         raise CannotStandAloneError(f"it needs `{name}`, a value that a cell computes: compute it in a function")
     return numbers[-1]

@@ -1,4 +1,4 @@
-"""The weights of a model of the course under the names that a learner's package gives them."""
+"""Convert the weights of a model of the course to the names in a learner's package."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lmcourse.parity.parts import decoder_weights
 
 
 def package_config(config: TransformerConfig) -> dict[str, Any]:
-    """The sizes of a model, as `Config` in the package takes them.
+    """Return the sizes of a model for `Config` in the package.
 
     Raises:
-        ValueError: the package's model cannot be this one: it is in the style of LLaMA, without variations.
+        ValueError: the package's model, a LLaMA without variations, cannot express this model.
     """
     first = config.layers[0]
     attention, feed_forward = first.attention, first.feed_forward
@@ -55,7 +55,7 @@ def package_config(config: TransformerConfig) -> dict[str, Any]:
 
 
 def package_weights(model: Transformer) -> dict[str, Tensor]:
-    """Return the weights by their names in the package's file; a head that shares the embedding is left out."""
+    """Return the weights by their names in the package's file; a tied head is left out."""
     nested = decoder_weights(model)
     flat = {
         f"blocks.{n}.{name}": weight for n, block in enumerate(nested.pop("blocks")) for name, weight in block.items()

@@ -9,16 +9,16 @@ from jaxtyping import Int
 from torch import Tensor
 
 IGNORE_INDEX = -100
-"""Target that the loss ignores (torch's `ignore_index`): padding, or a prompt that is not trained on."""
+"""The target that the loss ignores (torch's `ignore_index`), for padding or for prompts that are not trained on."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Input tokens, and the target that follows each.
+    """Input tokens, and the target for each.
 
     Attributes:
-        inputs: tokens.
-        targets: for every input the next token of the text.
+        inputs: the input tokens.
+        targets: the next token in the text for every input.
     """
 
     inputs: Int[Tensor, "b s"]
@@ -30,6 +30,6 @@ class Batch:
         return Batch(self.inputs.to(device, non_blocking=ahead), self.targets.to(device, non_blocking=ahead))
 
     def pinned_for(self, device: torch.device) -> Batch:
-        """Return the batch in pinned memory, which the GPU reads without the CPU."""
-        with torch.cuda.device(device):  # else a new thread would reserve memory on the first GPU
+        """Return the batch in pinned memory, which the GPU can read without the CPU."""
+        with torch.cuda.device(device):  # otherwise a new thread would reserve memory on the first GPU
             return Batch(self.inputs.pin_memory(), self.targets.pin_memory())

@@ -20,12 +20,12 @@ class Corpus:
     """A collection of texts.
 
     Attributes:
-        name: what `find_corpus` calls it.
-        title: what it is, in a line.
-        licence: under which it may be used; SPDX where there is a name for it.
-        source: where it is from: an address or a path.
-        read: begins a new pass over its texts.
-        skipped: files that are no text and were left out.
+        name: the name for `find_corpus`.
+        title: a description in one line.
+        licence: the licence for its use, as an SPDX name if there is one.
+        source: its origin: an address or a path.
+        read: a function that starts a new pass over its texts.
+        skipped: files that were left out because they are not text.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Corpus:
     skipped: tuple[Path, ...] = ()
 
     def texts(self) -> Iterator[str]:
-        """The corpus's documents, one after the other, in the same order every time.
+        """Return an iterator over the documents of the corpus, always in the same order.
 
         Raises:
             CourseError: one of its files cannot be read, or cannot be downloaded.
@@ -91,15 +91,15 @@ CORPORA = {
         ),
     )
 }
-"""The corpora that have a name."""
+"""The corpora that have a name, by name."""
 
 
 def find_corpus(spec: str) -> Corpus:
-    """Return the corpus of a name in CORPORA, or the text file or folder at a path (write ./name for a path like a
-    name).
+    """Return the corpus with a name in CORPORA, or the text file or folder at a path. If a path looks like a name,
+    write ./name.
 
     Raises:
-        CourseError: there is none; the message names the nearest. Or there is no text at the path.
+        CourseError: there is no such corpus or path, and the message suggests a name; or there is no text at the path.
     """
     if spec in CORPORA:
         return CORPORA[spec]
@@ -119,14 +119,14 @@ def find_corpus(spec: str) -> Corpus:
 def split(corpus: Corpus, held_out: float = 0.1) -> tuple[Corpus, Corpus]:
     """Split a corpus into a training and a validation part.
 
-    Whole documents are held out: those whose SHA-256 is smallest. The choice is as good as random, never changes, and
-    takes all copies of a document to the same side. If there is only one document, its end is held out.
+    The documents with the smallest SHA-256 are held out. This choice is practically random, never changes, and puts all
+    copies of a document into the same part. If there is only one document, its end is held out.
 
     Args:
-        held_out: which share of the documents (or of the one document's characters) to validate on, between 0 and 1.
+        held_out: the fraction of the documents (or of a single document's characters) for validation, between 0 and 1.
 
     Raises:
-        ValueError: the share is not between 0 and 1.
+        ValueError: the fraction is not between 0 and 1.
         CourseError: there is no text.
     """
     if not 0 < held_out < 1:

@@ -1,4 +1,4 @@
-"""How the texts of each corpus are read or made: those with a name, and the files of a folder."""
+"""Read or make the texts of each named corpus, and read the text files of a folder."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ TINY_STORIES = Download(
     "94e431816c4cce81ff71e4408ff8d3bda9a42e8d2663986697c3954288cb38b4",
     19_447_282,
 )
-"""The data of Eldan and Li (2023)."""
+"""The TinyStories data of Eldan and Li (2023)."""
 
 _NOT_LIBRARY = {"site-packages", "dist-packages", "test", "tests", "idle_test"}
 
 
 def stories(count: int = 20_000, seed: int = 0) -> Iterator[str]:
-    """Texts of `story_grammar()`, some 670 bytes each; their entropy is known, see there.
+    """Yield texts of `story_grammar()`, about 670 bytes each; `story_grammar()` has their entropy.
 
     Args:
-        count: how many.
-        seed: other seeds give other texts of the same language.
+        count: number of texts.
+        seed: the random seed; other seeds give other texts of the same language.
     """
     source = random.Random(seed)
     return (story_grammar().generate(source) for _ in range(count))
 
 
 def course_text() -> Iterator[str]:
-    """Paragraphs without formulas from eleven of the course's notebooks as they were in November 2026; one document.
+    """Yield one document: paragraphs without formulas from eleven of the course's notebooks in November 2026.
 
-    It is kept as it was, so that counts made of it stay true.
+    The text never changes, so that counts of it stay correct.
     """
     yield Path(__file__).with_name("course_text.txt").read_text(encoding="utf-8")
 
 
 def python_docs() -> Iterator[str]:
-    """The help topics that come with Python, half a megabyte, in the order of their names.
+    """Yield the help topics that come with Python, half a megabyte, in the order of their names.
 
     Raises:
-        CourseError: this Python came without them.
+        CourseError: this Python came without help topics.
     """
     try:
         topics: dict[str, str] = import_module("pydoc_data.topics").topics
@@ -70,12 +70,12 @@ def python_docs() -> Iterator[str]:
 
 
 def python_code() -> Iterator[str]:
-    """The modules of the standard library that are written in Python, in the order of their paths.
+    """Yield the modules of the standard library that are written in Python, in the order of their paths.
 
-    Tests are left out, some of which are broken files on purpose.
+    Tests are left out, because some of their files are broken on purpose.
 
     Raises:
-        CourseError: this Python keeps its library in a way that cannot be read.
+        CourseError: the source files of this Python's library cannot be read.
     """
     library = Path(sysconfig.get_path("stdlib"))
     modules = ((path.relative_to(library).parts, path) for path in library.rglob("*.py"))
@@ -86,10 +86,10 @@ def python_code() -> Iterator[str]:
 
 
 def tiny_shakespeare() -> Iterator[str]:
-    """The plays as one text.
+    """Yield the plays as one text.
 
     Raises:
-        CourseError: they cannot be downloaded.
+        CourseError: the download fails.
     """
     yield read_text(fetch(TINY_SHAKESPEARE))
 
@@ -98,14 +98,14 @@ def tiny_stories() -> Iterator[str]:
     """Yield the stories one after the other.
 
     Raises:
-        CourseError: they cannot be downloaded.
+        CourseError: the download fails.
     """
     every = read_text(fetch(TINY_STORIES)).split("<|endoftext|>")
     return (story.strip() for story in every if story.strip())
 
 
 def _source(path: Path) -> str:
-    """A module's text, in the encoding that it declares (PEP 263)."""
+    """Return a module's text, decoded with the encoding that it declares (PEP 263)."""
     with tokenize.open(path) as file:
         return file.read()
 
@@ -114,11 +114,11 @@ WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 """The first bytes of a text in UTF-16 or UTF-32, of either byte order."""
 
 _SNIFF_BYTES = 8192
-"""The bytes at the start of a file that decide whether it is text."""
+"""Number of bytes at the start of a file that decide whether it is text."""
 
 
 def read_text(path: Path) -> str:
-    """The text of a file in UTF-8, with its line endings as they are.
+    """Return the text of a UTF-8 file, with unchanged line endings.
 
     Raises:
         CourseError: the file cannot be read, or is not UTF-8.
@@ -135,13 +135,13 @@ def read_text(path: Path) -> str:
 
 
 def find_texts(path: Path) -> tuple[list[Path], list[Path]]:
-    """The text files of a folder and the binary ones, each in the order of their names; or the one file.
+    """Return the text files and the binary files of a folder, each sorted by name; or a single file.
 
-    Folders in the folder count; hidden files and folders do not, nor do empty files or links to folders. A file is
-    binary if there is a zero byte near its beginning, as git decides too.
+    Subfolders are included. Hidden files and folders, empty files and links to folders are not. As in git, a file is
+    binary if there is a zero byte near its beginning.
 
     Raises:
-        CourseError: no text is there, or something cannot be read.
+        CourseError: there is no text, or a file or folder cannot be read.
     """
     files = [path] if path.is_file() else list(_walk(path))
     texts: list[Path] = []

@@ -1,4 +1,4 @@
-"""Downloads: fetched once, checked by size and SHA-256, and kept in the user's cache folder."""
+"""Download files once, check size and SHA-256, and keep the files in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmcourse.errors import CourseError
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 30
-"""How long a server may stay silent."""
+"""Seconds for which a server may stay silent."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Download:
     """A file to download, with its expected content.
 
     Attributes:
-        name: what it is called in the cache folder.
-        url: where it is, at a pinned revision.
-        sha256: of its contents, in hexadecimal.
-        size: bytes.
+        name: the file name in the cache folder.
+        url: the address, at a pinned revision.
+        sha256: the SHA-256 of its contents in hexadecimal.
+        size: the size in bytes.
     """
 
     name: str
@@ -40,15 +40,15 @@ class Download:
 def fetch(download: Download, folder: Path | None = None) -> Path:
     """Return the path of a downloaded file; download it if it is missing or differs from the expected one.
 
-    It is written under a temporary name and moved when all of it is there and right, so nothing half finished is ever
-    found, and two processes may fetch at once. Nothing is resumed.
+    The file is written under a temporary name and renamed when it is complete and correct. So there are no incomplete
+    files, and two processes may fetch at once. An interrupted download starts again from the beginning.
 
     Args:
-        folder: where to keep it; by default `cache_folder()`.
+        folder: the folder for the file; by default `cache_folder()`.
 
     Raises:
-        CourseError: the server cannot be reached or does not have it, what it sent is not the file that was meant, or
-            the folder cannot be used.
+        CourseError: the server cannot be reached or does not have the file, it sent a different file, or the folder
+            cannot be used.
     """
     folder = cache_folder() if folder is None else folder
     place = folder / download.name
@@ -83,7 +83,7 @@ def _is_right(place: Path, download: Download) -> bool:
 
 
 def _receive(download: Download, place: Path, file: BinaryIO) -> None:
-    """Write the server's answer; it must be the expected file."""
+    """Write the server's answer to a file, and check that it is the expected file."""
     by_hand = f"Download it elsewhere and put it at {place}"
     try:
         with urllib.request.urlopen(download.url, timeout=_TIMEOUT_SECONDS) as answer:
@@ -99,7 +99,7 @@ def _receive(download: Download, place: Path, file: BinaryIO) -> None:
 
 
 def _copy(answer: http.client.HTTPResponse, file: BinaryIO, size: int) -> tuple[int, str]:
-    """Write what arrives, up to a little more than `size` bytes; return the number of bytes and the SHA-256."""
+    """Write the received data, up to a little more than `size` bytes; return the number of bytes and the SHA-256."""
     digest, received = hashlib.sha256(), 0
     while received <= size and (chunk := answer.read(_CHUNK_BYTES)):
         file.write(chunk)

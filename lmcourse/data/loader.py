@@ -27,28 +27,28 @@ class Tokens(Protocol):
 
 
 class Loader(Iterator[Batch]):
-    """Batches for training, without end: take as many as you need with `itertools.islice`.
+    """An endless iterator of training batches; take as many as you need with `itertools.islice`.
 
-    The windows of `WindowOrder` are cut into steps of `world_size · batch`. Of each step, process `rank` gets its
-    `batch`: the batches of all ranks, one under the other, are what a single process would see. A batch at the end of
-    an epoch is filled up from the next epoch. How the windows are cut does not change their order: a run can go on with
-    another batch or another number of processes.
+    The windows of `WindowOrder` are divided into steps of `world_size · batch` windows, and each process gets `batch`
+    of them. The concatenated batches of all ranks are the batch of a single process. A batch at the end of an epoch is
+    filled up from the next epoch. The order of the windows does not depend on the batch or on the number of processes,
+    so a run can resume with different values.
 
-    A thread makes batches in advance. It ends with the `with` block, with `close`, after an error, and when nobody
-    holds the loader any more. The next batch starts a new one, which goes on where the reader stopped.
+    A thread makes batches in advance. It ends with the `with` block, with `close`, after an error, and when the loader
+    is deleted. The next request for a batch starts a new thread, which continues where reading stopped.
 
     Args:
-        tokens: the text.
+        tokens: the tokens of the text.
         batch: windows per process and step.
         seq_len: tokens per window.
-        seed: of the shuffling, the same on all ranks.
-        rank, world_size: which process this is, of how many.
-        prefetch: how many batches wait; with 0 there is no thread and each is made when it is asked for.
-        device: where batches go, for a GPU through pinned memory; None leaves them in main memory.
+        seed: the seed of the shuffling, the same on all ranks.
+        rank, world_size: the number of this process, and the number of processes.
+        prefetch: how many batches are made in advance; with 0 there is no thread, and each batch is made on request.
+        device: the device for the batches, which reach a GPU through pinned memory; None leaves them in main memory.
 
     Raises:
-        TypeError: the tokens are text or a list, or no whole numbers.
-        ValueError: the text is shorter than one window, or a number makes no sense.
+        TypeError: the tokens are a text or a list, or not integers.
+        ValueError: the text is shorter than one window, or a number is out of range.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Loader(Iterator[Batch]):
 
     @property
     def epoch(self) -> float:
-        """How many epochs all ranks together have read."""
+        """The number of epochs that all ranks together have read."""
         return self._windows / self.order.per_epoch
 
     def __next__(self) -> Batch:
@@ -93,15 +93,16 @@ class Loader(Iterator[Batch]):
         return batch
 
     def _start(self) -> Iterator[Batch]:
-        """Yield this rank's batches from here on. The thread must hold no reference to the loader, or it would stay
-        alive.
+        """Yield this rank's batches from the current position. The thread must not hold a reference to the loader,
+        because that would keep both alive.
         """
         first = self._windows + self.rank * self.batch
         made = _make(self.tokens, self.order, first, self.batch, self.world_size * self.batch, self.device)
         return Prefetch(made, self.prefetch) if self.prefetch else made
 
     def state_dict(self) -> dict[str, int]:
-        """Return the position: windows read by all ranks together, and their order. It is the same on all ranks."""
+        """Return the position, which is the same on all ranks: the windows that all ranks have read, and their
+        order."""
         order = self.order
         return {"tokens": order.tokens, "seq_len": order.seq_len, "seed": order.seed, "windows": self._windows}
 
@@ -109,7 +110,7 @@ class Loader(Iterator[Batch]):
         """Resume at the position of another loader.
 
         Raises:
-            ValueError: its order of windows was another one.
+            ValueError: the other loader had a different order of windows.
         """
         mine = self.state_dict()
         if state.keys() != mine.keys():
@@ -135,7 +136,7 @@ class Loader(Iterator[Batch]):
 
 
 def _check_tokens(tokens: object) -> None:
-    """Raise, as in `Loader`, if these are a text, a list, a table or fractions instead of tokens."""
+    """Raise an error, as in `Loader`, if these are a text, a list, a table or fractions instead of tokens."""
     row = isinstance(tokens, Tensor) and tokens.ndim == 1 and not tokens.is_floating_point()
     if isinstance(tokens, str | list | tuple | Tensor) and not row:
         raise TypeError(
@@ -147,7 +148,7 @@ def _check_tokens(tokens: object) -> None:
 def _make(
     tokens: Tokens, order: WindowOrder, first: int, batch: int, stride: int, device: torch.device | None
 ) -> Iterator[Batch]:
-    """Batches whose first windows are number `first`, `first + stride`, …"""
+    """Yield batches that begin with the windows number `first`, `first + stride`, …"""
     while True:
         starts = order.starts(first, batch)
         windows = torch.stack([tokens[start : start + order.seq_len + 1] for start in starts]).long()
@@ -157,20 +158,20 @@ def _make(
 
 
 def _with_index(device: torch.device | None) -> torch.device | None:
-    """Return the GPU that "cuda" means here, with its index: another thread may have another current GPU."""
+    """Return the current GPU with its index, because another thread may have another current GPU."""
     return torch.device("cuda", torch.cuda.current_device()) if device == torch.device("cuda") else device
 
 
 def evaluation_batches(
     tokens: Tokens, batch: int, seq_len: int, *, device: torch.device | None = None
 ) -> Iterator[Batch]:
-    """Return consecutive windows, in order, in which every token but the first is a target exactly once.
+    """Return consecutive windows in which every token except the first is a target exactly once.
 
-    The last batch may have fewer rows. The last row is filled up with inputs 0 and targets IGNORE_INDEX; they stand
-    behind the text, where a causal model does not look.
+    The last batch may have fewer rows. The last row is filled up with inputs 0 and targets IGNORE_INDEX; they come
+    after the text, where a causal model does not see them.
 
     Raises:
-        ValueError: there is nothing to predict, or a number makes no sense.
+        ValueError: there is nothing to predict, or a number is out of range.
     """
     if batch < 1 or seq_len < 1:
         raise ValueError(f"batch and seq_len must be at least 1, not {batch} and {seq_len}")
@@ -194,12 +195,12 @@ T = TypeVar("T")
 class Prefetch(Iterator[T]):
     """An iterator whose results a thread makes in advance.
 
-    An error of the iterator arrives where its result would have. The thread ends with `close`, and also when nobody
-    holds this object any more: the thread itself knows only the iterator.
+    If the iterator raises an error, it is raised in place of the result. The thread ends with `close`, and when this
+    object is deleted: the thread itself holds only the iterator.
 
     Args:
-        source: the iterator; nobody else may use it.
-        ahead: how many results may wait.
+        source: the iterator; no other code may use it.
+        ahead: how many results are made in advance.
     """
 
     def __init__(self, source: Iterator[T], ahead: int) -> None:
@@ -214,10 +215,10 @@ class Prefetch(Iterator[T]):
         return result.result()
 
     def _submit_until(self, number: int) -> None:
-        """Make sure that this many results are ready or being made; one thread makes them in order."""
+        """Make sure that this many results are ready or in progress; one thread makes them in order."""
         while len(self._pending) < number:
             self._pending.append(self._thread.submit(next, self._source))
 
     def close(self) -> None:
-        """End the thread; what it made in advance is lost."""
+        """End the thread; results that it made in advance are lost."""
         self._thread.shutdown(cancel_futures=True)

@@ -1,9 +1,9 @@
-"""Recorded counts: how three published vocabularies, which are too large to ship, tokenize one text.
+"""Recorded token counts of one text for three published vocabularies, which are too large to ship.
 
-The text is article 1 of the Universal Declaration of Human Rights (1948) in ten of its translations, as the Unicode
-Consortium's "UDHR in Unicode" has them (files eng, deu_1996, spa, swh, cmn_hans, jpn, rus, ell_monotonic, hin, mya;
-white space reduced to single blanks). Counted on 22 November 2026 with the vocabularies that the npm package
-js-tiktoken 1.0.21 holds: gpt2, cl100k_base (GPT-4) and o200k_base (GPT-4o).
+The text is article 1 of the Universal Declaration of Human Rights (1948) in ten of its translations, from the Unicode
+Consortium's "UDHR in Unicode" (files eng, deu_1996, spa, swh, cmn_hans, jpn, rus, ell_monotonic, hin, mya; white space
+reduced to single blanks). The tokens were counted on 22 November 2026 with the vocabularies in the npm package
+js-tiktoken 1.0.21: gpt2, cl100k_base (GPT-4) and o200k_base (GPT-4o).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _COUNTS = {
     "Hindi": (189, 296, 182, 54),
     "Burmese": (262, 726, 512, 134),
 }
-"""Characters (code points) of article 1, then its tokens in the vocabularies above."""
+"""For each language, the number of characters (code points) of article 1, then its tokens in each vocabulary."""
 
 SENTENCE_CHARACTERS = {language: counts[0] for language, counts in _COUNTS.items()}
-"""Characters of article 1, by language."""
+"""Number of characters of article 1, by language."""
 
 SENTENCE_TOKENS = {
     name: {language: counts[place] for language, counts in _COUNTS.items()}
     for place, name in enumerate(VOCABULARY_SIZES, start=1)
 }
-"""Tokens of article 1, by vocabulary and language."""
+"""Number of tokens of article 1, by vocabulary and language."""

@@ -3,13 +3,13 @@
     bytes 0-7     b"LMTOKENS"
     8-11          format version, 1
     12-15         bytes per token, 2 or 4
-    16-23         tokens
+    16-23         number of tokens
     24-31         vocab_size
     32-39         bytes of JSON that follow: the tokenizer, or null
     40-           JSON, spaces up to a multiple of 64, tokens
 
-All numbers are unsigned and little endian. A token has two bytes if the vocabulary allows, else four. The operating
-system loads the pages that are looked at and drops them again, so a file may be larger than the memory.
+All numbers are unsigned and little endian. A token takes two bytes if the vocabulary is small enough, otherwise four.
+The operating system loads only the pages that are read and drops them again, so a file may be larger than the memory.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Header:
 
     Attributes:
         width: bytes per token.
-        count: tokens.
-        vocab_size: tokens are 0 to vocab_size − 1.
-        json: bytes of the tokenizer's JSON.
+        count: number of tokens.
+        vocab_size: size of the vocabulary; tokens are 0 to vocab_size − 1.
+        json: length of the tokenizer's JSON in bytes.
     """
 
     width: int
@@ -55,21 +55,21 @@ class Header:
 
     @property
     def start(self) -> int:
-        """Where the tokens begin, in bytes."""
+        """The offset of the first token in bytes."""
         return -(-(HEADER_STRUCT.size + self.json) // ALIGNMENT) * ALIGNMENT
 
     @property
     def size(self) -> int:
-        """Size of the whole file, in bytes."""
+        """The size of the whole file in bytes."""
         return self.start + self.count * self.width
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
-        """Data type of a token in the file."""
+        """The data type of a token in the file."""
         return np.dtype(f"<u{self.width}")
 
     def pack(self) -> bytes:
-        """The header's bytes, as in the file."""
+        """Return the header as the bytes in the file."""
         return HEADER_STRUCT.pack(MAGIC, VERSION, self.width, self.count, self.vocab_size, self.json)
 
 
@@ -77,7 +77,7 @@ def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:
     """Read the header and the tokenizer of a file that may be damaged.
 
     Raises:
-        CourseError: it is no token file, not whole, or of another format.
+        CourseError: the file is not a token file, is incomplete, or has another format.
     """
     try:
         with path.open("rb") as file:
@@ -88,12 +88,13 @@ def read_header(path: Path) -> tuple[Header, dict[str, Any] | None]:
         raise CourseError(f"{path} cannot be read: {error.strerror}") from None
     if size != header.size:
         raise CourseError(
-            f"{path} has {size:,} bytes and should have {header.size:,}: it was cut off or changed, make it again"
+            f"{path} has {size:,} bytes and should have {header.size:,}: it was cut off or changed; "
+            "create the file again"
         )
     try:
         tokenizer: dict[str, Any] | None = json.loads(text)
     except ValueError:
-        raise CourseError(f"{path} has a damaged tokenizer: make it again") from None
+        raise CourseError(f"{path} has a damaged tokenizer: create the file again") from None
     return header, tokenizer
 
 
@@ -101,7 +102,7 @@ def _parse(start: bytes, path: Path) -> Header:
     if not start.startswith(MAGIC):
         raise CourseError(f"{path} is not a token file")
     if len(start) < HEADER_STRUCT.size:
-        raise CourseError(f"{path} ends in its header: it was cut off, make it again")
+        raise CourseError(f"{path} ends in its header: it was cut off; create the file again")
     _, version, *numbers = HEADER_STRUCT.unpack(start)
     if version != VERSION:
         raise CourseError(
@@ -109,27 +110,27 @@ def _parse(start: bytes, path: Path) -> Header:
         )
     header = Header(*numbers)
     if header.width not in (2, 4) or header.count < 1:
-        raise CourseError(f"{path} has a damaged header: make it again")
+        raise CourseError(f"{path} has a damaged header: create the file again")
     return header
 
 
 WRITE_CHUNK_TOKENS = 2**20
-"""Tokens that are checked and written at once."""
+"""Number of tokens that are checked and written at once."""
 
 Chunk = Sequence[int] | NDArray[np.integer[Any]]
 
 
 def write_tokens(path: Path, chunks: Iterable[Chunk], vocab_size: int, tokenizer: dict[str, Any] | None = None) -> int:
-    """Write a token file, a chunk at a time. It appears under its name only when it is complete on the disk.
+    """Write a token file, chunk by chunk. It gets its name only when it is completely on the disk.
 
     Args:
-        path: the file. One that is there already is replaced.
-        chunks: the tokens, in as many parts as is convenient.
-        vocab_size: how many different tokens there can be, at most 2³².
-        tokenizer: what its `to_json` gives, so that the file can be turned back into text.
+        path: the file; an existing file is replaced.
+        chunks: the tokens, in any number of parts.
+        vocab_size: size of the vocabulary, at most 2³².
+        tokenizer: the result of the tokenizer's `to_json`, with which the file can be decoded.
 
     Returns:
-        How many tokens were written.
+        The number of tokens written.
 
     Raises:
         ValueError: a token is not in the vocabulary, or there are no tokens.
@@ -167,14 +168,14 @@ def _write(file: BinaryIO, chunks: Iterable[Chunk], header: Header) -> int:
 
 
 def _arrays(chunks: Iterable[Chunk]) -> Iterator[NDArray[Any]]:
-    """The chunks as arrays, long ones in parts: a chunk may itself be a file as large as the disk."""
+    """Yield the chunks as arrays. Long chunks are divided, because a chunk may be a huge memory-mapped file."""
     for chunk in chunks:
         for start in range(0, len(chunk), WRITE_CHUNK_TOKENS):
             yield np.asarray(chunk[start : start + WRITE_CHUNK_TOKENS])
 
 
 def _check(array: NDArray[Any], vocab_size: int, before: int) -> None:
-    """Check that these are tokens. `before` tokens were fine."""
+    """Check that the numbers are tokens; `before` is the number of tokens already checked."""
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(f"a chunk is a row of integers, not {array.dtype} of shape {array.shape}")
     wrong = np.flatnonzero((array < 0) | (array >= vocab_size))
@@ -186,17 +187,18 @@ def _check(array: NDArray[Any], vocab_size: int, before: int) -> None:
 class TokenFile:
     """The tokens of a file, as a sequence whose slices are tensors.
 
-    `tokens[a:b]` is an int64 tensor that reads only those tokens. A file that is open cannot be replaced on Windows:
-    close it, or use it in a `with`.
+    `tokens[a:b]` is an int64 tensor; only these tokens are read. Windows cannot replace an open file, so close it, or
+    use it in a `with` block.
 
     Attributes:
         path: the file.
-        count: how many tokens there are.
-        vocab_size: they are 0 to vocab_size − 1.
-        tokenizer: the JSON of the tokenizer that made them; None if nobody said.
+        count: number of tokens.
+        vocab_size: size of the vocabulary; tokens are 0 to vocab_size − 1.
+        tokenizer: the JSON of the tokenizer that made the tokens; None if it was not stored.
 
     Raises:
-        CourseError: there is no such file, it is no token file, it was cut off, or its format is newer than this code.
+        CourseError: the file does not exist, is not a token file, was cut off, or has a newer format than this code
+            reads.
     """
 
     def __init__(self, path: Path) -> None:
@@ -211,7 +213,7 @@ class TokenFile:
     def __getitem__(self, part: slice) -> Int[Tensor, " n"]:
         if self._tokens is None:
             raise ValueError(f"{self.path} was closed: open it again")
-        # A copy, of these tokens only: no tensor then keeps the file open.
+        # Copy only these tokens, so that no tensor keeps the file open.
         return torch.from_numpy(np.asarray(self._tokens[part]).astype(np.int64))
 
     def close(self) -> None:

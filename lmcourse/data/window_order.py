@@ -1,4 +1,4 @@
-"""The order of training windows: shuffled, epoch after epoch, the same on any number of processes."""
+"""The order of training windows: shuffled in each epoch, and the same for any number of processes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from numpy.typing import NDArray
 
 
 class WindowOrder:
-    """An endless sequence of windows; the n-th is a function of the seed and n alone.
+    """An endless sequence of windows; the n-th depends only on the seed and n.
 
-    In an epoch, windows lie side by side and come in random order, each once. An epoch starts them at its own random
-    token, so that their borders are elsewhere in the next one. All epochs have as many windows: the fewer than two
-    windows' worth of tokens that this leaves out are others each time.
+    In an epoch, the windows are adjacent, and each comes once, in random order. The first window of each epoch starts
+    at a random token, so that the borders between windows differ from epoch to epoch. All epochs have the same number
+    of windows. This leaves out fewer tokens than two windows have, and different ones in each epoch.
 
     Args:
-        tokens: how many there are in the text.
+        tokens: number of tokens in the text.
         seq_len: inputs per window; a window is one token longer, for the last input's target.
-        seed: of the shuffling. A newer NumPy may shuffle otherwise.
+        seed: the seed of the shuffling. A newer NumPy may shuffle differently.
 
     Attributes:
-        per_epoch: how many windows an epoch has.
+        per_epoch: number of windows in an epoch.
 
     Raises:
         ValueError: the text is shorter than one window.
@@ -30,18 +30,18 @@ class WindowOrder:
             raise ValueError(f"windows need a seq_len of at least 1 and a seed of at least 0, not {seq_len} and {seed}")
         if tokens < seq_len + 1:
             raise ValueError(
-                f"the text has {tokens} tokens, and a window of {seq_len} needs {seq_len + 1}: take a longer text or "
+                f"the text has {tokens} tokens, and a window of {seq_len} needs {seq_len + 1}: use a longer text or "
                 "shorter windows"
             )
         self.tokens, self.seq_len, self.seed = tokens, seq_len, seed
-        # (tokens − seq_len) // seq_len windows fit wherever the first one starts, if that is below `seq_len`.
+        # (tokens − seq_len) // seq_len windows fit for every start of the first window below `seq_len`.
         self.per_epoch = max(1, (tokens - seq_len) // seq_len)
         self._first_tokens = min(seq_len, tokens - self.per_epoch * seq_len)
         self._epoch = -1
         self._starts: NDArray[np.int64] = np.empty(0, np.int64)
 
     def starts(self, first: int, count: int) -> list[int]:
-        """Return where the windows number `first` to `first + count − 1` begin in the text."""
+        """Return the positions in the text at which the windows number `first` to `first + count − 1` begin."""
         found: list[int] = []
         while len(found) < count:
             epoch, index = divmod(first + len(found), self.per_epoch)
@@ -49,7 +49,7 @@ class WindowOrder:
         return found
 
     def _shuffled(self, epoch: int) -> NDArray[np.int64]:
-        """Return an epoch's windows. The last epoch is cached, because the next call probably asks for it again."""
+        """Return an epoch's windows. The last epoch is cached, because the next call probably needs it again."""
         if epoch != self._epoch:
             generator = np.random.default_rng([self.seed, epoch])
             offset = generator.integers(self._first_tokens)

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Record the largest number of elements that a new storage holds. A view allocates no storage."""
+    """Records the largest number of elements in a new storage. Views do not allocate storage."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -15,18 +15,20 @@ from lmcourse.exercises.values import Plain, format_value, to_plain
 
 @dataclass(frozen=True)
 class Case:
-    """A test case: one call or a short script of calls, and the name a reader sees.
+    """A test case: a name for readers, and one call or a short script of calls.
 
     Attributes:
-        name: what the case is about: "a subnormal". Hidden cases of one name form a group: "bad input".
-        args: positional inputs.
-        kwargs: named inputs; in a script, the names it may use.
-        script: for an answer that is a class: lines of Python, run with the class under its own name. The values of
-            the lines that are expressions, in order, are the result.
-        edge: whether it is no ordinary input: known mistakes are recognised by the other cases.
-        of: for a case that was derived from another one, the name of that one (see `derived`).
+        name: the subject of the case, such as "a subnormal". Hidden cases with the same name form a group, such as "bad
+            input".
+        args: the positional inputs.
+        kwargs: the named inputs; for a script, the names that it may use.
+        script: for an answer that is a class: lines of Python, which use the class under its own name. The result is
+            the list of the values of all lines that are expressions.
+        edge: whether the input is unusual. Known mistakes are recognised only by the other cases.
+        of: for a derived case, the name of the case that it is derived from (see `derived`).
         layout: "scattered" lays out each tensor among the inputs with gaps between its numbers.
-        gradients: names of the float tensors among the inputs. With them, the result is what autograd gives for each.
+        gradients: names of float tensors among the inputs. If there are any, the result consists of their gradients
+            from autograd.
     """
 
     name: str
@@ -39,10 +41,10 @@ class Case:
     gradients: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self.expressions()  # a script that is no Python fails here, where its author sees it
+        self.expressions()  # raises an error if the script is not Python, so that its author sees it
 
     def call(self, answer: str) -> str:
-        """Return the case as code: `ulp(1.0, 'bf16')`."""
+        """Return the case as code, such as `ulp(1.0, 'bf16')`."""
         if self.script is not None:
             return "; ".join(line.strip() for line in self.script.strip().splitlines())
         inputs = [format_value(value) for value in self.args]
@@ -51,16 +53,16 @@ class Case:
 
     @cached_property
     def plain_inputs(self) -> tuple[list[Plain], dict[str, Plain]]:
-        """Its inputs as plain data, which no answer receives: they show whether an answer changed its inputs."""
+        """The inputs as plain data. Answers never get these objects, so comparing with them shows changed inputs."""
         return to_plain(self.args), to_plain(self.kwargs)
 
     @cached_property
     def special(self) -> bool:
-        """True if it is marked as an edge, or an input is empty, infinite or NaN."""
+        """True if the case is marked as an edge case, or an input is empty, infinite or NaN."""
         return self.edge or any(map(_is_empty_or_not_finite, (*self.args, *self.kwargs.values())))
 
     def expressions(self) -> tuple[str, ...]:
-        """The lines of a script whose values are the result."""
+        """The lines of a script whose values form the result."""
         return _expressions(self.script or "")
 
 
@@ -81,7 +83,7 @@ def _holds_not_finite(value: Plain) -> bool:
 
 @lru_cache(maxsize=1024)
 def _expressions(lines: str) -> tuple[str, ...]:
-    """Return the lines that are expressions. They are cached, because each check asks for them."""
+    """Return the lines that are expressions; the result is cached, because each check needs it."""
     return tuple(ast.unparse(statement) for statement in ast.parse(lines).body if isinstance(statement, ast.Expr))
 
 
@@ -98,7 +100,7 @@ def script(name: str, lines: str, /, **inputs: Plain) -> Case:
 def edge(case: Case) -> Case:
     """Mark a case as an edge case: `edge(case("one token", torch.tensor([3])))`.
 
-    A known mistake is recognised although an answer does something else in it. A case is an edge without this mark if
-    the reference raises, or if an input is empty, infinite or NaN.
+    A known mistake is recognised even if an answer differs from it in edge cases. Without this mark, a case is also an
+    edge case if the reference raises an exception, or if an input is empty, infinite or NaN.
     """
     return replace(case, edge=True)

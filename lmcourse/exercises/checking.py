@@ -23,23 +23,23 @@ from lmcourse.report import Report
 from lmcourse.report.report import HINT, TEXT, with_marks
 
 SECONDS_AFTER_TIMEOUT = 1.0
-"""The time limit of the cases after one that ran out of time: an endless loop ends soon, and an answer that is slow on
-one case loses no other."""
+"""The time limit in seconds for cases after a case that ran out of time. It ends endless loops soon, and an answer that
+is slow in one case can still pass the others."""
 
 SECONDS_FOR_CALLS = 4.0
-"""The time for the checks of all answers that a failing answer calls."""
+"""Seconds for the checks of all answers that a failing answer calls."""
 
 
 def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, **values: Any) -> Report:
     """Check an answer: `check(stable_softmax)`, or `check(training_days=21.5)` for a value.
 
     Args:
-        answer: your function or class; its name says which exercise it answers.
-        hidden: judge the hidden cases too, as grading does.
+        answer: your function or class; its name is the name of the exercise.
+        hidden: whether to judge the hidden cases, too, as in grading.
         values: for an exercise whose answer is a value, its name and your value.
 
     Raises:
-        CourseError: there is no such exercise.
+        CourseError: the exercise does not exist.
     """
     if len(values) == 1 and answer is None:
         (name, value), *_ = values.items()
@@ -57,7 +57,8 @@ def check(answer: Callable[..., Any] | None = None, /, *, hidden: bool = False, 
 
 
 def _in_its_notebook(report: Report, exercise: Exercise, answer: Callable[..., Any] | None = None) -> Report:
-    """Add to a report what the notebook shows: a version that did not run, a wrong answer that this one calls."""
+    """Add notices about the notebook to a report: a version that did not run, or a wrong answer that this answer
+    calls."""
     global _last_checked
     _last_checked = exercise.name
     failed = failed_version(exercise.name, answer)
@@ -68,7 +69,7 @@ def _in_its_notebook(report: Report, exercise: Exercise, answer: Callable[..., A
 
 
 def _wrong_calls(exercise: Exercise, answer: Callable[..., Any]) -> Iterator[str]:
-    """Yield the names of the exercises of the same notebook that an answer calls and that fail one of their cases."""
+    """Yield the names of failing exercises of the same notebook that an answer calls."""
     end = monotonic() + SECONDS_FOR_CALLS
     used = globals_used(answer)
     for other in notebook_of(exercise):
@@ -91,17 +92,17 @@ def check_exercise(
     hidden: bool = False,
     enforce: bool = True,
 ) -> Report:
-    """Check an answer to this exercise; the answer may have any name.
+    """Check an answer to an exercise; the answer may have any name.
 
     Args:
-        exercise: what was asked.
-        answer: a function or class; for a value, a function of nothing that returns it.
-        hidden: judge the hidden cases too.
-        enforce: whether the exercise's rules apply. The course's own wrong answers are part of its package, which the
-            rules forbid.
+        exercise: the exercise.
+        answer: a function or class; for a value, a function without arguments that returns it.
+        hidden: whether to judge the hidden cases, too.
+        enforce: whether the exercise's rules apply. They must not apply to the course's own wrong answers, which are in
+            the forbidden package.
 
     Raises:
-        CourseError: hidden cases are asked for that only the teacher has.
+        CourseError: hidden cases are requested that only the teacher has.
     """
     released = exercise if isinstance(exercise, ReleasedExercise) else None
     if released and hidden:
@@ -133,8 +134,8 @@ def try_cases(
     """Run an answer and the reference on every case.
 
     Args:
-        cases: each with whether it is hidden.
-        trial: does so with one of them, within a time limit.
+        cases: the cases, each with True if it is hidden.
+        trial: runs both on one case, within a time limit.
         seconds: the time limit of the first case.
     """
     trials: list[Trial] = []
@@ -145,7 +146,7 @@ def try_cases(
 
 
 def seconds_after(outcome: Outcome, seconds: float) -> float:
-    """The time limit of the next case: less than that of the last one if its time ran out."""
+    """Return the time limit of the next case, which is shorter after a case that ran out of time."""
     return min(seconds, SECONDS_AFTER_TIMEOUT) if outcome.timed_out else seconds
 
 
@@ -155,7 +156,7 @@ _last_checked = ""
 
 @dataclass(frozen=True)
 class Hint:
-    """One hint of an exercise, and how many there are."""
+    """One hint of an exercise, with its number and the number of all hints."""
 
     text: str
     number: int
@@ -177,7 +178,7 @@ def hint(exercise: str | Callable[..., Any] | None = None, /) -> Hint:
     repeats.
 
     Raises:
-        CourseError: there is no such exercise, it has no hints, or nothing was checked yet.
+        CourseError: the exercise does not exist, it has no hints, or no exercise has been checked yet.
     """
     name = _last_checked if exercise is None else exercise if isinstance(exercise, str) else _name_of(exercise)
     if not name:

@@ -18,12 +18,13 @@ DTYPE_TOLERANCE = {
     torch.float16: (1e-3, 1e-5),
     torch.bfloat16: (1.6e-2, 1e-5),
 }
-"""Relative and absolute tolerance by dtype: those of torch.testing, but for float64. Others (fp8) must be exact."""
+"""Relative and absolute tolerance by dtype, as in torch.testing except for float64. Other dtypes (fp8) must match
+exactly."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The allowed distance of a number from the expected one. `EXACT` also distinguishes -0.0 from 0.0."""
+    """The allowed difference between a number and the expected number. `EXACT` also distinguishes -0.0 from 0.0."""
 
     relative: float
     absolute: float = 0.0
@@ -37,7 +38,7 @@ CONVERSIONS = {
     (list, "a NumPy array"): ": `.tolist()` converts it",
     (list, "a tensor"): ": `.tolist()` converts it",
 }
-"""Advice for a result that one call would convert, by expected kind and given kind."""
+"""Advice for results that one call would convert, by expected and received kind."""
 
 
 def difference(
@@ -50,15 +51,15 @@ def difference(
 ) -> str | None:
     """Describe the first difference in one line; None if there is none.
 
-    A number may be Python's, NumPy's or a tensor of one number without axes; a whole number must be exact; a list may
-    be a tuple; where a tensor is asked for, an array must be converted.
+    A number may be a Python or NumPy number or a tensor without axes. Integers must match exactly. A tuple may replace
+    a list, but a NumPy array may not replace a tensor.
 
     Args:
         expected: the reference's value.
         received: the learner's value.
-        tolerance: for numbers; by default as tight as their dtype allows.
-        reveal: whether the line may tell the expected value.
-        labels: for lists, what to call their items.
+        tolerance: the tolerance for numbers; by default as small as their dtype allows.
+        reveal: whether the line may show the expected value.
+        labels: names for the items of lists.
     """
     if isinstance(expected, Tensor):
         if expected.ndim == 0 and _is_number(received) and not expected.is_complex():
@@ -86,7 +87,7 @@ def difference(
 
 
 def equal(expected: Plain, received: Plain, tolerance: Tolerance | None = None) -> bool:
-    """Return True if `difference` would find none. It is faster, because it describes nothing."""
+    """Return True if `difference` would return None; this function is faster."""
     if isinstance(expected, list) and isinstance(received, list):
         return len(expected) == len(received) and all(
             equal(a, b, tolerance) for a, b in zip(expected, received, strict=True)
@@ -110,7 +111,7 @@ def _is_number(value: Plain) -> bool:
 
 
 def _kinds_line(expected: Plain, received: Plain) -> str:
-    """Two values of different kinds, and the call that converts one, if there is one."""
+    """Return a line about two values of different kinds, with the call that converts one of them, if there is one."""
     wanted = f"a list of {len(expected)}" if isinstance(expected, list) else type_phrase(expected)
     if type(expected) in (int, float):
         wanted = "a number"
@@ -142,7 +143,7 @@ def _close(a: float, b: float, tolerance: Tolerance | None) -> bool:
     limit = tolerance or PYTHON_FLOAT
     try:
         return math.isfinite(a) and abs(a - b) <= limit.absolute + limit.relative * abs(a)
-    except OverflowError:  # an int beyond all floats
+    except OverflowError:  # an int that is too large for a float
         return False
 
 
@@ -198,7 +199,7 @@ def _tensor_difference(expected: Tensor, received: Tensor, tolerance: Tolerance 
 
 
 def _swapped(expected: tuple[int, ...], received: tuple[int, ...]) -> str:
-    """Return which two axes are swapped, if nothing else differs."""
+    """Return a sentence on two swapped axes if nothing else differs."""
     last = len(expected) - 1
     for i, j in reversed([*combinations(range(last + 1), 2)]):
         candidate = list(expected)
@@ -215,7 +216,7 @@ def _widened(tensor: Tensor) -> Tensor:
 
 
 def wrong_entries(expected: Tensor, received: Tensor, tolerance: Tolerance | None) -> Tensor:
-    """Return where two tensors of one shape differ, as a mask."""
+    """Return a mask of the entries in which two tensors of the same shape differ."""
     if not expected.is_floating_point() and not expected.is_complex():
         return _whole_differ(expected, received) if expected.dtype != received.dtype else expected != received
     tolerance = tolerance or _of_dtype(expected.dtype) or EXACT
@@ -227,8 +228,8 @@ def wrong_entries(expected: Tensor, received: Tensor, tolerance: Tolerance | Non
 
 
 def _whole_differ(a: Tensor, b: Tensor) -> Tensor:
-    """Return where integers of different dtypes differ. PyTorch cannot compare unsigned ones with others; as int64,
-    those from 2⁶³ on are negative.
+    """Return a mask of the entries in which integers of different dtypes differ. PyTorch cannot compare unsigned
+    integers with others, and as int64, numbers from 2⁶³ on would be negative.
     """
     signed = [(tensor.to(torch.int64), tensor.dtype == torch.uint64) for tensor in (a, b)]
     (x, x_wraps), (y, y_wraps) = signed
@@ -240,12 +241,12 @@ def _of_dtype(dtype: torch.dtype) -> Tolerance | None:
 
 
 def is_whole(tensor: Tensor) -> bool:
-    """Return True if a tensor holds integers of any width: exercises never ask for one width."""
+    """Return True if a tensor has integers of any width, because exercises never require a certain width."""
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 def _same_kind(a: Tensor, b: Tensor) -> bool:
-    """Return True if both have the same dtype, or both hold integers."""
+    """Return True if both tensors have the same dtype, or both have integers."""
     return a.dtype == b.dtype or (is_whole(a) and is_whole(b))
 
 

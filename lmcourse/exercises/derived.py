@@ -1,4 +1,4 @@
-"""Cases derived from public ones: the same case with its tensors scattered in memory, or with gradients."""
+"""Derive cases from public cases: the same case with its tensors scattered in memory, or with gradients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def derived_cases(exercise: Exercise) -> list[Case]:
 
 
 def _off_whole_numbers(value: Plain) -> Plain:
-    """Return an input with its float tensors of whole numbers changed a little: at 0 ReLU has two slopes."""
+    """Return an input whose integer-valued float tensors are changed a little, because ReLU has two slopes at 0."""
     if isinstance(value, list | tuple):
         return [*map(_off_whole_numbers, value)]
     if isinstance(value, dict):
@@ -60,7 +60,8 @@ def _richest(exercise: Exercise, tensors: Any) -> Case | None:
         return sum(length > 1 for tensor in tensors(case, exercise).values() for length in tensor.shape)
 
     with_tensors = [case for case in exercise.cases if axes(case)]
-    ranked = sorted(with_tensors, key=axes, reverse=True)  # stable: of those with as many axes, the first
+    # sorting is stable: among cases with equally many axes, the first comes first
+    ranked = sorted(with_tensors, key=axes, reverse=True)
     return next((case for case in ranked if is_ordinary(exercise, case)), None)
 
 
@@ -95,7 +96,7 @@ def _within(name: str, value: Plain) -> Iterator[tuple[str, Tensor]]:
 
 
 def only_derived(failing: Sequence[Trial]) -> str:
-    """Return a sentence on an answer that fails in derived cases only, or an empty text."""
+    """If an answer fails only in derived cases, return a sentence about it; otherwise ""."""
     if not failing or not all(trial.case.of for trial in failing):
         return ""
     first = failing[0]

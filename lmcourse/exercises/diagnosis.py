@@ -1,4 +1,4 @@
-"""Diagnose mistakes that any exercise can have: the detectors, and the order in which they run."""
+"""Diagnose mistakes that can occur in any exercise: the detectors, and the order in which they run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NUMBERS: tuple[Detector, ...] = (
     relations.nearly_right,
     relations.one_sided,
 )
-"""Detectors for results of the right type and shape, the most specific first."""
+"""Detectors for results of the right type and shape, most specific first."""
 
 OTHERS: dict[str, tuple[Detector, ...]] = {
     "misuses an input": (features.input_misused,),
@@ -48,15 +48,15 @@ OTHERS: dict[str, tuple[Detector, ...]] = {
 """Detectors for other mistakes, by name."""
 
 OF_ALL: tuple[Detector, ...] = (features.same_result_for_all,)
-"""Detectors whose sentence is about all public cases; used only if all failing cases fail in the same way."""
+"""Detectors with sentences about all public cases; they are used only if all failing cases fail in the same way."""
 
 
 def broken_rule(in_source: Sequence[Use], used: Sequence[Use]) -> str:
-    """Return a sentence on the first forbidden name that an answer uses, or an empty text.
+    """If an answer uses a forbidden name, return a sentence on the first one; otherwise "".
 
     Args:
-        in_source: what the source of the answer refers to.
-        used: what running it led to, under whatever name.
+        in_source: the forbidden names in the source of the answer.
+        used: the forbidden operations that the answer used when it ran.
     """
     for found, how in ((in_source, "refers to"), (used, "uses")):
         for use in found[:1]:
@@ -69,13 +69,13 @@ def broken_rule(in_source: Sequence[Use], used: Sequence[Use]) -> str:
 
 
 def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], *, others: bool = False) -> str:
-    """Return a sentence on what was observed in the cases that fail, or an empty text.
+    """Return a sentence on an observation about the failing cases, or "".
 
     Args:
         exercise: what was asked.
         trials: the public trials.
         failing: the cases that failed.
-        others: whether more cases fail, such as hidden ones, of which the sentence must not speak.
+        others: whether other cases fail, too, such as hidden cases, which the sentence must not mention.
     """
     if not failing:
         return ""
@@ -101,13 +101,13 @@ STOPPED: tuple[tuple[Callable[[Outcome], bool], str], ...] = (
         "calls are nested deeper than Python allows (about 1,000).",
     ),
 )
-"""Ways in which a case ends without a result, and a sentence for each."""
+"""The ways in which a case ends without a result, with a sentence for each."""
 
 NOT_WRITTEN = "Nothing here yet: replace the line that raises NotImplementedError."
 
 
 def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
-    """Return a sentence on answers that are not written yet, return nothing, or never end."""
+    """Return a sentence on an answer that is not written yet, returns None or never ends, or ""."""
     for holds, sentence in STOPPED:
         found = [trial for trial in failing if holds(trial.outcome)]
         if len(found) == len(trials):
@@ -119,14 +119,14 @@ def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
 
 
 def _shadowed(failing: Sequence[Trial]) -> str:
-    """Return a sentence on answers that use a name which the notebook has redefined."""
+    """Return a sentence on an answer that uses a name which the notebook has redefined, or ""."""
     causes = [trial.outcome.failure.cause for trial in failing if trial.outcome.failure]
     return next(filter(None, causes), "")
 
 
 def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], others: bool) -> str:
-    """Return the sentence of the first detector that explains all failing cases, or else those that fail in the same
-    way.
+    """Return the sentence of the first detector that explains all failing cases or, failing that, the largest group of
+    similar failures.
     """
     passing = [trial for trial in trials if trial not in failing]
     for kind, detectors in [("differs", NUMBERS), *OTHERS.items()]:
@@ -144,7 +144,7 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
 
 
 def _by_names(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
-    """Return which cases fail, if they are few and others pass."""
+    """Return a sentence that lists the failing cases if they are few and other cases pass."""
     if len(failing) == len(trials) or len(failing) > MAX_NAMES:
         return ""
     if len(failing) == 1:
@@ -154,7 +154,7 @@ def _by_names(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
 
 def _first(detectors: Sequence[Detector], evidence: Evidence) -> str:
     for detector in detectors:
-        with suppress(Exception):  # what an answer returns may be strange, and a hint is not worth a check that fails
+        with suppress(Exception):  # a result may be unusual, and an error in a detector must not make the check fail
             if sentence := detector(evidence):
                 return sentence
     return ""
@@ -183,17 +183,17 @@ SLIPS: tuple[tuple[Callable[[float], bool], str], ...] = (
     (lambda ratio: _is(ratio, 2), "It is off by a factor of two."),
     (lambda ratio: abs(ratio - 1) < 5e-3, "Close: it is off by less than half a percent."),
 )
-"""Tests of the ratio of the given value to the right one, and a sentence for each."""
+"""Tests for the ratio of the given value to the right value, with a sentence for each."""
 
 
 def nothing_yet(trial: Trial) -> str:
-    """Return a sentence if no value has been entered yet, else an empty text."""
+    """Return a sentence if no value has been entered yet; otherwise ""."""
     gave_none = trial.outcome.failure is None and trial.outcome.value is None
     return "Nothing here yet: replace None." if gave_none else ""
 
 
 def value_slip(trial: Trial) -> str:
-    """Return a sentence on a small slip between the given value and the right one."""
+    """Return a sentence on a slip that explains the ratio of the given value to the right value, or ""."""
     expected, received = trial.expected.value, trial.outcome.value
     if type(expected) not in (int, float) or type(received) not in (int, float):
         return ""

@@ -1,7 +1,7 @@
 """The definition of an exercise: reference, test cases, hints, forbidden names, misconceptions.
 
-The notebook, the checks under each cell, the hints, the hidden tests, the grade, the proof that the tests have teeth
-and the progress table all read the same `Exercise`.
+The notebook, the checks, the hints, the hidden tests, the grade, the answer checks and the progress table all use the
+same `Exercise`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ DIFFICULTY = {1: "●", 2: "●●", 3: "●●●"}
 
 @dataclass(frozen=True)
 class Misconception:
-    """A common wrong answer, executable.
+    """A common wrong answer that can be run.
 
     Attributes:
-        name: a few words for tables: "unscaled".
+        name: a few words for tables, such as "unscaled".
         sentence: the diagnosis for a learner whose results match exactly.
         answer: the wrong answer itself.
     """
@@ -44,10 +44,10 @@ class Misconception:
 
 @dataclass(frozen=True)
 class Variant:
-    """A right answer in another style than the printed one.
+    """A right answer in a different style than the printed solution.
 
     Attributes:
-        name: a few words for tables: "with loops".
+        name: a few words for tables, such as "with loops".
         answer: the answer itself; for a value, the expression that a learner would type.
     """
 
@@ -61,31 +61,32 @@ class Exercise:
 
     Args:
         name: the name of the learner's function, class or variable; also the nbgrader id of its cell.
-        points: the most it can earn.
-        minutes: how long a reader needs.
+        points: the largest number of points that it can earn.
+        minutes: the time that a reader needs.
         difficulty: 1, 2 or 3.
         reference: the right answer, independent of the solution printed in the notebook. For a numeric answer, a
-            function of nothing that computes it.
-        cases: public cases: few, named, small enough to print.
-        hidden_cases: given a random generator, the cases that grading adds: other shapes, dtypes, edges, bad input.
-            Cases of one name form a group. They are held back until grading, not secret.
-        hints: from a nudge to nearly the answer.
-        forbid: dotted names the answer must do without (see `forbidden_names`).
-        may_use_package: whether the answer may use what earlier notebooks built, from `lmcourse`. Otherwise the
-            package is among the forbidden names; its exercises and chapters, and libraries of whole models, always are.
-        tolerance: for numbers; by default as tight as their dtype allows.
+            function without arguments that computes it.
+        cases: the public cases: few, named, small enough to print.
+        hidden_cases: a function from a random generator to the cases that grading adds: other shapes, dtypes, edges,
+            bad input. Cases with the same name form a group. Learners see them only in grading, but they are not
+            secret.
+        hints: the hints, from a nudge to nearly the answer.
+        forbid: dotted names that the answer must not use (see `forbidden_names`).
+        may_use_package: whether the answer may use code of earlier notebooks from `lmcourse`. Otherwise the package is
+            forbidden; its exercises and chapters, and libraries of whole models, are always forbidden.
+        tolerance: the tolerance for numbers; by default as small as their dtype allows.
         seconds: the time limit of one case.
-        value: the answer is a number, not code; a report then never shows the expected one.
-        uses: the earlier exercises of its notebook whose functions an answer is meant to call. Where the learner's is
-            wrong, this answer is judged again with the printed solution in that cell.
-        view: where many results are right, what of a result is compared with the same of the reference's, case by
-            case: a property of a design, say. It works where the judge does, never where the learner's code runs, and
-            has to take whatever plain data an answer may return.
-        new: the result is new: it is no input, and shares no memory with one.
-        differentiable: the result is part of a model or a loss, and autograd must reach the float inputs from it.
-        file: a right example of the file that an answer reads from the working folder. Learners make a file of that
-            name, and hand it in inside the notebook (see `handed_in`).
-        contiguous: why its inputs are never laid out with gaps in memory; empty if they may be.
+        value: whether the answer is a number, not code. A report then never shows the expected number.
+        uses: the earlier exercises of its notebook whose functions an answer should call. If the learner's version of
+            one is wrong, this answer is judged again with the printed solution in its place.
+        view: for exercises with many right results, a function that returns the property to compare with the reference,
+            such as a property of a design. It runs in the judge's process, never in the learner's, and must accept any
+            plain data that an answer may return.
+        new: whether the result must be new, that is, must not be an input or share memory with one.
+        differentiable: whether autograd must reach the float inputs from the result, as in a model or a loss.
+        file: a correct example of the file that an answer reads from the working folder. Learners create a file with
+            this name, and hand it in inside the notebook (see `handed_in`).
+        contiguous: the reason if inputs must not have gaps in memory; otherwise empty.
     """
 
     name: str
@@ -128,34 +129,34 @@ class Exercise:
         return register
 
     def wrong_value(self, value: Any, sentence: str) -> None:
-        """Add a wrong value that people really give, for an exercise that asks for a value."""
+        """Add a common wrong value to an exercise that asks for a value."""
         self.misconceptions.append(Misconception(str(value), sentence, lambda: value))
 
     def variant(self, answer: Answer) -> Answer:
-        """Decorate a right answer in another style: it must earn everything.
+        """Decorate a right answer in another style, which must earn all points.
 
-        It is submitted as the text that stands here, as if a learner had typed it, with the imports above it that it
-        uses; so it calls nothing else of its module, and keeps the exercise's rules.
+        Its source text is submitted as if a learner had typed it, together with the imports of its module that it uses.
+        So it must not call other code of its module, and it must follow the exercise's rules.
         """
         self.variants.append(Variant(answer.__name__.strip("_").replace("_", " "), answer))
         return answer
 
     def right_value(self, *expressions: str) -> None:
-        """Other ways to write the right value of an exercise whose answer is a value: "np.float64(21.5)"."""
+        """Add other ways to write the right value of an exercise that asks for a value, such as "np.float64(21.5)"."""
         self.variants += [Variant(expression, expression) for expression in expressions]
 
     def equivalent_mutant(self, change: str, reason: str) -> None:
-        """Declare that a mutant of the printed solution is right, with the reason.
+        """Declare that a mutant of the printed solution is a right answer, with the reason.
 
         Args:
-            change: as `lmcourse matrix` prints it: "n // 2 → n / 2".
-            reason: why no case can tell it from the solution.
+            change: the change as `lmcourse matrix` prints it, such as "n // 2 → n / 2".
+            reason: why no case can distinguish it from the solution.
         """
         self.equivalent_mutants[change] = reason
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The dotted names its answer may not use."""
+        """The dotted names that its answer may not use."""
         if self.value:
             return ()
         package = ("lmcourse.exercises", "lmcourse.chapters") if self.may_use_package else ("lmcourse",)
@@ -163,31 +164,32 @@ class Exercise:
 
     @property
     def summary(self) -> str:
-        """The text in brackets in its heading: "2 points · 10 min · ●●", and " · differentiable" if it is."""
+        """The text in brackets in its heading: "2 points · 10 min · ●●", and " · differentiable" if that applies."""
         line = f"{self.points} {plural('point', self.points)} · {self.minutes} min · {DIFFICULTY[self.difficulty]}"
         return line + " · differentiable" * self.differentiable
 
     def seen(self, case: Case, value: Plain) -> Plain:
-        """Return the property of a case's result that is compared."""
+        """Return the property of a result that is compared."""
         return self.view(case, value) if self.view else value
 
     @cached_property
     def public(self) -> tuple[Case, ...]:
-        """The public cases: the author's, and those derived from them (see `derived`)."""
+        """The public cases: the author's cases, and cases derived from them (see `derived`)."""
         return (*self.cases, *derived_cases(self))
 
     @cached_property
     def hidden(self) -> tuple[Case, ...]:
-        """The hidden cases: the same for everybody, drawn once from a generator that depends on the name alone."""
+        """The hidden cases. They are the same for everyone, because the generator depends only on the exercise's
+        name."""
         if self.hidden_cases is None:
             return ()
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)  # for a teacher's cases from torch.rand
+            torch.manual_seed(0)  # a teacher's cases may use torch.rand
             return tuple(self.hidden_cases(random.Random(f"{self.name}/0")))
 
 
 def plural(word: str, count: float) -> str:
-    """The word, with an s unless there is exactly one: "1 point", "2 points"."""
+    """Return a number with a noun, with an s unless the number is 1: "1 point", "2 points"."""
     return word if count == 1 else f"{word}s"
 
 

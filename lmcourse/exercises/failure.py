@@ -16,13 +16,13 @@ from lmcourse.exercises.values import type_phrase
 from lmcourse.text import one_line
 
 MAX_MESSAGE_CHARS = 300
-"""Characters of a message or a line that are shown."""
+"""Largest number of shown characters of a message or a line."""
 
 NOT_PLAIN = "NotPlainError"
-"""Kind of a failure without an exception: the result is an object, not data."""
+"""Kind of a failure without an exception: the result is an object, not plain data."""
 
 MODULE_ALIASES = ("torch", "math", "np", "F")
-"""Names that notebooks import modules under."""
+"""Names under which notebooks import modules."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Failure:
     """An exception of an answer.
 
     Attributes:
-        kinds: the names of the exception's classes, most specific first, as `except` would see them.
+        kinds: the names of the exception's classes that `except` would match, most specific first.
         message: its text.
-        line: the learner's own line it came from, if there is one: "return x / y".
-        number: that line's number in its cell.
-        cause: a sentence on what is behind it, where that is not in the function itself.
+        line: the learner's line that raised it, if there is one, such as "return x / y".
+        number: the number of this line in its cell.
+        cause: a sentence on a cause outside the function, if there is one.
     """
 
     kinds: tuple[str, ...]
@@ -45,11 +45,11 @@ class Failure:
 
     @property
     def kind(self) -> str:
-        """The name of its class."""
+        """The name of the exception's class."""
         return self.kinds[0]
 
     def __str__(self) -> str:
-        """One line: "ValueError: no bits, in line 3: `return x / y`"; "it returned a generator, which is …"."""
+        """Return one line, such as "ValueError: no bits, in line 3: `return x / y`"."""
         if self.kind == NOT_PLAIN:
             return f"it {self.message}"
         message = f": {self.message}" if self.message else ""
@@ -57,7 +57,7 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return the `Failure` of an exception that an answer raised. It never raises itself."""
+    """Return the `Failure` for an exception that an answer raised; never raise an exception."""
     message = _message(error)
     frame, line, number = _own_line(error.__traceback__)
     kinds = tuple(kind.__name__ for kind in type(error).__mro__ if kind not in (object, BaseException))
@@ -72,7 +72,7 @@ def _message(error: BaseException) -> str:
         lines = str(error).strip().splitlines()
     except (TimeLimitExceeded, KeyboardInterrupt):
         raise
-    except BaseException:  # an exception class of the learner's own may fail to print itself
+    except BaseException:  # printing an exception of the learner's own class may fail
         return ""
     return one_line(lines[0], MAX_MESSAGE_CHARS) if lines else ""
 
@@ -85,7 +85,7 @@ def _own_line(trace: TracebackType | None) -> tuple[FrameType | None, str, int]:
     """Return the deepest line of the traceback that the learner wrote: its frame, its text and its number."""
     for frame, number in reversed(list(traceback.walk_tb(trace))):
         name = frame.f_code.co_filename
-        # Python gives no number where a time limit stopped between two lines.
+        # There is no line number if a time limit stopped the code between two lines.
         line = "" if in_library(name) or not number else linecache.getline(name, number).strip()
         if line:
             return frame, line, number

@@ -1,9 +1,9 @@
-"""Names that an answer may not use: matching them, and finding them in its source.
+"""Match names that an answer may not use, and find them in its source.
 
-An exercise may rule out a function (`forbid=["torch.softmax", ".softmax"]`) or a whole module (`forbid=["struct"]`).
-`forbidden_in_source` reads the learner's code, through aliases, imports and helpers; `rules.watched` sees the torch
-operators that it really calls. Ways around both exist. The answers are in `solutions/`, so these rules are
-for the learner.
+An exercise may forbid a function (`forbid=["torch.softmax", ".softmax"]`) or a whole module (`forbid=["struct"]`).
+`forbidden_in_source` searches the learner's code, including aliases, imports and helpers; `rules.watched` detects the
+torch operators that the code really calls. Both can be circumvented. But the solutions are public anyway, so the rules
+only help learners.
 """
 
 from __future__ import annotations
@@ -26,28 +26,29 @@ from lmcourse.text import one_line
 
 Names = tuple[str, ...]
 ANSWER_LIBRARIES = ("transformers", "torchtune", "litgpt", "timm", "fairseq", "xformers", "flash_attn")
-"""Libraries of whole models, which contain the answers to many exercises. No exercise may use one."""
+"""Libraries of whole models, which contain the answers to many exercises, so no answer may use them."""
 
 NO_AUTOGRAD = (
     *(".backward", ".requires_grad_", "torch.autograd", "torch.func", "torch.gradient"),
     *("sympy", "mpmath", "numpy.gradient", "numpy.polynomial"),
 )
-"""For exercises that ask for a gradient by hand."""
+"""Forbidden names for exercises that ask for a gradient by hand."""
 
 NO_COUNTER = ("torch.utils.flop_counter", "torch.profiler", "torch.autograd.profiler", ".einsum_path", "._flop_count")
-"""For exercises that ask to count what a computation costs."""
+"""Forbidden names for exercises that ask for the cost of a computation."""
 
 _MACHINERY = ("Optimizer", "optimizer", "lr_scheduler", "swa_utils")
 _OPTIMIZERS = [name for name, one in vars(optim).items() if isinstance(one, type)]
 _OPTIMIZERS += [module.name for module in iter_modules(optim.__path__)]
 NO_OPTIMIZER = (*(f"torch.optim.{name}" for name in _OPTIMIZERS if name not in _MACHINERY), "torch.distributed.optim")
-"""For exercises that ask for an optimizer: each of torch's optimizers can imitate others."""
+"""Forbidden names for exercises that ask for an optimizer, because each of torch's optimizers can imitate others."""
 
 MAX_LINE_CHARS = 80
-"""Characters of a line that a report quotes."""
+"""Largest number of characters of a line that a report quotes."""
 
 LOAD_GLOBAL, LOAD_NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
-"""Python's instructions that look up a global name. `dis` can read them too, but takes ten times as long."""
+"""Python's bytecode instructions that look up a global name. The module `dis` can also find them, but it takes ten
+times as long."""
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -55,9 +56,9 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 def matches(name: str, forbid: Iterable[str]) -> bool:
     """Return True if a dotted name is forbidden.
 
-    A rule covers the name itself and all below it ("torch.nn" covers "torch.nn.functional.silu"); a rule that starts
-    with a dot covers every function and method of that name (".softmax" covers "torch.Tensor.softmax"). Python's own
-    functions are in "builtins": "builtins.sum".
+    A rule covers the name itself and all names below it ("torch.nn" covers "torch.nn.functional.silu"); a rule that
+    starts with a dot covers every function and method of that name (".softmax" covers "torch.Tensor.softmax"). Python's
+    own functions are in "builtins": "builtins.sum".
     """
     return any(
         name.endswith(rule) if rule.startswith(".") else name == rule or name.startswith(f"{rule}.") for rule in forbid
@@ -65,17 +66,17 @@ def matches(name: str, forbid: Iterable[str]) -> bool:
 
 
 def full_name(function: Any) -> str:
-    """The dotted name of a function, method or class: "math.frexp", "builtins.sum"."""
+    """Return the dotted name of a function, method or class, such as "math.frexp" or "builtins.sum"."""
     owner = getattr(function, "__self__", None)
     name: str = getattr(function, "__qualname__", "")
     module = owner.__name__ if isinstance(owner, ModuleType) else getattr(function, "__module__", None) or "builtins"
     if module.startswith("_") and not module.startswith("__"):
-        module = module[1:]  # the half of a module that is written in C: struct's is _struct
+        module = module[1:]  # the part of a module that is written in C, such as _struct for struct
     return f"{module}.{name}"
 
 
 class Use(NamedTuple):
-    """A name that an answer uses, the learner's line that uses it, and that line's number, if it is known."""
+    """A name that an answer uses, the learner's line that uses it and, if known, the number of this line."""
 
     name: str
     line: str = ""
@@ -83,7 +84,7 @@ class Use(NamedTuple):
 
 
 def forbidden_in_source(answer: Any, forbid: Names) -> list[Use]:
-    """Return the forbidden names in the source of an answer, and of the learner's helpers that it uses."""
+    """Return the forbidden names in the source of an answer and of the learner's helpers that it uses."""
     found: dict[str, Use] = {}
     for item in _own(answer):
         for name, number in _names_used(item):
@@ -98,7 +99,7 @@ def _line_of(item: FunctionType | type, number: int) -> str:
 
 
 def _own(answer: Any) -> Iterator[FunctionType | type]:
-    """The functions and classes of an answer and of the helpers from the same module that it uses."""
+    """Return the functions and classes of an answer, and of the helpers in the same module that it uses."""
     home = _home(inspect.unwrap(answer))
     waiting = [answer]
     done: set[int] = set()
@@ -124,24 +125,24 @@ def _home(item: Any) -> Any:
 def _is_filled(cell: Any) -> bool:
     try:
         return cell.cell_contents is not None
-    except ValueError:  # a helper that is defined further down
+    except ValueError:  # a helper that is defined later
         return False
 
 
 def _parts(member: Any) -> list[Any]:
-    """The functions of a method, property, static or class method."""
+    """Return the functions of a method, property, static method or class method."""
     names = ("fget", "fset", "func", "__func__")
     return [part for part in (member, *(getattr(member, name, None) for name in names)) if part is not None]
 
 
 def global_names(code: CodeType) -> Iterator[str]:
-    """The global names that a function, or one inside it, looks up. Its parameters and variables are not among them."""
+    """Yield the global names that a function, or a function inside it, looks up."""
     extended, bytecode = 0, code.co_code
     for operation, low in zip(bytecode[::2], bytecode[1::2], strict=True):
         argument = extended | low
         extended = argument << 8 if operation == dis.EXTENDED_ARG else 0
         if operation == LOAD_GLOBAL:
-            yield code.co_names[argument >> 1]  # the last bit says something else
+            yield code.co_names[argument >> 1]  # the last bit is a flag
         elif operation == LOAD_NAME:
             yield code.co_names[argument]
     for inner in code.co_consts:
@@ -150,9 +151,9 @@ def global_names(code: CodeType) -> Iterator[str]:
 
 
 def _names_used(item: FunctionType | type) -> Iterator[tuple[str, int]]:
-    """Every dotted name in the source of a function, with aliases and imports resolved, and the number of its line.
+    """Yield every dotted name in the source of a function with its line number; aliases and imports are resolved.
 
-    Of a class, its bases and what it borrows: `weigh = staticmethod(torch.softmax)`.
+    For a class, these are its bases and assigned functions, as in `weigh = staticmethod(torch.softmax)`.
     """
     if isinstance(item, type):
         members = [part for member in vars(item).values() for part in _parts(member)]
@@ -166,7 +167,7 @@ def _names_used(item: FunctionType | type) -> Iterator[tuple[str, int]]:
         loaded = {*global_names(item.__code__)}
         loaded |= {node.id for part in outside for node in ast.walk(part) if isinstance(node, ast.Name)}
         found = {name: item.__globals__.get(name, getattr(builtins, name, None)) for name in loaded}
-        # A helper of the learner's own may be called `sigmoid`; what it does is looked at by itself.
+        # A learner's helper may be called `sigmoid`; its own code is checked separately.
         known = {name: target for name, target in found.items() if _home(target) != _home(item)}
         for node in nodes:
             names: Iterable[str] = ()
@@ -180,8 +181,8 @@ def _names_used(item: FunctionType | type) -> Iterator[tuple[str, int]]:
 
 
 def _definitions(code: CodeType) -> list[Definition]:
-    """Return where a function is defined. A console that keeps no source has no place; there only `rules.watched`
-    helps.
+    """Return where a function is defined. A console that does not keep the source gives no place; then only
+    `rules.watched` helps.
     """
     tree = _parsed("".join(linecache.getlines(code.co_filename)))
     return [
@@ -206,7 +207,7 @@ def _parsed(text: str) -> ast.Module:
 
 
 def computed(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all nodes below it except annotations, which compute nothing."""
+    """Yield a node and all nodes below it, except annotations, which are not part of the computation."""
     yield node
     for field, value in ast.iter_fields(node):
         if field not in ("annotation", "returns"):
@@ -216,7 +217,7 @@ def computed(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _imported(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Return the meanings of the names that imports inside the function bind."""
+    """Return the dotted names for all names that imports inside a function bind."""
     names: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -229,7 +230,7 @@ def _imported(nodes: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def _resolve(node: ast.Attribute | ast.Name, imported: Mapping[str, str], known: Mapping[str, Any]) -> Iterator[str]:
-    """The dotted names that an expression like `F.softmax` stands for."""
+    """Return the dotted names that an expression like `F.softmax` stands for."""
     parts: list[str] = []
     root: ast.expr = node
     while isinstance(root, ast.Attribute):
@@ -251,8 +252,8 @@ def _resolve(node: ast.Attribute | ast.Name, imported: Mapping[str, str], known:
 
 
 def _torch_name(function: Any) -> str:
-    """Return the public name of a torch function under another name (`s = torch.softmax`), or an empty text."""
-    if isinstance(function, type):  # torch lists some types among its functions, `int` for one
+    """Return the public name of a torch function that has another name (`s = torch.softmax`), or ""."""
+    if isinstance(function, type):  # torch lists some types among its functions, for example `int`
         return ""
     try:
         return resolve_name(function) or ""

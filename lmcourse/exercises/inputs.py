@@ -1,4 +1,4 @@
-"""Random tensors for cases, drawn from a given generator."""
+"""Draw random tensors for cases from a given generator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def normal(random: Random, *shape: int, scale: float = 1.0, dtype: torch.dtype = torch.float32) -> Tensor:
-    """A tensor of this shape with entries from N(0, scale²), drawn in float64 and rounded to `dtype`."""
+    """Return a tensor of this shape with entries from N(0, scale²), drawn in float64 and rounded to `dtype`."""
     numbers = [random.gauss(0.0, scale) for _ in range(torch.Size(shape).numel())]
     return torch.tensor(numbers, dtype=torch.float64).reshape(shape).to(dtype)
 
@@ -20,9 +20,9 @@ normal64 = partial(normal, dtype=torch.float64)
 
 
 def integers(random: Random, *shape: int, low: int = -1, high: int = 1, dtype: torch.dtype = torch.float32) -> Tensor:
-    """A tensor of this shape with whole numbers from `low` to `high`, both included.
+    """Return a tensor of this shape with integers from `low` to `high`, both included.
 
-    Products and sums of few of them are exact, in half precision too.
+    Products and sums of a few of them are exact, even in half precision.
     """
     numbers = [random.randint(low, high) for _ in range(torch.Size(shape).numel())]
     return torch.tensor(numbers, dtype=dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""A fixed global state (random seeds, torch settings) for checking an answer, restored afterwards; captures output."""
+"""Check answers in a fixed global state (random seeds, torch settings), capture output, and restore the state."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ import torch
 from lmcourse.text import one_line
 
 MAX_PRINTED_CHARS = 10_000
-"""Characters that are kept of what an answer prints."""
+"""Largest number of characters that are kept of an answer's printed text."""
 
 MAX_WARNING_CHARS = 200
-"""Characters that are kept of one warning."""
+"""Largest number of characters that are kept of one warning."""
 
 
 class BoundedBuffer(io.StringIO):
-    """A text stream that keeps the first `max_chars` characters: a loop that prints must not fill the memory."""
+    """A text stream that keeps only the first `max_chars` characters, so that a printing loop cannot fill the
+    memory."""
 
     def __init__(self, max_chars: int = MAX_PRINTED_CHARS) -> None:
         super().__init__()
         self._free = max_chars
 
     def write(self, text: str) -> int:
-        """Keep as much of the text as fits. Return its whole length, as a file does."""
+        """Keep as much of the text as fits, and return the length of the whole text, as a file does."""
         super().write(text[: self._free])
         self._free -= min(len(text), self._free)
         return len(text)
@@ -36,10 +37,10 @@ class BoundedBuffer(io.StringIO):
 
 @dataclass
 class CapturedOutput:
-    """Text and warnings that the code produced besides its result.
+    """Text and warnings that the code produced in addition to its result.
 
     Attributes:
-        output: what was written to stdout and stderr.
+        output: the text written to stdout and stderr.
         warned: the warnings, one line each; filled in at the end.
     """
 
@@ -49,8 +50,8 @@ class CapturedOutput:
 
 @contextmanager
 def isolated_state() -> Iterator[CapturedOutput]:
-    """Capture output and warnings, start from fixed random numbers, and undo changes of torch's modes. So a check
-    gives the same result when it is run again, and leaves the notebook as it was.
+    """Capture output and warnings, set fixed random seeds, and undo changes of torch's modes. So a repeated check gives
+    the same result, and a check does not change the notebook's state.
     """
     captured = CapturedOutput(BoundedBuffer())
     random_state, grad, dtype = random.getstate(), torch.is_grad_enabled(), torch.get_default_dtype()
@@ -75,5 +76,5 @@ def isolated_state() -> Iterator[CapturedOutput]:
 def _text(message: object) -> str:
     try:
         return one_line(str(message), MAX_WARNING_CHARS)
-    except Exception:  # a warning class of the learner's own may fail to print itself
+    except Exception:  # printing a warning of the learner's own class may fail
         return ""

@@ -1,7 +1,7 @@
-"""From outcomes to a report: cases passed, points earned, diagnosis.
+"""Make a report from outcomes: passed cases, points, diagnosis.
 
-The judge sees plain outcomes only; it runs no learner code. So it works the same whether the answer ran in this
-process, under plain nbgrader, or in a locked room that sent its results back.
+The judge gets only plain outcomes and does not run the learner's code. So it does not matter whether the answer ran in
+this process, in plain nbgrader, or in a sandbox.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def judge(
 
     Args:
         exercise: what was asked.
-        trials: its cases with their outcomes, public ones first.
+        trials: its cases with their outcomes, public cases first.
         hidden: whether the hidden cases are among the trials, as in a grade.
-        forbidden: what the exercise rules out and the answer's source refers to; what it used at run time is in the
-            outcomes.
-        given: returns what a known mistake gives in a case; by default it is run.
+        forbidden: the forbidden names in the answer's source; the outcomes have the forbidden operations used at run
+            time.
+        given: returns the outcome of a known mistake in a case; by default, the mistake is run.
     """
     broken = broken_rule(forbidden, [use for trial in trials for use in trial.outcome.forbidden])
     results = [_result(exercise, trial) for trial in trials]
@@ -60,17 +60,17 @@ def judge(
 
 
 def _result(exercise: Exercise, trial: Trial) -> CaseResult:
-    """One case of the report."""
+    """Return the result of one case for the report."""
     wrong = trial.wrong
     call = "" if wrong is None or exercise.value else trial.case.call(exercise.name)
-    message = (wrong or "").removeprefix(f"`{call}`: ")  # the only line of a script is the call
+    message = (wrong or "").removeprefix(f"`{call}`: ")  # if a script has only one line, the line is the call
     return CaseResult(trial.case.name, wrong is None, message, call, trial.hidden, trial.case.of)
 
 
 def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
     """Return a diagnosis from the public cases, which are chosen to distinguish misconceptions."""
     public = [trial for trial in trials if not trial.hidden]
-    seen = bool(exercise.view)  # then results differ for many reasons, and only one that is missing says something
+    seen = bool(exercise.view)  # with a view, results differ for many reasons, so only missing results are diagnosed
     wrong = [trial for trial in failing if not trial.hidden and not (seen and trial.outcome.value is not None)]
     return diagnose(exercise, public, wrong, others=len(wrong) < len(failing))
 
@@ -82,7 +82,7 @@ def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:
 
 
 def _running(exercise: Exercise) -> Given:
-    """Return a function that runs a known mistake on a case, once."""
+    """Return a function that runs a known mistake on a case and caches the outcome."""
     outcomes: dict[tuple[int, int], Outcome] = {}
 
     def given(wrong: Misconception, case: Case) -> Outcome:
@@ -95,7 +95,7 @@ def _running(exercise: Exercise) -> Given:
 
 
 def _notes(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """Return what the code printed and warned of, shortened."""
+    """Return the code's printed text and warnings, shortened."""
     printed = "".join(outcome.printed for outcome in outcomes).strip()
     warned = dict.fromkeys(text for outcome in outcomes for text in outcome.warned)
     notes = [f"It printed: {one_line(printed, 200)}"] if printed else []

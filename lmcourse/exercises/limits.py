@@ -1,7 +1,6 @@
-"""Time and memory limits for a block of a learner's code, in this process, and the rule that separates that code from a
-library's.
+"""Time and memory limits for a learner's code in this process, and a test that separates it from libraries.
 
-They save a learner from their own endless loop. They do not stop an attacker: that takes a process of its own.
+The limits protect learners from their own endless loops. They do not stop attackers, which requires a separate process.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from typing import Any
 import torch
 
 SCRIPT = "<script>"
-"""The file name of a case's script."""
+"""The file name for a case's script."""
 
 
 def _folders() -> tuple[str, ...]:
@@ -37,22 +36,22 @@ def _folders() -> tuple[str, ...]:
 
 
 LIBRARY_PREFIXES = _folders()
-"""Folders of code that a learner did not write, by all their names."""
+"""Folders of code that learners did not write, under all their paths."""
 
 
 @cache
 def in_library(filename: str) -> bool:
-    """Return True if code with this file name is not a learner's. Cells have their own names, outside all libraries."""
+    """Return True if code with this file name belongs to a library. Cells have file names outside all libraries."""
     return filename.startswith((*LIBRARY_PREFIXES, "<frozen ", SCRIPT))
 
 
 def is_framework(frame: FrameType) -> bool:
-    """Return True if the frame is part of the machinery that runs an answer; its calls do not count as the answer's."""
+    """Return True if a frame belongs to the code that runs answers; its calls do not count as calls of the answer."""
     return frame.f_globals.get("__name__") in FRAMEWORK_MODULES
 
 
 def runs_answers(frame: FrameType) -> bool:
-    """Return True if answers are called from this frame; the frames that called it belong to no answer."""
+    """Return True if this frame calls answers, so that the frames that called it do not belong to an answer."""
     return frame.f_globals.get("__name__") in ("lmcourse.exercises.outcome", "lmcourse.grading.child")
 
 
@@ -63,43 +62,44 @@ FRAMEWORK_MODULES = {
 
 
 HEADROOM_BYTES = 4 * 2**30
-"""Bytes that a checked answer may allocate beyond what the process holds already."""
+"""Bytes that a checked answer may allocate in addition to the memory that the process already has."""
 
 REPEAT_SECONDS = 0.25
-"""Seconds until the limit interrupts again, for code that catches every exception and continues."""
+"""Seconds until the limit interrupts again, for code that catches all exceptions and continues."""
 
 RETRY_SECONDS = 0.001
 """Seconds until the limit checks again whether it may interrupt."""
 
 IMPORT_SECONDS, IMPORT_RETRY_SECONDS = 30.0, 0.05
-"""Seconds beyond the limit for an import to finish, because an interrupted one leaves half a module; and seconds until
-the limit checks again."""
+"""Additional seconds for an import to finish, because an interrupted import leaves half a module; and seconds until the
+limit checks again."""
 
 PATIENCE = 4
-"""Longest wall-clock time, in multiples of the limit, if other work uses the processor."""
+"""Longest wall-clock time, in multiples of the limit, if other programs use the processor."""
 
 MIN_SHARE = 0.002
-"""Code that uses less than this fraction of a processor is waiting, not computing."""
+"""Fraction of a processor below which code counts as waiting, not as computing."""
 
 MAX_CATCHABLE_TIMEOUTS = 2
 """Number of interrupts after which the limit ignores the code's own `except:` and `finally:`."""
 
 
 class TimeLimitExceeded(BaseException):
-    """The code ran out of time. Not an `Exception`, so that `except Exception` in a loop does not swallow it."""
+    """The code ran out of time. This is not an `Exception`, so that `except Exception` in a loop does not catch it."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeLimitExceeded` inside the block once `seconds` have passed, and again until it ends.
+    """Raise `TimeLimitExceeded` inside the `with` block after `seconds`, and repeatedly until the block ends.
 
-    On a busy machine, a block that computes has `seconds` of a processor, and at most `PATIENCE` times as long by the
-    clock. A block that swallows the exception and comes to an end has exceeded the limit all the same.
+    On a busy machine, a computing block has `seconds` of processor time and at most `PATIENCE` times that on the clock.
+    A block that catches the exception and ends has still exceeded the limit.
     """
     on_main_thread = threading.current_thread() is threading.main_thread()
     limit = _by_signal if hasattr(signal, "setitimer") and on_main_thread else _by_thread
     interrupts = _Interrupts(seconds)
-    # An interrupt may land in this `finally`; the limit's own, around it, then has REPEAT_SECONDS seconds to itself.
+    # An interrupt may come inside this `finally`; then the limit's own `finally`, around it, has REPEAT_SECONDS until
+    # the next interrupt.
     with limit(seconds, interrupts):
         try:
             yield
@@ -110,7 +110,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 class _Interrupts:
-    """Handler of the interrupts that come when time is up."""
+    """Handles the interrupts that come when the time is up."""
 
     def __init__(self, seconds: float) -> None:
         self.count = 0
@@ -120,10 +120,10 @@ class _Interrupts:
         self._begin = self._last = _times()
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
-        """A signal handler: end the code wherever it is."""
+        """Handle the signal: end the code wherever it is."""
         if self.over:
             return
-        hooks = (self._at_line.__code__, self._at_return.__code__)  # Python drops one that raises
+        hooks = (self._at_line.__code__, self._at_return.__code__)  # Python removes a trace function that raises
         if any(one.f_code in hooks for one in _with_callers(frame)) or _is_between(frame):
             signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS, REPEAT_SECONDS)
             return
@@ -139,14 +139,14 @@ class _Interrupts:
         raise TimeLimitExceeded
 
     def _is_kept_waiting(self) -> bool:
-        """Return True if the code computes, but other work has kept the processor from it for a part of its time."""
+        """Return True if the code is computing, but other programs have used the processor for a part of its time."""
         now, begin, last = _times(), self._begin, self._last
         self._last = now
         computes = now[1] - last[1] >= MIN_SHARE * (now[0] - last[0])
         return computes and now[1] - begin[1] < self._seconds and now[0] - begin[0] < PATIENCE * self._seconds
 
     def _insist(self, frame: FrameType | None) -> None:
-        """For code that swallows the exception: raise at each line that it tries to go on with, handlers included."""
+        """Raise at each further line of code that has caught the exception, including lines of its handlers."""
         for one in takewhile(lambda one: not runs_answers(one), _with_callers(frame)):
             if not is_framework(one):
                 one.f_trace = self._at_line
@@ -161,19 +161,20 @@ class _Interrupts:
         return self._at_line
 
     def _at_return(self, frame: FrameType, event: str, value: Any) -> None:
-        """Python drops a trace function that raises: put it back before the caller can swallow what it raised."""
+        """Put the trace function back, which Python removes when it raises, before the caller can catch the
+        exception."""
         if not self.over and event == "return":
             sys.settrace(self._at_line)
 
 
 def _times() -> tuple[float, float]:
-    """Seconds of the clock, and seconds that this thread has had a processor."""
+    """Return wall-clock seconds, and seconds of processor time of this thread."""
     return time.monotonic(), time.thread_time()
 
 
 def restore_profile(profile: Any) -> None:
-    """Restore the profiler that `sys.getprofile` returned. `cProfile` is none of the functions that `sys.setprofile`
-    takes.
+    """Restore the profiler that `sys.getprofile` returned. `cProfile` needs special treatment, because `sys.setprofile`
+    does not accept it.
     """
     if isinstance(profile, Profiler):
         Profiler.enable(profile)
@@ -182,14 +183,14 @@ def restore_profile(profile: Any) -> None:
 
 
 def _with_callers(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame, the one that called it, and so on."""
+    """Yield a frame, its caller, and so on."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
 def _imports(frame: FrameType | None) -> bool:
-    """Return True if the answer is importing a module: PyTorch, for one, loads its compiler at a first step."""
+    """Return True if the answer is importing a module; for example, PyTorch imports its compiler in the first step."""
     answer = takewhile(lambda one: not runs_answers(one), _with_callers(frame))
     return any(
         one.f_code.co_name == "_load_unlocked" and one.f_code.co_filename == "<frozen importlib._bootstrap>"
@@ -198,7 +199,7 @@ def _imports(frame: FrameType | None) -> bool:
 
 
 def _works_for_framework(frame: FrameType | None) -> bool:
-    """Return True if a frame is the framework's, or a library's that the framework has called."""
+    """Return True if a frame belongs to the framework, or to a library that the framework has called."""
     while frame is not None and not is_framework(frame):
         if not in_library(frame.f_code.co_filename):
             return False
@@ -207,7 +208,7 @@ def _works_for_framework(frame: FrameType | None) -> bool:
 
 
 def _is_between(frame: FrameType | None) -> bool:
-    """Return True before the block begins and after it ends: an interrupt there would keep the limit from ending."""
+    """Return True before the block begins and after it ends, where an interrupt would prevent the limit from ending."""
     if frame is not None and frame.f_globals.get("__name__") in ("contextlib", "lmcourse.exercises.rules"):
         return True
     own = (time_limit.__wrapped__.__code__, _by_signal.__wrapped__.__code__)  # type: ignore[attr-defined]
@@ -228,14 +229,14 @@ def _by_signal(seconds: float, interrupts: _Interrupts) -> Iterator[None]:
         restore_profile(profile)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
-        if others:  # a limit around this one
+        if others:  # there is another limit around this one
             signal.setitimer(signal.ITIMER_REAL, max(others - (time.monotonic() - begin), 0.001), interval)
 
 
 @contextmanager
 def _by_thread(seconds: float, interrupts: _Interrupts) -> Iterator[None]:
-    """The same without signals (Windows, threads). It can only interrupt between two Python instructions, and does not
-    insist."""
+    """Limit the time without signals (Windows, threads). This can interrupt only between two Python instructions, and
+    only once."""
     done = threading.Event()
     thread = ctypes.c_ulong(threading.get_ident())
 
@@ -254,19 +255,19 @@ def _by_thread(seconds: float, interrupts: _Interrupts) -> Iterator[None]:
         finally:
             done.set()
     finally:
-        done.set()  # again: an interrupt may have come before the first
+        done.set()  # repeated, because an interrupt may have come before the first call
         _join_watchdog(watchdog)
 
 
 def _join_watchdog(watchdog: threading.Thread) -> None:
-    """Wait for the end of the watchdog and of an interrupt that is still on its way.
+    """Wait for the end of the watchdog and of a pending interrupt.
 
-    That one must land: to call it back leaves CPython 3.11 waiting for it for ever once a profiler is set.
+    The interrupt must not be cancelled: if a profiler is set, CPython 3.11 would then wait for it forever.
     """
     while True:
         try:
             watchdog.join()
-            for _ in range(2):  # the way back to the top of a loop is where Python looks for it
+            for _ in range(2):  # Python checks for a pending interrupt when a loop jumps back
                 pass
             return
         except TimeLimitExceeded:
@@ -277,8 +278,8 @@ def _join_watchdog(watchdog: threading.Thread) -> None:
 def memory_limit(headroom: int = HEADROOM_BYTES) -> Iterator[None]:
     """Make an allocation beyond `headroom` bytes raise MemoryError instead of stopping the machine.
 
-    Linux only: elsewhere the system does not offer it. With CUDA it steps aside, because the driver reserves
-    hundreds of gigabytes of address space that cost nothing.
+    This works only on Linux. With CUDA there is no limit, because the driver reserves hundreds of gigabytes of address
+    space that use no memory.
     """
     if sys.platform != "linux" or torch.cuda.is_available():
         yield

@@ -1,6 +1,6 @@
-"""The state of an answer in the kernel: whether the last version of its cell ran, and the wrong answers it calls.
+"""Find the state of an answer in the kernel: whether the last version of its cell ran, and what it calls.
 
-Everything is looked up in IPython's history when a check asks; nothing listens while cells run.
+The module looks in IPython's history when a check runs; it does not observe the cells while they run.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MAGICS = ("%%time", "%%capture")
 
 
 def failed_version(name: str, answer: object = None) -> str:
-    """Return why the last cell that defines a name did not do so, or an empty text: "SyntaxError in line 3".
+    """Return why the last cell with a name's definition failed before it, such as "SyntaxError in line 3", or "".
 
     Args:
-        name: of an exercise.
-        answer: its function or class, which may be from that cell after all; None for a value.
+        name: the name of an exercise.
+        answer: the exercise's function or class, which may come from that cell after all; None for a value.
     """
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython else None
@@ -54,7 +54,7 @@ def _runs_here(cell: str) -> bool:
 
 
 def _stopped_before(tree: ast.Module, name: str, text: str) -> str:
-    """Return the last exception of the notebook, if it stopped the cell with this text before it defined the name."""
+    """Return the notebook's last exception if it stopped the cell with this text before the name was defined."""
     error = getattr(sys, "last_value", None)
     frames = traceback.walk_tb(error.__traceback__) if error else ()
     stopped = next((line for frame, line in frames if _is_text(frame.f_code.co_filename, text)), 0)

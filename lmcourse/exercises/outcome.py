@@ -1,7 +1,8 @@
-"""Run one case on one answer; the outcome is plain data.
+"""Run an answer on a case; the outcome is plain data.
 
-`run_case` is the only function of the course that runs a learner's code. It never raises: whatever the code does ends
-up in an `Outcome`. An outcome holds plain values only, so it can come from this process or from a locked-away one.
+`run_case` is the only function of the course that runs a learner's code. It never raises an exception: everything that
+the code does is recorded in an `Outcome`. An outcome contains only plain values, so it can come from this process or
+from a sandbox.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from lmcourse.exercises.values import MAX_VALUE_CHARS, NotPlainError, Plain, Spe
 from lmcourse.text import one_line
 
 REFERENCE_SECONDS = 60.0
-"""The time limit of a reference on one case: only a slow machine could reach it."""
+"""The time limit in seconds of a reference on one case, which only a very slow machine would reach."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of running one case: value or failure, output, warnings, changed inputs, forbidden uses.
+    """The result of running one case: value or failure, output, warnings, changed inputs, forbidden uses.
 
     Attributes:
-        value: the result, if there is no failure.
-        failure: the exception, if there was one.
+        value: the result if there is no failure.
+        failure: the exception if there was one.
         printed: the text that the code wrote to stdout and stderr.
-        warned: the warnings it caused.
-        changed: the inputs that it changed in place, by the names that the answer gives them, or by position; in a
-            script also what its lines make.
-        shared: the inputs that the result is, is a part of, or shares memory with.
-        forbidden: torch operators that it used and the exercise rules out.
+        warned: the warnings that it caused.
+        changed: the inputs that it changed in place, by the names of the answer's parameters or by position. In a
+            script, values made by its lines also count as inputs.
+        shared: the inputs that are the result, contain it, or share memory with it.
+        forbidden: the forbidden torch operators that it used.
     """
 
     value: Plain = None
@@ -54,11 +55,11 @@ class Outcome:
 
     @property
     def timed_out(self) -> bool:
-        """True if it was stopped because its time was up."""
+        """True if the case was stopped because it ran out of time."""
         return self.failed_with("TimeLimitExceeded")
 
     def failed_with(self, kind: str) -> bool:
-        """Return True if it ended with an exception of exactly this class."""
+        """Return True if the case ended with an exception of exactly this class."""
         return self.failure is not None and self.failure.kind == kind
 
 
@@ -69,10 +70,10 @@ def run_case(
 
     Args:
         answer: a learner's function or class.
-        case: the inputs; the answer works on a copy of them.
-        name: what a case's script calls the answer; by default the answer's own name.
+        case: the case; the answer gets a copy of its inputs.
+        name: the answer's name in the script of a case; by default its own name.
         seconds: the time limit.
-        forbid: the rules of the exercise (see `rules`). Of a class, only its source is read.
+        forbid: the rules of the exercise (see `rules`). For a class, only its source is checked.
     """
     inputs = Inputs(case)
     shared: tuple[str, ...] = ()
@@ -81,7 +82,8 @@ def run_case(
     judged = watched(answer, forbid, seen) if is_watched else answer
     value: Plain = None
     failure: Failure | None = None
-    # The time limit is the innermost: it may interrupt anywhere inside, and what is around it must still be undone.
+    # The time limit must be innermost: it may interrupt anywhere inside, and the contexts around it must still be
+    # undone.
     with modes_end() if is_watched else nullcontext(), isolated_state() as captured, memory_limit():
         try:
             with time_limit(seconds):
@@ -103,7 +105,7 @@ def run_case(
 def _run(
     answer: Callable[..., Any], case: Case, inputs: Inputs, name: str
 ) -> tuple[Plain, tuple[str, ...], Failure | None]:
-    """Do everything that can run a learner's code: call, copy the result, and format an exception."""
+    """Do everything that may run a learner's code: call the answer, copy the result, and format an exception."""
     result = None
     try:
         if case.script is not None:
@@ -139,20 +141,19 @@ def _run_script(
         if line.is_expression:
             values.append(value)
             shared |= dict.fromkeys(inputs.within(value, answer) if line.of_answer else ())
-            # An object cannot leave this process: one of the answer's class is told by what the exercise calls it.
+            # Objects cannot leave this process. For an object of the answer's class, the exercise's name for the class
+            # is used.
             is_own = isinstance(answer, type) and isinstance(value, answer)
             results.append(Special(f"a {name}") if is_own else _plain_or_type(value))
     return _gradients(values, inputs.floats()) if case.gradients else results, tuple(shared)
 
 
 def _silent(*_: object, **__: object) -> None:
-    """Replace `print` in a script of calls: a report quotes the answer's output, and a script is not part of the
-    answer.
-    """
+    """Replace `print` in a script, because a report quotes only the answer's output, and a script is not part of it."""
 
 
 def _plain_or_type(value: object) -> Plain:
-    """Return a line's value, or the type of an object."""
+    """Return the value of a line or, for an object, its type."""
     try:
         return to_plain(value)
     except NotPlainError as error:
@@ -160,7 +161,7 @@ def _plain_or_type(value: object) -> Plain:
 
 
 def _gradients(result: object, floats: Sequence[Tensor]) -> list[Plain]:
-    """Return the gradient of a weighted sum of a result with respect to each float input; None where there is none."""
+    """Return the gradient of a weighted sum of the result for each float input; None for inputs without a gradient."""
     total = torch.zeros((), dtype=torch.float64)
     for part in tensors_in(result):
         if part.is_floating_point() and part.requires_grad:

@@ -1,4 +1,4 @@
-"""Plain values as JSON, with the numbers of their tensors as safetensors. Reading runs no code.
+"""Convert plain values to JSON, with the numbers of their tensors as safetensors. Reading does not run code.
 
 | value | JSON |
 | --- | --- |
@@ -10,12 +10,12 @@
 | a tensor | `{"tensor": "t0", "order": [1, 0], "grad": false}` |
 | a `Special` | `{"special": ["a set", value]}` |
 
-`order` lists the axes of a tensor as they lie in memory, the slowest first; the tensor called "t0" is stored with its
-axes in this order, contiguous. So a transposed input arrives transposed. `grad` is whether it requires a gradient.
-A dtype that safetensors does not hold is stored in another one and noted: `"dtype": "complex64"` is stored as real
-numbers with a last axis of 2, `"dtype": "float8_e8m0fnu"` as bytes.
+`order` lists the axes of a tensor in their order in memory, slowest first; the tensor called "t0" is stored
+contiguously with its axes in this order. So a transposed input stays transposed. `grad` says whether the tensor
+requires a gradient. A dtype that safetensors does not support is stored in another dtype, with a note: `"dtype":
+"complex64"` is stored as real numbers with a last axis of 2, `"dtype": "float8_e8m0fnu"` as bytes.
 
-`from_json_tree` accepts input from anybody. Whatever it is, it returns a plain value or raises ValueError.
+`from_json_tree` accepts untrusted input: for any input it returns a plain value or raises ValueError.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ BYTES = {"float8_e8m0fnu": torch.float8_e8m0fnu}
 
 
 def to_json_tree(value: Plain, tensors: dict[str, Tensor], *, depth: int = 0) -> Any:
-    """Return a plain value as what JSON holds, and put its tensors into `tensors`; ValueError if it is not plain."""
+    """Return a plain value as JSON data, and put its tensors into `tensors`; raise ValueError if it is not plain."""
     _check_depth(depth)
     if value is None or type(value) in (bool, int, float):
         return value
     if type(value) is str:
-        value.encode()  # half a surrogate pair is no text: a ValueError
+        value.encode()  # raises ValueError for half a surrogate pair
         return value
     if isinstance(value, Tensor):
         return _tensor_to_json(value, tensors)
@@ -62,7 +62,7 @@ def to_json_tree(value: Plain, tensors: dict[str, Tensor], *, depth: int = 0) ->
 
 
 def from_json_tree(tree: Any, tensors: Mapping[str, Tensor]) -> Plain:
-    """Return the plain value that `to_json_tree` described; ValueError if the tree describes none."""
+    """Return the plain value from the result of `to_json_tree`; raise ValueError if the tree is invalid."""
     return _from_json(tree, dict(tensors), 0)
 
 

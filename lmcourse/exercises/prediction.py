@@ -1,4 +1,4 @@
-"""A prediction: a question the reader commits to before reading on. It earns no points and is never graded."""
+"""Predictions: questions that readers answer before they read on. They earn no points and are never graded."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Prediction:
     """A question with its possible answers.
 
     Attributes:
-        name: how a notebook asks for it.
+        name: the name for `predict` in a notebook.
         question: the text of the question.
-        options: the answers to choose from, as the author wrote them.
-        answer: the right one.
-        because: why, in a sentence or two.
+        options: the possible answers, in the author's order.
+        answer: the right answer.
+        because: the explanation, in one or two sentences.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Prediction:
 
     @property
     def shuffled(self) -> tuple[str, ...]:
-        """The options in the order in which readers see them: the same for everybody, and no sign of the answer."""
+        """The options in the order that readers see. It is the same for everyone and does not depend on the answer."""
         return tuple(Random(self.name).sample(self.options, len(self.options)))
 
 
@@ -46,19 +46,19 @@ def predict(name: str) -> Choice:
     """Ask for a prediction: `predict("sum_of_hundredths")`.
 
     Raises:
-        CourseError: there is none of that name.
+        CourseError: no prediction has this name.
     """
-    from lmcourse.widgets import Choice  # for notebooks only: graders load every chapter's predictions, and no widgets
+    from lmcourse.widgets import Choice  # imported here because graders load all predictions but need no widgets
 
     prediction = find_prediction(name)
     return Choice(prediction.question, prediction.shuffled, prediction.answer, prediction.because)
 
 
 def find_prediction(name: str) -> Prediction:
-    """The prediction of this name.
+    """Return the prediction with this name.
 
     Raises:
-        CourseError: there is none.
+        CourseError: no prediction has this name.
     """
     for chapter in course.CHAPTERS:
         for prediction in importlib.import_module(chapter.module).PREDICTIONS:

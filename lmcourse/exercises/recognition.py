@@ -1,8 +1,8 @@
 """Recognise a known mistake in the outcomes of an answer.
 
-A mistake explains an answer if it gives the answer's result on every ordinary case: the same wrong result where the
-answer fails, a right one where the answer passes. Edge cases do not decide, because two people who make the same
-mistake often treat an empty input differently.
+A mistake explains an answer if it gives the answer's result in every ordinary case: the same wrong result if the answer
+fails, and a right result if the answer passes. Edge cases do not count, because two people who make the same mistake
+often treat an empty input differently.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from lmcourse.exercises.trial import Trial, verdict
 from lmcourse.exercises.values import Plain
 
 Given = Callable[[Misconception, Case], Outcome]
-"""Returns the outcome of a known mistake in a case."""
+"""A function that returns the outcome of a known mistake in a case."""
 
 MAX_NAMED = 2
-"""Most mistakes that are named together if they explain an answer equally well."""
+"""Largest number of mistakes that are named together if they explain an answer equally well."""
 
 RICH = 3
-"""Number of wrong numbers in one result that is enough evidence."""
+"""Number of wrong numbers in one result that are enough evidence for a mistake."""
 
 NEARLY = Tolerance(1e-4, 1e-9)
-"""For numbers of any dtype: a larger difference is not rounding."""
+"""Relative difference above which two numbers of any dtype differ by more than rounding."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Recognised:
     """The known mistakes that explain an answer, and the failing cases that they do not explain.
 
     Attributes:
-        mistakes: one, or two that explain it equally well.
-        unexplained: the names of the failing cases in which the answer gives something else.
+        mistakes: one mistake, or two that explain the answer equally well.
+        unexplained: the names of the failing cases in which the answer's result differs from the mistake's.
     """
 
     mistakes: tuple[Misconception, ...]
@@ -50,13 +50,13 @@ class Recognised:
 
     @property
     def sentence(self) -> str:
-        """The sentence of the mistake; of two: "Either: … Or: …"."""
+        """The sentence of the mistake; for two mistakes, "Either: … Or: …"."""
         first, *others = (mistake.sentence for mistake in self.mistakes)
         return " ".join([f"Either: {first}", *(f"Or: {other}" for other in others)]) if others else first
 
     @property
     def besides(self) -> str:
-        """A sentence that names the failing cases which the mistake does not explain, or an empty text."""
+        """A sentence that names the failing cases which the mistake does not explain, or ""."""
         if not self.unexplained:
             return ""
         *first, last = (f"“{name}”" for name in self.unexplained)
@@ -69,13 +69,13 @@ def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Reco
     Args:
         exercise: what was asked.
         trials: its cases with their outcomes; at least one fails.
-        given: the outcome of a known mistake in a case.
+        given: returns the outcome of a known mistake in a case.
     """
     failing = [trial for trial in trials if trial.wrong is not None]
     ordinary = [trial for trial in trials if not trial.edge]
     if not any(trial.wrong is not None for trial in ordinary):
-        ordinary = list(trials)  # an answer that fails edge cases only is recognised by those
-    ordinary.sort(key=lambda trial: trial.wrong is None)  # the failing ones rule out most mistakes
+        ordinary = list(trials)  # if an answer fails only edge cases, they are used to recognise it
+    ordinary.sort(key=lambda trial: trial.wrong is None)  # failing cases first, because they exclude most mistakes
     found: list[tuple[Misconception, list[Trial]]] = []
     for wrong in exercise.misconceptions:
         if not all(agree_on(trial, given(wrong, trial.case)) for trial in ordinary):
@@ -94,8 +94,8 @@ def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Reco
 def agree_on(trial: Trial, guess: Outcome) -> bool:
     """Return True if a known mistake has the same outcome in a trial's case as the answer.
 
-    Where the answer is right, the mistake has to be right, too. Where it is wrong, the numbers count, whatever their
-    dtype and container.
+    If the answer is right, the mistake must be right, too. If the answer is wrong, only the numbers are compared, not
+    dtypes and containers.
     """
     if trial.wrong is None:
         return not _fails(trial, guess)
@@ -107,7 +107,7 @@ def agree_on(trial: Trial, guess: Outcome) -> bool:
 
 
 def agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:
-    """Return True if two outcomes are the same: the same value or exception, the same inputs changed."""
+    """Return True if two outcomes have the same value or exception, and the same changed inputs."""
     if outcome.failed_with("NotImplementedError") or guess.changed != outcome.changed:
         return False
     if guess.failure and outcome.failure:
@@ -118,7 +118,7 @@ def agree(exercise: Exercise, guess: Outcome, outcome: Outcome) -> bool:
 
 
 def any_wrong_number(failing: Sequence[Trial]) -> bool:
-    """Return True if more than dtypes and containers is wrong in some of these trials."""
+    """Return True if, in some of these trials, more than dtypes and containers is wrong."""
     return any(
         trial.outcome.failure
         or trial.expected.failure
@@ -129,7 +129,7 @@ def any_wrong_number(failing: Sequence[Trial]) -> bool:
 
 
 def _exactly(trials: Sequence[Trial], wrong: Misconception, given: Given) -> bool:
-    """Return True if a mistake gives just what the answer gave, dtypes and containers included."""
+    """Return True if a mistake gives exactly the answer's result, including dtypes and containers."""
     return all(
         agree(trial.exercise, given(wrong, trial.case), trial.outcome) for trial in trials if trial.wrong is not None
     )
@@ -140,7 +140,8 @@ def _fails(trial: Trial, guess: Outcome) -> bool:
 
 
 def _same_exception(guess: Failure, failure: Failure) -> bool:
-    """Compare classes, and messages without the names in them. If an answer raises on purpose, any message matches."""
+    """Compare the classes of two exceptions, and their messages without names. If an answer raises on purpose, the
+    message does not matter."""
     if guess.kind != failure.kind:
         return False
     on_purpose = re.search(r"\b(raise|assert)\b", failure.line) is not None
@@ -151,13 +152,13 @@ def _same_exception(guess: Failure, failure: Failure) -> bool:
 
 
 def same_numbers(a: Plain, b: Plain, tolerance: Tolerance | None = None) -> bool:
-    """Return True if two results hold the same numbers in the same shape, whatever their dtype and container."""
+    """Return True if two results have the same numbers in the same shape; dtype and container may differ."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same_numbers(value, b[key], tolerance) for key, value in a.items())
     first, second = _as_tensor(a), _as_tensor(b)
     if first is not None and second is not None:
         if type(a) is not type(b) and first.numel() == 0 == second.numel():
-            return True  # a list without items does not say which axes it has
+            return True  # an empty list does not show which axes it has
         return first.shape == second.shape and not _differ(first, second, tolerance).any()
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(same_numbers(one, other, tolerance) for one, other in zip(a, b, strict=True))
@@ -165,7 +166,7 @@ def same_numbers(a: Plain, b: Plain, tolerance: Tolerance | None = None) -> bool
 
 
 def _as_tensor(value: Plain) -> Tensor | None:
-    """Return numbers, in nested lists or alone, as one tensor; None if the value is something else."""
+    """Return a number or nested lists of numbers as one tensor; None for other values."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, bool | int | float | complex):
@@ -177,7 +178,8 @@ def _packed(value: Plain) -> Tensor | None:
     try:
         numbers = torch.tensor(value)
         return torch.tensor(value, dtype=torch.float64) if numbers.is_floating_point() else numbers
-    except (TypeError, ValueError, RuntimeError, OverflowError):  # lists of different lengths, an int beyond 64 bits
+    # lists of different lengths, or an int with more than 64 bits
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         return None
 
 
@@ -186,9 +188,7 @@ def _all_numbers(value: Plain) -> bool:
 
 
 def _differ(a: Tensor, b: Tensor, tolerance: Tolerance | None) -> Tensor:
-    """Return where two tensors of one shape differ by more than the exercise, or the coarser of their dtypes,
-    allows.
-    """
+    """Return a mask of entries that differ by more than the exercise, or the coarser dtype, allows."""
     if a.device != b.device or a.is_complex() != b.is_complex():
         return torch.ones(a.shape, dtype=torch.bool)
     coarse, other = (a, b) if _bits(a) <= _bits(b) else (b, a)
@@ -201,7 +201,7 @@ def _bits(tensor: Tensor) -> int:
 
 
 def telling(failing: Sequence[Trial]) -> bool:
-    """Return True if wrong results prove a mistake: two that differ, or one with several wrong numbers."""
+    """Return True if wrong results are enough evidence: two different results, or one with several wrong numbers."""
     outcomes = [trial.outcome for trial in failing]
     if any(not _same_result(outcomes[0], outcome) for outcome in outcomes[1:]):
         return True
@@ -215,7 +215,7 @@ def _same_result(a: Outcome, b: Outcome) -> bool:
 
 
 def _wrong_numbers(trial: Trial) -> int:
-    """Return how many numbers of a result differ from the expected ones at the same place."""
+    """Return how many numbers of a result differ from the expected numbers at the same places."""
     expected, received = trial.expected.value, trial.outcome.value
     if isinstance(expected, Tensor) and isinstance(received, Tensor) and expected.shape == received.shape:
         return int(_differ(expected, received, trial.exercise.tolerance).sum())

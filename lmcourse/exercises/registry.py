@@ -21,13 +21,13 @@ from lmcourse.exercises.released import RELEASED, read_released
 from lmcourse.text import one_line
 
 BESIDE = "exercises.py"
-"""The file beside a teacher's source that defines `EXERCISES`."""
+"""The file next to a teacher's source that defines `EXERCISES`."""
 
 MAX_ERROR_CHARS = 200
 
 
 def exercises_of(chapter: Chapter) -> tuple[Exercise, ...]:
-    """The exercises of a chapter, in the order of its notebook."""
+    """Return the exercises of a chapter, in the order of its notebook."""
     if isinstance(chapter, FolderChapter):
         return exercises_beside(chapter.source)
     return _exercises_of_the_course(chapter)
@@ -40,13 +40,13 @@ def _exercises_of_the_course(chapter: Chapter) -> tuple[Exercise, ...]:
 
 
 def exercises_beside(source: Path) -> tuple[Exercise, ...]:
-    """The exercises of an assignment, given its solution notebook, its source or its folder.
+    """Return the exercises of an assignment, given its solution notebook, its source or its folder.
 
-    They stand in the folder's `exercises.py`. Without one, they are those of the course's chapter that has the folder's
-    name, if there is one.
+    They are defined in the folder's `exercises.py`. If that file does not exist, they are the exercises of the course's
+    chapter with the folder's name, if there is one.
 
     Raises:
-        CourseError: `exercises.py` cannot be loaded; one line says where and why.
+        CourseError: `exercises.py` cannot be loaded; the message has one line with the place and the reason.
     """
     folder = source.resolve() if source.is_dir() else source.resolve().parent
     file = folder / BESIDE
@@ -66,9 +66,10 @@ def _load(file: Path, *state: int) -> tuple[Exercise, ...]:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses, among others, look for the module that they are in
+    sys.modules[name] = module  # dataclasses, for example, look up the module that defines them
     try:
-        code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)  # no .pyc beside a teacher's files
+        # do not write a .pyc next to a teacher's files
+        code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
         exec(code, vars(module))
     except (Exception, SystemExit) as error:
         del sys.modules[name]
@@ -84,7 +85,7 @@ def _load(file: Path, *state: int) -> tuple[Exercise, ...]:
 
 
 def _line_of(error: BaseException, file: Path) -> int:
-    """The last line of a file that an error came through; for a syntax error, the line that it is on."""
+    """Return the number of the last line of a file in an error's traceback; for a syntax error, the error's line."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return error.lineno or 1
     lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(file)]
@@ -93,10 +94,10 @@ def _line_of(error: BaseException, file: Path) -> int:
 
 @cache
 def all_exercises() -> dict[str, Exercise]:
-    """Every exercise of the course by name.
+    """Return all exercises of the course, by name.
 
     Raises:
-        CourseError: two exercises have one name.
+        CourseError: two exercises have the same name.
     """
     found: dict[str, Exercise] = {}
     for chapter in course.CHAPTERS:
@@ -108,22 +109,22 @@ def all_exercises() -> dict[str, Exercise]:
 
 
 def notebook_of(exercise: Exercise) -> tuple[Exercise, ...]:
-    """Return the exercises of the notebook that an exercise is in."""
+    """Return all exercises of the notebook that contains an exercise."""
     notebooks = (tuple(exercises_here().values()), *map(exercises_of, course.CHAPTERS))
     return next((found for found in notebooks if exercise in found), ())
 
 
 def exercises_here() -> Mapping[str, Exercise]:
-    """The exercises of a teacher's own notebook, by name, if the working folder is such a notebook's.
+    """Return the exercises of a teacher's own notebook, by name, if the working folder belongs to such a notebook.
 
-    A learner's folder has them in `exercises.json`. A teacher's has `exercises.py`.
+    A learner's folder has them in `exercises.json`, a teacher's folder in `exercises.py`.
 
     Raises:
         CourseError: the file cannot be read.
     """
     try:
         folder = Path.cwd()
-    except OSError:  # somebody removed it
+    except OSError:  # the file was removed in the meantime
         return {}
     if (folder / RELEASED).is_file():
         found: tuple[Exercise, ...] = read_released(folder / RELEASED)
@@ -133,7 +134,7 @@ def exercises_here() -> Mapping[str, Exercise]:
 
 
 def _is_ours(file: Path) -> bool:
-    """Return whether a file holds exercises. Another file of that name must not be run."""
+    """Return True if a file defines exercises, because an unrelated file with this name must not be run."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -142,10 +143,10 @@ def _is_ours(file: Path) -> bool:
 
 
 def find_exercise(name: str) -> Exercise:
-    """The exercise with this name, in the working folder or in the course.
+    """Return the exercise with this name, from the working folder or the course.
 
     Raises:
-        CourseError: there is none; the message names the nearest.
+        CourseError: no exercise has this name; the message suggests a similar name.
     """
     known = exercises_here()
     if name in known:

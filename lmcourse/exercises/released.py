@@ -1,8 +1,8 @@
-"""The exercises of a teacher's own notebook as a learner receives them: data in `exercises.json`, without references.
+"""The exercises of a teacher's own notebook in the form for learners: `exercises.json`, without references.
 
 `check` compares with outcomes that were recorded when the notebook was built: for each public case, the outcome of the
-reference and of each known mistake. The file has only the names of hidden cases. Reading the file runs no code; a check
-runs the scripts of its cases.
+reference and of each known mistake. Of hidden cases the file has only the names. Reading the file does not run code,
+but a check runs the scripts of its cases.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ FORMAT = 2
 
 @dataclass(eq=False, kw_only=True)
 class ReleasedExercise(Exercise):
-    """An exercise of which only the outcomes of the reference and of known mistakes are available.
+    """An exercise with the outcomes of the reference and of known mistakes, but without their code.
 
     Attributes:
         expected: the outcome of the reference in each public case.
-        given_by: what each known mistake gives, by its name.
+        given_by: the outcomes of each known mistake, by its name.
     """
 
     expected: Sequence[Outcome]
@@ -45,7 +45,7 @@ class ReleasedExercise(Exercise):
 
     @property
     def public(self) -> tuple[Case, ...]:
-        """The public cases; the file holds the derived ones."""
+        """The public cases; the file already includes derived cases."""
         return tuple(self.cases)
 
     def expected_outcome(self, case: Case) -> Outcome:
@@ -64,8 +64,8 @@ def write_released(exercises: Sequence[Exercise], digest: str) -> str:
     """Return the text of `exercises.json`.
 
     Args:
-        exercises: those of the notebook.
-        digest: of what they are made from, by which the build knows whether the file is up to date.
+        exercises: the exercises of the notebook.
+        digest: a hash of the inputs, which tells the build whether the file is up to date.
 
     Raises:
         CourseError: an exercise cannot be written as data.
@@ -107,19 +107,19 @@ def read_released(path: Path) -> tuple[ReleasedExercise, ...]:
     """Read `exercises.json`.
 
     Raises:
-        CourseError: it is damaged.
+        CourseError: the file is damaged.
     """
     try:
         state = path.stat()
         return _read(path, state.st_mtime_ns, state.st_size)
-    except Exception as error:  # whatever stands there, a learner needs to know one thing
+    except Exception as error:  # for any content, the learner needs only one message
         raise CourseError(
-            f"{path.name} beside this notebook is damaged ({type(error).__name__}): get the assignment again."
+            f"{path.name} next to this notebook is damaged ({type(error).__name__}): get the assignment again."
         ) from error
 
 
 def released_digest(path: Path) -> str | None:
-    """The digest that `exercises.json` was written with; None if it cannot be read."""
+    """Return the digest stored in `exercises.json`; None if the file cannot be read."""
     try:
         read_released(path)
         return str(json.loads(path.read_text(encoding="utf-8"))["digest"])
@@ -180,7 +180,7 @@ def _case_from_json(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> C
 
 
 def _outcome_to_json(outcome: Outcome, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Return the parts of an outcome that are compared."""
+    """Return the parts of an outcome that a check compares, as JSON data."""
     failure = outcome.failure and {"kinds": list(outcome.failure.kinds), "message": outcome.failure.message}
     return {"value": to_json_tree(outcome.value, tensors), "failure": failure, "changed": list(outcome.changed)}
 

@@ -1,7 +1,7 @@
-"""Rules at run time: detect which torch operators an answer calls, under any name.
+"""Detect forbidden torch operators at run time, under any name.
 
-Two modes of torch see honest use. `TorchFunctionMode` sees a function before torch takes it apart, `TorchDispatchMode`
-the operators that are computed. They surround the learner's function only: copying its inputs is not held against it.
+Two of torch's modes detect ordinary use. `TorchFunctionMode` sees a function before torch splits it into operators, and
+`TorchDispatchMode` sees the operators. They surround only the learner's function, so copying its inputs does not count.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ FAMILIES: dict[str, str] = {
     "torch.gradient": r"^gradient(\.|$)",
     "torch": r"^(?!empty|clone|copy_|detach|alias|item|_local_scalar_dense|is_|set_|lift|resize_)",
 }
-"""For a rule the pattern of its operators' names, with overload ("view.dtype"). Any other rule that starts with a dot
-stands for the operators whose names contain its word."""
+"""For each rule, a pattern of its operators' names with overload ("view.dtype"). Any other rule that starts with a dot
+covers the operators whose names contain its word."""
 
 SETTINGS = ("torch.autograd.grad_mode",)
-"""Modules that an answer may always call: `torch.no_grad` computes nothing."""
+"""Modules with settings such as `torch.no_grad`, which an answer may always use."""
 
 
 def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> Callable[..., Any]:
-    """Return the answer, wrapped so that `seen` records its uses of what these rules cover."""
-    warm_up()  # here, outside the answer's time limit
+    """Wrap an answer so that `seen` records its uses of functions that these rules cover."""
+    warm_up()  # done here, outside the answer's time limit
 
     @wraps(answer)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -74,9 +74,9 @@ def watched(answer: Callable[..., Any], rules: Names, seen: dict[str, Use]) -> C
 
 @contextmanager
 def modes_end() -> Iterator[None]:
-    """Remove modes that a time limit left on torch's stacks: it may interrupt a mode while it starts or ends.
+    """Remove modes that remained on torch's stacks because a time limit interrupted their start or end.
 
-    Put it around the time limit.
+    Use this context outside the time limit.
     """
     warm_up()
     functions, operators = _len_torch_function_stack(), _len_torch_dispatch_stack()
@@ -91,8 +91,8 @@ def modes_end() -> Iterator[None]:
 
 @contextmanager
 def _watching(rules: Names, seen: dict[str, Use]) -> Iterator[None]:
-    """Note what runs inside. A time limit may interrupt a mode while torch has taken it off its stack, so what is still
-    there at the end is counted."""
+    """Record calls inside the `with` block. A time limit may interrupt a mode while torch has removed it from its
+    stack, so the modes left at the end are counted."""
     functions, operators = _len_torch_function_stack(), _len_torch_dispatch_stack()
     modes: Any = (_Operators(rules, seen), _Functions(rules, seen))
     try:
@@ -124,7 +124,7 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # the wrapper that torch would add imports its compiler, which takes seconds
+        return False  # otherwise torch adds a wrapper that imports its compiler, which takes seconds
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if rule := _rule_of(func.name(), self.rules):
@@ -138,7 +138,7 @@ def _note(seen: dict[str, Use], name: str) -> None:
 
 
 def _own_line() -> tuple[str, int]:
-    """The innermost line that the learner wrote, and its number."""
+    """Return the innermost line that the learner wrote, and its number."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -150,14 +150,14 @@ def _own_line() -> tuple[str, int]:
 
 @cache
 def _ruled_out(function: Any, rules: Names) -> str:
-    """Return the dotted name of a function that a function mode sees ("torch.Tensor.softmax") if the rules cover it."""
+    """Return the dotted name of a function, such as "torch.Tensor.softmax", if the rules cover it."""
     name = resolve_name(function) or f"torch.{getattr(function, '__name__', '')}"
     return name if matches(name, rules) and not matches(name, SETTINGS) else ""
 
 
 @cache
 def _rule_of(operator: str, rules: Names) -> str:
-    """The first rule that covers an operator, as torch names it: "aten::softmax.int"."""
+    """Return the first rule that covers an operator with a torch name such as "aten::softmax.int"."""
     name = operator.partition("::")[2]
     return next((rule for rule in rules if (pattern := _pattern(rule)) and re.search(pattern, name)), "")
 
@@ -168,6 +168,6 @@ def _pattern(rule: str) -> str:
 
 @cache
 def warm_up() -> None:
-    """Make torch import the modules that it needs under a mode; else their calls would count as the answer's."""
+    """Make torch import the modules that it needs inside a mode; otherwise their calls would count as the answer's."""
     with _Operators((), {}), _Functions((), {}):
         torch.ones(2, requires_grad=True).softmax(0).sum().backward()  # type: ignore[no-untyped-call]

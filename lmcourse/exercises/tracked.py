@@ -1,6 +1,6 @@
-"""The inputs of one run of a case: laid out as the case says, and compared with their copies afterwards.
+"""The inputs of one run of a case, in the case's memory layout; they are compared with copies afterwards.
 
-In a script, what its lines make before the answer gets it is an input, too: `f([1, 2])`, `tokens = [1, 2]`.
+In a script, values that its lines create for the answer are inputs, too: `f([1, 2])`, `tokens = [1, 2]`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from lmcourse.exercises.values import Plain, copy_input, same, to_plain
 from lmcourse.text import one_line
 
 NOTE = "__made_by_the_script__"
-"""The name of the function that a script calls with each value that it makes."""
+"""The name of the function that a script calls with each value that it creates."""
 
 MAX_LABEL_CHARS = 40
 
 
 class Inputs:
-    """The inputs that an answer is given: copies of a case's, and what its script makes.
+    """The inputs of an answer: copies of a case's inputs, and values that its script creates.
 
     Attributes:
-        args, kwargs: copies, which the answer may change.
+        args, kwargs: copies of the inputs, which the answer may change.
     """
 
     def __init__(self, case: Case) -> None:
@@ -49,16 +49,16 @@ class Inputs:
         return [leaf for leaf in tensors_in([self.args, self.kwargs]) if leaf.is_floating_point()]
 
     def made(self, label: str, value: Any) -> Any:
-        """Copy a value that the script made, if it can be changed in place; return the value."""
+        """Store a copy of a value that the script created, if it can be changed in place; return the value."""
         if isinstance(value, list | tuple | dict | set | Tensor) and not any(value is one for _, one, _ in self._made):
             try:
                 self._made.append((f"`{one_line(label, MAX_LABEL_CHARS)}`", value, to_plain(value)))
-            except Exception:  # it holds objects, and is not compared
+            except Exception:  # a value that contains objects is not compared
                 return value
         return value
 
     def changed(self, answer: object) -> tuple[str, ...]:
-        """Return the inputs that were changed."""
+        """Return the names of inputs that were changed."""
         old_args, old_kwargs = self._case.plain_inputs
         found = [
             name
@@ -70,7 +70,7 @@ class Inputs:
         return tuple(found)
 
     def within(self, result: object, answer: object) -> tuple[str, ...]:
-        """Return the inputs that are part of a result, or share memory with it."""
+        """Return the names of inputs that are part of a result or share memory with it."""
         named = [*zip(_names(answer, len(self.args)), self.args, strict=False)]
         named += [(f"input `{name}`", value) for name, value in self.kwargs.items()]
         named += [(label, value) for label, value, _ in self._made]
@@ -79,7 +79,7 @@ class Inputs:
 
 
 def _names(answer: object, count: int) -> list[str]:
-    """Return the names of positional inputs: those that the answer gives them, or their positions."""
+    """Return the names of positional inputs: the answer's parameter names, or their positions."""
     code = answer.__code__ if isinstance(answer, FunctionType) else None
     names = [f"input `{name}`" for name in code.co_varnames[: code.co_argcount]] if code else []
     return names + [f"input {position}" for position in range(len(names) + 1, count + 1)]
@@ -88,12 +88,12 @@ def _names(answer: object, count: int) -> list[str]:
 def _still(value: object, old: Plain) -> bool:
     try:
         return same(old, to_plain(value))
-    except Exception:  # now it holds objects
+    except Exception:  # it now contains objects
         return False
 
 
 def _memory(value: object) -> int:
-    """Return what identifies the memory of a list, dict or set, or the storage of a tensor; 0 for anything else."""
+    """Return an identifier of the memory of a list, dict, set or tensor; 0 for other values."""
     if isinstance(value, Tensor):
         with torch._C.DisableTorchFunction():
             return value.untyped_storage().data_ptr() if value.layout == torch.strided else 0
@@ -127,8 +127,8 @@ def _scattered(value: Plain) -> Plain:
 def scatter(tensor: Tensor) -> Tensor:
     """Return the same numbers as a view of a larger buffer: with an offset, and no axis of stride 1.
 
-    The first axis has the smallest stride, so no two axes can be joined by `view`. The rest of the buffer is NaN, or a
-    large odd number. A tensor of one number only gets the offset.
+    The first axis has the smallest stride, so no two axes can be joined by `view`. The rest of the buffer is filled
+    with NaN or a large odd number. A tensor with one number gets only the offset.
     """
     strides, step = [], 2
     for length in tensor.shape:
@@ -143,7 +143,7 @@ def scatter(tensor: Tensor) -> Tensor:
 
 
 def _is_narrow(dtype: torch.dtype) -> bool:
-    """Return True for the formats of one byte, some of which torch cannot fill with a number."""
+    """Return True for one-byte formats, some of which torch cannot fill with a number."""
     return dtype.itemsize == 1 and dtype != torch.bool
 
 
@@ -155,12 +155,12 @@ def _poison(dtype: torch.dtype) -> float:
 
 @dataclass(frozen=True)
 class Line:
-    """A statement of a script, compiled.
+    """A compiled statement of a script.
 
     Attributes:
         is_expression: whether its value is a result.
-        of_answer: whether the answer has a part in it.
-        makes: the names that it gives to inputs.
+        of_answer: whether the answer is involved in it.
+        makes: the names that it assigns to inputs.
     """
 
     code: CodeType
@@ -171,9 +171,9 @@ class Line:
 
 @lru_cache(maxsize=1024)
 def compiled(lines: str, answer: str) -> tuple[Line, ...]:
-    """Return the statements of a script; each passes the inputs that it makes to `NOTE`.
+    """Return the compiled statements of a script; each passes the inputs that it creates to `NOTE`.
 
-    Only statements at the top level do so. A value that the answer had a part in is no input.
+    Only top-level statements do so. A value that involves the answer does not count as an input.
     """
     ours = {answer}
     found = []
@@ -201,7 +201,7 @@ def _uses(node: ast.AST, names: set[str]) -> bool:
 
 
 def _stored(node: ast.AST) -> list[str]:
-    """Return the names that a statement assigns to, without those of comprehensions in it."""
+    """Return the names that a statement assigns to, except in comprehensions."""
     if isinstance(node, ast.expr) and not isinstance(node, ast.Name | ast.Tuple | ast.List | ast.Starred):
         return []
     if isinstance(node, ast.Name):
@@ -210,14 +210,14 @@ def _stored(node: ast.AST) -> list[str]:
 
 
 class _Noting(ast.NodeTransformer):
-    """Pass each value that an expression makes without the answer to `NOTE`, with its text."""
+    """Rewrites expressions so that each value created without the answer is passed to `NOTE` with its text."""
 
     def __init__(self, ours: set[str]) -> None:
         self._ours = ours
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.JoinedStr):
-            return node  # its parts run several times, or later
+            return node  # parts of this node run several times, or later
         if isinstance(node, ast.List | ast.Dict | ast.Set | ast.Call) and not _uses(node, self._ours):
             if isinstance(getattr(node, "ctx", None), ast.Store):
                 return node

@@ -1,8 +1,8 @@
-"""One case run on the learner's answer and on the reference, the verdict, and the points that groups of cases earn.
+"""Compare the learner's answer with the reference on one case, and compute the points of groups of cases.
 
-Each public case is a group with the cases that are derived from it, and so are the hidden cases of one name. A group
-counts if all of its cases pass. Groups that a constant passes are joined with another one where the constant would earn
-points: `return True` is no answer.
+Each public case forms a group with the cases derived from it, and hidden cases with the same name form a group. A group
+counts if all of its cases pass. If a constant answer such as `return True` would earn points, the groups that it passes
+are merged with a group that it fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain
 
 ALWAYS_WRONG_EXCEPTIONS = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", NOT_PLAIN)
-"""Exceptions that are always wrong, even where a RuntimeError is asked for (some of these are subclasses)."""
+"""Exceptions that are always wrong, even if a RuntimeError is expected (some of them are subclasses of it)."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Trial:
 
     @cached_property
     def edge(self) -> bool:
-        """True if its inputs are special, the reference raises, or it is a derived case."""
+        """True if its inputs are special, the reference raises an exception, or the case is derived."""
         return self.case.special or bool(self.case.of) or self.expected.failure is not None
 
 
 def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome) -> str | None:
-    """Compare an outcome of a case with the expected one: the difference in one line, or None."""
+    """Compare an outcome with the expected outcome; return the difference in one line, or None."""
     if misuse := misused(exercise, expected, outcome):
         return misuse
     if expected.failure:
@@ -66,7 +66,7 @@ def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome)
 
 
 def misused(exercise: Exercise, expected: Outcome, outcome: Outcome) -> str:
-    """Return in a few words which input an answer changed, or gave back where a new result is asked for."""
+    """Return a few words on an input that an answer changed, or returned although the result must be new."""
     if changed := [name for name in outcome.changed if name not in expected.changed]:
         return f"it changes {changed[0]} in place: work on a copy"
     gave = exercise.new and not expected.failure and not outcome.failure
@@ -76,7 +76,7 @@ def misused(exercise: Exercise, expected: Outcome, outcome: Outcome) -> str:
 
 
 def _wrong_gradient(exercise: Exercise, case: Case, expected: Plain, received: Plain) -> str | None:
-    """Compare gradients; one that is None equals zeros."""
+    """Compare gradients; None counts as zeros."""
     if not isinstance(received, list) or len(received) != len(expected):
         return "it has no gradients"
     for name, right, got in zip(case.gradients, expected, received, strict=True):
@@ -91,7 +91,7 @@ def _wrong_gradient(exercise: Exercise, case: Case, expected: Plain, received: P
 
 
 Group = list[int]
-"""A group: the indices of its cases in the report."""
+"""The indices of a group's cases in the report."""
 
 Passes = Callable[[Trial], bool]
 
@@ -100,7 +100,7 @@ _known: WeakKeyDictionary[Exercise, dict[bool, list[Group]]] = WeakKeyDictionary
 
 @dataclass(frozen=True)
 class Score:
-    """Groups of cases that pass, groups in all, and the points earned."""
+    """The number of passing groups, the number of all groups, and the points."""
 
     passed: int
     total: int
@@ -111,7 +111,7 @@ def groups_of(trials: Sequence[Trial]) -> list[Group]:
     """Return the groups of an exercise's cases, merged so that no constant answer earns a point.
 
     Args:
-        trials: of all its public cases, or of all its cases. What an answer gives plays no part.
+        trials: the trials of all public cases, or of all cases. The answer's outcomes do not matter.
     """
     exercise, hidden = trials[0].exercise, trials[-1].hidden
     known = _known.setdefault(exercise, {})
@@ -121,7 +121,7 @@ def groups_of(trials: Sequence[Trial]) -> list[Group]:
 
 
 def score(trials: Sequence[Trial], passed: Sequence[bool], groups: Sequence[Group]) -> Score:
-    """Return an answer's points: the fraction of groups that pass, rounded down to half a point.
+    """Return an answer's points, in proportion to the passing groups, rounded down to half points.
 
     An answer that fails more than half of the public cases earns nothing.
     """
@@ -132,7 +132,7 @@ def score(trials: Sequence[Trial], passed: Sequence[bool], groups: Sequence[Grou
 
 
 def constants_of(trials: Sequence[Trial]) -> list[Passes]:
-    """Return for each expected value or exception a function: is a constant answer with it right in a case?"""
+    """Return a function for each expected value or exception: whether a constant answer with it is right in a case."""
     distinct: list[Trial] = []
     for trial in trials:
         if not any(_asks_the_same(other, trial) for other in distinct):
@@ -151,7 +151,8 @@ def _by_name(trials: Sequence[Trial]) -> list[Group]:
 
 def _without_constants(trials: Sequence[Trial]) -> list[Group]:
     groups = _by_name(trials)
-    # One that is right in all cases is an answer: of an exercise that asks for one thing, and compares its properties.
+    # A constant that is right in all cases is a real answer: the exercise asks for one result and compares its
+    # properties.
     constants = [passes for passes in constants_of(trials) if not all(map(passes, trials))]
     while earning := [one for one in constants if _earns(one, trials, groups)]:
         groups = _joined(groups, earning[0], trials)
@@ -163,8 +164,8 @@ def _earns(passes: Passes, trials: Sequence[Trial], groups: Sequence[Group]) -> 
 
 
 def _joined(groups: Sequence[Group], passes: Passes, trials: Sequence[Trial]) -> list[Group]:
-    """Return the groups, with those that a constant passes merged with one that it fails: public ones with a public
-    one.
+    """Return the groups after merging each group that a constant passes with one that it fails. A public group is
+    merged with a public group.
     """
     right = [group for group in groups if all(passes(trials[place]) for place in group)]
     public = [group for group in right if not trials[group[0]].hidden]

@@ -1,8 +1,8 @@
-"""Plain values (numbers, strings, tensors, lists, dicts): copy, compare, format.
+"""Copy, compare and format plain values (numbers, strings, tensors, lists, dicts).
 
-Inputs and results are tensors, numbers, strings, and lists of them, never objects with code of their own. So a result
-can be copied, compared, printed and sent to another process without trusting whoever made it. A result of another kind
-(a set, a NumPy array) is a `Special`, which keeps the name of its kind.
+Inputs and results are tensors, numbers, strings, and lists of them, never objects with their own code. So a result can
+be copied, compared, printed and sent to another process even if its origin is not trusted. Other results (a set, a
+NumPy array) become a `Special`, which keeps the name of their kind.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from torch import Tensor
 from lmcourse.text import one_line
 
 Plain = Any
-"""A tensor, number, string, None, or a list or mapping of them. (Python cannot spell a recursive union usefully.)"""
+"""A tensor, number, string, None, or a list or mapping of them. (Python has no useful notation for a recursive
+union.)"""
 
 MAX_VALUE_CHARS = 80
-"""Characters after which a value is described instead of printed."""
+"""Number of characters above which a value is described instead of printed."""
 
 
 class NotPlainError(TypeError):
@@ -35,8 +36,8 @@ class Special:
     """A result that is not plain data, with the name of its type.
 
     Attributes:
-        kind: what it is: "a set", "a NumPy array", "bytes", "a torch.dtype", "a Value".
-        value: plain data that it holds; None for an object.
+        kind: its type in words: "a set", "a NumPy array", "bytes", "a torch.dtype", "a Value".
+        value: the plain data in it; None for an object.
     """
 
     kind: str
@@ -44,24 +45,24 @@ class Special:
 
 
 def to_plain(value: object) -> Plain:
-    """A copy of `value` that shares no memory with it, detached from any autograd graph.
+    """Return a copy of `value` that shares no memory with it and is detached from any autograd graph.
 
-    Tuples become lists, numbers of NumPy become Python's or tensors of one number, fractions and decimals numbers.
-    Sets, NumPy arrays, bytes and dtypes become `Special`.
+    Tuples become lists. NumPy numbers become Python numbers or tensors of one number; fractions and decimals become
+    numbers. Sets, NumPy arrays, bytes and dtypes become `Special`.
 
     Raises:
-        NotPlainError: the value holds an object.
+        NotPlainError: the value contains an object.
     """
     return _copy(value, _detached)
 
 
 def copy_input(value: Plain) -> Plain:
-    """A copy of an input: as `to_plain`, but a tensor that requires a gradient still does."""
+    """Copy an input like `to_plain`, except that a tensor keeps its `requires_grad`."""
     return _copy(value, lambda tensor: _detached(tensor).requires_grad_(tensor.requires_grad))
 
 
 def _detached(tensor: Tensor) -> Tensor:
-    with torch._C.DisableTorchFunction():  # neither a subclass nor the recorder of forbidden calls has a say in this
+    with torch._C.DisableTorchFunction():  # so that neither subclasses nor the recorder of forbidden calls take part
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise NotPlainError(f"a {str(tensor.layout).removeprefix('torch.')} tensor")
         return tensor.detach().as_subclass(Tensor).clone().resolve_conj().resolve_neg()
@@ -72,7 +73,7 @@ def _copy(value: object, tensor: Callable[[Tensor], Tensor]) -> Plain:
         return value
     if isinstance(value, Tensor):
         return tensor(value)
-    if isinstance(value, dict | Mapping):  # dict first: an abstract class takes ten times as long to ask
+    if isinstance(value, dict | Mapping):  # dict first, because a check for an abstract class takes ten times as long
         return {_key(key): _copy(item, tensor) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_copy(item, tensor) for item in value]
@@ -91,11 +92,12 @@ def _copy(value: object, tensor: Callable[[Tensor], Tensor]) -> Plain:
 
 
 def _number(value: np.generic | np.ndarray[Any, Any]) -> object:
-    """Convert a NumPy number to Python's, or to a tensor if its dtype is narrower."""
+    """Convert a NumPy number to a Python number, or to a tensor if its dtype is narrower."""
     if value.dtype in (np.float32, np.float16):
         return torch.tensor(np.asarray(value))
     found = value.item()
-    if isinstance(found, np.longdouble | np.clongdouble):  # the only numbers whose item() is no Python number
+    # the only numbers for which item() does not return a Python number
+    if isinstance(found, np.longdouble | np.clongdouble):
         return complex(found) if isinstance(found, np.clongdouble) else float(found)
     return found
 
@@ -118,12 +120,12 @@ def _special(value: object, tensor: Callable[[Tensor], Tensor]) -> Special | Non
 def _from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     try:
         return torch.from_numpy(array.copy())
-    except (TypeError, ValueError) as error:  # an array of objects, of strings, of foreign byte order
+    except (TypeError, ValueError) as error:  # an array of objects or strings, or with another byte order
         raise NotPlainError(f"an array of {array.dtype}") from error
 
 
 def _key(key: object) -> object:
-    """Return a key of a dict unchanged, so that counts of pairs stay counts of pairs."""
+    """Return the key of a dict unchanged, so that tuples as keys stay tuples."""
     if isinstance(key, tuple):
         return tuple(map(_key, key))
     if key is None or type(key) in (bool, int, float, str):
@@ -149,13 +151,13 @@ def same(a: Plain, b: Plain) -> bool:
 
 
 def raw_bytes(tensor: Tensor) -> Tensor:
-    """The bytes of a tensor, so that NaN compares equal to itself and -0.0 does not equal 0.0."""
+    """Return the bytes of a tensor, so that NaN equals itself and -0.0 does not equal 0.0."""
     flat = tensor.detach().contiguous().cpu().flatten()
     return flat.as_strided(flat.shape, (1,)).view(torch.uint8)  # a single number may have any stride
 
 
 def type_phrase(value: object) -> str:
-    """The type of a value in words: "a float", "None", "a tensor of shape (2, 3)"."""
+    """Return the type of a value in words: "a float", "None", "a tensor of shape (2, 3)"."""
     if value is None:
         return "None"
     if isinstance(value, Special):
@@ -167,7 +169,7 @@ def type_phrase(value: object) -> str:
 
 
 def format_value(value: object) -> str:
-    """Format a value as a reader would write it; describe it if it is long."""
+    """Format a value as Python code; describe it instead if it is long."""
     if isinstance(value, Tensor):
         return _describe_tensor(value)
     if isinstance(value, Special):
@@ -175,7 +177,7 @@ def format_value(value: object) -> str:
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, list | tuple | dict):
-        fits = 3 * len(value) <= MAX_VALUE_CHARS  # an item takes a character and ", " at least
+        fits = 3 * len(value) <= MAX_VALUE_CHARS  # an item takes at least one character and ", "
         text = _format_items(value) if fits else ""
         return text if fits and len(text) <= MAX_VALUE_CHARS else f"{type_phrase(value)} of {len(value)}"
     return one_line(repr(value), MAX_VALUE_CHARS)
@@ -190,7 +192,8 @@ def _format_items(value: list[Plain] | tuple[Plain, ...] | dict[Plain, Plain]) -
 
 def _describe_tensor(tensor: Tensor) -> str:
     dtype = str(tensor.dtype).removeprefix("torch.")
-    if tensor.numel() <= 8 and max(tensor.shape, default=0) <= 8:  # as a list, shape (2**40, 0) fills any memory
+    # a tensor of shape (2**40, 0) would fill any memory as a list
+    if tensor.numel() <= 8 and max(tensor.shape, default=0) <= 8:
         text = f"tensor({_nested(tensor.tolist())})"
         if len(text) <= MAX_VALUE_CHARS:
             return text if tensor.dtype in (torch.float32, torch.int64, torch.bool) else f"{text[:-1]}, {dtype})"
@@ -205,7 +208,7 @@ def _nested(value: Plain) -> str:
 
 
 def distinct_digits(a: complex, b: complex) -> tuple[str, str]:
-    """Format two numbers with as many digits as show that they differ."""
+    """Format two numbers with enough digits to show that they differ."""
     if isinstance(a, float | complex):
         for digits in (6, 9, 17):
             shown = f"{a:.{digits}g}", f"{b:.{digits}g}"

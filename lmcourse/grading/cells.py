@@ -1,7 +1,7 @@
-"""The code cells of a notebook as Python, as IPython would read them, and the names in them.
+"""Read the code cells of a notebook as Python, in the way IPython does, and find the names in them.
 
-IPython's own transformer turns `%time x = f()`, `files = !ls` and `?` into calls of `get_ipython()`, which the process
-of a submission has. Nothing here runs a cell.
+IPython's own transformer turns `%time x = f()`, `files = !ls` and `?` into calls of `get_ipython()`, which exists in
+the process of a submission. This module does not run cells.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from lmcourse.exercises.forbidden_names import global_names
 from lmcourse.text import one_line
 
 MAX_CELL_CHARS = 200_000
-"""Characters of the longest cell that is run."""
+"""Largest number of characters of a cell that is run."""
 
 MAX_SHORTHAND_CHARS = 1_000
-"""Characters of the longest line that may begin like `,f x` or end like `x?`: IPython's time is their square."""
+"""Largest number of characters of a line that begins like `,f x` or ends like `x?`: IPython's time for it grows with
+the square."""
 
 _SHORTHAND = re.compile(r"^\s*[,;]|\?\s*$")
 
 TRANSPARENT_MAGICS = ("%%time", "%%capture")
-"""Cell magics, without arguments, that run the cell below them like any other."""
+"""Cell magics, without arguments, that run the cell below them like any other cell."""
 
 PARSE_ERRORS = (SyntaxError, ValueError, RuntimeError, MemoryError)
-"""Exceptions that parsing a strange text may raise."""
+"""Exceptions that parsing an invalid text may raise."""
 
-# IPython reads a cell once more for each magic line in it: 600 lines of `!ls` take 10 s. This many are enough.
+# IPython reads a cell again for each magic line in it: 600 lines of `!ls` take 10 s. 50 lines are enough.
 inputtransformer2.TRANSFORM_LOOP_LIMIT = 50
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -44,11 +45,11 @@ class Cell:
     """A code cell.
 
     Attributes:
-        number: its place among the code cells, from 1.
-        text: its Python, line for line; empty if it is not Python.
-        problem: why it is not Python, in one line.
-        answer: the exercise that it is to answer, or nothing.
-        graded: the id of the plain nbgrader test that it is, or nothing.
+        number: its number among the code cells, from 1.
+        text: its Python code, line for line; empty if the cell is not Python.
+        problem: one line that says why the cell is not Python.
+        answer: the exercise that the cell answers, or "".
+        graded: the nbgrader id if the cell is a plain nbgrader test, or "".
     """
 
     number: int
@@ -59,36 +60,36 @@ class Cell:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """Its syntax tree."""
+        """The syntax tree of the cell."""
         return ast.parse(self.text)
 
     @cached_property
     def loaded(self) -> frozenset[str]:
-        """The global names that its code looks up, also inside of functions."""
+        """The global names that the cell's code looks up, including code inside functions."""
         return frozenset(global_names(compile(self.text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)))
 
     @cached_property
     def given(self) -> dict[str, int]:
-        """The names that it defines outside functions, each with its last line."""
+        """The names that the cell defines outside functions, each with the line of its last definition."""
         return {name: node.lineno for node in _module_level(self.tree) for name in _names_bound(node)}
 
 
 def read_cell(number: int, source: str, answer: str = "", graded: str = "") -> Cell:
-    """Return a code cell of a submission; its text is never run here."""
+    """Return a code cell of a submission, without running it."""
     text, problem = _python(source)
     return Cell(number, text, problem, answer, graded)
 
 
 @lru_cache(maxsize=1024)
 def _python(source: str) -> tuple[str, str]:
-    """Return the Python of a cell, and the reason if it is not Python."""
+    """Return the Python code of a cell and, if it is not Python, the reason."""
     if len(source) > MAX_CELL_CHARS:
         return "", f"this cell has more than {MAX_CELL_CHARS:,} characters"
     if any(len(line) > MAX_SHORTHAND_CHARS and _SHORTHAND.search(line) for line in source.splitlines()):
         return "", f"a line of IPython's shorthand (`,f x`, `x?`) has more than {MAX_SHORTHAND_CHARS:,} characters"
     first, _, rest = source.lstrip("\n").partition("\n")
     if first.strip() in TRANSPARENT_MAGICS:
-        source = f"#\n{rest}"  # the numbers of the lines stay
+        source = f"#\n{rest}"  # keep the line numbers
     try:
         manager: Any = inputtransformer2.TransformerManager
         text: str = manager().transform_cell(source)
@@ -102,7 +103,7 @@ def _python(source: str) -> tuple[str, str]:
 
 
 def course_imports(sources: Sequence[str]) -> str:
-    """Return the import statements of the course's own cells, which run even if the learner's first cell fails."""
+    """Return the import statements of the course's own cells, which grading runs even if the learner's cell fails."""
     found: dict[str, None] = {}
     for source in sources:
         for node in ast.parse(_python(source)[0]).body:
@@ -112,10 +113,10 @@ def course_imports(sources: Sequence[str]) -> str:
 
 
 def cells_to_run(cells: Sequence[Cell], skipped: Collection[str]) -> list[Cell]:
-    """Return the cells of a submission that grading runs. `skipped` are the texts of cells marked to be skipped.
+    """Return the cells of a submission that grading runs. `skipped` has the texts of the cells marked to be skipped.
 
-    Left out are those that the build has marked: the course's own demonstrations, which no printed answer needs. One
-    runs all the same if an answer of the learner's, or what it is made of, uses a name that only such a cell defines.
+    The build marks the course's own demonstrations, which no printed solution needs, and they are skipped. A marked
+    cell still runs if an answer of the learner uses a name, directly or indirectly, that only marked cells define.
     """
     waiting = [cell for cell in cells if cell.text.strip() in skipped and not cell.answer and not cell.graded]
     run = [cell for cell in cells if cell not in waiting]
@@ -129,7 +130,7 @@ def cells_to_run(cells: Sequence[Cell], skipped: Collection[str]) -> list[Cell]:
 
 
 def _reached(names: Sequence[str], cells: Sequence[Cell]) -> set[str]:
-    """Return these names, and all names that the cells defining them look up, recursively."""
+    """Return these names and, recursively, all names that the cells that define them look up."""
     reached, waiting = set(names), [*cells]
     while found := [cell for cell in waiting if reached & cell.given.keys()]:
         waiting = [cell for cell in waiting if cell not in found]
@@ -138,20 +139,20 @@ def _reached(names: Sequence[str], cells: Sequence[Cell]) -> set[str]:
 
 
 def reaches(answer: str, cells: Sequence[Cell]) -> frozenset[str]:
-    """Return the global names that the answer to an exercise uses, directly or through helpers of the notebook."""
+    """Return the global names that the answer to an exercise uses, directly or through helpers in the notebook."""
     own = [cell for cell in cells if cell.answer == answer]
     return frozenset(_reached([name for cell in own for name in cell.loaded], cells))
 
 
 def names_given(cells: Sequence[Cell]) -> Mapping[str, int]:
-    """Return the names that cells define outside of functions, and the number of the last cell that does."""
+    """Return the names that cells define outside functions, each with the number of the last cell that defines it."""
     return {name: cell.number for cell in cells for name in cell.given}
 
 
 def _module_level(node: ast.AST) -> Iterator[ast.stmt | ast.expr]:
     """Yield the statements and expressions below a node, but not inside functions and classes."""
     waiting = [*ast.iter_child_nodes(node)][::-1]
-    while waiting:  # and no recursion: a chain of a thousand `elif` is as deep
+    while waiting:  # no recursion, because a chain of a thousand `elif` is a thousand levels deep
         child = waiting.pop()
         if isinstance(child, ast.stmt | ast.expr):
             yield child

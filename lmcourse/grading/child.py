@@ -1,8 +1,8 @@
-"""The program inside the sandbox: it runs the cells of a submission, and runs answers on cases when the grader asks.
+"""The program inside the sandbox: runs the cells of a submission and, on request, runs answers on cases.
 
-Only this process holds the learner's objects. It knows neither what is right nor what a case is for, and the grader
-believes nothing of what it says but plain values. Cells run statement by statement in one namespace, with IPython's own
-shell as `get_ipython()`: one line that fails (a package that is missing here) costs that line, not the cell.
+Only this process holds the learner's objects. It has neither the correct results nor the purposes of the cases, and the
+grader accepts only plain values from it. Cells run statement by statement in one namespace, with IPython's own shell as
+`get_ipython()`: if one statement fails, for example because a package is missing, the rest of the cell still runs.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ from lmcourse.grading.wire import Channel, ProtocolError, case_from_plain, failu
 from lmcourse.text import one_line, replace_surrogates
 
 KEPT_CHARS = 2_000
-"""Characters of what a cell printed that are kept."""
+"""Largest number of printed characters that are kept for each cell."""
 
 NO_MAGIC = ("pip", "conda", "mamba", "uv", "matplotlib")
-"""Line magics that do nothing here: grading installs nothing, and shows no figure."""
+"""Line magics that are ignored, because grading does not install packages or show figures."""
 
 DENIED = {
     "x86_64": (0xC000003E, 56, (319, 447, 29, 68, 165, 430, 425, 272, 250)),
     "aarch64": (0xC00000B7, 220, (279, 447, 194, 186, 40, 430, 425, 97, 219)),
 }
-"""By machine: the number of the architecture, that of clone, and the numbers of memfd_create, memfd_secret, shmget,
-msgget, mount, fsopen, io_uring_setup, unshare and keyctl."""
+"""For each machine: the number of the architecture, the number of the system call clone, and the numbers of
+memfd_create, memfd_secret, shmget, msgget, mount, fsopen, io_uring_setup, unshare and keyctl."""
 
 _FIGURES = re.compile(r"lmcourse\.chapters\.\w+\.figures")
 _INSTALLS = re.compile(r"\s*(sudo +)?(\S*python\S* +-m +)?(pip3?|conda|mamba|uv|apt|apt-get|brew)\b")
 
 
 def main() -> None:
-    """Answer requests on the socket that is the standard input, until the grader hangs up."""
+    """Answer requests on the socket that is the standard input, until the grader closes it."""
     channel = Channel(socket.socket(fileno=os.dup(0)))
     devnull = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -94,20 +94,22 @@ def _send(channel: Channel, reply: Any) -> None:
 
 
 def deny_system_calls() -> None:
-    """Deny system calls for the rest of the process: those that get memory outside `memory_used` (memory files, System
-    V segments and queues, mounts), new user namespaces, and the grader's keys.
+    """Deny some system calls for the rest of the process: calls that get memory which `memory_used` does not count
+    (memory files, System V segments and queues, mounts), that create user namespaces, or that read the grader's keys.
 
-    A seccomp filter, on Linux only.
+    This is a seccomp filter, only on Linux.
     """
     if sys.platform != "linux" or platform.machine() not in DENIED:
         return
     machine, clone, numbers = DENIED[platform.machine()]
     load, equal, at_least, has, end = 0x20, 0x15, 0x35, 0x45, 0x06
-    allow, deny, unknown = ((end, 0, 0, result) for result in (0x7FFF0000, 0x50001, 0x50026))  # EPERM, ENOSYS
-    lines = [(load, 0, 0, 4), (equal, 1, 0, machine), deny]  # not as another kind of machine
-    lines += [(load, 0, 0, 0), (at_least, 0, 1, 2**30), deny, (equal, 0, 1, 435), unknown]  # x32; clone3
+    allow, deny, unknown = ((end, 0, 0, result) for result in (0x7FFF0000, 0x50001, 0x50026))  # allow, EPERM, ENOSYS
+    lines = [(load, 0, 0, 4), (equal, 1, 0, machine), deny]  # deny calls in the form of another architecture
+    # deny x32; report clone3 as unknown
+    lines += [(load, 0, 0, 0), (at_least, 0, 1, 2**30), deny, (equal, 0, 1, 435), unknown]
     lines += [part for number in numbers for part in ((equal, 0, 1, number), deny)]
-    lines += [(equal, 0, 3, clone), (load, 0, 0, 16), (has, 0, 1, 0x10000000), deny, allow]  # CLONE_NEWUSER
+    # deny clone with CLONE_NEWUSER
+    lines += [(equal, 0, 3, clone), (load, 0, 0, 16), (has, 0, 1, 0x10000000), deny, allow]
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
     libc = ctypes.CDLL(None)
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
@@ -115,10 +117,10 @@ def deny_system_calls() -> None:
 
 
 class LazyFigures:
-    """Load the figures of a chapter only when they are used: grading draws none, and Matplotlib is slow to load."""
+    """Delays loading the figures of a chapter until they are used, because Matplotlib is slow to load."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Find a module of figures, to be loaded later; None for any other module."""
+        """Return the spec of a module of figures, to be loaded later; None for any other module."""
         spec = PathFinder.find_spec(name, path) if _FIGURES.fullmatch(name) else None
         if spec is not None and spec.loader is not None:
             spec.loader = LazyLoader(spec.loader)
@@ -141,9 +143,7 @@ class Notebook:
         self._number = 0
 
     def start(self, text: str, files: dict[str, torch.Tensor]) -> Any:
-        """Write the bytes of files into the working folder; run the course's import statements but those that fail
-        here.
-        """
+        """Write files into the working folder, and run the course's import statements; ignore those that fail."""
         for name, data in files.items():
             Path(name).write_bytes(bytes(data.tolist()))
         for statement in ast.parse(text).body:
@@ -165,7 +165,8 @@ class Notebook:
                 run.failure = Failure(("TimeLimitExceeded",), f"stopped after {seconds:g} s", line.line, line.number)
         after = self.names.get(answer)
         if answer in self.names and not (run.failure and after is before):
-            self.answers[answer] = after  # what its own cell made of the name counts, whatever later cells do
+            # the answer is the value after its own cell, even if later cells redefine the name
+            self.answers[answer] = after
         return {
             "printed": replace_surrogates(printed.getvalue()),
             "failure": failure_to_plain(run.failure) if run.failure else None,
@@ -173,14 +174,14 @@ class Notebook:
         }
 
     def again(self, name: str) -> Any:
-        """Use the answer to an exercise as the whole notebook left it."""
+        """Use the value that the answer to an exercise has at the end of the notebook."""
         if name in self.names:
             self.answers[name] = self.names[name]
         return name in self.answers
 
     def forbidden(self, name: str, forbid: list[str]) -> Any:
         """Return the forbidden names in the source of the answer to an exercise."""
-        with suppress(Exception):  # strange objects can make it fail
+        with suppress(Exception):  # unusual objects can make it fail
             return [[use.name, use.line, use.number] for use in forbidden_in_source(self.answers[name], tuple(forbid))]
         return []
 
@@ -196,7 +197,7 @@ class Notebook:
 
 
 class _Statements:
-    """The statements of a cell. If one fails, the others still run."""
+    """Runs the statements of a cell. If one fails, the others still run."""
 
     def __init__(self, tree: ast.Module, file: str, names: dict[str, Any]) -> None:
         self.failure: Failure | None = None
@@ -205,7 +206,7 @@ class _Statements:
         self._flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
     def all(self) -> None:
-        """Run them in order."""
+        """Run the statements in order."""
         for place, statement in enumerate(self._tree.body):
             last = place == len(self._tree.body) - 1
             try:
@@ -214,7 +215,7 @@ class _Statements:
                     self.result = one_line(repr(value), 40)
             except TimeLimitExceeded:
                 raise
-            except BaseException as error:  # a cell that calls sys.exit() has ended, not the notebook
+            except BaseException as error:  # sys.exit() ends only the cell, not the notebook
                 self.failure = self.failure or failure_of(error)
 
     def _run(self, statement: ast.stmt) -> Any:
@@ -229,7 +230,7 @@ class _Statements:
 
 
 class Shell(InteractiveShell):
-    """IPython's shell, without a terminal: commands print their output, and installing is ignored."""
+    """IPython's shell without a terminal: commands print their output, and installation commands are ignored."""
 
     def system(self, cmd: str) -> None:
         """Run `!command`."""
@@ -257,7 +258,8 @@ def _only_seed(chapter: str) -> None:
 
 
 def _disable_checks() -> None:
-    """Replace `check`, `hint`, `predict` and `explore` by functions that do nothing, and let `start` only seed."""
+    """Replace `check`, `hint`, `predict` and `explore` by functions that do nothing, and let `start` only set the
+    seed."""
     for module in (lmcourse.notebook, lmcourse.exercises):
         for name in {"check", "check_exercise", "explore", "hint", "predict"} & vars(module).keys():
             setattr(module, name, _nothing)

@@ -1,4 +1,4 @@
-"""The report on a class: a page for the teacher, `report.html`, and a table for spreadsheets, `students.csv`."""
+"""Write the report on a class: a page for the teacher, `report.html`, and a spreadsheet table, `students.csv`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lmcourse.grading.result import SubmissionResult
 from lmcourse.text import code_html, collapse_whitespace, replace_surrogates, shorten
 
 MAX_NAME_CHARS = 48
-"""Most characters of a name on the page. The table has the full name."""
+"""Largest number of characters of a name on the page. The table has the full name."""
 
 MAX_SENTENCE_CHARS = 400
-"""Characters of a sentence that a learner may have written."""
+"""Largest number of characters of a sentence that a learner may have written."""
 
 STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswered": "not answered"}
-"""Status of an answer: all points, some, none, or an unchanged cell."""
+"""The possible states of an answer: all points, some points, no points, or an unchanged cell."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class ExerciseRow:
     """The results of a class in one exercise.
 
     Attributes:
-        name: its id.
+        name: the id of the exercise.
         counts: the number of learners by status (`STATUSES`).
-        share: the mean share of its points; no answer counts as none.
+        share: the mean fraction of its points; a missing answer counts as 0.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ExerciseRow:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A known mistake and the learners who made it."""
+    """A known mistake, with the learners who made it."""
 
     exercise: str
     sentence: str
@@ -56,14 +56,15 @@ class Section:
     """The part of the report on one assignment.
 
     Attributes:
-        title: what a reader calls the assignment.
-        results: its submissions, sorted by student.
-        graded: those whose exercises could be judged. Scores, exercises and mistakes are about them.
-        max_score: the most points.
-        quartiles: the scores below which a quarter, half and three quarters of the class are, if anything was graded.
-        exercises: how the class does in each, in the notebook's order.
-        mistakes: the known mistakes, the most frequent first.
-        unknown: the number of other answers that miss points.
+        title: the title of the assignment on the page.
+        results: the results of its submissions, sorted by student.
+        graded: the results whose exercises could be judged. Only they count for scores, exercises and mistakes.
+        max_score: the largest possible number of points.
+        quartiles: the scores below which a quarter, half and three quarters of the class are, if there are graded
+            results.
+        exercises: the results of the class in each exercise, in the notebook's order.
+        mistakes: the known mistakes, most frequent first.
+        unknown: the number of answers that lose points for other reasons.
     """
 
     title: str
@@ -77,12 +78,12 @@ class Section:
 
     @property
     def late(self) -> list[tuple[str, str]]:
-        """The learners whose work is late, and how late."""
+        """The learners whose submissions are late, and how late they are."""
         return [(each.student, str(each.late)) for each in self.results if str(each.late)]
 
     @property
     def broken(self) -> list[tuple[str, str]]:
-        """The learners whose notebook could not be read or whose run was stopped, with the reason."""
+        """The learners whose notebook could not be read or was stopped while it ran, with the reason."""
         stopped = [each for each in self.results if each.failed or each.broke_off or not each.reports]
         return [(each.student, each.broke_off or each.reason) for each in stopped]
 
@@ -96,11 +97,12 @@ def write_report(results: Sequence[SubmissionResult], folder: Path) -> list[Path
     """Write `report.html` and `students.csv`.
 
     Args:
-        results: the submissions, to one assignment or several.
-        folder: where to; it is made if need be. An older report there is replaced, other files stay.
+        results: the results of submissions for one or more assignments.
+        folder: the folder for the files; it is created if necessary. An older report in it is replaced; other files
+            stay.
 
     Returns:
-        The files, the page first.
+        The paths of the files, the page first.
 
     Raises:
         CourseError: the folder or a file of it cannot be written.
@@ -111,7 +113,7 @@ def write_report(results: Sequence[SubmissionResult], folder: Path) -> list[Path
 
 
 def sections_of(results: Sequence[SubmissionResult]) -> list[Section]:
-    """Return a section for each assignment, in the order of the course; unrecognised work is last."""
+    """Return a section for each assignment, in the order of the course; unrecognised submissions come last."""
     ids = sorted({each.assignment for each in results}, key=lambda name: (not name, name))
     return [_section(name, [each for each in results if each.assignment == name]) for name in ids]
 
@@ -136,7 +138,7 @@ def _section(assignment: str, results: Sequence[SubmissionResult]) -> Section:
         ordered,
         graded,
         max((each.max_score for each in ordered), default=0.0),
-        # `quantiles` needs two scores.
+        # `quantiles` needs at least two scores.
         statistics.quantiles(scores if len(scores) > 1 else scores * 2, method="inclusive") if scores else [],
         exercises,
         sorted((Mistake(*key, tuple(who)) for key, who in mistakes.items()), key=lambda one: -len(one.students)),
@@ -145,7 +147,7 @@ def _section(assignment: str, results: Sequence[SubmissionResult]) -> Section:
 
 
 def title_of(assignment: str) -> str:
-    """Return the number and title of a chapter, "08 · Attention", or the id of a teacher's own assignment."""
+    """Return the number and title of a chapter, such as "08 · Attention", or the id of a teacher's own assignment."""
     titles = {chapter.id: f"{chapter.number} · {chapter.title}" for chapter in CHAPTERS}
     return titles.get(assignment, assignment or "Not recognised")
 

@@ -19,7 +19,8 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     """Fill in nbgrader's configuration `c` for a course.
 
     Args:
-        root: the folder of the course, which holds `source` and `release`: notebooks with solutions, and for students.
+        root: the folder of the course. It has `source` (notebooks with solutions) and `release` (notebooks for
+            students).
     """
     from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
     from nbgrader.converters import GenerateAssignment
@@ -64,17 +65,18 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     making = list(GenerateAssignment.preprocessors.default())
     making.insert(making.index(ClearSolutions) + 1, DropTopLevelStubs)
     c.GenerateAssignment.preprocessors = making
-    c.Execute.timeout = 120  # of one cell; a whole notebook of the course takes less than half of that
+    # time limit of one cell in seconds; a whole notebook of the course takes less than half of it
+    c.Execute.timeout = 120
     c.Execute.iopub_timeout = 10
     c.Execute.shutdown_kernel = "immediate"
 
     c.Autograde.pre_convert_hook = remove_links
     c.Autograde.exporter_class = SubmissionExporter
-    # Without nbgrader's CheckCellMetadata: RestoreCells makes that metadata from the gradebook.
+    # nbgrader's CheckCellMetadata is left out, because RestoreCells makes the metadata from the gradebook.
     c.Autograde.sanitize_preprocessors = [RestoreCells, ClearOutput, OverwriteKernelspec, OverwriteCells]
     examining = [ExamineNotebook, StrictScores, IgnorePattern, LimitOutput]
     c.Autograde.autograde_preprocessors = [*examining, SaveAutoGrades, AssignLatePenalties]
-    # Feedback pages and the formgrader show what learners wrote: both draw with HTMLExporter.
+    # Feedback pages and the formgrader show content from learners; both use HTMLExporter.
     c.HTMLExporter.preprocessors = [CleanForDisplay]
     c.HTMLExporter.filters = {"clean_html": clean_html, "markdown2html": markdown_to_html}
     c.HTMLExporter.sanitize_html = True
@@ -84,7 +86,8 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
 
 
 def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
-    """Return nbgrader's configuration as `nbgrader autograde` finds it in a course; `db` names another gradebook."""
+    """Return the configuration that `nbgrader autograde` would use in a course; `db` is the address of another
+    gradebook."""
     from nbgrader.apps.baseapp import NbGrader
 
     config = Config()
@@ -100,9 +103,9 @@ def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
 
 
 def _believed_timestamp(course: Any, folder: str) -> datetime | None:
-    """Return when the submission in a folder was handed in, as a method of nbgrader's `CourseDirectory`.
+    """Return the time at which the submission in a folder was handed in, as a method of nbgrader's `CourseDirectory`.
 
-    nbgrader's own ends the command at a text that is no date, and believes any other.
+    nbgrader's own method ends the command if the text is not a date, and accepts any date.
     """
     from nbgrader.utils import parse_utc
 
@@ -116,7 +119,7 @@ def _believed_timestamp(course: Any, folder: str) -> datetime | None:
 
 
 def _find_alembic() -> None:
-    """Make `alembic`, which nbgrader runs by name, available in an environment that was not activated."""
+    """Make `alembic`, which nbgrader runs by name, available even if the environment was not activated."""
     if shutil.which("alembic") is None:
         beside_python = str(Path(sys.executable).parent)
         os.environ["PATH"] = os.pathsep.join([beside_python, os.environ.get("PATH", "")])

@@ -1,9 +1,9 @@
-"""Examine a submission: one sandboxed process runs its cells, and this one judges what its answers give.
+"""Examine a submission: a sandboxed process runs its cells, and this process judges the results of its answers.
 
-Each exercise is asked right after the cell for its answer has run, so names that later cells reuse cost nothing. This
-process alone has references, hidden cases and points. A process that is lost (a loop that nothing interrupts, an exit,
-no memory) is replaced: what broke off the run is left out, and the rest continues. An answer that calls an earlier,
-wrong one is judged once more with the printed solution in that cell."""
+Each exercise is judged right after the cell with its answer has run, so later cells may reuse its names. Only this
+process has references, hidden cases and points. A process may be lost because of an endless loop, an exit or a lack of
+memory. Then a new process continues without the cell that caused the loss. If an answer calls an earlier, wrong answer,
+it is judged again with the printed solution in place of the wrong answer."""
 
 from __future__ import annotations
 
@@ -40,27 +40,28 @@ from lmcourse.report.handed_in import not_handed_in
 from lmcourse.text import replace_unprintable
 
 GRACE_SECONDS = 5.0
-"""Seconds after its own time limit until a process is killed."""
+"""Seconds between a request's own time limit and the killing of the process."""
 
 MAX_LOST = 8
-"""Most processes that a submission may lose; a new one costs four seconds of processor time."""
+"""Largest number of processes that a submission may lose; a new process takes four seconds of CPU time."""
 
 MAX_PRINTED_CHARS, MAX_RESULT_CHARS = 2_000, 80
 
 
 @dataclass(frozen=True)
 class Submitted:
-    """A submission as grading needs it: its code cells, and what the course's notebook defines for them.
+    """A submission in the form that grading needs: its code cells, and data from the course's notebook.
 
     Attributes:
-        sources: the texts of its code cells, in order.
-        answers: the exercise that a cell is to answer, by the cell's number from 1.
-        graded: the nbgrader id of a plain test, by its cell's number; such a test runs as it is, beside the answers.
-        printed: the text of the printed solution, by exercise.
-        provided: the texts of the course's own cells. Their imports are always there.
-        skipped: those of them that grading does not run (see `cells_to_run`).
-        data: the assignment's data files, which are in the working folder.
-        file: the file that the learner handed in inside the notebook, for the exercise whose answer reads it.
+        sources: the texts of the code cells, in order.
+        answers: for each cell with an answer, by its number from 1, the name of the exercise.
+        graded: the nbgrader ids of plain tests, by cell number; these tests run without changes, in addition to the
+            answers.
+        printed: the text of the printed solution of each exercise.
+        provided: the texts of the course's own cells. Their imports always run.
+        skipped: the texts of the course's own cells that grading does not run (see `cells_to_run`).
+        data: the assignment's data files, which are available in the working folder.
+        file: the file that the learner handed in inside the notebook, for the exercise that reads it.
     """
 
     sources: tuple[str, ...]
@@ -75,7 +76,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class CellRun:
-    """Result of one code cell: whether it ran, its output, its failure, and its last value as text."""
+    """The result of one code cell: whether it ran, its output, its failure, and its last value as text."""
 
     run: bool = False
     printed: str = ""
@@ -85,13 +86,14 @@ class CellRun:
 
 @dataclass(frozen=True)
 class Examination:
-    """Result of examining a submission.
+    """The result of examining a submission.
 
     Attributes:
-        reports: by exercise.
-        cells: its code cells, in order.
-        broke_off: what was stopped or left out, a sentence each.
-        failed_cell: how the first cell failed that the learner wrote or changed and that is no answer, or nothing.
+        reports: the reports by exercise.
+        cells: the results of its code cells, in order.
+        broke_off: one sentence for each cell or request that was stopped or left out.
+        failed_cell: a sentence on the first failed cell that the learner wrote or changed and that is not an answer, or
+            "".
     """
 
     reports: dict[str, Report]
@@ -104,7 +106,7 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
     """Return the reports on these exercises of a submission, as `check(f, hidden=True)` would give them.
 
     Raises:
-        CourseError: no process can be started here, or the course's own answer fails here.
+        CourseError: no process can be started on this machine, or the course's own answer fails on it.
     """
     end = monotonic() + settings.total_seconds
     losses = iter(range(1, MAX_LOST))
@@ -112,7 +114,7 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
     run.everything()
     reports = {exercise.name: run.reports[exercise.name] for exercise in exercises}
     waiting = list(exercises)
-    while waiting:  # those that need the same printed solutions share a run
+    while waiting:  # exercises that need the same printed solutions share a run
         wrong = {each.name: _wrong_before(each, reports, exercises, run.cells) for each in waiting}
         names = next(filter(None, wrong.values()), ())
         together = [each for each in waiting if wrong[each.name] == names]
@@ -139,19 +141,19 @@ def _failed_cell(submitted: Submitted, run: _Run) -> str:
 def _wrong_before(
     exercise: Exercise, reports: Mapping[str, Report], exercises: Sequence[Exercise], cells: Sequence[Cell]
 ) -> tuple[str, ...]:
-    """Return the failed exercises that a failed answer calls, and the failed ones that their printed solutions call."""
+    """Return the failed exercises that a failed answer calls, and those that their printed solutions call."""
     if reports[exercise.name].passed:
         return ()
     uses = {each.name: each.uses for each in exercises}
     failed = {name for name in uses if not reports[name].passed}
     called = _all_uses(exercise.name, uses) & reaches(exercise.name, cells) & failed
-    # The printed solution of one that only raises calls more than the learner's text of it.
+    # A learner's answer that only raises an error calls fewer exercises than its printed solution.
     wrong = called.union(*(_all_uses(name, uses) for name in called)) & failed
     return tuple(name for name in uses if name in wrong)
 
 
 def _all_uses(name: str, uses: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the exercises that the printed solution of one calls, directly or through others."""
+    """Return the exercises that the printed solution of an exercise calls, directly or through others."""
     found: set[str] = set()
     waiting = [*uses[name]]
     while waiting:
@@ -162,16 +164,16 @@ def _all_uses(name: str, uses: Mapping[str, Sequence[str]]) -> set[str]:
 
 
 def _with_printed(submitted: Submitted, names: Collection[str]) -> Submitted:
-    """Return the submission with the printed solutions in the cells for these answers."""
+    """Return the submission with printed solutions in the cells of these answers."""
     sources = {number: submitted.printed[name] for number, name in submitted.answers.items() if name in names}
     texts = tuple(sources.get(number, text) for number, text in enumerate(submitted.sources, 1))
     return replace(submitted, sources=texts, graded={})
 
 
 class _Run:
-    """A run of a submission's cells. Lost processes are replaced; `losses` limits how many.
+    """A run of a submission's cells. Lost processes are replaced; `losses` limits their number.
 
-    `before` are texts that run before the first cell: printed solutions whose own cell may be gone.
+    `before` has texts that run before the first cell: printed solutions whose own cells may be missing.
     """
 
     def __init__(
@@ -203,11 +205,11 @@ class _Run:
 
     @property
     def failures(self) -> dict[int, str]:
-        """How cells failed, by their numbers."""
+        """The failures of cells, by cell number."""
         return {number: result.failure for number, result in self.results.items() if result.failure}
 
     def everything(self) -> None:
-        """Run the cells, and judge each exercise. Raises CourseError."""
+        """Run the cells, and judge each exercise; raise CourseError as `examine` does."""
         while True:
             try:
                 process = SubmissionProcess(self._data, self._settings, self._end)
@@ -228,7 +230,7 @@ class _Run:
                 self._judge(exercise, [Outcome(failure=not_defined(name))] * len(expectations(exercise).cases))
 
     def _go_through(self, process: SubmissionProcess) -> None:
-        """Run the cells in one process, and ask each exercise once. Raises LostError."""
+        """Run the cells in one process, and judge each exercise once; raise LostError if the process is lost."""
         names = [each.file.name for each in self._exercises.values() if each.file and self._file]
         files = {name: torch.frombuffer(bytearray(self._file), dtype=torch.uint8) for name in names}
         process.ask("start", START_SECONDS, text=self._before, files=files)
@@ -239,7 +241,7 @@ class _Run:
                     self._ask(process, self._exercises[cell.answer])
                     if self._once and self._exercises.keys() <= self.reports.keys() and not self._ask_again:
                         return
-        # An answer, or a name that it needs, may be further down, as in the notebook where its check ran last.
+        # An answer, or a name that it needs, may be in a later cell.
         for name, exercise in self._exercises.items():
             if self._is_open(name) and process.ask("again", GRACE_SECONDS, name=name):
                 before = self.reports.pop(name, None)
@@ -248,7 +250,7 @@ class _Run:
                     self.reports[name] = before
 
     def _is_open(self, name: str) -> bool:
-        """Return True if an exercise should be judged again when all cells have run."""
+        """Return True if an exercise should be judged again after all cells have run."""
         report = self.reports.get(name)
         elsewhere = any(name in cell.given for cell in self.cells if cell.answer != name)
         return report is None or name in self._ask_again or (elsewhere and not report.answered)

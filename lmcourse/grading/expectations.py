@@ -1,4 +1,4 @@
-"""The cases of an exercise, and the outcomes of its reference and known mistakes: computed once for all submissions."""
+"""The cases of an exercise, with the outcomes of its reference and known mistakes, computed only once."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lmcourse.exercises.exercise import Answer, Exercise, Misconception
 from lmcourse.exercises.outcome import Outcome, run_case
 
 TRANSIENT_FAILURES = ("TimeLimitExceeded", "MemoryError")
-"""Failures that may depend on the machine rather than the answer, and may not occur again."""
+"""Failures that may depend on the machine and not on the answer, and so may not occur again."""
 
 
 class Expectations:
     """An exercise with all its cases. Outcomes are cached, so callers must not change them.
 
     Attributes:
-        cases: in the order of a report, public ones first, and whether each is hidden.
+        cases: the cases in the order of a report, public cases first, each with True if it is hidden.
     """
 
     def __init__(self, exercise: Exercise) -> None:
@@ -30,7 +30,7 @@ class Expectations:
         """Return the outcome of the reference on one of `cases`.
 
         Raises:
-            CourseError: it ran out of time or memory.
+            CourseError: the reference ran out of time or memory.
         """
         outcome = self._outcome(self.exercise.reference, case, REFERENCE_SECONDS)
         if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:
@@ -45,7 +45,7 @@ class Expectations:
         return self._outcome(wrong.answer, case, self.exercise.seconds)
 
     def _outcome(self, answer: Answer, case: Case, seconds: float) -> Outcome:
-        key = (id(answer), id(case))  # both live as long as this object does
+        key = (id(answer), id(case))  # ids are safe as keys, because both objects live as long as this object
         if key not in self._kept:
             outcome = run_case(answer, case, name=self.exercise.name, seconds=seconds)
             if outcome.failure and outcome.failure.kind in TRANSIENT_FAILURES:

@@ -1,4 +1,4 @@
-"""A table of a term: `nbgrader export --exporter=lmcourse.grading.export.TermTable --to term.csv`."""
+"""A table of all grades of a term: `nbgrader export --exporter=lmcourse.grading.export.TermTable --to term.csv`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lmcourse.grading.lms import csv_text
 
 
 class TermTable(ExportPlugin):  # type: ignore[misc]
-    """A row for each learner, a column for each assignment, the total and the maximum; no text is a formula.
+    """A table with a row for each learner and columns for assignments, total and maximum; it contains no formulas.
 
-    A cell is the score after the late penalty; it is empty if nothing was handed in.
+    A cell has the score after the late penalty; it is empty if the learner did not hand in a notebook.
     """
 
     def export(self, gradebook: Any) -> None:

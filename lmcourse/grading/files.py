@@ -18,36 +18,38 @@ from lmcourse.errors import CourseError
 from lmcourse.text import escape_unprintable
 from lmcourse.units import GIB, MIB
 
-NOT_COPIED = [  # patterns of files beside a notebook that nbgrader never copies from one of its folders to the next
+NOT_COPIED = [  # patterns of files that nbgrader must not copy together with a notebook
     *(".*", "__pycache__", "*.pyc", "feedback"),  # .*: checkpoints, a learner's progress, editors' files
-    "*.py",  # our sources hold the answers, and grading does not use a submitted module
-    "trained.safetensors",  # of notebook 20, which holds it in an output, too
-    *("*.html", "*.htm", "*.xhtml", "*.svg", "*.js"),  # a learner's page would be returned beside the feedback
+    "*.py",  # our source files contain the answers, and grading does not use submitted modules
+    "trained.safetensors",  # made by notebook 20, which also stores it in an output
+    # pages from learners, which would be returned together with the feedback
+    *("*.html", "*.htm", "*.xhtml", "*.svg", "*.js"),
 ]
 
-MAX_FILE_BYTES = 50 * MIB  # an honest notebook with pictures is smaller than 5 MB
-MAX_ENTRIES = 20  # files and folders of one submission that are examined
-MAX_NAME_CHARS = 80  # of a file name in a message
-MAX_MEMBERS = 20_000  # of the zip of a class
-MAX_TOTAL_BYTES = 4 * GIB  # of all notebooks, unpacked
-MAX_RATIO = 100  # of a notebook's unpacked size to its packed size: text shrinks to a tenth, pictures stay as they are
-MAX_RATIO_FROM_BYTES = MIB  # smaller files may have any ratio
-MAX_DEPTH = 6  # components of a path, with the file name
+MAX_FILE_BYTES = 50 * MIB  # largest size of a notebook; ordinary notebooks with pictures have less than 5 MB
+MAX_ENTRIES = 20  # largest number of examined files and folders per submission
+MAX_NAME_CHARS = 80  # largest length of a file name in a message
+MAX_MEMBERS = 20_000  # largest number of files in the zip of a class
+MAX_TOTAL_BYTES = 4 * GIB  # largest total size of all unpacked notebooks
+MAX_RATIO = 100  # largest ratio of unpacked to packed size; text is compressed to about a tenth
+MAX_RATIO_FROM_BYTES = MIB  # MAX_RATIO does not apply to smaller files
+MAX_DEPTH = 6  # largest number of components in a path, including the file name
 
 ARCHIVE_SUFFIXES = (".zip", ".gz", ".tgz", ".tar", ".7z", ".rar", ".bz2", ".xz")
-_UTF8_FLAG, _ENCRYPTED_FLAG = 0x800, 0x1  # of the members of a zip
+_UTF8_FLAG, _ENCRYPTED_FLAG = 0x800, 0x1  # flag bits of the members of a zip
 _ARCHIVE_BEGINNINGS = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!")
-_OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # Windows has neither; pipes would block
+# Windows has neither flag; without O_NONBLOCK a pipe would block
+_OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WHY_NOT_OPENED = {
     errno.ELOOP: "is a link to another file. Hand in the notebook itself",
     errno.EISDIR: "is a folder. Hand in the notebook itself",
     errno.EACCES: "may not be read by the grader. Check its permissions",
-    errno.ENXIO: "is not an ordinary file. Hand in the notebook itself",  # a socket
+    errno.ENXIO: "is not an ordinary file. Hand in the notebook itself",  # raised for sockets
 }
 
 
 class UnreadableError(CourseError):
-    """A file or folder that cannot be graded. The message names it and says what the learner can do."""
+    """A file or folder cannot be graded. The message names it and says what the learner can do."""
 
 
 def escaped_name(name: str) -> str:
@@ -78,7 +80,7 @@ def is_folder(path: Path) -> bool:
     """Return True if this is a folder that the grader can see, or a link to one."""
     try:
         return path.is_dir()
-    except OSError:  # a link to a place that the grader may not open
+    except OSError:  # a link to a folder that the grader may not open
         return False
 
 
@@ -113,7 +115,7 @@ def read_file(path: Path) -> bytes:
     """Return the bytes of a notebook file, or raise `UnreadableError`. Links are not followed."""
     name = escaped_name(path.name)
     try:
-        # `Path.open` takes no opener.
+        # `Path.open` has no parameter `opener`.
         with open(path, "rb", opener=lambda place, flags: os.open(place, flags | _OPEN_FLAGS)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UnreadableError(f"{name} is not an ordinary file. Hand in the notebook itself.")
@@ -134,14 +136,14 @@ def read_file(path: Path) -> bytes:
 
 
 def remove_links(*, assignment: str, student: str, notebooks: Sequence[str]) -> None:
-    """Remove links and pipes beside notebooks and in folders below: a hook for `Autograde.pre_convert_hook`.
+    """Remove links and pipes next to notebooks and in subfolders: a hook for `Autograde.pre_convert_hook`.
 
-    nbgrader would return the target of a link with the feedback, and wait for ever for a pipe. The notebooks
-    themselves stay, because reading them reports what is wrong.
+    nbgrader would return the target of a link with the feedback, and a pipe would block it forever. The notebooks
+    themselves are not removed, because reading them reports the problem.
     """
     kept = {Path(notebook) for notebook in notebooks}
     for folder in {notebook.parent for notebook in kept if not notebook.parent.is_symlink()}:
-        for path in [*folder.rglob("*")]:  # which does not follow links to folders
+        for path in [*folder.rglob("*")]:  # rglob does not follow links to folders
             if path not in kept and stat.S_IFMT(path.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
                 path.unlink()
 
@@ -158,7 +160,7 @@ class Unpacked:
 def unpacked(paths: Sequence[Path]) -> Iterator[Unpacked]:
     """Unpack the zips among some paths into temporary folders.
 
-    Learners wrote what is in these zips. Only notebooks are unpacked; other files are there by name, and empty.
+    The zips come from learners, so only notebooks are unpacked. Other files are created with their names, but empty.
     """
     with tempfile.TemporaryDirectory(prefix="lmcourse-unpacked-", ignore_cleanup_errors=True) as folder:
         places: list[Path] = []
@@ -177,7 +179,7 @@ def _unpack(archive: Path, folder: Path) -> list[str]:
         with zipfile.ZipFile(archive) as file:
             members = [member for member in file.infolist() if not member.is_dir()]
             if len(members) > MAX_MEMBERS:
-                raise CourseError(f"{name} holds more than {MAX_MEMBERS:,} files. Is it the right zip?")
+                raise CourseError(f"{name} contains more than {MAX_MEMBERS:,} files. Is it the right zip?")
             if sum(member.file_size for member in members if _is_notebook(member)) > MAX_TOTAL_BYTES:
                 raise CourseError(f"{name} unpacks to more than {MAX_TOTAL_BYTES // GIB} GiB. Is it the right zip?")
             reasons = [(_path_of(member), _unpack_member(file, member, folder)) for member in members]
@@ -187,7 +189,7 @@ def _unpack(archive: Path, folder: Path) -> list[str]:
 
 
 def _unpack_member(file: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> str:
-    """Unpack one file if that is safe; return why it was left out, or an empty text."""
+    """Unpack one file if it is safe; return the reason if it was left out, or ""."""
     if problem := _member_problem(member):
         return problem
     place = folder.joinpath(*PurePosixPath(_path_of(member)).parts)
@@ -195,12 +197,13 @@ def _unpack_member(file: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path)
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("xb") as target:
             if _is_notebook(member) and member.file_size > MAX_FILE_BYTES:
-                target.truncate(MAX_FILE_BYTES + 1)  # no bytes on disk, but `read_file` reports that it is too large
+                # takes no space on the disk, but `read_file` reports that it is too large
+                target.truncate(MAX_FILE_BYTES + 1)
             elif _is_notebook(member):
-                # zipfile raises an error if the content is longer than announced or differs from its checksum.
+                # zipfile raises an error if the content is longer than declared or does not match its checksum.
                 with file.open(member) as source:
                     target.write(source.read(member.file_size + 1))
-        with suppress(ValueError, OverflowError):  # some programs write no date
+        with suppress(ValueError, OverflowError):  # some programs write no valid date
             time = datetime(*member.date_time).timestamp()
             os.utime(place, (time, time))
     except FileExistsError:
@@ -223,7 +226,7 @@ def _member_problem(member: zipfile.ZipInfo) -> str:
         return "is a link or a device"
     if member.flag_bits & _ENCRYPTED_FLAG:
         return "is encrypted"
-    # Only these two are unpacked in steps: a small bz2 or LZMA file could fill the memory.
+    # zipfile unpacks only these two methods in steps; a small bz2 or LZMA file could fill the memory.
     if _is_notebook(member) and member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "is compressed with a method that platforms do not use"
     if _is_notebook(member) and member.file_size > max(MAX_RATIO_FROM_BYTES, MAX_RATIO * member.compress_size):
@@ -232,7 +235,8 @@ def _member_problem(member: zipfile.ZipInfo) -> str:
 
 
 def _path_of(member: zipfile.ZipInfo) -> str:
-    if not member.flag_bits & _UTF8_FLAG:  # macOS writes UTF-8 without this flag, and zipfile decodes it as cp437
+    # macOS writes UTF-8 names without this flag, and zipfile decodes them as cp437
+    if not member.flag_bits & _UTF8_FLAG:
         with suppress(UnicodeError):
             return member.filename.encode("cp437").decode("utf-8")
     return member.filename

@@ -1,4 +1,4 @@
-"""Grade submissions: several at a time, here or in a Dask cluster; nbgrader records them one after the other."""
+"""Grade submissions, several at a time on this machine or a Dask cluster, and record them with nbgrader."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from lmcourse.grading.submission import exercises_in, fill_cells, submitted
 from lmcourse.grading.workers import GradingOptions, Job, course_version, examine_job, open_executor
 
 OLD_SECONDS = 86_400
-"""Age in seconds at which a work folder counts as left by a killed run."""
+"""Age in seconds from which a work folder counts as left over from a killed run."""
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
     """Grade notebook files, and folders of `student/assignment/notebook.ipynb`, without changing any file.
 
     Returns:
-        One result for each, in the order they were given.
+        One result for each submission, in the given order.
 
     Raises:
-        CourseError: a path leads to no submission, the course has no solutions, or notebooks cannot be examined here.
-            A submission that is broken in any way is no error: it is a result with 0 points and a reason.
+        CourseError: a path has no submission, the course has no solutions, or notebooks cannot be examined on this
+            machine. A broken submission does not raise an error; its result has 0 points and a reason.
     """
     options, course = options or GradingOptions(), course.resolve()
     config = nbgrader_configuration(course)
@@ -77,21 +77,23 @@ def record(
     force: bool = False,
     again: str = "",
 ) -> list[SubmissionResult]:
-    """Grade a class into the gradebook and `autograded/`, as `nbgrader autograde` does; one result for each, in order.
+    """Grade a class and write the gradebook and `autograded/`, as `nbgrader autograde` does; return the results in
+    order.
 
-    What is recorded already, by this or by nbgrader, is not graded again unless another notebook has been handed in
-    since.
+    Submissions that are already recorded, by this function or by nbgrader, are graded again only if a new notebook has
+    been handed in.
 
     Args:
         paths: folders of `student/assignment/notebook.ipynb`, or downloads.
         course: the root of the course, with its `nbgrader_config.py`.
-        options: how.
-        db: the address of the gradebook; by default the one of nbgrader's configuration.
-        force: grade recorded submissions again.
-        again: an exercise to grade again for everybody, because its check was changed. All other marks stay.
+        options: the options of the grading run.
+        db: the address of the gradebook; by default the address in nbgrader's configuration.
+        force: whether to grade recorded submissions again.
+        again: the name of an exercise to grade again for the whole class, because its check has changed. All other
+            marks stay.
 
     Raises:
-        CourseError: as `grade`; and a path is no folder of students, or the gradebook or a file cannot be written.
+        CourseError: as in `grade`; or a path is not a folder of students, or the gradebook or a file cannot be written.
     """
     options, course = options or GradingOptions(), course.resolve()
     config = nbgrader_configuration(course, db)
@@ -115,7 +117,7 @@ def record(
 
 
 class _Recorder:
-    """nbgrader's gradebook and converters; submissions are copied to a folder under the names that nbgrader expects."""
+    """Records marks with nbgrader's gradebook and converters, from copies with the file names that nbgrader expects."""
 
     def __init__(self, config: Config, folder: Path, options: GradingOptions, again: str) -> None:
         from nbgrader.coursedir import CourseDirectory
@@ -128,7 +130,7 @@ class _Recorder:
         self.course = CourseDirectory(config=config)
 
     def is_due(self, submission: Submission, *, force: bool) -> bool:
-        """Return True if a submission needs grading: it is new, or changed, or its marks are lost."""
+        """Return True if a submission needs grading, because it is new or has changed, or its marks are missing."""
         assignment = submission.assignment
         assert assignment is not None
         self._add(assignment)
@@ -167,7 +169,7 @@ class _Recorder:
         return results
 
     def recorded(self, submission: Submission) -> SubmissionResult:
-        """Return the result of a submission that is recorded."""
+        """Return the result of a recorded submission."""
         assignment, graded = submission.assignment, self._graded(submission)
         assert assignment is not None
         if graded is None:
@@ -181,7 +183,7 @@ class _Recorder:
         return submission_result(submission.student, assignment.id, graded, points, most, late)
 
     def _with_known(self, submission: Submission, came: Examination | None, only: str) -> Examination | None:
-        """Return the examination of one exercise, completed by the recorded results of the others."""
+        """Return the examination of one exercise, completed with the recorded reports on the other exercises."""
         graded = self._graded(submission) if only else None
         if came is None or graded is None:
             return came
@@ -207,7 +209,7 @@ class _Recorder:
                 raise CourseError(f"nbgrader cannot grade this notebook: {' '.join(messages[-1:]) or error}") from error
 
     def _stage(self, submission: Submission, folder: Path) -> str:
-        """Copy a submission to where nbgrader expects it; return why there is no notebook, or an empty text."""
+        """Copy a submission to the place where nbgrader expects it; return why there is no notebook, or ""."""
         assert submission.assignment is not None
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -249,11 +251,12 @@ class _Recorder:
         place = self._autograded / submission.student / submission.assignment.id / submission.assignment.source.name
         try:
             return cast(NotebookNode, nbformat.read(place, as_version=4))
-        except Exception:  # nbformat's, json's, the disk's: it will be graded again
+        except Exception:  # after any error of nbformat, json or the disk, the submission is graded again
             return None
 
     def _points(self, submission: Submission) -> dict[str, float]:
-        """The points of a submission by graded cell, manual ones included; none if the gradebook has none."""
+        """Return the points of a submission by graded cell, including manual points; empty if the gradebook has
+        none."""
         from nbgrader.api import MissingEntry
 
         assignment = submission.assignment
@@ -275,7 +278,7 @@ class _Recorder:
 
         try:
             return Gradebook(self.course.db_url, self.course.course_id)
-        except Exception as error:  # whatever a database, its driver or its address leads to
+        except Exception as error:  # a database, its driver or its address may raise any exception
             raise CourseError(
                 f"The gradebook cannot be opened ({str(error).splitlines()[0]}). Put a good copy in its place, run "
                 "`nbgrader db upgrade` if nbgrader is newer than the gradebook, or name another one with --db."
@@ -287,7 +290,7 @@ def _assignments(course: Path, config: Config) -> dict[str, Assignment]:
 
 
 def _handed_out(assignment: Assignment, config: Config) -> CourseCells:
-    """The course's cells of an assignment, from its solution notebook and its release."""
+    """Return the course's cells of an assignment, from its solution notebook and its release."""
     folders = config.CourseDirectory
     release = Path(folders.root, folders.get("release_directory") or "release", assignment.id, assignment.source.name)
     released = nbformat.read(release, as_version=4) if release.is_file() else None
@@ -295,7 +298,7 @@ def _handed_out(assignment: Assignment, config: Config) -> CourseCells:
 
 
 def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
-    """A submission with the course's cells put back."""
+    """Return a submission's notebook with the course's cells put back."""
     assert submission.assignment is not None
     notebook, problem = new_notebook(), submission.problem
     try:
@@ -307,7 +310,7 @@ def _restored(submission: Submission, course: CourseCells) -> NotebookNode:
 
 
 def _result(submission: Submission, notebook: NotebookNode, came: Examination | Exception | None) -> SubmissionResult:
-    """The result of a submission that is not recorded."""
+    """Return the result of a submission that is not recorded."""
     assert submission.assignment is not None
     if isinstance(came, Exception):
         why = str(came) if isinstance(came, CourseError) else _grader_failed(came)
@@ -329,9 +332,7 @@ def _examined(
     private: Sequence[Path],
     only: Mapping[Submission, str] = MappingProxyType({}),
 ) -> Iterator[tuple[Submission, Examination | Exception | None]]:
-    """Yield the examination of each submission when it is ready: None if there is no notebook, or the grader's
-    exception.
-    """
+    """Yield each submission with its examination when it is ready; None if there is no notebook, or an exception."""
     settings = options.settings(private)
     jobs: dict[Submission, Job] = {}
     for each, notebook in notebooks.items():
@@ -358,9 +359,7 @@ def _examined(
 
 @contextmanager
 def _work_folder(course: Path) -> Iterator[Path]:
-    """Make a folder in the course's folder for nbgrader's input. A folder left by a killed run is removed a day
-    later.
-    """
+    """Create a folder for nbgrader's input in the course's folder, and remove folders that killed runs have left."""
     for left in course.glob(".grading-*"):
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > OLD_SECONDS:
@@ -371,7 +370,7 @@ def _work_folder(course: Path) -> Iterator[Path]:
 
 @contextmanager
 def _quiet(messages: list[str]) -> Iterator[None]:
-    """Collect nbgrader's error messages; its log and warnings do not reach the terminal."""
+    """Collect nbgrader's error messages, and keep its log and warnings off the terminal."""
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

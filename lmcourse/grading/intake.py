@@ -1,4 +1,4 @@
-"""Find submissions: which student, which assignment, which file, and when it was handed in."""
+"""Find submissions with their student, assignment, file and hand-in time."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from lmcourse.grading.notebooks import read_submission
 
 SUBMITTED = "submitted"  # nbgrader's folder with the submissions of a class
 ME = "me"  # the student id of a notebook that a learner grades for themselves
-NO_BEGINNINGS = ("=", "+", "-", "@", ".", "__")  # of ids: formulas, options, hidden folders, and macOS's own folders
-MAX_STUDENT_ID_CHARS = 128  # in nbgrader's gradebook
+# forbidden beginnings of student ids: formulas, options, hidden folders, and macOS's own folders
+NO_BEGINNINGS = ("=", "+", "-", "@", ".", "__")
+MAX_STUDENT_ID_CHARS = 128  # limit of nbgrader's gradebook
 
-TIMESTAMP = "timestamp.txt"  # nbgrader's exchange writes in it when the notebook beside it was handed in
-EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # the course was released later
-CLOCK_SKEW = timedelta(minutes=10)  # by which the clock of another machine may be ahead
-MAX_OFFSET = timedelta(hours=14)  # of a time zone from UTC
+TIMESTAMP = "timestamp.txt"  # the file in which nbgrader's exchange stores the hand-in time
+EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # a hand-in time must be later; the course was released after it
+CLOCK_SKEW = timedelta(minutes=10)  # how far the clock of another machine may be ahead
+MAX_OFFSET = timedelta(hours=14)  # largest difference between a time zone and UTC
 
 _TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s*([A-Z+-][\w/:+-]{0,39})?", re.A | re.I
@@ -44,7 +45,7 @@ class Assignment:
 
     @cached_property
     def cell_ids(self) -> frozenset[str]:
-        """The nbgrader ids of its cells."""
+        """The nbgrader ids of the cells in its notebook."""
         return frozenset(_grade_ids(read_submission(self.source)))
 
 
@@ -52,21 +53,21 @@ class Assignment:
 class HandInTime:
     """The time at which a submission was handed in, if it is known."""
 
-    text: str = ""  # in UTC, as nbgrader reads and writes it
-    note: str = ""  # one sentence if there is a `timestamp.txt` that was not accepted
+    text: str = ""  # in UTC, in nbgrader's format
+    note: str = ""  # one sentence if a `timestamp.txt` was rejected
 
 
 @dataclass(frozen=True)
 class Submission:
     """One notebook to grade, or the reason why there is none."""
 
-    student: str  # their id; `ME` for a learner's own notebook
-    assignment: Assignment | None  # None if it was not recognised
+    student: str  # the student's id; `ME` for a learner's own notebook
+    assignment: Assignment | None  # None if the assignment was not recognised
     notebook: Path | None = None
     problem: str = ""  # why there is no notebook
     digest: str = ""  # SHA-256 of the file, which shows later whether it has changed
     came: HandInTime = HandInTime()
-    own: bool = False  # True if a learner grades it for themselves
+    own: bool = False  # True if learners grade their own notebook
 
 
 def assignments(course: Path, source: str = "solutions") -> dict[str, Assignment]:
@@ -82,12 +83,13 @@ def find_submissions(
 ) -> list[Submission]:
     """Find the submissions in files and folders.
 
-    A file is a learner's own notebook. A folder is a class (`student/assignment/notebook.ipynb`), a download from
-    Moodle or Canvas, the folder of one student in `submitted/` or of an assignment in that folder, or a learner's own
-    folder of one assignment or of several.
+    A file is a learner's own notebook. A folder may be a class (`student/assignment/notebook.ipynb`), a download from
+    Moodle or Canvas, one student's folder in `submitted/`, an assignment's folder in a student's folder, or a learner's
+    own folder with one or more assignments.
 
-    With `of_class` a folder with folders of assignments always belongs to a student, whose id is its name. Raises
-    `CourseError` if a path does not exist, a folder holds no submission, or two folders hold the same student's.
+    With `of_class`, a folder that contains folders of assignments always belongs to a student, and its name is the
+    student's id. Raises `CourseError` if a path does not exist, a folder has no submission, or two folders have
+    submissions of the same student.
     """
     found = [submission for path in paths for submission in _submissions_in(path, known, of_class)]
     counted = Counter((each.student, each.assignment) for each in set(found) if each.assignment and not each.own)
@@ -111,7 +113,7 @@ def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) ->
     else:
         visible = files.folders_in(path)
         students = {each for each in path.iterdir() if any(files.is_folder(each / name) for name in known)}
-        folders = sorted({*visible, *students})  # with hidden folders that hold a submission
+        folders = sorted({*visible, *students})  # including hidden folders that contain a submission
         own = [] if students else [each for each in folders if each.name in known]
         if own and (of_class or folder.parent.name == SUBMITTED):
             return [*_of_student(folder, known)]
@@ -125,7 +127,7 @@ def _submissions_in(path: Path, known: dict[str, Assignment], of_class: bool) ->
 
 
 def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submission]:
-    """Return the submissions in a download. Its assignment is the one that most of its notebooks fit."""
+    """Return the submissions in a download. Its assignment is the assignment that most of its notebooks fit."""
     notebooks = [path for person in download.people for path in person.notebooks]
     assignment_of = {path: match for path in notebooks if (match := _best_match(path, known))}
     if not assignment_of:
@@ -138,7 +140,7 @@ def _downloaded(download: Download, known: Sequence[Assignment]) -> list[Submiss
 
 
 def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) -> Submission:
-    """Return the newest of a person's notebooks that fit the assignment, or the newest if none fits."""
+    """Return a person's newest notebook that fits the assignment or, if no notebook fits, the newest of all."""
     if problem := student_id_problem(person.student):
         return Submission(files.escaped_name(person.student), None, problem=problem)
     if meant := fitting or person.notebooks:
@@ -150,8 +152,8 @@ def _of_person(person: Person, assignment: Assignment, fitting: Sequence[Path]) 
 def _of_student(
     folder: Path, known: dict[str, Assignment], *, only: str | None = None, beside_own: bool = False
 ) -> Iterator[Submission]:
-    """Find one student's submissions. In a learner's own folder, other folders need not hold a submission."""
-    # macOS may decompose letters: the same person needs the same id, wherever the folder was made.
+    """Find one student's submissions. In a learner's own folder, other folders need not contain a submission."""
+    # macOS may decompose letters, but the same person must have the same id on every system.
     name = folder.name
     student = unicodedata.normalize("NFC", name) if name.isprintable() else files.escaped_name(name)
     places: list[Path] = []
@@ -177,7 +179,7 @@ def _of_student(
 
 
 def _in_assignment_folder(student: str, assignment: Assignment, folder: Path) -> Submission:
-    """Find the notebook in a folder by its name, or by its cells if it was renamed."""
+    """Find an assignment's notebook in a folder by its name or, if it was renamed, by its cells."""
     try:
         files.refuse_links(folder)
         notebooks = files.notebooks_in(folder)
@@ -191,7 +193,7 @@ def _in_assignment_folder(student: str, assignment: Assignment, folder: Path) ->
 
 
 def _of_file(student: str, assignment: Assignment, path: Path) -> Submission:
-    own = student == ME  # no folder of a class has this name: see `student_id_problem`
+    own = student == ME  # `student_id_problem` forbids this name for folders of a class
     try:
         digest = hashlib.sha256(files.read_file(path)).hexdigest()
     except files.UnreadableError as error:
@@ -217,7 +219,7 @@ def _best_match(path: Path, candidates: Sequence[Assignment]) -> Assignment | No
         notebook = read_submission(path)
     except files.UnreadableError:
         return None
-    # In the course's notebooks a graded cell has its nbgrader id as cell id too, which editors keep.
+    # In the course's notebooks a graded cell's nbgrader id is also its cell id, which editors keep.
     ids = {*_grade_ids(notebook), *(cell["id"] for cell in notebook.cells)}
     best = max(candidates, key=lambda each: len(ids & each.cell_ids))
     return best if ids & best.cell_ids else None
@@ -229,7 +231,7 @@ def _grade_ids(notebook: NotebookNode) -> set[str]:
 
 
 def student_id_problem(student: str, known: Collection[str] = ()) -> str:
-    """Return why a folder name cannot be a student id, or an empty text; `known` are assignments."""
+    """Return why a folder name cannot be a student id, or ""; `known` are the ids of assignments."""
     advice = "Rename the folder to the student's id."
     if len(student) > MAX_STUDENT_ID_CHARS:
         problem = f"has more than {MAX_STUDENT_ID_CHARS} characters"
@@ -237,7 +239,7 @@ def student_id_problem(student: str, known: Collection[str] = ()) -> str:
         problem = "has characters that cannot be printed"
     elif student == ME or student in known:
         problem = "has another meaning here"
-    # Ids are shown in formgrader's pages and in spreadsheets, and are typed on command lines.
+    # Ids appear on formgrader's pages and in spreadsheets, and people type them on command lines.
     elif student != student.strip() or student.startswith(NO_BEGINNINGS) or set(student) & set(NO_CHARACTERS):
         problem = "cannot be a student id"
         advice = f"Rename the folder, without {' '.join(NO_CHARACTERS)}, without spaces at either end, and without "
@@ -248,7 +250,7 @@ def student_id_problem(student: str, known: Collection[str] = ()) -> str:
 
 
 def hand_in_time(notebook: Path) -> HandInTime:
-    """Return the time in the `timestamp.txt` beside a notebook, or when it was saved if that time cannot be true."""
+    """Return the time in the `timestamp.txt` next to a notebook, or the file's own time if that is impossible."""
     path = notebook.parent / TIMESTAMP
     if not path.exists() and not path.is_symlink():
         return HandInTime()
@@ -269,8 +271,8 @@ def hand_in_time(notebook: Path) -> HandInTime:
 
 
 def _time_in(text: str) -> datetime:
-    """Read a time, in UTC unless it has a zone, or raise `ValueError` with the reason."""
-    # nbgrader's `parse_utc` reads the minutes of +0530 as hours.
+    """Parse a time, in UTC unless it has a zone; raise `ValueError` with the reason if it is invalid."""
+    # Not nbgrader's `parse_utc`, which reads the minutes of +0530 as hours.
     if not (match := _TIME.fullmatch(text)):
         raise ValueError("it is not a date")
     year, month, day, hour, minute, second = map(int, match.groups("0")[:6])
@@ -287,7 +289,7 @@ def _time_in(text: str) -> datetime:
 
 
 def _written(time: datetime) -> str:
-    """Write a time as nbgrader does, or raise `ValueError` if it cannot be true."""
+    """Format a time as nbgrader does; raise `ValueError` if the time is impossible."""
     if time > datetime.now(UTC) + CLOCK_SKEW:
         raise ValueError("it is in the future")
     if time < EARLIEST:

@@ -1,14 +1,15 @@
-"""Downloads of submissions from Moodle and Canvas, and their tables of grades, read and filled in.
+"""Read downloads of submissions from Moodle and Canvas, and fill in their tables of grades.
 
 Moodle (`mod/assign/classes/downloader.php`) makes a folder for each participant; older versions prefix each file.
-Canvas (`lib/content_zipper.rb`) prefixes each file with the name as it sorts, LATE or nothing, the user, and a number:
+Canvas (`lib/content_zipper.rb`) prefixes each file with the name for sorting, LATE if it is late, the user's number and
+another number:
 
     Ada Lovelace_1234567_assignsubmission_file_/attention.ipynb
     Ada Lovelace_1234567_assignsubmission_file_attention.ipynb
     lovelaceada_LATE_12345_67890_attention-1.ipynb
 
-Canvas keeps a user's number for good. Moodle numbers participants again in each assignment: the number finds their row
-in Moodle's worksheet, but in the gradebook they have their name.
+In Canvas a user's number never changes. Moodle numbers participants separately in each assignment, so the number
+identifies their row in Moodle's worksheet, but the gradebook uses their name.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
 
 Platform = Literal["Moodle", "Canvas"]
 
-NO_CHARACTERS = "<>\"'&*?["  # that no student id contains: HTML, quotes, and wildcards of nbgrader's file patterns
-SUFFIX = "-graded"  # of the name of a table with grades; the original file stays unchanged
+# characters that student ids may not contain: HTML, quotes, and wildcards of nbgrader's file patterns
+NO_CHARACTERS = "<>\"'&*?["
+SUFFIX = "-graded"  # added to the file name of a table with grades; the original file is not changed
 
-# On both platforms learners choose the name of the file, but not what precedes their number.
+# On both platforms learners choose the name of the file, but not the part up to their number.
 _MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>[0-9]+)_assignsubmission_(?P<kind>[a-z]+)(_.*)?", re.DOTALL)
 _CANVAS = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<number>[0-9]+)_(?P<order>[0-9]+)_.+", re.DOTALL)
 _CANVAS_COLUMN = re.compile(r".*\(([0-9]+)\)", re.DOTALL)
@@ -45,8 +47,8 @@ _NUMBER = re.compile(r"-?[0-9][0-9.,]*")
 _OUR_COMMENT = re.compile(r"[0-9.]+ of [0-9.]+ points\. ")
 _BOM = "\ufeff"
 
-# Excel and LibreOffice run a cell that begins like this, with full-width characters too (OWASP, "CSV Injection").
-# Where decimals have a comma, a semicolon begins a new cell, even inside quotation marks in the middle of a line.
+# Excel and LibreOffice run cells that begin with these characters, including full-width ones (OWASP, "CSV Injection").
+# In countries with decimal commas, a semicolon begins a new cell, even inside quotation marks within a line.
 _FORMULA = re.compile(r"(^|;)(\s*)(?=[=+\-@＝＋－＠])")
 
 
@@ -55,29 +57,29 @@ class Person:
     """A person in a download."""
 
     platform: Platform
-    name: str  # on the platform
-    number: str  # Moodle's participant, Canvas's user
-    student: str  # their id in the gradebook
+    name: str  # the name on the platform
+    number: str  # Moodle's participant number, or Canvas's user number
+    student: str  # the id in the gradebook
     late: bool = False  # True if Canvas marks a file as late
-    files: tuple[Path, ...] = ()  # the oldest first
-    problem: str = ""  # why their files cannot be read
+    files: tuple[Path, ...] = ()  # oldest first
+    problem: str = ""  # why the files cannot be read
 
     @property
     def notebooks(self) -> list[Path]:
-        """Their files whose names end in .ipynb."""
+        """The files with names that end in .ipynb."""
         return [path for path in self.files if path.suffix.lower() == ".ipynb"]
 
 
 @dataclass(frozen=True)
 class Download:
-    """The people in a download, and the names of files that belong to none of them."""
+    """The people in a download, and the names of files that do not belong to any of them."""
 
     people: tuple[Person, ...]
     unknown: tuple[str, ...]
 
 
 def download_in(folder: Path) -> Download | None:
-    """Return the download in this folder or in the only folder in it, or None."""
+    """Return the download in this folder, or in its only subfolder; None if there is no download."""
     entries = files.visible_in(folder)
     if len(entries) == 1 and not _match(entries[0]) and files.folders_in(folder) == entries:
         entries = files.visible_in(entries[0])
@@ -102,7 +104,7 @@ def _match(path: Path) -> re.Match[str] | None:
 
 
 def _person(folder: Path, moodle: bool, matches: Sequence[re.Match[str]]) -> Person:
-    # macOS may decompose letters: the same person needs the same id, wherever the zip was made.
+    # macOS may decompose letters, but the same person must have the same id on every system.
     name, number = unicodedata.normalize("NFC", matches[0]["name"].strip()), matches[0]["number"]
     student = "".join(char for char in name if char not in NO_CHARACTERS).strip()
     if not moodle:
@@ -111,7 +113,8 @@ def _person(folder: Path, moodle: bool, matches: Sequence[re.Match[str]]) -> Per
         return Person("Canvas", name, number, f"{student}_{number}", late, tuple(folder / m.string for m in ordered))
     found: list[Path] = []
     problem = ""
-    for match in (each for each in matches if each["kind"] == "file"):  # others are typed texts, saved as web pages
+    # other kinds are texts that were typed online and saved as web pages
+    for match in (each for each in matches if each["kind"] == "file"):
         try:
             found += _files_of(folder / match.string)
         except files.UnreadableError as error:
@@ -134,21 +137,21 @@ def _files_of(path: Path) -> list[Path]:
 class Row:
     """The row of one person."""
 
-    cells: list[str]  # of the table itself
+    cells: list[str]  # the cells of the table itself
     number: str
     name: str
-    maximum: str  # the grade for all points
-    locked: str  # why the platform accepts no grade here
+    maximum: str  # the grade for the full number of points
+    locked: str  # why the platform does not accept a grade in this row
 
 
 @dataclass
 class Sheet:
-    """A table of grades from a platform, how its file is written, and where grades and comments belong."""
+    """A table of grades from a platform, the format of its file, and the columns for grades and comments."""
 
     path: Path
     cells: list[list[str]]
     header: list[str]  # the names of the columns
-    columns: dict[str, int]  # their places, by the name in lower case
+    columns: dict[str, int]  # the index of each column, by its name in lower case
     delimiter: str
     line_end: str
     bom: bool
@@ -163,12 +166,12 @@ class Filled:
     """A table with grades filled in."""
 
     path: Path
-    grades: dict[str, str]  # by the student's id in the gradebook
-    left: tuple[str, ...]  # one sentence for each person or row without a grade, and for each comment that was kept
+    grades: dict[str, str]  # grades by the student's id in the gradebook
+    left: tuple[str, ...]  # one sentence for each person or row without a grade, and for each old comment that was kept
 
 
 def read_sheet(path: Path, people: Sequence[Person], column: str | None = None) -> Sheet:
-    """Read these people's worksheet from Moodle or gradebook from Canvas, where `column` names the assignment."""
+    """Read these people's worksheet from Moodle, or their gradebook from Canvas; `column` names the assignment."""
     sheet = _read_csv(path)
     if "identifier" in sheet.columns and "grade" in sheet.columns:
         _find_moodle_rows(sheet, column)
@@ -185,7 +188,8 @@ def read_sheet(path: Path, people: Sequence[Person], column: str | None = None) 
 def fill_in(sheet: Sheet, people: Sequence[Person], results: Mapping[str, SubmissionResult]) -> Filled:
     """Write grades into a copy of a table, in the same folder. Results are by student id.
 
-    A person gets a grade if both number and name match a row: the fraction of points, times the platform's maximum.
+    A person gets a grade if both number and name match a row. The grade is the fraction of points times the platform's
+    maximum.
     """
     grades, left = {}, []
     for person in people:
@@ -195,7 +199,7 @@ def fill_in(sheet: Sheet, people: Sequence[Person], results: Mapping[str, Submis
             left.append(f"{person.student}: {row}. No grade was filled in.")
             continue
         grade = _number_in(row.maximum) * result.score / result.max_score
-        mark = "," if row.maximum.rfind(",") > row.maximum.rfind(".") else "."  # of decimals
+        mark = "," if row.maximum.rfind(",") > row.maximum.rfind(".") else "."  # the decimal mark
         grades[person.student] = row.cells[sheet.grade] = f"{grade:.2f}".replace(".", mark)
         comment = "" if sheet.comment is None else row.cells[sheet.comment]
         if comment.strip() and not _OUR_COMMENT.match(comment):
@@ -214,12 +218,12 @@ def fill_in(sheet: Sheet, people: Sequence[Person], results: Mapping[str, Submis
 
 
 def without_formulas(text: str) -> str:
-    """Return the text in one line, with an apostrophe before each part that a spreadsheet would run."""
+    """Return the text in one line, with an apostrophe before each part that a spreadsheet would run as a formula."""
     return _FORMULA.sub(r"\1\2'", collapse_whitespace(replace_surrogates(text)))
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[str | int | float]]) -> str:
-    """Return a table as CSV (RFC 4180) with every text quoted and no formula. 2.0 is written as 2."""
+    """Return a table as CSV (RFC 4180) with all texts quoted and without formulas. 2.0 is written as 2."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n")
     for row in (header, *rows):
@@ -237,7 +241,7 @@ def _read_csv(path: Path) -> Sheet:
         raise CourseError(f"{path.name} is not UTF-8. Use the downloaded file, or save it as UTF-8.") from error
     bom, text = text.startswith(_BOM), text.removeprefix(_BOM)
     first = text.partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)  # some spreadsheets save semicolons
+    delimiter = max(",;\t", key=first.count)  # some spreadsheets use semicolons
     try:
         cells = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
     except csv.Error as error:
@@ -251,7 +255,7 @@ def _read_csv(path: Path) -> Sheet:
 
 
 def _find_moodle_rows(sheet: Sheet, column: str | None) -> None:
-    """Moodle's worksheet (`mod/assign/feedback/offline`) has a row for each participant of one assignment."""
+    """Find the rows of Moodle's worksheet (`mod/assign/feedback/offline`), one for each participant."""
     if column is not None:
         raise CourseError(f"{sheet.path.name} is from Moodle and has one assignment. Leave out --column.")
     if "maximum grade" not in sheet.columns:
@@ -268,7 +272,7 @@ def _find_moodle_rows(sheet: Sheet, column: str | None) -> None:
 
 
 def _find_canvas_rows(sheet: Sheet, column: str | None) -> None:
-    """Canvas's gradebook (`lib/gradebook_importer.rb`) has columns like "Attention (123)"."""
+    """Find the rows of Canvas's gradebook (`lib/gradebook_importer.rb`), whose columns are like "Attention (123)"."""
     sheet.platform, sheet.grade = "Canvas", _canvas_column(sheet, column)
     if not (points := next((row for row in sheet.cells if "Points Possible" in row[0]), None)):
         raise CourseError(f"{sheet.path.name} lacks the row Points Possible. Export Canvas's gradebook again.")
@@ -311,12 +315,12 @@ def _row_of(person: Person, rows: Sequence[Row], result: SubmissionResult | None
 
 
 def _letters(name: str) -> str:
-    # Platforms change spaces, punctuation, case and accents of a name in file names.
+    # In file names, platforms change spaces, punctuation, case and accents of names.
     return "".join(char for char in unicodedata.normalize("NFKD", name).casefold() if char.isalnum())
 
 
 def _number_in(text: str) -> float:
-    """Return the number in a cell, with a point or a comma before its decimals; 0 if the cell holds none."""
+    """Return the number in a cell, which may have a decimal point or comma; 0 if the cell has no number."""
     if not _NUMBER.fullmatch(text.strip()):
         return 0.0
     whole, mark, decimals = text.strip().replace(",", ".").rpartition(".")

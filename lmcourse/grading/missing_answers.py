@@ -11,26 +11,26 @@ from lmcourse.grading.cells import Cell, names_given, reaches
 from lmcourse.text import one_line
 
 SIMILARITY_CUTOFF = 0.75
-"""Similarity, from 0 to 1, above which a name counts as a misspelling of another."""
+"""Similarity, from 0 to 1, above which a name counts as a misspelling of another name."""
 
 MAX_LINE_CHARS = 60
-"""Characters of a line of a cell that are quoted."""
+"""Largest number of characters quoted from a line of a cell."""
 
 
 def not_defined(name: str) -> Failure:
-    """Return the failure of a case whose exercise's name is not defined."""
+    """Return the failure of a case if the exercise's name is not defined."""
     return Failure(("NameError",), f"name '{name}' is not defined")
 
 
 def is_missing(name: str, outcomes: Sequence[Outcome]) -> bool:
-    """Return True if every case found only that the name is not defined."""
+    """Return True if all cases failed because the name is not defined."""
     return all(outcome.failure == not_defined(name) for outcome in outcomes)
 
 
 def why_missing(name: str, cells: Sequence[Cell], failures: Mapping[int, str], others: Sequence[str]) -> str:
-    """Return the likely reason why an exercise has no answer: its cell failed or is not Python, or the name differs.
+    """Return the likely reason for a missing answer: its cell failed or is not Python, or the name differs.
 
-    `failures` says what went wrong in a cell, by its number; `others` are the names of the other exercises.
+    `failures` has the failures of cells, by cell number; `others` has the names of the other exercises.
     """
     begin = f"`{name}` is not defined"
     for cell in cells:
@@ -43,7 +43,8 @@ def why_missing(name: str, cells: Sequence[Cell], failures: Mapping[int, str], o
 
 
 def redefined(name: str, cells: Sequence[Cell]) -> str:
-    """Return a sentence on where an answer that loses points is defined again; an empty text if it is not."""
+    """If an answer that loses points is defined again in another cell, return a sentence that says where; otherwise
+    ""."""
     own = [cell.number for cell in cells if cell.answer == name]
     for cell in reversed(cells):
         if own and cell.number > own[0] and name in cell.given and cell.answer != name:
@@ -55,7 +56,7 @@ def redefined(name: str, cells: Sequence[Cell]) -> str:
 
 
 def undefined_helper(name: str, outcomes: Sequence[Outcome], cells: Sequence[Cell], failures: Mapping[int, str]) -> str:
-    """Return a sentence on a name that an answer needs and no cell defines; an empty text if there is none."""
+    """If an answer needs a name that no cell defines, return a sentence about it; otherwise ""."""
     missed = {
         outcome.failure.message for outcome in outcomes if outcome.failure and outcome.failure.kind == "NameError"
     }

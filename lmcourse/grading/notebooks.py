@@ -1,7 +1,7 @@
-"""Make notebooks and cells, and read a submitted notebook or report what is wrong with it.
+"""Create notebooks and cells, and read a submitted notebook or report its problems.
 
-Of a submitted notebook only what grading uses is kept: the texts of its cells, their ids, attached pictures, nbgrader's
-metadata, and a file that is handed in among its outputs. Each step has a limit, so that no file takes much time or
+Only the parts of a submitted notebook that grading uses are kept: the texts of its cells, their ids, attached pictures,
+nbgrader's metadata, and a file handed in as an output. Each step has a limit, so that no file takes much time or
 memory.
 """
 
@@ -19,16 +19,17 @@ from lmcourse.grading.files import UnreadableError, escaped_name, read_file
 from lmcourse.report.handed_in import encoded_in
 from lmcourse.text import replace_surrogates
 
-METADATA_KEY = "lmcourse"  # of grading's own notes in the metadata of a notebook
-HANDED_IN = "handed_in"  # in the metadata of a cell and among the notes: the file in its outputs, in Base64
-NO_SCORE = "NoScore"  # the error in a graded cell that gave no usable score
-NOT_RUN = "NotRun"  # the error in a cell that was never run
+METADATA_KEY = "lmcourse"  # key of grading's own notes in the metadata of a notebook
+HANDED_IN = "handed_in"  # key in a cell's metadata and in the notes: the file from the cell's outputs, in Base64
+NO_SCORE = "NoScore"  # name of the error in a graded cell without a valid score
+NOT_RUN = "NotRun"  # name of the error in a cell that was not run
 
-MAX_VALUES = 2_000_000  # in the JSON of a file, counted by its punctuation; each takes up to 70 bytes of memory
-MAX_CELLS = 2_000  # the notebooks of the course have about 100
-MAX_SOURCE_CHARS = 300_000  # of all cells together; the notebooks of the course have up to 50,000
-FORMAT_VERSIONS = (2, 3, 4)  # of nbformat; before 4, cells were in worksheets
-IMAGE_MIME_TYPES = ("image/png", "image/jpeg")  # pictures that are kept: they cannot hold a script
+# largest number of values in a file's JSON, counted by its punctuation; each takes up to 70 bytes of memory
+MAX_VALUES = 2_000_000
+MAX_CELLS = 2_000  # largest number of cells; the notebooks of the course have about 100
+MAX_SOURCE_CHARS = 300_000  # largest number of characters in all cells; the notebooks of the course have up to 50,000
+FORMAT_VERSIONS = (2, 3, 4)  # versions of nbformat; before 4, cells were in worksheets
+IMAGE_MIME_TYPES = ("image/png", "image/jpeg")  # allowed formats of pictures, which cannot contain scripts
 
 _SHORTEN_IT = "Remove what the answers do not need, and hand it in again."
 _TOO_MANY_CELLS = f"has more than {MAX_CELLS:,} cells. {_SHORTEN_IT}"
@@ -37,7 +38,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 
 
 def new_notebook(**parts: Any) -> NotebookNode:
-    """Return a notebook."""
+    """Return a new notebook."""
     return cast(NotebookNode, v4.new_notebook(**parts))
 
 
@@ -57,28 +58,28 @@ def new_raw_cell(source: str = "", **parts: Any) -> NotebookNode:
 
 
 def _new_cell(kind: str, source: str, **parts: Any) -> NotebookNode:
-    # nbformat's own functions validate each cell, which is slow; notebooks are validated as a whole.
+    # nbformat's own functions validate each cell, which is slow; we validate whole notebooks.
     cell = {"id": uuid4().hex[:8], "cell_type": kind, "metadata": {}, "source": source}
     return cast(NotebookNode, from_dict({**cell, **parts}))
 
 
 def new_output(kind: str, **parts: Any) -> NotebookNode:
-    """Return an output: "stream", "error", "display_data" or "execute_result"."""
+    """Return a new output of type "stream", "error", "display_data" or "execute_result"."""
     return cast(NotebookNode, v4.new_output(kind, **parts))
 
 
 def error_output(name: str, sentence: str) -> NotebookNode:
-    """Return an error output: nbgrader gives its cell 0 points, and feedback shows the sentence."""
+    """Return an error output. nbgrader gives a cell with it 0 points, and the feedback shows the sentence."""
     return new_output("error", ename=name, evalue=sentence, traceback=[f"{name}: {sentence}"])
 
 
 def problem_of(nb: NotebookNode) -> str:
-    """Return one sentence on the problem of a submission as a whole, or an empty text."""
+    """Return one sentence about a problem of the whole submission, or ""."""
     return str(nb.metadata.get(METADATA_KEY, {}).get("problem", ""))
 
 
 def add_notes(nb: NotebookNode, **notes: Any) -> None:
-    """Add to grading's own notes in the metadata of a notebook."""
+    """Add entries to grading's own notes in the metadata of a notebook."""
     nb.metadata[METADATA_KEY] = {**nb.metadata.get(METADATA_KEY, {}), **notes}
 
 
@@ -90,7 +91,7 @@ def read_submission(path: Path) -> NotebookNode:
         notebook = _notebook(_parsed(data))
     except UnreadableError as error:
         raise UnreadableError(f"{name} {error}") from error
-    except Exception as error:  # JSON of an unexpected shape leads to many kinds of errors
+    except Exception as error:  # JSON with an unexpected structure causes many kinds of errors
         problem = f"{name} cannot be read as a notebook ({_why_unreadable(error, data)})"
         raise UnreadableError(f"{problem}. Open it in JupyterLab, save it and hand it in again.") from error
     if problem := size_problem(notebook):
@@ -99,7 +100,7 @@ def read_submission(path: Path) -> NotebookNode:
 
 
 def size_problem(notebook: NotebookNode) -> str:
-    """Return the size limit that a notebook exceeds, as the end of a sentence, or an empty text."""
+    """Return the end of a sentence about the size limit that a notebook exceeds, or ""."""
     if len(notebook.cells) > MAX_CELLS:
         return _TOO_MANY_CELLS
     if sum(len(cell.source) for cell in notebook.cells) > MAX_SOURCE_CHARS:
@@ -108,7 +109,7 @@ def size_problem(notebook: NotebookNode) -> str:
 
 
 def is_picture(mime: str, value: Any) -> bool:
-    """Return True if this is the Base64 of a picture in a format that cannot hold a script."""
+    """Return True if this is a picture in Base64, in a format that cannot contain a script."""
     return mime in IMAGE_MIME_TYPES and isinstance(value, str) and _BASE64.fullmatch(value) is not None
 
 
@@ -137,12 +138,12 @@ def _notebook(data: Any) -> NotebookNode:
         raise UnreadableError(f"has notebook format {number}, {advice}")
     sheets = [data] if version == max(FORMAT_VERSIONS) else data["worksheets"]
     cells = [cell for sheet in sheets for cell in sheet["cells"]]
-    if len(cells) > MAX_CELLS:  # checked here too, before the cells are made
+    if len(cells) > MAX_CELLS:  # checked here, too, before the cells are created
         raise UnreadableError(_TOO_MANY_CELLS)
     made = [_cell(cell) for cell in cells]
     seen: set[str] = set()
     for cell in made:
-        if cell["id"] in seen:  # copied, with its id
+        if cell["id"] in seen:  # the cell was copied together with its id
             cell["id"] = new_code_cell()["id"]
         seen.add(cell["id"])
     return new_notebook(cells=made, metadata=_metadata(data.get("metadata")))
@@ -150,7 +151,7 @@ def _notebook(data: Any) -> NotebookNode:
 
 def _cell(cell: Any) -> NotebookNode:
     kind = cell["cell_type"]
-    source = cell["source"] if "source" in cell else cell["input"]  # before format 4
+    source = cell["source"] if "source" in cell else cell["input"]  # "input" was the key before format 4
     if not _is_text(source):
         raise ValueError("a cell without text")
     text = replace_surrogates("".join(source))
@@ -169,7 +170,7 @@ def _cell(cell: Any) -> NotebookNode:
 
 
 def _metadata(metadata: Any) -> dict[str, Any]:
-    # `RestoreCells` drops notes that a learner forged.
+    # `RestoreCells` removes notes that a learner has forged.
     known = metadata if isinstance(metadata, dict) else {}
     kept = {key: _plain_values(known.get(key)) for key in (METADATA_KEY, "kernelspec")}
     if not all(isinstance(kept["kernelspec"].get(key), str) for key in ("name", "display_name")):
@@ -178,7 +179,7 @@ def _metadata(metadata: Any) -> dict[str, Any]:
 
 
 def _plain_values(data: Any) -> dict[str, Any]:
-    """Keep the numbers, texts and lists of texts of a dictionary."""
+    """Return the entries of a dictionary that are numbers, texts or lists of texts."""
     kept: dict[str, Any] = {}
     for key, value in data.items() if isinstance(data, dict) else ():
         if isinstance(value, str):
@@ -191,7 +192,7 @@ def _plain_values(data: Any) -> dict[str, Any]:
 
 
 def _is_text(value: Any) -> bool:
-    """Return True for a text, in one part or in a list of parts."""
+    """Return True for a string or a list of strings."""
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(part, str) for part in value))
 
 

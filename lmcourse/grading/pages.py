@@ -1,8 +1,8 @@
-"""Pages that show a learner's notebook to others: feedback, and nbgrader's formgrader.
+"""Make pages safe that show a learner's notebook to others: feedback pages and nbgrader's formgrader.
 
-nbconvert's `sanitize_html` leaves out JavaScript, widgets and SVG. Three things it does not do: nbgrader's templates
-print text cells past it, it knows neither headings nor pictures, and it copies metadata into attributes. So its two
-filters are replaced here, and the notebook is rebuilt from what may be shown.
+nbconvert's `sanitize_html` removes JavaScript, widgets and SVG. It has three gaps: nbgrader's templates print text
+cells without it, it removes headings and pictures, and it copies metadata into attributes. So this module replaces its
+two filters, and rebuilds the notebook from allowed content.
 """
 
 from __future__ import annotations
@@ -39,16 +39,18 @@ from lmcourse.grading.result import read_report
 from lmcourse.report import CHECK_PREFIX, REPORT_MIME
 
 MAX_OUTPUTS = 200
-"""Most outputs of one cell that are shown."""
+"""Largest number of shown outputs per cell."""
 
 MAX_OUTPUT_CHARS = 200_000
-"""Most characters of output on one page, without pictures."""
+"""Largest number of characters of output on one page, without pictures."""
 
 MAX_PIECE_CHARS = 6_000
-"""Characters of one piece of HTML or Markdown; the time to draw it can grow with the square. The course has 5,200."""
+"""Largest number of characters of one piece of HTML or Markdown, because rendering time can grow with the square. The
+longest piece of the course has 5,200."""
 
 MAX_WORK = 120_000
-"""Largest cost of all HTML and Markdown of a page, see `_work`: up to 10 s. The notebooks of the course cost 45,000."""
+"""Largest cost of all HTML and Markdown on a page (see `_work`), which takes up to 10 s. The notebooks of the course
+have costs of up to 45,000."""
 
 TOO_LARGE = "… too large to be shown here"
 
@@ -58,8 +60,8 @@ strong sub summary sup table tbody td tfoot th thead tr u ul
 """
 TAGS = frozenset(_TAGS.split())
 ATTRIBUTES = frozenset({"align", "alt", "colspan", "height", "rowspan", "title", "width"})
-"""Allowed attributes. `style`, `class` and `id` are not: they could cover the page, or replace formgrader's own
-fields.
+"""Allowed attributes. `style`, `class` and `id` are forbidden, because they could cover the page or replace
+formgrader's own fields.
 """
 
 _FORMATTING = re.compile(r"<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b", re.IGNORECASE)
@@ -69,15 +71,15 @@ _PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
 
 
 class CleanForDisplay(Preprocessor):
-    """Rebuild a notebook from allowed content, and draw the reports of graded cells again from their JSON."""
+    """Rebuilds a notebook from allowed content, and renders the reports of graded cells again from their JSON."""
 
     enabled = Bool(True).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Return the notebook with only texts, pictures, tables and reports."""
+        """Return the notebook with texts, pictures, tables and reports only."""
         shown = ("assignment_id", "notebook_id", "student", "first_name", "last_name", "notebook_path")
         resources.update({name: escaped(resources[name]) for name in shown if name in resources})
-        # A page is written as UTF-8, which has no halves of surrogate pairs.
+        # A page is written as UTF-8, which cannot encode halves of surrogate pairs.
         plain = json.loads(json.dumps(nb, ensure_ascii=False).encode("utf-8", "replace"))
         page = _Page()
         language = {"name": "python", "pygments_lexer": "ipython3"}
@@ -87,7 +89,7 @@ class CleanForDisplay(Preprocessor):
 
 
 class _Page:
-    """The cells and outputs of one page."""
+    """The allowed cells and outputs of one page, within its limits."""
 
     room = MAX_OUTPUT_CHARS
 
@@ -110,7 +112,7 @@ class _Page:
         return shown
 
     def output(self, output: Any, graded: bool) -> list[NotebookNode]:
-        """Return the output, rebuilt, if it has allowed content; leave out outputs of unknown form."""
+        """Yield the rebuilt output if it has allowed content; leave out outputs of unknown types."""
         with suppress(Exception):
             kind = output["output_type"]
             if kind == "stream":
@@ -125,7 +127,7 @@ class _Page:
         return []
 
     def data(self, data: dict[str, Any], graded: bool) -> dict[str, Any]:
-        """Return the allowed content of a result."""
+        """Return the allowed content of a result or of a displayed value."""
         if REPORT_MIME in data:
             report = read_report(data[REPORT_MIME]) if graded else None
             if report is not None:
@@ -138,7 +140,7 @@ class _Page:
         return kept or {"text/plain": self.text(data.get("text/plain", TOO_LARGE))}
 
     def text(self, text: str) -> str:
-        """Return plain text, cut to the space that is left on the page."""
+        """Return plain text, cut to the number of characters left on the page."""
         shown = text if len(text) <= self.room else text[: self.room] + TOO_LARGE
         self.room = max(0, self.room - len(text))
         return shown
@@ -152,25 +154,23 @@ def _size(about: Any) -> dict[str, Any]:
 
 @pass_context
 def clean_html(context: Context, html: object) -> Markup:
-    """Return HTML without anything that runs, loads from elsewhere or covers the page. It replaces nbconvert's
-    filter.
-    """
+    """Return HTML without scripts, external content and parts that cover the page; replaces nbconvert's filter."""
     return html if isinstance(html, Markup) else _cleaned(context, str(html), str(html))
 
 
 @pass_context
 def markdown_to_html(context: Context, source: str) -> Markup:
-    """Return Markdown as clean HTML, since Markdown may contain any HTML. It replaces nbconvert's `markdown2html`."""
+    """Return Markdown as clean HTML, because Markdown may contain any HTML; replaces nbconvert's `markdown2html`."""
     attachments = context.get("cell", {}).get("attachments", {})
     renderer = _Renderer(escape=False, attachments=attachments, exclude_anchor_links=True)
-    with suppress(Exception):  # the reader of Markdown gives up on some, for reasons of its own
+    with suppress(Exception):  # the Markdown parser raises various exceptions for some texts
         if len(source) <= min(MAX_PIECE_CHARS, context["resources"].get("work_left", MAX_WORK)):
             return _cleaned(context, MarkdownWithMath(renderer=renderer).render(source), source)
     return _as_written(source)
 
 
 class _Renderer(IPythonRenderer):
-    """nbconvert's renderer, which fails if an attached picture is missing; this one shows the picture's name."""
+    """nbconvert's renderer, except that it shows the name of a missing attached picture instead of failing."""
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         try:
@@ -180,23 +180,23 @@ class _Renderer(IPythonRenderer):
 
 
 def _cleaned(context: Context, html: str, source: str) -> Markup:
-    """Return the HTML, cleaned, or its source as text if it is too large or the page is too expensive already."""
+    """Return the cleaned HTML, or its source as text if it or the whole page is too expensive to parse."""
     resources = context["resources"]
     left = resources.get("work_left", MAX_WORK) - _work(html)
     if left < 0:
         return _as_written(source)
     resources["work_left"] = left
-    protocols = {"http", "https", "mailto", "data"}  # `data` for pictures; `_may_stay` keeps it to them
-    with suppress(Exception):  # the parser gives up on some, for reasons of its own
+    protocols = {"http", "https", "mailto", "data"}  # `data` is for pictures; `_may_stay` limits it to them
+    with suppress(Exception):  # the parser raises various exceptions for some texts
         return Markup(bleach.clean(html, tags=TAGS, attributes=_may_stay, protocols=protocols, strip=True))
     return _as_written(source)
 
 
 def _work(html: str) -> int:
-    """Return the cost of parsing HTML: 1 is about 10 microseconds.
+    """Return the cost of parsing HTML in units of about 10 microseconds.
 
-    A parser repeats each formatting element that is open, such as `<b>`, in every block that follows. So 10,000
-    characters could become a hundred thousand elements.
+    A parser repeats each open formatting element, such as `<b>`, in every following block. So 10,000 characters could
+    become a hundred thousand elements.
     """
     return len(html) + len(_FORMATTING.findall(html)) * html.count("<")
 
@@ -204,7 +204,7 @@ def _work(html: str) -> int:
 def _may_stay(tag: str, name: str, value: str) -> bool:
     if name == "href":
         return tag == "a" and _LINK.match(value) is not None
-    if name == "src":  # a picture from elsewhere would report who looks, and when
+    if name == "src":  # an external picture would report who opens the page, and when
         return tag == "img" and _PICTURE.fullmatch(value) is not None
     return name in ATTRIBUTES
 
@@ -214,10 +214,10 @@ def _as_written(text: str) -> Markup:
 
 
 class FeedbackExporter(HTMLExporter):
-    """nbgrader's feedback page with an index that names the exercises, and headings that long names fit into."""
+    """nbgrader's feedback page, with exercise names in its index and headings that have space for long names."""
 
     def from_notebook_node(self, nb: NotebookNode, resources: Any | None = None, **options: Any) -> Any:
-        """Return the page, and what came with it."""
+        """Return the page, and the resources of the conversion."""
         page, resources = super().from_notebook_node(nb, resources, **options)
         return _ENTRY.sub(r"\1<code>\2</code></a>", page).replace("</head>", f"{_STYLE}</head>", 1), resources
 
@@ -232,9 +232,10 @@ _STYLE = (
 
 
 def secure_formgrader() -> None:
-    """Make formgrader safe, if this process runs it: it writes ids into HTML and JavaScript unescaped.
+    """Make formgrader safe if this process runs it, because it writes ids into HTML and JavaScript unescaped.
 
-    A student's id is the name of a folder. A script in these pages could use the whole Jupyter server.
+    A student's id is the name of a folder, so it could contain a script, and a script on these pages could use the
+    whole Jupyter server.
     """
     formgrader = "nbgrader.server_extensions.formgrader"
     if module := sys.modules.get(f"{formgrader}.base"):
@@ -244,19 +245,19 @@ def secure_formgrader() -> None:
 
 
 def _render(handler: Any, name: str, **values: Any) -> str:
-    """Draw a page of formgrader with its values escaped."""
+    """Render a page of formgrader with escaped values."""
     page: str = handler.settings["nbgrader_jinja2_env"].get_template(name).render(**escaped(values))
     return page
 
 
 def _forbid_scripts(handler: Any, path: str) -> None:
-    """Add headers that forbid scripts to a file of a learner. XML counts as a page, too, and so does `x.HTML`."""
+    """Add headers that forbid scripts if a learner's file is a page. XML and `x.HTML` also count as pages."""
     handler.set_header("Content-Security-Policy", "sandbox; default-src 'none'")
     handler.set_header("X-Content-Type-Options", "nosniff")
 
 
 def escaped(value: Any) -> Any:
-    """Return the value with its texts made safe inside HTML and strings of JavaScript."""
+    """Return the value with all texts escaped for HTML and for JavaScript strings."""
     if isinstance(value, str):
         return Markup(escape(value).replace("\\", "&#92;").replace("\n", "&#10;").replace("\r", "&#13;"))
     return {key: escaped(part) for key, part in value.items()} if isinstance(value, dict) else value

@@ -1,7 +1,7 @@
-"""The course's converters for nbgrader; `lmcourse.grading.config` says where each is used.
+"""The course's converters for nbgrader; `lmcourse.grading.config` registers them.
 
-Of a submission: `SubmissionExporter` reads any file, `RestoreCells` puts the course's cells back, `ExamineNotebook` has
-the notebook examined, `StrictScores` says what counts as a score. Of a release: `DropTopLevelStubs`.
+For submissions, `SubmissionExporter` reads any file, `RestoreCells` puts the course's cells back, `ExamineNotebook`
+examines the notebook, and `StrictScores` rejects invalid scores. `DropTopLevelStubs` is for releases.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,3})?")
 
 
 class SubmissionExporter(NotebookExporter):
-    """Read any file as a notebook.
+    """Reads any file as a notebook.
 
-    An unreadable file becomes a notebook without cells. `RestoreCells` puts the graded cells back, and each is worth 0
-    for the reason given here: so it is marked like any other, instead of vanishing from the gradebook.
+    An unreadable file becomes a notebook without cells. `RestoreCells` puts the graded cells back, and each gets 0
+    points with the reason from this class. So the submission gets marks like any other and does not vanish from the
+    gradebook.
     """
 
     problem = Unicode("", help="Reason why there is no notebook, if known.").tag(config=True)
     digest = Unicode("", help="Digest of the file that was handed in, if it differs.").tag(config=True)
 
     def __init__(self, **options: Any) -> None:
-        """Raises SystemExit, with the reason, where submissions cannot be isolated: before the first one is touched."""
+        """Create the exporter; raise SystemExit with the reason if submissions cannot be isolated on this machine."""
         super().__init__(**options)  # type: ignore[no-untyped-call]
         settings = self.config.ExamineNotebook
         try:
@@ -58,10 +59,10 @@ class SubmissionExporter(NotebookExporter):
     def from_filename(  # type: ignore[override]  # nbconvert declares a notebook, and gives its text
         self, filename: str, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
-        """Convert the notebook in a file. It never raises because of the file.
+        """Convert the notebook in a file. The contents of the file never raise an error.
 
         Raises:
-            CourseError: the student's folder has a name that no student can have.
+            CourseError: the name of the student's folder is not a valid student id.
         """
         path, resources = Path(filename), ResourcesDict() if resources is None else resources
         resources["metadata"] = ResourcesDict(name=path.stem, path=str(path.parent))
@@ -75,11 +76,11 @@ class SubmissionExporter(NotebookExporter):
             notebook = new_notebook()
             resources["digest"], resources["problem"] = self.digest, self.problem or str(error)
         text, resources = cast(Any, self).from_notebook_node(notebook, resources=resources, **options)
-        return replace_surrogates(text), resources  # what code puts out may hold half a surrogate pair
+        return replace_surrogates(text), resources  # outputs of code may contain half a surrogate pair
 
 
 class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
-    """Rebuild a submission from its texts and the gradebook. It runs first."""
+    """Rebuilds a submission from its texts and the gradebook. It runs first."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Return the notebook with each of the course's cells exactly once, and without added metadata."""
@@ -92,7 +93,7 @@ class RestoreCells(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
-    """Examine a notebook's answers in a separate process, and fill its cells with the results."""
+    """Examines a notebook's answers in a separate process, and fills its cells with the results."""
 
     isolation = Unicode("bubblewrap", help="bubblewrap, or process (little protection).").tag(config=True)
     cell_seconds = Float(30.0, help="Seconds for one cell.").tag(config=True)
@@ -103,13 +104,15 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
         """Examine the notebook and fill its cells in place.
 
         Raises:
-            CourseError: it cannot be examined here; the notebook is not to blame.
+            CourseError: the notebook cannot be examined on this machine, for a reason outside the notebook.
         """
         about, folders = resources["nbgrader"], self.config.CourseDirectory
         source_folder = folders.get("source_directory") or "source"
         source = Path(folders.root, source_folder, about["assignment"], f"{about['notebook']}.ipynb")
         from lmcourse.grading.process import Settings
-        from lmcourse.grading.submission import examine_notebook, fill_cells  # loads torch; most commands do without
+
+        # imported here because it loads torch, which most commands do not need
+        from lmcourse.grading.submission import examine_notebook, fill_cells
 
         if problem_of(nb):
             fill_cells(nb, None)
@@ -123,9 +126,9 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 class StrictScores(NbGraderPreprocessor):  # type: ignore[misc]
-    """Give every graded code cell either a valid score or one error that explains why there is none.
+    """Gives every graded code cell either a valid score or one error that explains why it has no score.
 
-    nbgrader alone gives full marks for NaN, a negative number, True or any text, and stops at a number above the
+    nbgrader itself gives full marks for NaN, a negative number, True or any text, and it stops at a number above the
     maximum.
     """
 
@@ -143,7 +146,7 @@ class StrictScores(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 class DropTopLevelStubs(NbGraderPreprocessor):  # type: ignore[misc]
-    """Remove the stub from cells whose answer is a value. It runs directly after ClearSolutions."""
+    """Removes the stub from cells whose answer is a value. It runs directly after ClearSolutions."""
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: ResourcesDict, cell_index: int
@@ -155,7 +158,7 @@ class DropTopLevelStubs(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 def private_folders(config: Any) -> tuple[Path, ...]:
-    """Return the folders that submissions must not see: the course, and nbgrader's exchange with its copies."""
+    """Return the folders that submissions must not see: the course, and nbgrader's exchange and its copies."""
     from nbgrader.exchange.default import Exchange
 
     exchange = Exchange(config=config)
@@ -163,10 +166,10 @@ def private_folders(config: Any) -> tuple[Path, ...]:
 
 
 def _score_problem(cell: NotebookNode, results: list[NotebookNode]) -> str:
-    """Return why the result of a graded cell is not a score, in one sentence, or an empty text."""
+    """Return one sentence that says why the result of a graded cell is not a valid score, or ""."""
     name = str(cell.metadata.nbgrader["grade_id"])
     if not results:
-        return ""  # a plain test that passes has no result
+        return ""  # a plain test that passes gives no result
     text = results[-1].data.get("text/plain")
     if not isinstance(text, str) or not NUMBER.fullmatch(text):
         shown = repr(text[:40]) if isinstance(text, str) else f"a {type(text).__name__}"

@@ -1,6 +1,4 @@
-"""The process of one submission, seen from the grader: started in a sandbox, given time limits, killed with all
-children.
-"""
+"""The grader's side of a submission's process: start it in a sandbox, limit its time, kill it with all children."""
 
 from __future__ import annotations
 
@@ -34,8 +32,8 @@ class Settings:
     """Settings for examining submissions.
 
     Attributes:
-        isolation: how they are kept from the machine.
-        private: folders that none may see.
+        isolation: how submissions are isolated from the machine.
+        private: folders that submissions must not see.
         cell_seconds: the time limit of one cell.
         total_seconds: the time limit of a whole submission.
     """
@@ -47,24 +45,25 @@ class Settings:
 
 
 class LostError(Exception):
-    """The process ended, is late, or sent an invalid answer; the text follows "code cell 7" or "the answer"."""
+    """The process ended, is late, or sent an invalid answer. The text continues a sentence that begins with "code cell
+    7" or "the answer"."""
 
 
 class SubmissionProcess:
-    """A process that runs cells, and answers on cases, until it is closed.
+    """A process that runs cells, and runs answers on cases, until it is closed.
 
     Args:
         data: the assignment's data files.
-        settings: how it is isolated.
-        end: when all has to be over, by `monotonic`.
+        settings: the isolation and time limits.
+        end: the time at which the process must have ended, in seconds of `monotonic`.
 
     Raises:
-        CourseError: no process starts here.
-        LostError: at any request, if it does not answer as it should; then it is dead.
+        CourseError: no process can be started on this machine.
+        LostError: a request was not answered correctly; the process has then been killed.
     """
 
     def __init__(self, data: Sequence[Path], settings: Settings, end: float) -> None:
-        if monotonic() >= end:  # before anything is started that would have to be ended
+        if monotonic() >= end:  # checked before a process is started that would have to be killed
             raise LostError("had no time left")
         self._end = end
         self._home: tempfile.TemporaryDirectory[str] | None = None
@@ -93,10 +92,10 @@ class SubmissionProcess:
         return self._receive(limit)
 
     def close(self) -> None:
-        """Kill the process and everything it started. May be called again."""
+        """Kill the process and all processes that it has started. You may call this again."""
         self._channel.close()
         if self._process.returncode is None:
-            with suppress(ProcessLookupError):  # in a sandbox all of it ends with bubblewrap
+            with suppress(ProcessLookupError):  # in a sandbox all processes end together with bubblewrap
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         if self._home:

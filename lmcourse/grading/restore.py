@@ -1,8 +1,8 @@
-"""Put the course's own cells back into a submission, as they were handed out.
+"""Put the course's own cells back into a submission, in their released form.
 
-What a submitted notebook says of itself is a claim; the course's notebook is the truth. Learners copy cells, delete
-them, turn them into text and move them about, mostly by accident. Every cell is built again here: the text from the
-submission (of a locked cell, from the course), everything else from the course.
+A submitted notebook's own metadata cannot be trusted; the course's notebook can. Learners copy cells, delete them, turn
+them into text and move them, mostly by accident. So every cell is rebuilt: the text comes from the submission (for a
+locked cell, from the course), and everything else from the course.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HIDDEN_TESTS = re.compile(
 
 @dataclass(frozen=True)
 class CourseCell:
-    """A cell of the course with an nbgrader id: its text, its kind, and nbgrader's metadata."""
+    """A cell of the course that has an nbgrader id: its text, its kind, and nbgrader's metadata."""
 
     source: str
     cell_type: str
@@ -41,7 +41,7 @@ class CourseCell:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """Return the text that a learner received, without hidden tests, and the text in the solution notebook."""
+        """Return two texts: as released to learners, without hidden tests, and as in the solution notebook."""
         return _HIDDEN_TESTS.sub("", self.source).strip(), self.source.strip()
 
 
@@ -50,7 +50,7 @@ CourseCells = Mapping[str, CourseCell]
 
 
 def cells_in_notebook(notebook: NotebookNode, released: NotebookNode | None = None) -> dict[str, CourseCell]:
-    """Return the course's cells as its solution notebook has them, the stubs from the release if that is there."""
+    """Return the course's cells from its solution notebook, with the stubs from the release if there is one."""
     stubs = {_grade_id(cell): cell.source for cell in released.cells} if released else {}
     found = {}
     for cell in notebook.cells:
@@ -62,7 +62,7 @@ def cells_in_notebook(notebook: NotebookNode, released: NotebookNode | None = No
 
 
 def cells_in_gradebook(notebook: Any) -> dict[str, CourseCell]:
-    """Return the course's cells as nbgrader's `Notebook` has them, while its gradebook is open."""
+    """Return the course's cells from nbgrader's `Notebook`, while its gradebook is open."""
     points = {cell.name: cell.max_score for cell in [*notebook.grade_cells, *notebook.task_cells]}
     solutions = {cell.name for cell in notebook.solution_cells}
     tasks = {cell.name for cell in notebook.task_cells}
@@ -87,7 +87,7 @@ def cells_in_gradebook(notebook: Any) -> dict[str, CourseCell]:
 def restored(submitted: NotebookNode, course: CourseCells, assignment: str, problem: str = "") -> NotebookNode:
     """Return a submission with each of the course's cells exactly once, and without the submission's metadata.
 
-    `problem` says why there is no notebook, if that is so.
+    If there is no notebook, `problem` says why.
     """
     cells = _joined(submitted.cells, course)
     claimed = [_claimed(cell, course) for cell in cells]
@@ -97,7 +97,7 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
             "again? Copy the answers into a fresh copy and hand that in."
         )
     notebook, missing, edited = _rebuilt(cells, claimed, course)
-    if too_large := size_problem(notebook):  # what was put back counts: it is read once more
+    if too_large := size_problem(notebook):  # restored cells count, too, because the notebook is read again
         problem = f"The notebook {too_large}"
         notebook, missing, edited = _rebuilt([], [], course)
     add_notes(notebook, problem=problem, put_back=missing, edited=edited)
@@ -109,7 +109,7 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
 def _rebuilt(
     cells: Sequence[NotebookNode], claimed: Sequence[str], course: CourseCells
 ) -> tuple[NotebookNode, list[str], list[str]]:
-    """Return the rebuilt notebook, the locked cells that were missing, and those that were edited."""
+    """Return the rebuilt notebook, the missing locked cells, and the edited locked cells."""
     places = _places_of_originals(cells, claimed, course)
     built, edited = [], []
     for place, (cell, name) in enumerate(zip(cells, claimed, strict=True)):
@@ -128,7 +128,7 @@ def _grade_id(cell: NotebookNode) -> str:
 
 
 def _claimed(cell: NotebookNode, course: CourseCells) -> str:
-    """Return the id of the course's cell that this cell claims to be; its own cell id, if its metadata is lost."""
+    """Return the id of the course's cell that this cell claims to be or, without metadata, its own cell id."""
     name = _grade_id(cell) or str(cell.get("id", ""))
     return name if name in course else ""
 
@@ -158,8 +158,8 @@ def _is_untouched(cell: NotebookNode, original: CourseCell) -> bool:
 def _places_of_originals(cells: Sequence[NotebookNode], claimed: Sequence[str], course: CourseCells) -> dict[str, int]:
     """Return the place of each original cell among its copies.
 
-    Of an answer, the first that is not as it was handed out. Of a check, the first below its answer: a copy further up
-    would judge what is not there yet.
+    For an answer this is the first copy that differs from the released text. For a check it is the first copy after its
+    answer, because an earlier copy would run before the answer exists.
     """
     places: dict[str, list[int]] = {}
     for place, name in enumerate(claimed):
@@ -185,7 +185,7 @@ def _cell(cell: NotebookNode, original: CourseCell | None) -> NotebookNode:
         text = original.source if original.nbgrader["locked"] else text
         metadata = {"nbgrader": dict(original.nbgrader)}
     elif cell.cell_type == "raw":
-        text = "".join(f"    {line}\n" for line in text.splitlines())  # shown as it is, never run as HTML
+        text = "".join(f"    {line}\n" for line in text.splitlines())  # show the text literally, not as HTML
     built = (new_code_cell if code else new_markdown_cell)(text, metadata=metadata, id=cell["id"])
     if not code and original is None and "attachments" in cell:
         built["attachments"] = cell["attachments"]
@@ -193,7 +193,7 @@ def _cell(cell: NotebookNode, original: CourseCell | None) -> NotebookNode:
 
 
 def _put_back(cells: list[NotebookNode], name: str, original: CourseCell) -> None:
-    """Insert a cell that was deleted: a check after its answer, or at the end if the answer is missing, too."""
+    """Insert a deleted cell: a check after its answer or, if the answer is missing, too, at the end."""
     build = new_code_cell if original.cell_type == "code" else new_markdown_cell
     ids = [_grade_id(cell) for cell in cells]
     answer = name.removeprefix(CHECK_PREFIX)

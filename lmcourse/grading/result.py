@@ -1,4 +1,4 @@
-"""The result of grading one submission: points, and one line that explains the missing ones."""
+"""The result of grading one submission: points, and one line that explains lost points."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from lmcourse.report import CHECK_PREFIX, REPORT_MIME, Report, check_id, stand_i
 from lmcourse.text import replace_surrogates
 
 MAX_EXPLAINED = 3
-"""Most exercises that a reason explains; the feedback page has all of them."""
+"""Largest number of exercises that a reason explains; the feedback page explains all of them."""
 
 NOT_ANSWERED = "not answered."
 
 MAX_REPORT_CHARS = 100_000
-"""Characters of a report, as JSON."""
+"""Largest number of characters of a report in JSON."""
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 @dataclass(frozen=True)
 class Lateness:
-    """How late a submission is.
+    """The lateness of a submission, and its penalty.
 
     Attributes:
-        seconds: after the due date, with the student's extension; 0 if it is in time, or if either is not known.
-        penalty: the points that it costs, by nbgrader's plugin.
-        note: one sentence if the time in `timestamp.txt` is not believed.
+        seconds: seconds after the due date, including the student's extension; 0 if the submission is in time, or if
+            the due date or the hand-in time is not known.
+        penalty: the points that nbgrader's plugin deducts.
+        note: one sentence if the time in `timestamp.txt` was rejected.
     """
 
     seconds: float = 0.0
@@ -39,7 +40,7 @@ class Lateness:
     note: str = ""
 
     def __str__(self) -> str:
-        """Return "Late by 2 h, penalty 3 points.", or nothing."""
+        """Return a text such as "Late by 2 h, penalty 3 points.", or ""."""
         points = "point" if self.penalty == 1 else "points"
         cost = f"penalty {self.penalty:g} {points}" if self.penalty else "no penalty"
         late = f"Late by {_duration(self.seconds)}, {cost}." if self.seconds > 0 else ""
@@ -48,21 +49,21 @@ class Lateness:
 
 @dataclass(frozen=True)
 class SubmissionResult:
-    """Result of one submission: its points, and an explanation for the learner.
+    """The result of one submission: its points, and an explanation for the learner.
 
     Attributes:
-        student: the name of their folder; "me" for a learner's own notebook.
-        assignment: its id, as in "01-floating-point"; empty if the notebook was not recognised.
-        score, max_score: points earned, after a penalty, and possible.
-        exercises: points by exercise.
-        reason: why it is not more, or that every check passed.
-        reports: by exercise, those that there are.
-        answers: by exercise, the text of its cell, if it is answered.
-        failed: whether the grader failed, so that the points say nothing.
-        unread: True if there was no notebook to grade, or it could not be read.
-        broke_off: why there is no notebook, or what was stopped in its run; empty if nothing was.
-        edited: the exercises whose check the learner edited; it was put back.
-        late: how late it came, and what that costs.
+        student: the name of the student's folder; "me" for a learner's own notebook.
+        assignment: the id of the assignment, such as "01-floating-point"; empty if the notebook was not recognised.
+        score, max_score: earned points, after any penalty, and possible points.
+        exercises: earned and possible points by exercise.
+        reason: why points were lost, or that every check passed.
+        reports: the existing reports by exercise.
+        answers: the text of each answered cell, by exercise.
+        failed: whether the grader failed, so that the points have no meaning.
+        unread: whether there was no notebook, or it could not be read.
+        broke_off: why there is no notebook, or which cells were stopped; otherwise empty.
+        edited: the exercises whose checks the learner edited; the original checks were put back.
+        late: the lateness of the submission.
     """
 
     student: str
@@ -126,13 +127,13 @@ def unrecognised_result(student: str, problem: str) -> SubmissionResult:
 
 
 def ungraded_result(student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
-    """Return the result of a submission on which the grader failed."""
+    """Return the result of a submission that the grader failed to grade."""
     most = {name.removeprefix(CHECK_PREFIX): value for name, value in max_points.items()}
     return SubmissionResult(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why, failed=True)
 
 
 def points_in(graded: NotebookNode) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the points of a graded notebook by graded cell, earned and possible, as nbgrader takes them."""
+    """Return the earned and possible points of a graded notebook by graded cell, as nbgrader computes them."""
     from nbgrader.utils import determine_grade
 
     earned, most = {}, {}
@@ -146,12 +147,12 @@ def points_in(graded: NotebookNode) -> tuple[dict[str, float], dict[str, float]]
 
 
 def read_report(data: Any) -> Report | None:
-    """Return the report in the JSON of a cell's output; None if it is damaged. Only the grader writes reports there."""
+    """Return the report in the JSON of a cell's output, which only the grader writes; None if it is damaged."""
     try:
         text = json.dumps(data)
         report = Report.from_json(data)
         shows = report._repr_html_() + str(report)
-    except Exception:  # JSON of a strange shape leads to any of many
+    except Exception:  # JSON with an unexpected structure may raise many exceptions
         return None
     fair = 0 <= report.points <= report.max_points and len(text) <= MAX_REPORT_CHARS
     return report if fair and shows == replace_surrogates(shows) else None
@@ -169,7 +170,7 @@ def reports_in(graded: NotebookNode) -> dict[str, Report]:
 
 
 def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str, float]) -> str:
-    """One line that explains the points of a graded notebook, its cause first."""
+    """Return one line that explains the points of a graded notebook; the most important cause comes first."""
     notes, problem = graded.metadata.get(METADATA_KEY, {}), problem_of(graded)
     if problem and not any(points.values()):
         return problem
@@ -201,7 +202,7 @@ def _reason(graded: NotebookNode, points: Mapping[str, float], most: Mapping[str
 
 
 def _explanations(graded: NotebookNode) -> dict[str, str]:
-    """A sentence for each exercise or test that does not earn everything."""
+    """Return a sentence for each exercise or test that lost points."""
     found = {}
     for cell in graded.cells:
         marks = cell.metadata.get("nbgrader", {})
@@ -216,7 +217,7 @@ def _explanation(outputs: list[NotebookNode]) -> str:
     for output in outputs:
         if output.output_type == "error":
             if output.ename == NOT_RUN:
-                return ""  # the problem of the whole notebook leads the line already
+                return ""  # the line already begins with the problem of the whole notebook
             text = str(output.evalue)
             said = text if output.ename == NO_SCORE else f"{output.ename}: {text}" if text else str(output.ename)
             return f"{said.removesuffix('.')}."
@@ -229,7 +230,7 @@ def _explanation(outputs: list[NotebookNode]) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """A duration in its two largest units: "2 h", "1 d 3 h", "25 min"."""
+    """Return a duration in its two largest units: "2 h", "1 d 3 h", "25 min"."""
     left = max(round(seconds), 1)
     parts: list[str] = []
     for size, unit in UNITS:

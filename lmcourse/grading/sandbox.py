@@ -1,8 +1,9 @@
 """The sandbox of a submission: bubblewrap's command line, its limits, and the alternative without a sandbox.
 
-Inside are the system, Python and this package without its exercises, all read-only, and an empty working folder in
-memory. There is no network, nobody's files, and no environment of the grader's. `prlimit` and `setpriv` (util-linux)
-set the limits and a user whom nobody else is, before the submission's Python starts.
+The sandbox contains the system, Python and this package without its exercises, all read-only, and an empty working
+folder in memory. It has no network, no personal files, and none of the grader's environment variables. Before the
+submission's Python starts, `prlimit` sets the limits and `setpriv` (both util-linux) sets a user id that no other
+process uses.
 """
 
 from __future__ import annotations
@@ -30,30 +31,31 @@ Isolation = Literal["bubblewrap", "process"]
 PACKAGE = Path(lmcourse.__file__).resolve().parent
 
 WORK_DIR = "/submission"
-"""The working folder inside: in memory, empty but for the assignment's data files, gone at the end."""
+"""The working folder inside the sandbox. It is in memory, contains only the assignment's data files, and is deleted at
+the end."""
 
 SYSTEM_PATHS = (
     *("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/bin", "/usr/local/lib"),
     *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"),
 )
-"""Programs and libraries. /etc is limited to the files that locate them; shared folders in /usr, such as nbgrader's
-exchange below /usr/local/share, are left out."""
+"""Folders and files of programs and libraries. Only the files of /etc that locate libraries are included; shared
+folders in /usr, such as nbgrader's exchange in /usr/local/share, are left out."""
 
 PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
-"""Parts of a Python installation, in its folder."""
+"""The parts of a Python installation in its folder."""
 
 USER_IDS = range(61184, 65520)
-"""User ids without a name. The kernel counts processes by user, so root gives each sandbox its own."""
+"""User ids without a name. The kernel counts processes per user, so root gives each sandbox its own id."""
 
 MEMORY = 5120 * MIB
-"""Bytes that a process may allocate, and that all processes of a submission may use together: the limit of a check in
-the notebook, plus torch's own memory."""
+"""Bytes that one process may allocate, and that all processes of a submission may use together. It is the limit of a
+check in the notebook plus torch's own memory."""
 
 SCRATCH = 128 * MIB
-"""Bytes that the working folder, and likewise /dev/shm, may hold."""
+"""Largest size in bytes of the working folder, and of /dev/shm."""
 
 RLIMITS = ("--core=0", "--cpu=900", f"--data={MEMORY}", f"--fsize={64 * MIB}", "--nofile=256", "--nproc=64")
-"""Limits of one process. RLIMIT_DATA and not RLIMIT_AS: a torch built for CUDA maps several GB of libraries."""
+"""Limits of one process. RLIMIT_AS is not used, because a torch built for CUDA maps several GB of libraries."""
 
 PROBE_SECONDS = 60
 
@@ -62,26 +64,26 @@ NOT_PROTECTED = (
     "solutions among them, see your environment, use the network and leave processes behind."
 )
 PROCESS_ISOLATION_WARNING = f"--isolation=process {NOT_PROTECTED}"
-"""Warning for a user who chose it."""
+"""Warning for users who choose the isolation "process"."""
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A sandbox for submissions of one assignment.
+    """A sandbox for the submissions of one assignment.
 
     Attributes:
-        data: the assignment's data files and folders; they are in the working folder, read-only.
-        private: folders that no submission may see, wherever they are: the course, nbgrader's exchange.
+        data: the assignment's data files and folders, which are read-only in the working folder.
+        private: folders that submissions must not see: the course, and nbgrader's exchange.
     """
 
     data: tuple[Path, ...] = ()
     private: tuple[Path, ...] = ()
 
     def command(self, program: Sequence[str]) -> list[str]:
-        """Return the command that runs a program inside, without a shell.
+        """Return the command that runs a program inside the sandbox, without a shell.
 
         Raises:
-            CourseError: there is no bubblewrap, or the course lies where submissions have to read.
+            CourseError: there is no bubblewrap, or the course is in a folder that submissions must read.
         """
         root = os.geteuid() == 0
         uid = str(secrets.choice(USER_IDS))
@@ -91,10 +93,10 @@ class Sandbox:
 
 
 def choose_isolation(name: str | None = None) -> Isolation:
-    """Return how submissions are isolated: "bubblewrap", which is the default, or "process".
+    """Return the kind of isolation for submissions: "bubblewrap", which is the default, or "process".
 
     Raises:
-        CourseError: bubblewrap does not work here, or there is no such isolation.
+        CourseError: bubblewrap does not work on this machine, or the kind of isolation is unknown.
     """
     if name == "process":
         return "process"
@@ -102,15 +104,15 @@ def choose_isolation(name: str | None = None) -> Isolation:
         raise CourseError(f"There is no isolation {name!r}: use bubblewrap or process.")
     if problem := isolation_problem():
         raise CourseError(
-            f"Submissions cannot be isolated here: {problem} For people you trust there is --isolation=process; it "
-            f"{NOT_PROTECTED}"
+            f"Submissions cannot be isolated here: {problem} If you trust the "
+            f"submitters, use --isolation=process; it {NOT_PROTECTED}"
         )
     return "bubblewrap"
 
 
 @cache
 def isolation_problem() -> str:
-    """Return why bubblewrap cannot be used here, in a sentence; an empty text if it can. It is tried once."""
+    """Try bubblewrap once; return a sentence that says why it does not work on this machine, or "" if it works."""
     if not sys.platform.startswith("linux"):
         return "bubblewrap exists on Linux only; grade in a Linux virtual machine."
     if shutil.which("bwrap") is None:
@@ -137,9 +139,9 @@ def isolation_problem() -> str:
 
 
 def memory_used(process: int) -> int:
-    """Return the bytes that a process and its descendants use, with page tables, without program files.
+    """Return the bytes that a process and its descendants use, including page tables but not program files.
 
-    What ends while we look counts as nothing. Linux only; 0 elsewhere.
+    A process that ends during the count counts as 0. Returns 0 on other systems than Linux.
     """
     total, waiting = 0, [process]
     while waiting:
@@ -153,7 +155,7 @@ def memory_used(process: int) -> int:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment variables of a submission's Python. None comes from the grader's environment."""
+    """Return the environment variables of a submission's Python. They do not come from the grader's environment."""
     found = {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "HOME": WORK_DIR,
@@ -167,7 +169,7 @@ def environment() -> dict[str, str]:
         "PYTHONSAFEPATH": "1",
     }
     installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
-    # Of a checkout's folder only lmcourse can be seen.
+    # Only lmcourse is visible in the folder of a checkout.
     return found if PACKAGE.parent in installed else found | {"PYTHONPATH": str(PACKAGE.parent)}
 
 
@@ -175,11 +177,13 @@ def _bubblewrap(root: bool) -> list[str]:
     """Return the beginning of the command: new namespaces, and only the capabilities to change from root to another
     user.
 
-    Others need a user namespace. Root must not have one: it would stay root outside, whom RLIMIT_NPROC does not bind.
+    Users other than root need a user namespace. Root must not have one: outside the namespace it would still be root,
+    and RLIMIT_NPROC does not limit root.
     """
     if shutil.which("bwrap") is None:
         raise CourseError("The program bwrap was not found.")
-    # The environment ends before bubblewrap starts: it stays as process 1 inside, where /proc shows what it had.
+    # The environment is cleared before bubblewrap starts, because bubblewrap stays process 1 inside the sandbox and
+    # /proc would show its environment.
     start = ["env", "-i", *(f"{name}={value}" for name, value in environment().items()), str(shutil.which("bwrap"))]
     start += ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     start += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
@@ -190,7 +194,7 @@ def _mounts(data: Iterable[Path], private: Iterable[Path]) -> Iterator[str]:
     """Yield bubblewrap's arguments for all readable and writable files."""
     shown = [part for folder in _python_folders() for part in _parts(folder)]
     places = [*shown, *map(Path, SYSTEM_PATHS), Path(WORK_DIR)]
-    # bubblewrap would make the folders above a mount for their owner only.
+    # By default bubblewrap creates the parent folders of a mount with access only for their owner.
     for folder in sorted({above for path in places for above in path.parents}):
         yield from ("--perms", "0755", "--dir", str(folder))
     yield from _as_they_are(map(Path, SYSTEM_PATHS))
@@ -201,7 +205,7 @@ def _mounts(data: Iterable[Path], private: Iterable[Path]) -> Iterator[str]:
     for place in ("/dev/shm", WORK_DIR):
         yield from ("--perms", "1777", "--size", str(SCRATCH), "--tmpfs", place)
     for path in data:
-        if path.is_symlink():  # it would show what it points to
+        if path.is_symlink():  # a link would show its target
             raise CourseError(f"{path} cannot be an assignment's data: it is a link.")
         yield from ("--ro-bind", str(path.resolve()), f"{WORK_DIR}/{path.name}")
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK_DIR)
@@ -216,7 +220,7 @@ def _as_they_are(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def _without_exercises() -> Iterator[str]:
-    """Hide the references and hidden cases: the folder `exercises` of each chapter is empty."""
+    """Hide references and hidden cases by replacing the folder `exercises` of each chapter by an empty folder."""
     for folder in sorted((PACKAGE / "chapters").glob("*/exercises")):
         yield from ("--perms", "0755", "--tmpfs", str(folder), "--remount-ro", str(folder))
 
@@ -228,18 +232,19 @@ def _covered(private: Iterable[Path], shown: Iterable[Path]) -> Iterator[str]:
         if any(folder.is_relative_to(place) for place in places):
             if within := [place for place in places if place.is_relative_to(folder)]:
                 raise CourseError(
-                    f"{folder} must be hidden from submissions, but contains {within[0]}, which they read: move one."
+                    f"{folder} must be hidden from submissions, but contains {within[0]}, which they must read. "
+                    "Move one of the two."
                 )
             yield from ("--perms", "0755", "--tmpfs", str(folder), "--remount-ro", str(folder))
 
 
 def _python_folders() -> list[Path]:
-    """Return the folders of this Python: its environment, the interpreter behind it, and our package.
+    """Return the folders of this Python: its environment, the environment's interpreter, and our package.
 
     Raises:
-        CourseError: the course lies inside a folder that has to be readable.
+        CourseError: the course is inside a folder that submissions must read.
     """
-    # An environment may reach its interpreter through a link, so both names of a folder have to lead there.
+    # An environment may refer to its interpreter through a link, so the sandbox needs the link and its target.
     prefixes = [Path(prefix) for prefix in (sys.prefix, sys.base_prefix)]
     folders = _outermost([Path("/usr"), *prefixes, *(folder.resolve() for folder in prefixes)])
     if is_root(PACKAGE.parent) and (around := [one for one in folders if PACKAGE.is_relative_to(one)]):

@@ -1,16 +1,16 @@
-"""The placeholder that a student's notebook has in place of a solution."""
+"""The placeholder for a solution in a student's notebook."""
 
 from __future__ import annotations
 
 import re
 
 STUB = "# Your code here\nraise NotImplementedError"
-"""Replacement of a solution inside a function or a method."""
+"""The text that replaces a solution inside a function or a method."""
 
 
 def drop_at_top_level(text: str) -> str:
     """Return a cell without the stubs outside functions.
 
-    There a stub would stop "Run All", and be one more thing to delete: `answer = None` says enough.
+    Outside functions a stub would stop "Run All", and learners would have to delete it; `answer = None` is enough.
     """
     return re.sub(rf"(?m)^{re.escape(STUB)}(\n|\Z)", "", text).rstrip("\n")

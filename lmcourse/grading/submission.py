@@ -22,16 +22,16 @@ from lmcourse.report.handed_in import decoded
 
 
 def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Examination:
-    """Examine a submission whose course cells were put back; `source` is the course's own notebook.
+    """Examine a submission after its course cells were put back; `source` is the course's own notebook.
 
     Raises:
-        CourseError: it cannot be examined here; the notebook is not to blame.
+        CourseError: the notebook cannot be examined on this machine, for a reason outside the notebook.
     """
     return examine(submitted(nb, source), exercises_in(nb, source), settings)
 
 
 def exercises_in(nb: NotebookNode, source: Path, only: str = "") -> tuple[Exercise, ...]:
-    """Return the exercises of an assignment whose checks are in a notebook; with `only`, that one and those it
+    """Return the exercises of an assignment whose checks are in a notebook; with `only`, this exercise and all that it
     calls.
     """
     checks = {name.removeprefix(CHECK_PREFIX) for name in map(_graded_id, nb.cells) if name}
@@ -74,9 +74,9 @@ def submitted(nb: NotebookNode, source: Path) -> Submitted:
 
 
 def fill_cells(nb: NotebookNode, examination: Examination | None) -> None:
-    """Write the results of an examination into the cells, as if they had run in a kernel, and into the notes.
+    """Write the results of an examination into the notes and into the cells, as if the cells had run in a kernel.
 
-    Without one, each graded cell says why the notebook was not examined.
+    Without an examination, each graded cell gets the reason why the notebook was not examined.
     """
     cells = [cell for cell in nb.cells if cell.cell_type == "code"]
     if examination is None:
@@ -97,7 +97,7 @@ def _report_output(report: Report, number: int | None) -> NotebookNode:
 
 
 def _outputs(cell: NotebookNode, run: CellRun) -> list[NotebookNode]:
-    """Return the outputs of any other cell: its prints, its failure, and the score of a plain test."""
+    """Return the outputs of a cell that is not a check: printed text, its failure, and the score of a plain test."""
     found = [new_output("stream", name="stdout", text=run.printed)] if run.printed else []
     if run.failure:
         kind = re.match(r"\w*", run.failure)[0]  # type: ignore[index]  # it always matches, nothing if need be
@@ -111,7 +111,7 @@ def _outputs(cell: NotebookNode, run: CellRun) -> list[NotebookNode]:
 
 
 def _graded_id(cell: NotebookNode) -> str:
-    """Return the nbgrader id of an automatically graded cell; an empty text for any other."""
+    """Return the nbgrader id of an automatically graded cell; "" for any other cell."""
     marks = cell.metadata.get("nbgrader", {})
     return str(marks["grade_id"]) if marks.get("grade") and not marks.get("solution") else ""
 

@@ -1,10 +1,10 @@
-"""Messages between the grader and the process of a submission: plain values as bytes, over a socket.
+"""Messages between the grader and a submission's process: plain values, sent as bytes through a socket.
 
-    length of all that follows (4 bytes) | length of the JSON (4 bytes) | JSON | safetensors
+    length of the rest (4 bytes) | length of the JSON (4 bytes) | JSON | safetensors
 
-JSON holds the tree (`lmcourse.exercises.plain_json`), safetensors the numbers of its tensors. Neither can hold code.
-The grader does not trust the other end: whatever comes, `receive` gives a plain value or raises ProtocolError, and the
-functions `…_from_plain` check each field.
+JSON has the tree (`lmcourse.exercises.plain_json`), and safetensors has the numbers of its tensors. Neither can contain
+code. The grader does not trust the other process: for any bytes, `receive` returns a plain value or raises
+ProtocolError, and the functions `…_from_plain` check each field.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from lmcourse.units import MIB
 LENGTH_BYTES = 4
 
 MAX_BYTES = 16 * MIB
-"""Bytes of one message; those of the course have less than one MiB."""
+"""Largest number of bytes in one message; the course's messages have less than one MiB."""
 
 MAX_JSON_BYTES = MIB // 2
-"""Largest JSON of a message, and largest header of its tensors, in bytes: the grader compares their contents piece by
-piece.
+"""Largest size in bytes of a message's JSON, and of the header of its tensors, because the grader checks their contents
+piece by piece.
 """
 
 MAX_EMPTY_AXIS = 2**16
-"""Longest axis of a tensor without numbers: as a list, shape (2**40, 0) fills any memory."""
+"""Longest axis of a tensor without numbers, because a tensor of shape (2**40, 0) would fill any memory as a list."""
 
 MAX_LINES = 100
-"""Warnings, or names, of one outcome."""
+"""Largest number of warnings, or of names, in one outcome."""
 
 TICK_SECONDS = 0.5
-"""How often a channel calls `tick`."""
+"""Seconds between two calls of `tick` by a channel."""
 
 
 class ProtocolError(ValueError):
@@ -55,7 +55,7 @@ class ProtocolError(ValueError):
 
 
 def encode(value: Plain) -> bytes:
-    """Return the bytes of a plain value. Raises ProtocolError if it is not plain, or too large."""
+    """Return the bytes of a plain value; raise ProtocolError if the value is not plain, or is too large."""
     tensors: dict[str, Tensor] = {}
     try:
         text = json.dumps(to_json_tree(value, tensors)).encode()
@@ -69,7 +69,7 @@ def encode(value: Plain) -> bytes:
 
 
 def decode(message: bytes) -> Plain:
-    """Return the plain value in these bytes. Raises ProtocolError and nothing else, whatever the bytes are."""
+    """Return the plain value in these bytes; raise only ProtocolError, for any invalid bytes."""
     size = int.from_bytes(message[:LENGTH_BYTES], "little")
     text, numbers = message[LENGTH_BYTES : LENGTH_BYTES + size], message[LENGTH_BYTES + size :]
     if len(text) < size or size > MAX_JSON_BYTES or int.from_bytes(numbers[:8], "little") > MAX_JSON_BYTES:
@@ -78,7 +78,7 @@ def decode(message: bytes) -> Plain:
         tensors = load(numbers) if numbers else {}
         _check_empty(tensors)
         return from_json_tree(json.loads(text), tensors)
-    except Exception as error:  # of the parsers of JSON and safetensors, each for reasons of its own
+    except Exception as error:  # the parsers of JSON and safetensors raise many exceptions
         raise ProtocolError(f"a value that is not plain data ({type(error).__name__})") from error
 
 
@@ -88,11 +88,11 @@ def _check_empty(tensors: Mapping[str, Tensor]) -> None:
 
 
 class Channel:
-    """One end of a connection. Every method raises OSError if the other end is closed, TimeoutError if it is late.
+    """One end of a connection. Every method raises OSError if the other end is closed, and TimeoutError if it is late.
 
     Args:
         connection: the socket.
-        tick: called twice a second, however often the other end sends or reads a byte.
+        tick: a function to call every TICK_SECONDS, no matter how often the other end sends or reads.
     """
 
     def __init__(self, connection: socket.socket, tick: Callable[[], None] = lambda: None) -> None:
@@ -117,7 +117,7 @@ class Channel:
         return decode(self._read(length, end))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def _read(self, count: int, end: float | None) -> bytes:
@@ -143,19 +143,19 @@ class Channel:
 
 
 def case_to_plain(case: Case) -> Plain:
-    """Return the inputs and the script of a case. Its name is not sent."""
+    """Return the inputs and the script of a case as a plain value, without its name."""
     run = {"layout": case.layout, "gradients": list(case.gradients)}
     return {"args": list(case.args), "kwargs": dict(case.kwargs), "script": case.script, **run}
 
 
 def case_from_plain(value: Any) -> Case:
-    """Return the case that `case_to_plain` described. It comes from the grader, so it is not checked."""
+    """Return the case from the result of `case_to_plain`. It comes from the grader, so it is not checked."""
     run = {"layout": value["layout"], "gradients": tuple(value["gradients"])}
     return Case("", tuple(value["args"]), value["kwargs"], value["script"], **run)
 
 
 def outcome_to_plain(outcome: Outcome) -> Plain:
-    """Return an outcome with its texts cut to the length that a report can show."""
+    """Return an outcome as a plain value, with texts cut to the length that a report can show."""
     return {
         "value": outcome.value,
         "failure": failure_to_plain(outcome.failure) if outcome.failure else None,
@@ -168,7 +168,7 @@ def outcome_to_plain(outcome: Outcome) -> Plain:
 
 
 def outcome_from_plain(value: Plain) -> Outcome:
-    """Return the outcome in a value from an untrusted sender. Raises ProtocolError, for a long text too."""
+    """Return the outcome in a value from an untrusted sender; raise ProtocolError if it is invalid or too long."""
     record = record_of(value, *(field.name for field in fields(Outcome)))
     failure = None if record["failure"] is None else failure_from_plain(record["failure"])
     if failure and record["value"] is not None:
@@ -189,13 +189,13 @@ def outcome_from_plain(value: Plain) -> Outcome:
 
 
 def failure_to_plain(failure: Failure) -> Plain:
-    """Return a failure with each text on one line."""
+    """Return a failure as a plain value, with each text on one line."""
     texts = {name: _line(getattr(failure, name)) for name in ("message", "line", "cause")}
     return {"kinds": _lines(failure.kinds), "number": failure.number, **texts}
 
 
 def failure_from_plain(value: Plain) -> Failure:
-    """Return the failure in a value from an untrusted sender. Raises ProtocolError."""
+    """Return the failure in a value from an untrusted sender; raise ProtocolError if it is invalid."""
     record = record_of(value, "kinds", "number", "message", "line", "cause")
     kinds, number = _checked_lines(record["kinds"]), record["number"]
     if not kinds or type(number) is not int or not 0 <= number < 10**6:
@@ -204,7 +204,7 @@ def failure_from_plain(value: Plain) -> Failure:
 
 
 def uses_from_plain(value: Plain) -> tuple[Use, ...]:
-    """Return the uses of what a rule covers, from an untrusted sender. Raises ProtocolError."""
+    """Return the uses of forbidden names from an untrusted sender; raise ProtocolError if they are invalid."""
     if not isinstance(value, list) or len(value) > MAX_LINES:
         raise ProtocolError("a list was expected")
     for use in value:
@@ -236,7 +236,7 @@ def _lines(texts: tuple[str, ...]) -> list[str]:
 
 
 def _checked(text: Plain) -> str:
-    """Return a text that a page or a terminal can show as it is: one line, printable, not too long."""
+    """Return a text if a page or a terminal can show it unchanged: one printable line, not too long."""
     if not isinstance(text, str) or text != one_line(text, MAX_MESSAGE_CHARS):
         raise ProtocolError("a text that is not one short line")
     return text

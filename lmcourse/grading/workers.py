@@ -1,4 +1,4 @@
-"""Workers that examine submissions: processes on this machine, or those of a Dask cluster; for one, this process."""
+"""Workers that examine submissions: this process, processes on this machine, or workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class GradingOptions:
 
     Attributes:
         isolation: "bubblewrap", which is the default, or "process".
-        workers: submissions that are examined at once on this machine; by default one for each processor.
-        scheduler: the address of a Dask cluster that examines them instead.
+        workers: the number of submissions to examine at once on this machine; by default one per processor.
+        scheduler: the address of a Dask cluster to use instead of this machine.
         cell_seconds, total_seconds: the time limits of one cell and of a notebook.
-        on_progress: called after each submission with how many are done and how many there are.
+        on_progress: a function that is called after each submission with the number done and the number of all.
     """
 
     isolation: str | None = None
@@ -53,7 +53,8 @@ class GradingOptions:
     on_progress: Callable[[int, int], None] = lambda done, of: None
 
     def settings(self, private: Sequence[Path]) -> Settings:
-        """Return the settings for examining submissions. Raises CourseError if this isolation is impossible here."""
+        """Return the settings for examining submissions; raise CourseError if this machine does not support the
+        isolation."""
         elsewhere = self.scheduler is not None and self.isolation is None
         isolation = "bubblewrap" if elsewhere else choose_isolation(self.isolation)
         return Settings(isolation, tuple(private), self.cell_seconds, self.total_seconds)
@@ -66,8 +67,8 @@ class Job:
     Attributes:
         source: the course's own notebook.
         names: the exercises to examine.
-        settings: how.
-        version: of the course's code, which a worker has to have too.
+        settings: the settings for examining.
+        version: the version of the course's code; the worker must have the same.
     """
 
     submitted: Submitted
@@ -78,21 +79,22 @@ class Job:
 
 
 def examine_job(job: Job) -> Examination:
-    """Examine a submission, in a worker.
+    """Examine a submission; this runs in a worker.
 
     Raises:
-        CourseError: it cannot be examined here, or the course here is another version.
+        CourseError: the submission cannot be examined on this machine, or the course has another version there.
     """
     if job.version != course_version():
         raise CourseError(f"The course on {gethostname()} has another version: install this version there.")
     exercises = [each for each in exercises_beside(job.source) if each.name in job.names]
-    with _one_at_a_time:  # references run under torch's global settings: threads of a Dask worker take turns
+    # references use torch's global settings, so only one thread of a Dask worker may run them at a time
+    with _one_at_a_time:
         return examine(job.submitted, exercises, job.settings)
 
 
 @cache
 def course_version() -> str:
-    """Return a digest of the code that determines marks."""
+    """Return a hash of all code that determines marks."""
     digest = hashlib.sha256()
     for path in sorted(path for part in ("exercises", "chapters", "report") for path in (PACKAGE / part).rglob("*.py")):
         digest.update(path.read_bytes() + b"\0")
@@ -101,20 +103,18 @@ def course_version() -> str:
 
 @contextmanager
 def open_executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
-    """Open worker processes on this machine, or those of a Dask cluster, as an executor; for one job, use this
-    process.
-    """
+    """Return an executor of worker processes, here or in a Dask cluster; a single job runs in this process."""
     if options.scheduler:
         with _cluster(options.scheduler) as executor:
             yield executor
         return
-    if jobs == 1:  # a process of its own would first import torch and the exercises
+    if jobs == 1:  # a separate process would first have to import torch and the exercises
         with _one_thread():
             yield _InThisProcess()
         return
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(options.workers or cpus, jobs)
-    # A forked worker has torch and the exercises, whose import takes longer than examining a submission.
+    # A forked worker already has torch and the exercises; importing them takes longer than examining a submission.
     context = get_context("fork" if sys.platform == "linux" else "spawn")
     executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
     try:
@@ -137,7 +137,7 @@ class _InThisProcess(Executor):
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Use one thread, as a worker does, because sums in another order round differently."""
+    """Use one thread, like a worker, because the order of a sum changes its rounding."""
     import torch
 
     threads = torch.get_num_threads()
@@ -159,10 +159,11 @@ def _start_worker() -> None:
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
-    """The workers of a Dask cluster as an executor. Each of its machines needs this course, and bubblewrap.
+    """Return the workers of a Dask cluster as an executor. Each machine of the cluster needs this course and
+    bubblewrap.
 
     Raises:
-        CourseError: Dask is not installed, nothing answers at the address, or there are no workers.
+        CourseError: Dask is not installed, no scheduler answers at the address, or there are no workers.
     """
     try:
         from distributed import Client
@@ -177,5 +178,5 @@ def _cluster(address: str) -> Iterator[Executor]:
             raise CourseError(
                 f"The Dask scheduler at {address} has no workers: start `dask worker {address} --nthreads 1`."
             )
-        # A worker that dies takes its job with it; Dask gives the job to another one.
+        # If a worker dies, Dask gives its job to another worker.
         yield client.get_executor(pure=False, retries=1)

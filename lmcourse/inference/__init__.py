@@ -1,5 +1,5 @@
-"""Generating text: prefill, sample the next token, decode on with a KV cache.
+"""Generate text: prefill, sample the next token, and decode with a KV cache.
 
-Read `sampling` first, then `generate`; `decoding_session`, `cache` and `cache_layouts` say how earlier tokens are kept,
-`beam` searches for the likeliest text; `static_cache` and `compiled` make a decoding step fast.
+Read `sampling` first, then `generate`; `decoding_session`, `cache` and `cache_layouts` keep earlier tokens; `beam`
+searches for the most likely text; `static_cache` and `compiled` make a decoding step fast.
 """

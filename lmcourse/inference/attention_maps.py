@@ -1,4 +1,4 @@
-"""The attention weights of every head of a model on a text, which fused kernels never write down."""
+"""Compute the attention weights of every head of a model for a text, which fused kernels never store."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lmcourse.nn.context import ForwardContext
 
 @torch.no_grad()
 def attention_maps(model: Transformer, tokens: Int[Tensor, " s"]) -> Float[Tensor, "l h s s"]:
-    """Return how much each token (row) attends to each token (column), in every layer and head; rows sum to one.
+    """Return the attention weights of each token (row) on each token (column) in every layer and head.
 
     Args:
-        model: its layers have equally many heads, and no relative position vectors.
-        tokens: of one text, at most as long as the model's context.
+        model: a model whose layers have the same number of heads, and no relative position vectors.
+        tokens: the tokens of one text, at most as long as the model's context.
 
     Raises:
-        ValueError: a layer scores distances with separate vectors (Shaw et al., 2018).
+        ValueError: a layer has relative position vectors (Shaw et al., 2018).
     """
     maps: list[Tensor] = []
     layers = [module for module in model.modules() if isinstance(module, Attention)]
@@ -39,7 +39,7 @@ def attention_maps(model: Transformer, tokens: Int[Tensor, " s"]) -> Float[Tenso
 
 
 def _keep(maps: list[Tensor], layer: nn.Module, inputs: tuple[Tensor, ForwardContext]) -> None:
-    """Compute and keep the weights of a layer before it runs."""
+    """Compute the weights of a layer before it runs, and keep them."""
     assert isinstance(layer, Attention)
     x, context = inputs
     q, k = layer.qk_transform(layer.project(x)[0], context)

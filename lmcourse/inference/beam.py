@@ -1,8 +1,8 @@
 """Beam search: keep the most likely partial texts, and extend them all.
 
-Greedy decoding takes the best next token and may miss the best text. Beam search keeps the `beams` best beginnings,
-tries every token after each of them, and keeps the best again. With as many beams as there are beginnings it is
-exhaustive.
+Greedy decoding takes the most likely next token and may miss the most likely text. Beam search keeps the `beams` best
+beginnings, tries every token after each of them, and again keeps the best. With enough beams for all possible
+beginnings, the search is exhaustive.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Hypothesis:
     """A finished text that the search has found.
 
     Attributes:
-        tokens: the new ones; the last is a stop token, unless the text was cut off.
-        log_probability: of these tokens after the prompt, in nats.
-        score: that, divided by the length penalty.
+        tokens: the new tokens; the last is a stop token, unless the text was cut off.
+        log_probability: the log-probability of these tokens after the prompt, in nats.
+        score: the log-probability divided by the length penalty.
     """
 
     tokens: tuple[int, ...]
@@ -33,7 +33,7 @@ class Hypothesis:
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """((5 + length) / 6)^α (Wu et al., 2016, eq. 14). Every token makes a text less likely; α makes up for that."""
+    """Return ((5 + length) / 6)^α (Wu et al., 2016, eq. 14), which compensates for long texts being less likely."""
     return float(((5 + length) / 6) ** alpha)
 
 
@@ -47,19 +47,19 @@ def beam_search(
     alpha: float = 0.6,
     source: Sequence[int] | None = None,
 ) -> list[Hypothesis]:
-    """Return the best texts that the search finds, best first: at most `beams`.
+    """Return the best texts that the search finds, at most `beams`, best first.
 
     Args:
         model: a decoder, or an encoder–decoder.
-        prompt: token ids; for an encoder–decoder, how the answer begins.
-        max_new_tokens: texts are cut off here.
-        beams: how many beginnings are followed.
+        prompt: token ids; for an encoder–decoder, the beginning of the answer.
+        max_new_tokens: largest number of new tokens; longer texts are cut off.
+        beams: number of beginnings to keep.
         stop: tokens that end a text.
-        alpha: the length penalty's exponent; 0 compares plain probabilities.
-        source: for an encoder–decoder, the text that it answers.
+        alpha: the exponent of the length penalty; 0 compares plain probabilities.
+        source: for an encoder–decoder, the source text.
 
     Raises:
-        ValueError: as in `generate`; fewer than one beam; a negative alpha.
+        ValueError: as in `generate`; or `beams` is below 1, or `alpha` is negative.
     """
     sources = None if source is None else [source]
     check_request(model, [prompt], max_new_tokens, stop, sources)
@@ -74,7 +74,7 @@ def beam_search(
 
 
 class _Search:
-    """The search's state: the beams still open, as rows of a session, and the texts that have ended."""
+    """The state of a search: the open beams, as rows of a session, and the finished texts."""
 
     def __init__(
         self,
@@ -89,13 +89,14 @@ class _Search:
         self.max_new_tokens, self.beams, self.stop, self.alpha = max_new_tokens, beams, stop, alpha
         self.session = DecodingSession(model, len(prompt) + max_new_tokens, sources)
         self.logits = self.session.next_logits(*left_pad([prompt], self.session.device))
-        self.open: list[tuple[tuple[int, ...], float]] = [((), 0.0)]  # with log probabilities, the highest first
+        # new tokens and log-probabilities of the beams, most likely first
+        self.open: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
         self.log_probabilities = torch.zeros(1, device=self.session.device)
         self.stop_tokens = torch.tensor(stop, device=self.session.device, dtype=torch.long)
         self.found: list[Hypothesis] = []
 
     def run(self) -> list[Hypothesis]:
-        """The hypotheses found, the best first."""
+        """Run the search and return the finished texts, best first."""
         for length in range(1, self.max_new_tokens + 1):
             parents, tokens = self.extend(self.log_probabilities[:, None] + self.logits.float().log_softmax(dim=-1))
             if self.is_done():
@@ -108,14 +109,14 @@ class _Search:
         return self.found
 
     def extend(self, longer: Float[Tensor, "beams v"]) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
-        """Extend the beams by one token. Every beam with a stop token is a finished text; the best other
-        continuations become the beams. Return the rows they continue, and their last tokens.
+        """Extend the beams by one token. A beam that gets a stop token is a finished text; the best other continuations
+        are the new beams. Return the rows that they continue, and their last tokens.
         """
         vocab_size = longer.shape[1]
         ended = longer[:, self.stop_tokens].flatten()
         ways = min(self.beams, len(self.open) * (vocab_size - len(self.stop)))
         self.log_probabilities, best = longer.index_fill(1, self.stop_tokens, -torch.inf).flatten().topk(ways)
-        # To look at numbers is to wait for the device: once for all that are fractions, once for all that are whole.
+        # Reading numbers waits for the device, so do it only twice: once for all floats, once for all integers.
         seen, whole = torch.cat([ended, self.log_probabilities]).tolist(), best.tolist()
         self.finish(seen[: len(ended)])
         texts = [(*self.open[way // vocab_size][0], way % vocab_size) for way in whole]
@@ -123,7 +124,7 @@ class _Search:
         return best // vocab_size, best % vocab_size
 
     def finish(self, log_probabilities: list[float]) -> None:
-        """Consider every beam as a finished text, given the log probabilities of the stop tokens."""
+        """Consider every beam followed by a stop token as a finished text."""
         texts = ((*text, token) for text, _ in self.open for token in self.stop)
         for text, log_probability in zip(texts, log_probabilities, strict=True):
             self.keep(text, log_probability)
@@ -136,8 +137,8 @@ class _Search:
         del self.found[self.beams :]
 
     def is_done(self) -> bool:
-        """Return True if no open beam can still be among the best: its probability only falls, and no penalty
-        exceeds the longest text's.
+        """Return True if no open beam can become one of the best texts. A beam's probability only falls, and the
+        longest text has the largest penalty.
         """
         if not self.open:
             return True

@@ -1,14 +1,14 @@
-"""The KV cache: keys and values of earlier tokens, so that a new token costs one token's work.
+"""The KV cache: keeps keys and values of earlier tokens, so that only new tokens go through the model.
 
-A causal model's keys and values never change once they are computed, because no earlier token sees a later one. So
-only the new tokens go through the model, and their queries meet the keys kept here (Shazeer, 2019, §2.4; Pope et al.,
-2022). Without it every new token would cost a pass over the whole text.
+A causal model's keys and values never change once they are computed, because no earlier token sees a later one. So only
+the new tokens go through the model, and their queries use the keys in the cache (Shazeer, 2019, §2.4; Pope et al.,
+2022). Without a cache every new token would need a pass over the whole text.
 
-What a text costs, in bytes: 2 (key and value) · layers · kv_heads · d_head · tokens · bytes per number, where a layer
-with a window or chunk counts no more tokens than that. `Cache.bytes` is the size that the tensors really take.
+A text takes 2 (key and value) · layers · kv_heads · d_head · tokens · bytes per number; a layer with a window or chunk
+stores at most that many tokens. `Cache.bytes` is the actual size of the tensors.
 
-Texts of different lengths share a batch by their positions: padding, on whichever side, has the position
-PADDING_POSITION and no query sees it. After that every row continues from its own last position.
+Texts of different lengths can share a batch: padding, on either side, has the position PADDING_POSITION, and no query
+sees it. Then every row continues after its own last position.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 
 
 class Cache:
-    """The KV cache of one batch of texts. Give it to the model with every pass:
+    """The KV cache of one batch of texts. Pass it to the model in every call:
 
         cache = Cache(model.config)
         logits = model(prompt, kv_cache=cache)       # prefill
         logits = model(token, kv_cache=cache)        # decode, as often as you like
 
-    No gradient flows through the stored keys and values. A pass that failed half-way leaves the cache unusable: `reset`
-    it.
+    No gradient flows through the stored keys and values. If a pass fails, the cache is unusable: `reset` it.
 
     Args:
-        config: the model's (of an encoder–decoder, the decoder's).
-        capacity: the longest text in tokens, padding included. Memory for it is taken at the first pass and never
-            moves. Without it the memory grows by doubling.
+        config: the configuration of the model, or of the decoder in an encoder–decoder.
+        capacity: the length of the longest text in tokens, including padding. Memory for it is allocated in the first
+            pass and never moves. If there is no capacity, the memory doubles whenever it is full.
 
     Raises:
-        ValueError: the capacity is not positive, or a layer sees later tokens, so that its keys would change.
+        ValueError: the capacity is not positive, or a layer sees later tokens, so that stored keys would have to
+            change.
     """
 
     def __init__(self, config: TransformerConfig, capacity: int | None = None) -> None:
@@ -65,7 +65,7 @@ class Cache:
         self._layouts = list(layouts.values())
         self._layout_of = [layouts[None if pattern.span is None else pattern] for pattern in self._patterns]
         self._memory: list[tuple[Tensor, Tensor] | None] = [None] * len(self._patterns)
-        self._next: Tensor | None = None  # every row's next position; None as long as it is `tokens` for all
+        self._next: Tensor | None = None  # the next position of every row; None while it is `tokens` in all rows
 
     def begin(
         self, tokens: Int[Tensor, "b s"], positions: Int[Tensor, "b s"] | None = None
@@ -73,10 +73,10 @@ class Cache:
         """Prepare a pass. The model calls this once, before its layers.
 
         Returns:
-            where the tokens stand, and whether that is the same in every row, without padding.
+            The tokens' positions, and whether they are the same in every row, without padding.
 
         Raises:
-            ValueError: more tokens than the capacity, or another number of texts than before.
+            ValueError: there are more tokens than the capacity, or the number of texts has changed.
         """
         rows, count = tokens.shape
         self._check(rows, count)
@@ -98,15 +98,15 @@ class Cache:
         if self.capacity is not None and self.tokens + count > self.capacity:
             raise ValueError(f"{self.tokens} and {count} more tokens do not fit into a cache for {self.capacity}")
         if self._memory[0] is not None and self._memory[0][0].shape[0] != rows:
-            raise ValueError(f"the cache holds {self._memory[0][0].shape[0]} texts, but was given {rows}")
+            raise ValueError(f"the cache holds {self._memory[0][0].shape[0]} texts, but got {rows}")
 
     def append(
         self, layer: int, k: Float[Tensor, "b kv s d"], v: Float[Tensor, "b kv s d"]
     ) -> tuple[Float[Tensor, "b kv t d"], Float[Tensor, "b kv t d"], Int[Tensor, "b t"]]:
-        """Keep a layer's new keys and values.
+        """Store a layer's new keys and values.
 
         Returns:
-            all keys and values that the new tokens may see, and their positions.
+            All keys and values that the new tokens may see, and their positions.
         """
         layout = self._layout_of[layer]
         memory = self._memory[layer] = _widen(self._memory[layer], k, layout.width)
@@ -114,7 +114,7 @@ class Cache:
 
     @property
     def bytes(self) -> int:
-        """Size of the stored keys and values in bytes, including allocated space that is not used yet."""
+        """The size of the stored keys and values in bytes, including allocated space that is not used yet."""
         return sum(part.nbytes for pair in self._memory if pair is not None for part in pair)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
@@ -125,11 +125,11 @@ class Cache:
         self._next = None if self._next is None else self._next[rows]
 
     def to_static(self) -> StaticCache:
-        """The same memory in a form whose tensors keep their shapes, for one more token at a time (see `StaticCache`).
-        This cache must not be used any more.
+        """Return a `StaticCache` with the same memory, whose tensors keep their shapes. Do not use this cache
+        afterwards.
 
         Raises:
-            ValueError: the cache has no capacity, so that its memory would have to grow; or nothing was read yet.
+            ValueError: the cache has no capacity, so its memory would have to grow; or it has not read a prompt yet.
         """
         memory = [pair for pair in self._memory if pair is not None]
         if self.capacity is None or len(memory) < len(self._memory):
@@ -140,7 +140,7 @@ class Cache:
         return StaticCache(memory, [static[id(layout)] for layout in self._layout_of], first[:, None])
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Cache:
-        """Move to a device, or change the number format, together with the model."""
+        """Move the cache to a device or change its number format, together with the model."""
         if device is not None:
             for layout in self._layouts:
                 layout.to(torch.device(device))
@@ -150,7 +150,8 @@ class Cache:
 
 
 def _widen(memory: tuple[Tensor, Tensor] | None, like: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """Return a layer's memory, enlarged with zeros: an empty slot has weight 0, and 0 times garbage may be NaN."""
+    """Return a layer's memory, enlarged with zeros. An empty slot has weight 0, but 0 times random bytes could be
+    NaN."""
     if memory is not None and memory[0].shape[2] >= width:
         return memory
     rows, heads, _, d_head = like.shape

@@ -1,11 +1,12 @@
-"""KV-cache layouts: which slot of a layer's memory each token has.
+"""KV-cache layouts: assign each token a slot in a layer's memory.
 
-A layer that can look back without limit keeps every token, new ones behind the old ones (`GrowingBuffer`). A layer with
-a window or a chunk of w tokens needs only the last w: the token at position p has slot p mod w, where it overwrites the
-one that has just left the window (`RingBuffer`). Attention does not care about the order, because its masks are rules
-on positions (see `lmcourse.nn.attention_pattern`); so these classes keep the position of what each slot holds.
+A layer that can look back without limit keeps every token, and new tokens follow the old ones (`GrowingBuffer`). A
+layer with a window or a chunk of w tokens needs only the last w: the token at position p gets slot p mod w, where it
+overwrites the token that has just left the window (`RingBuffer`). The order in memory does not matter for attention,
+because its masks depend only on positions (see `lmcourse.nn.attention_pattern`); so these classes store the position of
+the token in each slot.
 
-Layers with the same attention pattern share one object: slots are found once per pass, not once per layer.
+Layers with the same attention pattern share one layout, so slots are assigned once per pass, not once per layer.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from lmcourse.inference.static_cache import StaticLayout
 from lmcourse.nn.attention_pattern import PADDING_POSITION, AttentionPattern
 
 INITIAL_WIDTH = 64
-"""Initial size, in tokens, of a `GrowingBuffer` without a capacity; it doubles when it is full."""
+"""Initial size in tokens of a `GrowingBuffer` without a capacity; the size doubles when it is full."""
 
 
 class CacheLayout(ABC):
     """A layer's cache layout: the slot of each token.
 
     Attributes:
-        width: how many tokens a text can have in it now.
+        width: the number of slots for each text.
         key_positions: the positions of the keys that the tokens of this pass may see.
-        ring: whether the token at position p has slot p mod width, or the next one.
+        ring: whether the token at position p gets slot p mod width; otherwise it gets the next free slot.
     """
 
     ring: bool
@@ -44,17 +45,17 @@ class CacheLayout(ABC):
         """Assign a slot to every token of a forward pass.
 
         Args:
-            positions: where they stand in their texts; PADDING_POSITION marks padding.
-            start: the first position, if all rows have the same ones without padding; otherwise None.
-            padded: whether there may be padding among them; otherwise they count up in every row.
+            positions: the tokens' positions in their texts; PADDING_POSITION marks padding.
+            start: the first position if all rows have the same positions, without padding; otherwise None.
+            padded: whether there may be padding; otherwise positions count up in every row.
         """
 
     @abstractmethod
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
-        """Store the keys or values of this pass; return all those that belong to `key_positions`."""
+        """Store the keys or values of this pass; return the keys or values at `key_positions`."""
 
     def to_static(self, tokens: int) -> StaticLayout:
-        """Return the same layout for a `StaticCache`, after `tokens` columns were read."""
+        """Return this layout for a `StaticCache`, after `tokens` columns were read."""
         return StaticLayout(self._positions.clone(), torch.full_like(self._positions[:, :1], tokens), ring=self.ring)
 
     def select(self, rows: Int[Tensor, " n"]) -> None:
@@ -62,15 +63,15 @@ class CacheLayout(ABC):
         self._positions = self._positions[rows]
 
     def to(self, device: torch.device) -> None:
-        """Move to a device."""
+        """Move the layout to a device."""
         self._positions = self._positions.to(device)
 
 
 class GrowingBuffer(CacheLayout):
-    """A cache of all tokens, which grows. Padding also takes a slot, marked PADDING_POSITION.
+    """A layout that keeps all tokens and grows. Padding also takes a slot, with PADDING_POSITION.
 
     Args:
-        capacity: how many tokens there is room for; None starts with INITIAL_WIDTH and doubles.
+        capacity: the number of slots; None starts with INITIAL_WIDTH and doubles it when needed.
     """
 
     ring = False
@@ -96,17 +97,17 @@ class GrowingBuffer(CacheLayout):
         self.key_positions = self._positions[:, : self.length]
 
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
-        """Store the keys or values of this pass; return all those that belong to `key_positions`."""
+        """Store the keys or values of this pass; return the keys or values at `key_positions`."""
         memory[:, :, self._new] = new
         return memory[:, :, : self.length]
 
 
 class RingBuffer(CacheLayout):
-    """A ring buffer of the last tokens only, as many as a query can see (sliding windows). Padding is not stored.
+    """A ring buffer of the last tokens that a query can see (sliding windows). Padding is not stored.
 
     Args:
-        pattern: of the layer's attention.
-        capacity: the longest text in tokens, or None.
+        pattern: the attention pattern of the layer.
+        capacity: the length of the longest text in tokens, or None.
 
     Raises:
         ValueError: the pattern looks back without limit.
@@ -121,8 +122,8 @@ class RingBuffer(CacheLayout):
         self.chunked = pattern.kind == "chunk"
         self._one: int | None = None  # the slot of a single token, the same in every row
         none = self.key_positions
-        self._many = (none, none, none)  # or row, slot and column of every token that is stored
-        self._first = True  # nothing was stored before this pass
+        self._many = (none, none, none)  # for several tokens: row, slot and column of each that is stored
+        self._first = True  # True if nothing was stored before this pass
 
     def begin(self, positions: Int[Tensor, "b s"], start: int | None, *, padded: bool) -> None:
         """Assign a slot to every token of a forward pass; arguments as in `CacheLayout`."""
@@ -135,27 +136,28 @@ class RingBuffer(CacheLayout):
             self._begin_many(positions, *self._find_stored(positions, padded))
 
     def _find_stored(self, positions: Int[Tensor, "b s"], padded: bool) -> tuple[Tensor, Tensor]:
-        """Return row and column of every token of a pass that is stored: the newest `width` of each row."""
+        """Return row and column of every token in a pass that is stored: the newest `width` tokens of each row."""
         rows, count = positions.shape
         if padded:
             newest = positions.amax(dim=1, keepdim=True)
             row, column = ((positions > newest - self.width) & (positions != PADDING_POSITION)).nonzero(as_tuple=True)
             return row, column
-        # The last columns, in every row: to look for them would mean to wait for the device.
+        # Without padding they are the last columns of every row. Searching for them would wait for the device.
         kept, device = min(count, self.width), positions.device
         column = torch.arange(count - kept, count, device=device).repeat(rows)
         return torch.arange(rows, device=device).repeat_interleave(kept), column
 
     def _begin_one(self, positions: Int[Tensor, "b 1"], start: int) -> None:
-        """Assign slots in the usual decoding step. Only slots that the token sees are returned, so it needs no mask."""
+        """Assign slots in an ordinary decoding step. Only slots that the token sees are returned, so no mask is
+        needed."""
         self._one = start % self.width
         self._positions[:, self._one] = positions[:, 0]
         seen = self._one + 1 if self.chunked else min(start + 1, self.width)
         self.key_positions = self._positions[:, :seen]
 
     def _begin_many(self, positions: Int[Tensor, "b s"], rows: Int[Tensor, " n"], columns: Int[Tensor, " n"]) -> None:
-        """Assign slots for several tokens, perhaps more than there are slots. A query sees the stored tokens and all
-        new ones; the last ones are stored.
+        """Assign slots for several tokens, perhaps more than there are slots. A query can see the stored tokens and all
+        new ones; only the last tokens are stored.
         """
         kept = positions[rows, columns]
         self._one, self._many = None, (rows, kept % self.width, columns)
@@ -163,7 +165,7 @@ class RingBuffer(CacheLayout):
         self._positions[rows, kept % self.width] = kept
 
     def write(self, memory: Float[Tensor, "b kv w d"], new: Float[Tensor, "b kv s d"]) -> Float[Tensor, "b kv t d"]:
-        """Store the keys or values of this pass; return all those that belong to `key_positions`."""
+        """Store the keys or values of this pass; return the keys or values at `key_positions`."""
         if self._one is not None:
             memory[:, :, self._one] = new[:, :, 0]
             return memory[:, :, : self.key_positions.shape[1]]

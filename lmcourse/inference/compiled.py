@@ -1,8 +1,9 @@
 """A decoding step compiled with `torch.compile`.
 
-In a small model most of a decoding step is not arithmetic: it is Python, calling some hundred kernels one after the
-other. `torch.compile` makes one program of them, and packs the weights as the processor likes to read them. That costs
-some twenty seconds, once for every batch size and length of memory; a long text earns them back.
+In a small model most of the time of a decoding step is not arithmetic but Python, which calls about a hundred kernels
+one after the other. `torch.compile` turns them into one program, and stores the weights in the order in which the
+processor reads them fastest. This takes about twenty seconds for every batch size and length of memory, and pays off
+for long texts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class NoCompilerError(RuntimeError):
     """A decoding step could not be compiled."""
 
     def __init__(self) -> None:
-        """Make the error, with the line that says what to do."""
+        """Create the error, with a line that says what to do."""
         super().__init__(
             "the decoding step could not be compiled; on a CPU that needs a C++ compiler, such as g++. "
             "Install one, or do without compiling"
@@ -36,7 +37,7 @@ class NoCompilerError(RuntimeError):
 class CompiledStep:
     """The compiled decoding step of a model, with its current weights.
 
-    The weights become part of the program: after training, make a new one. Give it to `generate`:
+    The weights become part of the program, so create a new step after training. Pass it to `generate`:
 
         generate(model, prompts, 200, compiled=CompiledStep(model))
 
@@ -49,17 +50,17 @@ class CompiledStep:
         self._programs: dict[tuple[Any, ...], _Program] = {}
 
     def bind(self, session: DecodingSession) -> Callable[[Int[Tensor, "b 1"]], Float[Tensor, "b v"]]:
-        """Return a function from the next token of every text to the logits of the token after it.
+        """Return a function that maps the next token of every text to the logits of the token after it.
 
         Args:
-            session: of this model, with a capacity; it has read the prompts, and is not used any more.
+            session: a session of this model with a capacity, which has read the prompts. Do not use it afterwards.
 
         Raises:
-            ValueError: the session is another model's, or has no capacity. What is returned raises
-                NoCompilerError.
+            ValueError: the session belongs to another model, or has no capacity. The returned function raises
+                NoCompilerError if there is no compiler.
         """
         if session.model is not self.model:
-            raise ValueError("this step was compiled for another model: make a CompiledStep of this one")
+            raise ValueError("this step was compiled for another model: make a CompiledStep for this one")
         kv_cache, memory = session.cache.to_static(), session.memory
         tensors = [*kv_cache.tensors(), *([] if memory is None else memory.tensors())]
         made_for = (torch.get_num_threads(), *((x.shape, x.stride(), x.dtype, x.device) for x in tensors))
@@ -70,10 +71,11 @@ class CompiledStep:
 
 
 class _Program:
-    """A step compiled for tensors of fixed sizes, those of its first call.
+    """A step that is compiled for the tensor sizes of its first call.
 
-    The compiler would ask in each call whether all is as it was then, hundreds of questions about a model that was
-    promised to stay as it is: in a small one they take longer than the step. Here whoever calls sees to it.
+    By default, torch checks in every call that nothing has changed since the compilation. In a small model these
+    hundreds of checks take longer than the step, so they are switched off, and the caller must make sure that nothing
+    changes.
     """
 
     def __init__(self) -> None:
@@ -82,16 +84,17 @@ class _Program:
 
     @torch.inference_mode()
     def __call__(self, model: Model, *inputs: Any) -> Float[Tensor, "b v"]:
-        """Return the logits; raises NoCompilerError."""
+        """Return the logits, or raise NoCompilerError."""
         if self._compiled:
             return self._run(model, *inputs)
-        # Here and not above: the compiler takes longer to import than a short text to write.
+        # Imported here because importing the compiler takes longer than generating a short text.
         from torch._dynamo.exc import BackendCompilerFailed
         from torch._inductor import config
 
-        # Packing pays on a CPU only. The compiler's first half asks for this too, so `options` would come too late.
+        # Packing weights helps only on a CPU. The first part of the compiler needs this, too, so `options` would be too
+        # late.
         freezing = next(model.parameters()).device.type == "cpu"
-        # Calls of the kernels in C++ and not in Python, tried on Linux.
+        # Call the kernels from C++ instead of Python; tested only on Linux.
         cpp_wrapper = freezing and sys.platform == "linux"
         try:
             with config.patch(freezing=freezing, cpp_wrapper=cpp_wrapper):
@@ -105,13 +108,13 @@ class _Program:
 def _own(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Return the same function with its own code object.
 
-    The compiler keeps its programs with the code: of one that many models share, only the first would be made.
+    The compiler stores programs by code object: if several models shared one, only the first would be compiled.
     """
     return FunctionType(function.__code__.replace(), function.__globals__, function.__name__)
 
 
 def _unguarded(guards: Sequence[Any]) -> list[bool]:
-    """Return no guards: a call checks none of torch's assumptions again."""
+    """Switch all guards off, so that a call does not check torch's assumptions again."""
     return [False] * len(guards)
 
 

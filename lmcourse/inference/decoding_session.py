@@ -1,9 +1,9 @@
-"""Incremental decoding: a batch of texts and its KV cache, new tokens in, logits for the next ones out.
+"""Incremental decoding: a batch of texts with its KV cache reads new tokens and returns the next logits.
 
-`check_request` says first whether the model can continue the prompts.
+Call `check_request` first, to check that the model can continue the prompts.
 
-The two kinds of model that write text, decoders and encoder–decoders, differ in what has to be kept between tokens. A
-`DecodingSession` hides that from everything that only wants to go on.
+Decoders and encoder–decoders keep different data between tokens. A `DecodingSession` hides this difference, so that
+other code only has to ask for the next logits.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class DecodingSession:
     """A batch of texts that a model reads and continues, with a KV cache.
 
     Args:
-        model: in evaluation mode.
-        capacity: the longest text, prompt and answer together, in tokens.
-        sources: for an encoder–decoder, the texts that it answers, one per row.
+        model: the model, in evaluation mode.
+        capacity: length of the longest text in tokens, prompt and answer together.
+        sources: for an encoder–decoder, the source texts, one per row.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class DecodingSession:
         """Read more tokens; return the logits of the token after the last column.
 
         Args:
-            tokens: the next ones of every text.
-            positions: where they stand; by default behind what was read. PADDING_POSITION marks padding.
+            tokens: the next tokens of every text.
+            positions: the tokens' positions; by default after the tokens read so far. PADDING_POSITION marks padding.
         """
         return next_logits(self.model, tokens, positions, self.cache, self.memory)
 
@@ -76,13 +76,13 @@ def next_logits(
     """Return the logits of the token after the last column of `tokens`.
 
     Raises:
-        ValueError: an encoder–decoder without a memory of its source texts.
+        ValueError: the model is an encoder–decoder, and there is no memory of source texts.
     """
     if isinstance(model, EncoderDecoder):
         if memory is None:
             raise ValueError("an encoder–decoder reads source texts, and this session has none")
         return model.decode(tokens, memory, positions, kv_cache=kv_cache)[:, -1]
-    # The head is a model's largest matrix: of a prompt, only the last token needs it.
+    # The head is a model's largest matrix, and only the last token of a prompt needs it.
     last = model.encode(tokens, positions, kv_cache=kv_cache)[:, -1]
     result: Tensor = model.head(last)
     return result
@@ -98,7 +98,7 @@ def left_pad(
 ) -> tuple[Int[Tensor, "b s"], Int[Tensor, "b s"] | None]:
     """Return texts of different lengths as one tensor, and their positions; None for positions without padding.
 
-    Padding stands on the left, so that every row's last token is in the last column.
+    Padding is on the left, so that every row's last token is in the last column.
     """
     longest = max(map(len, texts))
     tokens = torch.tensor([[0] * (longest - len(text)) + list(text) for text in texts], device=device)
@@ -120,7 +120,7 @@ def check_request(
     """Check that the model can continue these prompts.
 
     Raises:
-        TypeError: the model is no model, a prompt no list of token ids, or the sampler no function.
+        TypeError: the model, a prompt or the sampler has the wrong type.
         ValueError: a prompt or source is empty or missing, a token is not in the vocabulary, or a text would become
             longer than the model can read.
     """
@@ -141,7 +141,7 @@ def check_request(
 
 
 def _check_lists(name: str, texts: Sequence[Sequence[int]] | None) -> None:
-    """Check that these are lists of token ids, not text, a single list or a tensor."""
+    """Check that these are lists of token ids, not texts, a single list or a tensor."""
     lists = isinstance(texts, list | tuple) and all(isinstance(text, list | tuple) for text in texts)
     if texts is not None and not lists:
         raise TypeError(f"{name} must be a list of lists of token ids, such as [tokenizer.encode(text)]")

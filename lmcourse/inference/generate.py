@@ -1,4 +1,4 @@
-"""Text generation: read the prompt in one pass (prefill), then token after token (decode)."""
+"""Text generation: read the prompt in one pass (prefill), then generate token by token (decode)."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def generate(
     """Continue every prompt.
 
     Args:
-        model: a decoder, or an encoder–decoder. It is in evaluation mode while it writes.
-        prompts: token ids, of any lengths. For an encoder–decoder, how each answer begins.
-        max_new_tokens: how many tokens a text gets at most.
-        sampler: picks the next tokens from their logits (see `sampling`).
-        stop: a text ends with the first of these tokens that it writes; that token is part of the result.
-        generator: the source of chance, for results that can be repeated.
-        sources: for an encoder–decoder, the texts that it answers.
-        compiled: the model's decoding step, if it is worth compiling (see `compiled`).
+        model: a decoder, or an encoder–decoder. It is in evaluation mode during generation.
+        prompts: lists of token ids of any lengths; for an encoder–decoder, the beginnings of the answers.
+        max_new_tokens: largest number of new tokens per text.
+        sampler: a function that picks the next tokens from the logits (see `sampling`).
+        stop: tokens that end a text. The stop token is part of the result.
+        generator: the random number generator, for reproducible results.
+        sources: for an encoder–decoder, the source texts.
+        compiled: the model's compiled decoding step, if it is worth compiling (see `compiled`).
 
     Returns:
-        per prompt the new tokens, without the prompt.
+        The new tokens of each text, without the prompt.
 
     Raises:
-        TypeError: a model, prompts or sampler of another kind.
-        ValueError: an empty prompt, a token outside the vocabulary, or more tokens than the model's context.
+        TypeError: the model, the prompts or the sampler have the wrong type.
+        ValueError: a prompt is empty, a token is not in the vocabulary, or a text would exceed the model's context.
     """
     check_request(model, prompts, max_new_tokens, stop, sources, sampler)
     written: list[list[int]] = [[] for _ in prompts]
@@ -61,9 +61,9 @@ def stream(
     source: Sequence[int] | None = None,
     compiled: CompiledStep | None = None,
 ) -> Iterator[int]:
-    """Yield the new tokens of one text, each as soon as it is sampled. Arguments as in `generate`."""
+    """Yield the new tokens of one text as soon as they are sampled. Arguments as in `generate`."""
     sources = None if source is None else [source]
-    # Checked here and not in the generator below, which runs only when the first token is asked for.
+    # Checked here because the generator below does not run before the first token is requested.
     check_request(model, [prompt], max_new_tokens, stop, sources, sampler)
     steps = _write(model, [prompt], max_new_tokens, sampler, stop, generator, sources, compiled)
     return (token for (token,) in steps if token is not None)
@@ -79,7 +79,7 @@ def _write(
     sources: Sequence[Sequence[int]] | None,
     compiled: CompiledStep | None,
 ) -> Iterator[list[int | None]]:
-    """Yield every step's tokens, one per text; None for a text that has ended."""
+    """Yield the tokens of each step, one per text; None for a text that has ended."""
     was_training = model.training
     model.eval()
     try:
@@ -92,7 +92,7 @@ def _write(
             chosen = sampler(logits, generator)
             tokens = chosen.tolist()
             yield [None if done else token for done, token in zip(ended, tokens, strict=True)]
-            # A text that has ended is written on, unseen, until all have: that is cheaper than to take its row out.
+            # Texts that have ended are continued until all have ended, which is cheaper than removing their rows.
             ended = [done or token in stop for done, token in zip(ended, tokens, strict=True)]
             if all(ended) or step + 1 == max_new_tokens:
                 return

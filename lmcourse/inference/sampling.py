@@ -1,9 +1,9 @@
 """Sampling the next token from logits: temperature, top-k, top-p, min-p, greedy.
 
-A model gives every token of the vocabulary a score; these functions decide which one is written. The rules
-(`temperature`, `top_k`, `top_p`, `min_p`) turn logits into logits and can be put one after the other: a token that a
-rule takes out has the logit −∞. `greedy` and `sample` pick. Among equal logits the lower token id always comes first,
-so results do not depend on how a device sorts.
+A model gives every token of the vocabulary a score; these functions pick the next one. The rules (`temperature`,
+`top_k`, `top_p`, `min_p`) map logits to logits and can be chained: a token that a rule excludes gets the logit −∞.
+`greedy` and `sample` pick a token. Among equal logits the lower token id always comes first, so results do not depend
+on how a device sorts.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 Sampler = Callable[[Float[Tensor, "b v"], torch.Generator | None], Int[Tensor, " b"]]
-"""Picks one token per row of logits; the generator provides the random numbers."""
+"""A function that picks one token per row of logits; the generator provides the random numbers."""
 
 SMALLEST_TEMPERATURE = 1e-20
-"""Below this, logits in fp32 could become infinite."""
+"""Temperature below which logits in fp32 could become infinite."""
 
 EXCLUDED = -math.inf
 """The logit of a token that cannot be sampled."""
 
 
 def temperature(logits: Float[Tensor, "*batch v"], value: float) -> Float[Tensor, "*batch v"]:
-    """Divide by the temperature: below 1 the likely tokens gain, above 1 the unlikely ones (Ackley et al., 1985).
+    """Divide logits by the temperature: below 1 favours likely tokens, above 1 unlikely ones (Ackley et al., 1985).
 
     Raises:
-        ValueError: it is not positive and finite. (Towards 0 it becomes `greedy`.)
+        ValueError: the temperature is not positive and finite. (As it approaches 0, sampling becomes `greedy`.)
     """
-    if not 0 < value < math.inf:  # NaN is neither
+    if not 0 < value < math.inf:  # rejects NaN, too
         raise ValueError(f"a temperature must be positive and finite, not {value:g}")
     scaled = logits / value
-    if value < SMALLEST_TEMPERATURE:  # the quotient may be infinite: the same softmax, of differences to the largest
+    # the quotients could be infinite; differences to the largest logit give the same softmax
+    if value < SMALLEST_TEMPERATURE:
         above = logits.double() - logits.double().amax(dim=-1, keepdim=True)
         scaled = (above / value).to(logits.dtype)
     return scaled
@@ -54,17 +55,17 @@ def top_k(logits: Float[Tensor, "*batch v"], k: int) -> Float[Tensor, "*batch v"
 
 
 def top_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch v"]:
-    """Keep the smallest set of most likely tokens with total probability p (Holtzman et al., 2020, nucleus sampling).
+    """Keep the smallest set of most likely tokens with total probability p (nucleus sampling, Holtzman et al., 2020).
 
-    A token stays if those before it have less than p together. So the one that crosses the threshold stays, and at
-    least one always does.
+    A token stays if the sum of all more likely tokens is below p. So the token that crosses the threshold stays, and at
+    least one token always stays.
 
     Raises:
         ValueError: p is not in (0, 1].
     """
     _check_probability("top-p", p)
     if p == 1:
-        return logits  # adding up rounded probabilities could reach 1 before the last token
+        return logits  # the sum of rounded probabilities could reach 1 before the last token
     ordered, order = logits.float().sort(dim=-1, descending=True, stable=True)
     probabilities = ordered.softmax(dim=-1)
     before = probabilities.cumsum(dim=-1) - probabilities
@@ -73,7 +74,7 @@ def top_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch 
 
 
 def min_p(logits: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch v"]:
-    """Keep tokens at least p times as likely as the likeliest (Nguyen et al., 2024); ties at the limit stay.
+    """Keep tokens at least p times as likely as the most likely one (Nguyen et al., 2024), including ties.
 
     Raises:
         ValueError: p is not in (0, 1].
@@ -89,24 +90,24 @@ def _check_probability(name: str, p: float) -> None:
 
 
 def greedy(logits: Float[Tensor, "b v"], generator: torch.Generator | None = None) -> Int[Tensor, " b"]:
-    """Greedy decoding: the likeliest token; the generator is not used."""
+    """Return the most likely token (greedy decoding); the generator is not used."""
     return logits.argmax(dim=-1)
 
 
 def sample(logits: Float[Tensor, "b v"], generator: torch.Generator | None = None) -> Int[Tensor, " b"]:
     """Sample a token with the probabilities softmax(logits).
 
-    All rows of a batch draw from one generator: a row's token depends on the seed and on its place in the batch.
+    All rows of a batch use one generator, so a row's token depends on the seed and on its place in the batch.
     """
     return torch.multinomial(logits.float().softmax(dim=-1), 1, generator=generator)[:, 0]
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """The usual rules in the usual order: temperature, top-k, top-p, min-p; then `sample`.
+    """A sampler with the usual rules in the usual order: temperature, top-k, top-p, min-p; then `sample`.
 
     Attributes:
-        temperature: 0 is greedy.
+        temperature: the temperature; 0 means greedy decoding.
         top_k, top_p, min_p: None leaves the rule out.
     """
 
@@ -116,7 +117,7 @@ class Sampling:
     min_p: float | None = None
 
     def __post_init__(self) -> None:
-        self(torch.zeros(1, 1))  # a value that its rule refuses is refused here, not at the first token
+        self(torch.zeros(1, 1))  # so that a rule rejects a wrong value now, not at the first token
 
     def __call__(self, logits: Float[Tensor, "b v"], generator: torch.Generator | None = None) -> Int[Tensor, " b"]:
         """Return one token per row."""
@@ -124,7 +125,7 @@ class Sampling:
         return greedy(logits) if self.temperature == 0 else sample(logits, generator)
 
     def logits(self, logits: Float[Tensor, "b v"]) -> Float[Tensor, "b v"]:
-        """Apply the rules to the logits, without sampling; a temperature of 0 changes nothing."""
+        """Apply the rules to the logits, without sampling; a temperature of 0 does not change them."""
         if self.temperature != 0:
             logits = temperature(logits, self.temperature)
         if self.top_k is not None:

@@ -1,8 +1,8 @@
 """A static KV cache: its tensors keep their shapes and addresses, as a compiled decoding step requires.
 
-`lmcourse.inference.cache.Cache` shows the model exactly the tokens that are there, one more in every step. A compiler
-makes a program for fixed shapes, so here every step sees the whole memory. Slots that are still empty have the position
-PADDING_POSITION, and the masks hide them. Python counts nothing, either: which slot is next is a tensor.
+`lmcourse.inference.cache.Cache` shows the model only the stored tokens, one more in every step. A compiled program has
+fixed shapes, so here every step sees the whole memory. Empty slots have the position PADDING_POSITION, and the masks
+hide them. Even the number of the next slot is a tensor, not a Python integer.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from torch import Tensor
 
 
 class StaticLayout:
-    """A cache layout whose sizes are all fixed: the slot of each token of a layer.
+    """A cache layout with fixed sizes: assigns each token of a layer a slot.
 
     Args:
-        key_positions: the position of what each slot holds.
-        next: the column behind all that was read; changed in place.
-        ring: whether the token at position p has slot p mod width, or just the next column.
+        key_positions: the position of the token in each slot.
+        next: the number of columns read so far; changed in place.
+        ring: whether the token at position p gets slot p mod width; otherwise it gets the next column.
     """
 
     def __init__(self, key_positions: Int[Tensor, "b w"], next: Int[Tensor, "b 1"], *, ring: bool) -> None:
@@ -42,9 +42,9 @@ class StaticCache:
     """The KV cache of a batch that continues one token at a time. `Cache.to_static` makes it.
 
     Args:
-        memory: per layer, keys and values.
-        layouts: per layer, which slot each token has; layers with the same pattern share one.
-        next: every row's next position.
+        memory: keys and values of each layer.
+        layouts: the layout of each layer; layers with the same pattern share one.
+        next: the next position of every row.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class StaticCache:
         self._distinct_layouts = list({id(layout): layout for layout in layouts}.values())
 
     def tensors(self) -> list[Tensor]:
-        """All tensors that a step reads and changes."""
+        """Return all tensors that a step reads and changes."""
         positions = [x for layout in self._distinct_layouts for x in (layout.key_positions, layout.next)]
         return [self._next, *positions, *(x for pair in self._memory for x in pair)]
 
@@ -64,10 +64,10 @@ class StaticCache:
         """Prepare a pass with one token per row.
 
         Returns:
-            the tokens' positions, and False: masks are needed, because unused slots are visible.
+            The tokens' positions, and False: masks are needed, because a step sees unused slots.
 
         Raises:
-            ValueError: more than one token, or positions of the caller's.
+            ValueError: there is more than one token, or positions are given.
         """
         if tokens.shape[1] != 1 or positions is not None:
             raise ValueError("a static cache takes one token at a time, directly after the previous one")
@@ -83,7 +83,7 @@ class StaticCache:
         """Store a layer's new keys and values.
 
         Returns:
-            all keys and values that there is memory for, and their positions: PADDING_POSITION where none is yet.
+            The keys and values in all slots, and their positions: PADDING_POSITION for empty slots.
         """
         layout, (keys, values) = self._layouts[layer], self._memory[layer]
         layout.write(keys, k)

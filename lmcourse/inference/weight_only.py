@@ -1,9 +1,9 @@
-"""Weights in fewer bytes, for writing text: int8 with a scale for each output, or bf16; everything else stays as it is.
+"""Store weights in fewer bytes for generation: int8 with a scale for each output, or bf16.
 
-A decoding step of one text reads every weight once and does two FLOPs with it, so it takes as long as the bytes of the
-weights need (see `lmcourse.accounting.latency`). Weights in a quarter of the bytes are read in a quarter of the time;
-activations, norms, softmax and the residual stream keep their precision, so that little is lost (Dettmers et al., 2022;
-Frantar et al., 2022).
+A decoding step of one text reads every weight once and does two FLOPs with it, so its time depends on the bytes of the
+weights (see `lmcourse.accounting.latency`). A quarter of the bytes takes a quarter of the time. Activations, norms,
+softmax and the residual stream keep their precision, so the loss of accuracy is small (Dettmers et al., 2022; Frantar
+et al., 2022).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Module = TypeVar("Module", bound=nn.Module)
 INT8_MAX = 127
 
 KERNEL_BLOCK = 32
-"""Block size of the CPU's kernel for int8 weights, which reads beyond the end of inputs that do not fill a block."""
+"""Block size of the CPU kernel for int8 weights. The kernel reads beyond the end of inputs that do not fill a block."""
 
 
 class Bf16Linear(nn.Module):
-    """A linear layer whose weights are bf16: 2 bytes each.
+    """A linear layer with bf16 weights, 2 bytes each.
 
     Args:
-        linear: the layer that it stands for.
+        linear: the layer to replace.
     """
 
     weight: Tensor
@@ -43,18 +43,18 @@ class Bf16Linear(nn.Module):
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
 
     def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """Return W x + b in the format of x; the product rounds x to bf16 too, and sums in fp32."""
+        """Return W x + b in the format of x; the product also rounds x to bf16, and sums in fp32."""
         y = F.linear(x.bfloat16(), self.weight).to(x.dtype)
         return y if self.bias is None else y + self.bias
 
 
 class Int8Linear(nn.Module):
-    """A linear layer whose weights are int8: 1 byte each, and a scale for each output.
+    """A linear layer with int8 weights, 1 byte each, and a scale for each output.
 
     A row of W is scale · w with integers w from −127 to 127, where scale is the largest magnitude of the row ÷ 127.
 
     Args:
-        linear: the layer that it stands for.
+        linear: the layer to replace.
     """
 
     weight: Tensor
@@ -64,7 +64,8 @@ class Int8Linear(nn.Module):
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         rows = linear.weight.detach().float()
-        # The CPU's kernel takes scales in bf16. Rounded before the weights are divided by them, they cost nothing more.
+        # The CPU kernel needs scales in bf16. They are rounded before the weights are divided by them, so that this
+        # rounding adds no further error.
         scale = (rows.abs().amax(dim=1) / INT8_MAX).clamp(min=torch.finfo(torch.float32).tiny).bfloat16()
         steps = (rows / scale.float()[:, None]).round().clamp(-INT8_MAX, INT8_MAX)
         self.register_buffer("weight", steps.to(torch.int8))
@@ -72,7 +73,7 @@ class Int8Linear(nn.Module):
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
 
     def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """Return W x + b in the format of x. A CPU rounds x to bf16 if its width is a multiple of 32; sums are in
+        """Return W x + b in the format of x. A CPU rounds x to bf16 if the width of x is a multiple of 32; sums are in
         fp32.
         """
         if x.device.type == "cpu" and x.shape[-1] % KERNEL_BLOCK == 0:
@@ -87,19 +88,19 @@ FORMATS: dict[WeightFormat, type[Bf16Linear | Int8Linear]] = {"bf16": Bf16Linear
 
 
 def narrow_weights(model: Module, format: WeightFormat) -> Module:
-    """Return a copy of a model that stores the weights of its linear layers, including the head's, in fewer bytes.
+    """Return a copy of a model that stores the weights of its linear layers, including the head, in fewer bytes.
 
-    The table of token vectors stays as it is: of it a step reads a row for each text. A head that is tied to it gets a
-    matrix of its own. The copy is for reading and writing text; it cannot be trained.
+    The table of token vectors does not change, because a step reads only one row of it for each text. A tied head gets
+    its own matrix. The copy is for inference; it cannot be trained.
 
     Args:
-        model: of which nothing changes.
+        model: the model, which is not changed.
         format: "bf16" or "int8".
 
     Raises:
-        ValueError: there is no such format.
+        ValueError: the format is unknown.
     """
     check_choice("format", format, WeightFormat)
-    # What is replaced is not copied first: a large model's weights would be there twice.
+    # Do not copy the replaced layers, or a large model's weights would be in memory twice.
     linear = [module for module in model.modules() if type(module) is nn.Linear]
     return copy.deepcopy(model, {id(module): FORMATS[format](module) for module in linear})

@@ -1,5 +1,5 @@
-"""Whole models: configurations, the transformer in its three forms, published models by name, and other libraries'
-weights. The public names are in `__init__.pyi`."""
+"""Whole models: configurations, the transformer in its three forms, published models by name, and weights of other
+libraries. The public names are in `__init__.pyi`."""
 
 from lmcourse.lazy import lazy_names
 

@@ -22,12 +22,12 @@ class TransformerConfig:
     Attributes:
         vocab_size: how many tokens there are.
         d_model: the width of the residual stream.
-        layers: one entry per layer; `repeat_layers` makes them from a pattern.
-        block: what the layers' blocks share: norm, placement, serial or parallel.
-        embedding, head: the two ends.
+        layers: the configuration of each layer; `repeat_layers` makes them from a pattern.
+        block: the settings that all blocks share: the norm, its placement, and serial or parallel branches.
+        embedding, head: the first and the last part of the model.
         position_bias: positions as a bias on the scores of every layer.
         final_norm: whether a norm follows the last block; None leaves it out (post-norm models end with one anyway).
-        context: the longest sequence it was made for, in tokens; None if nothing limits it.
+        context: the longest sequence that the model was made for, in tokens; None if nothing limits it.
     """
 
     vocab_size: int
@@ -65,14 +65,14 @@ class TransformerConfig:
         ):
             raise ValueError(
                 f"layer {index}: a value residual mixes in layer 0's values, so it needs "
-                "the same number of key heads, of the same width" + (", of a layer before it" if index == 0 else "")
+                "the same number of key heads, with the same width" + (", of a layer before it" if index == 0 else "")
             )
         if self.position_bias == AlibiConfig(falcon_bf16=True) and not layer.attention.pattern.causal:
             raise ValueError(f"layer {index} sees later tokens: rounded ALiBi is for causal attention, use exact ALiBi")
 
     @cached_property
     def matrices(self) -> ModelMatrices:
-        """The matrices that tokens are multiplied with, listed once per configuration."""
+        """The matrices that multiply the tokens; the list is made once per configuration."""
         return list_matrices(self.vocab_size, self.d_model, self.layers, self.embedding, self.head)
 
     def with_(self, **changes: Any) -> TransformerConfig:
@@ -90,8 +90,8 @@ class EncoderDecoderConfig:
     """Configuration of an encoder–decoder: the decoder attends to the encoder's output.
 
     Attributes:
-        encoder, decoder: both ends have the same vocabulary and share the token embedding; the decoder's head is the
-            model's.
+        encoder, decoder: their configurations. Both have the same vocabulary and share the token embedding; the
+            decoder's head is the model's head.
     """
 
     encoder: TransformerConfig
@@ -105,6 +105,6 @@ class EncoderDecoderConfig:
         if self.encoder.embedding.width != self.decoder.embedding.width:
             raise ValueError("encoder and decoder share an embedding: give both the same width of token vectors")
         if any(layer.attention.value_residual for layer in self.encoder.layers + self.decoder.layers):
-            raise ValueError("value residuals are for a decoder alone, not for an encoder–decoder")
+            raise ValueError("value residuals are for models with only a decoder, not for an encoder–decoder")
         if self.decoder.block.branches != "serial":
             raise ValueError("a decoder with cross-attention needs serial branches")

@@ -18,7 +18,7 @@ from lmcourse.nn.norm import Norm
 
 @dataclass(frozen=True)
 class EncoderMemory:
-    """The encoded source text: per decoder layer its cross-attention keys and values, and which are not padding."""
+    """The encoded source text: cross-attention keys and values for each decoder layer, and a padding mask."""
 
     layers: tuple[tuple[Tensor, Tensor], ...]
     source_mask: Bool[Tensor, "b t"]
@@ -60,7 +60,7 @@ class EncoderDecoder(nn.Module):
         source_positions: Int[Tensor, "b t"] | None = None,
         target_positions: Int[Tensor, "b s"] | None = None,
     ) -> Float[Tensor, "b s v"]:
-        """Logits for the token after each target token. Positions as in `Transformer`."""
+        """Return the logits for the token after each target token. Positions work as in `Transformer`."""
         return self.decode(target, self.encode(source, source_positions), target_positions)
 
     def encode(self, source: Int[Tensor, "b t"], positions: Int[Tensor, "b t"] | None = None) -> EncoderMemory:
@@ -76,7 +76,7 @@ class EncoderDecoder(nn.Module):
         positions: Int[Tensor, "b s"] | None = None,
         kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s v"]:
-        """Logits for the token after each target token, given the encoded source."""
+        """Return the logits for the token after each target token, given the encoded source."""
         context = forward_context(self.embedding, self.position_bias, target, positions, None, kv_cache)
         context.prepare(layer.attention.pattern for layer in self.config.decoder.layers)
         x = self.embedding(target, context.shared_positions)

@@ -1,4 +1,4 @@
-"""Weight initialization: published rules."""
+"""Initialize weights by published rules."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def initialize(
     """Draw new weights for all layers, in place; biases become 0, norms are unchanged.
 
     Args:
-        model: a model of `lmcourse.models`. Every list of blocks in it (`blocks`) has a residual stream of its own.
-        rule: "gpt2": normal with `std`, and std / √N for the layers that write to a residual stream, where N counts
-            what is added to that stream, so that its variance does not grow with depth (Radford et al., 2019, §2.3).
-            N is 2 a block, in parallel blocks too, and 3 in a decoder's that attend to an encoder. "fan_in": normal
-            with 1/√fan_in, cut off at three standard deviations.
-        std: for "gpt2".
-        zero_outputs: whether the layers that write to a residual stream, and a head that is not tied, are 0 instead:
-            then every block is the identity at first (Zhang et al., 2019) and all tokens are equally likely.
+        model: a model of `lmcourse.models`. Every list of blocks in it (`blocks`) has its own residual stream.
+        rule: "gpt2": normal with `std`, and std / √N for the layers that write to a residual stream, where N is the
+            number of additions to that stream, so that its variance does not grow with depth (Radford et al., 2019,
+            §2.3). A block adds 2, also when it is parallel; a decoder block that attends to an encoder adds 3.
+            "fan_in": normal with standard deviation 1/√fan_in, truncated at three standard deviations.
+        std: the standard deviation for "gpt2".
+        zero_outputs: whether to set the layers that write to a residual stream, and an untied head, to 0 instead. Then
+            every block is the identity at first (Zhang et al., 2019) and all tokens are equally likely.
     """
     check_type("model", model, nn.Module, "such as Transformer(config)")
     additions = _additions(model)

@@ -1,7 +1,7 @@
 """The list of a model's matrices, from its configuration.
 
 `lmcourse.accounting` sums parameters, FLOPs, traffic, saved activations and the KV cache over this one list. A matrix
-from i to o features has i·o weights. Every token that passes costs 2·i·o FLOPs, a product and a sum per weight.
+from i to o features has i·o weights. Every token costs 2·i·o FLOPs: one multiplication and one addition per weight.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class LinearShape:
     """The shape of a linear layer.
 
     Attributes:
-        part: of the model that it belongs to; several matrices may make one part.
-        inputs, outputs: how many features go in and come out.
-        bias: whether it adds one.
+        part: the part of the model that the layer belongs to; a part may have several matrices.
+        inputs, outputs: the numbers of input and output features.
+        bias: whether the layer adds a bias.
     """
 
     part: str
@@ -44,13 +44,13 @@ class LinearShape:
 
 @dataclass(frozen=True)
 class LayerMatrices:
-    """The matrices of one layer, and how many layers of the model are equal to it.
+    """The matrices of one layer, and the number of layers with the same configuration.
 
     Attributes:
         layer: the layer's configuration.
         times: how many layers of the model have this configuration.
-        attention: q, k, v and out.
-        feed_forward: up, gate where there is one, and down.
+        attention: the matrices q, k, v and out.
+        feed_forward: the matrices up, gate if there is one, and down.
     """
 
     layer: LayerConfig
@@ -60,7 +60,7 @@ class LayerMatrices:
 
     @property
     def all(self) -> tuple[LinearShape, ...]:
-        """All of them, in forward order."""
+        """All matrices of the layer, in forward order."""
         return self.attention + self.feed_forward
 
 
@@ -69,10 +69,10 @@ class ModelMatrices:
     """All matrices of a decoder or encoder, without cross-attention.
 
     Attributes:
-        embedding: the projection from an embedding narrower than the model to d_model; usually none. The embedding
-            itself is looked up, not multiplied with.
-        layers: of each kind of layer once.
-        head: from the last layer to the logits. A tied head takes the same product as an untied one.
+        embedding: the projection to d_model if the embedding is narrower than the model; usually empty. The embedding
+            itself is a lookup, not a product.
+        layers: the matrices of each kind of layer, once per kind.
+        head: the matrix from the last layer to the logits. A tied head needs the same product as an untied head.
     """
 
     embedding: tuple[LinearShape, ...]
@@ -80,7 +80,7 @@ class ModelMatrices:
     head: tuple[LinearShape, ...]
 
     def of_blocks(self) -> Iterator[tuple[LinearShape, int]]:
-        """Each matrix of the layers, and how many layers have it."""
+        """Return each matrix of the layers with the number of layers that have it."""
         return ((matrix, group.times) for group in self.layers for matrix in group.all)
 
 
@@ -119,7 +119,7 @@ def attention_matrices(config: AttentionConfig, d_model: int) -> list[LinearShap
 
 
 def feed_forward_matrices(config: FeedForwardConfig, d_model: int) -> list[LinearShape]:
-    """Return the projections up and down, and gate where there is one."""
+    """Return the projections up and down, and gate if there is one."""
     up = LinearShape("feed-forward", d_model, config.width, config.bias)
     down = LinearShape("feed-forward", config.width, d_model, config.bias)
     return [up, up, down] if config.gated else [up, down]

@@ -1,4 +1,4 @@
-"""The n-gram model: count what followed the last n − 1 tokens, and divide (Shannon, 1948; Jelinek and Mercer, 1980)."""
+"""The n-gram model: count the tokens after each n − 1 tokens, and divide (Shannon, 1948; Jelinek and Mercer, 1980)."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from jaxtyping import Float
 from torch import Tensor
 
 _NOTHING: Counter[int] = Counter()
-"""Counts after a context that was never seen: none."""
+"""The counts after a context that was never seen: no tokens."""
 
 
 class NGram:
     """An n-gram model: predicts the next token from the last `order` − 1.
 
-    p_m(w | c) = (count(c w) + k) / (count(c) + k V) for a context c of m − 1 tokens. A context that was never seen says
-    nothing (0 / 0 when k = 0): the one token shorter context answers for it, and below the single tokens all are equal.
-    With weights λ the orders are mixed, Σ λ_m p_m. So the probabilities sum to one whatever was counted.
+    p_m(w | c) = (count(c w) + k) / (count(c) + k V) for a context c of m − 1 tokens. For a context that was never seen
+    this is 0 / 0 when k = 0: then the context that is one token shorter is used, and if no token was counted at all,
+    all tokens are equally likely. With weights λ the orders are mixed: Σ λ_m p_m. So the probabilities always sum to
+    one.
 
-    Witten and Bell (1991) let the shorter context c' help always, the more, the more different tokens t(c) followed c:
-    p_m(w | c) = (count(c w) + t(c) p_{m−1}(w | c')) / (count(c) + t(c)). Then nothing is impossible.
+    Witten and Bell (1991) always mix in the shorter context c', the more strongly, the more different tokens t(c)
+    followed c: p_m(w | c) = (count(c w) + t(c) p_{m−1}(w | c')) / (count(c) + t(c)). Then no token has probability 0.
 
     Args:
         order: n: 1 ignores the context, 2 looks at one token, …
         vocab_size: how many tokens there are.
         add: k, added to every count (Laplace: 1).
-        weights: λ_1 … λ_n, which sum to one; None takes the full order alone.
-        witten_bell: whether shorter contexts help as Witten and Bell have it; without `add`.
+        weights: λ_1 … λ_n, which sum to one; None uses the full order alone.
+        witten_bell: whether to mix in shorter contexts by the rule of Witten and Bell; not together with `add`.
 
     Raises:
-        ValueError: an order below 1, a negative k, weights that are no weights, two ways of smoothing at once.
+        ValueError: the order is below 1, k is negative, the weights do not sum to one, or both ways of smoothing are
+            asked for.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class NGram:
         """Occurrences of each context, with any token after it."""
 
     def count(self, text: Sequence[int]) -> NGram:
-        """Learn from one more text. No n-gram crosses the border between two texts."""
+        """Learn from one more text. N-grams do not cross the border between two texts."""
         for end, token in enumerate(text):
             for length in range(min(self.order - 1, end) + 1):
                 context = tuple(text[end - length : end])
@@ -68,8 +70,8 @@ class NGram:
         return self
 
     def probabilities(self, context: Sequence[int]) -> Float[Tensor, " v"]:
-        """Return the probability of every token after a context. Its last n − 1 tokens matter; at the start of a
-        text, fewer.
+        """Return the probability of every token after a context. Only its last n − 1 tokens count; at the start of a
+        text there are fewer.
         """
         known = tuple(context)
         every = [self._by_order(known, token) for token in range(self.vocab_size)]
@@ -77,7 +79,7 @@ class NGram:
         return torch.tensor(every, dtype=torch.float64) @ weights
 
     def losses(self, text: Sequence[int]) -> Float[Tensor, " t"]:
-        """Return −ln p of each token given the tokens before it, in nats; infinite for an impossible token."""
+        """Return −ln p of each token given the tokens before it, in nats; infinite for a token with probability 0."""
         weights = torch.tensor(self.weights, dtype=torch.float64)
         return -(weights @ self._probabilities_by_order(text)).log()
 
@@ -105,13 +107,13 @@ class NGram:
         return found
 
     def log_probability(self, text: Sequence[int]) -> float:
-        """Return the log-probability of a text in nats: the sum over its tokens, given those before them; −∞ if one
-        is impossible.
+        """Return the log-probability of a text in nats: the sum over its tokens, each given the tokens before it; −∞ if
+        one has probability 0.
         """
         return -math.fsum(self.losses(text).tolist())
 
     def perplexity(self, text: Sequence[int]) -> float:
-        """exp of the mean −log p per token: the number of equally likely choices with the same loss.
+        """Return exp of the mean −log p per token: the number of equally likely choices with the same loss.
 
         Raises:
             ValueError: the text is empty.
@@ -121,7 +123,7 @@ class NGram:
         return math.exp(-self.log_probability(text) / len(text))
 
     def generate(self, context: Sequence[int], length: int, generator: torch.Generator | None = None) -> list[int]:
-        """Return `length` sampled tokens, without the context."""
+        """Sample `length` tokens and return them without the context."""
         text = list(context)
         for _ in range(length):
             text.append(int(torch.multinomial(self.probabilities(text), 1, generator=generator)))

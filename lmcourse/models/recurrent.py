@@ -1,6 +1,6 @@
 """Recurrent language models: one state, updated token after token (Elman, 1990; Hochreiter and Schmidhuber, 1997).
 
-Written as loops over time, which is what they are: no step can start before the one before it has ended.
+They are written as loops over time, because no step can start before the previous step has ended.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Kind = Literal["rnn", "lstm"]
 
 @dataclass(frozen=True)
 class RecurrentConfig:
-    """Settings of a recurrent language model: kind of cell, sizes, layers.
+    """Configuration of a recurrent language model: kind of cell, sizes, layers.
 
     Attributes:
         vocab_size: how many tokens there are.
         d_embedding: the width of a token's vector.
         d_hidden: the width of the state.
-        layers: how many; each reads the states of the one below.
+        layers: the number of layers; each reads the states of the layer below.
         kind: "rnn" or "lstm".
     """
 
@@ -38,7 +38,7 @@ class RecurrentConfig:
         if min(self.vocab_size, self.d_embedding, self.d_hidden, self.layers) < 1:
             raise ValueError("a recurrent model needs a vocabulary, two widths and a layer, all at least 1")
         if self.kind not in CELLS:
-            raise ValueError(f"unknown kind {self.kind!r}; there are {', '.join(CELLS)}")
+            raise ValueError(f"unknown kind {self.kind!r}; choose from {', '.join(CELLS)}")
 
 
 class RNNCell(nn.Module):
@@ -60,8 +60,8 @@ class RNNCell(nn.Module):
 class LSTMCell(nn.Module):
     """LSTM cell: c ← f ⊙ c + i ⊙ g and h ← o ⊙ tanh c. Its state has two parts, h and c.
 
-    The gates f (keep), i (write) and o (show) are between 0 and 1; g is what could be written. On its way through time
-    c is only multiplied by f, so its gradient does not have to vanish.
+    The gates f (keep), i (write) and o (show) are between 0 and 1; g is the candidate for writing. From step to step c
+    is only multiplied by f and added to, so its gradient need not vanish.
     """
 
     parts = 2
@@ -96,12 +96,12 @@ class Recurrent(nn.Module):
         states: Sequence[Float[Tensor, "parts b d"]] | None = None,
         token_mask: Bool[Tensor, "b s"] | None = None,
     ) -> tuple[Float[Tensor, "b s d"], list[Float[Tensor, "parts b d"]]]:
-        """The last layer's h at every step, and each layer's state after the last one.
+        """Return the last layer's h at every step, and each layer's state after the last step.
 
         Args:
             x: the inputs.
             states: each layer's state before the first step; zeros if not given.
-            token_mask: which inputs are no padding; padding leaves the state as it is.
+            token_mask: True for inputs that are not padding; padding leaves the state unchanged.
         """
         ends = []
         for layer, cell in enumerate(self.cells):
@@ -129,6 +129,6 @@ class RecurrentModel(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "b s"], states: Sequence[Float[Tensor, "parts b d"]] | None = None
     ) -> tuple[Float[Tensor, "b s v"], list[Float[Tensor, "parts b d"]]]:
-        """Return the logits of the token after each, and the states; pass them back to continue the text."""
+        """Return the logits for each next token, and the states; pass them to the next call to continue the text."""
         hidden, ends = self.recurrent(self.embedding(tokens), states)
         return self.head(hidden), ends

@@ -1,7 +1,7 @@
 """Translation before transformers: a recurrent encoder, a recurrent decoder, and attention between them.
 
-Without attention all the decoder learns of the source is one state (Sutskever et al., 2014). With it, each step looks
-back at every state of the encoder (Bahdanau et al., 2015; the dot-product form is Luong et al., 2015).
+Without attention, one state is all that the decoder gets from the source (Sutskever et al., 2014). With attention, each
+step looks back at every state of the encoder (Bahdanau et al., 2015; the dot-product form is Luong et al., 2015).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Seq2SeqConfig:
 
     Attributes:
         source_vocab_size, target_vocab_size: how many tokens each side has.
-        d_embedding, d_hidden, layers, kind: of both sides; see `RecurrentConfig`.
+        d_embedding, d_hidden, layers, kind: the settings of both sides; see `RecurrentConfig`.
         attention: whether the decoder looks back at the source.
     """
 
@@ -40,7 +40,7 @@ class Seq2SeqConfig:
         if min(sizes) < 1:
             raise ValueError("an encoder–decoder needs two vocabularies, two widths and a layer, all at least 1")
         if self.kind not in CELLS:
-            raise ValueError(f"unknown kind {self.kind!r}; there are {', '.join(CELLS)}")
+            raise ValueError(f"unknown kind {self.kind!r}; choose from {', '.join(CELLS)}")
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class EncodedSource:
     """The encoder's output, which the decoder reads.
 
     Attributes:
-        hidden: the encoder's h_i at every token.
-        states: of each layer after the last token: where the decoder starts.
-        token_mask: which source tokens are not padding.
+        hidden: the encoder's state h_i at every token.
+        states: the state of each layer after the last token, with which the decoder starts.
+        token_mask: True for source tokens that are not padding.
     """
 
     hidden: Float[Tensor, "b t d"]
@@ -77,9 +77,9 @@ class Seq2Seq(nn.Module):
         target: Int[Tensor, "b s"],
         token_mask: Bool[Tensor, "b t"] | None = None,
     ) -> Float[Tensor, "b s v"]:
-        """Logits for the token after each target token.
+        """Return the logits for the token after each target token.
 
-        The decoder reads the true target, not what it would have said itself (teacher forcing).
+        The decoder reads the true target, not its own predictions (teacher forcing).
         """
         logits, _, _ = self.decode(target, self.encode(source, token_mask))
         return logits
@@ -100,13 +100,13 @@ class Seq2Seq(nn.Module):
 
         Args:
             target: the tokens so far.
-            source: what was read.
-            states: where an earlier call ended; by default, where the encoder ended.
+            source: the encoded source.
+            states: the states at the end of an earlier call; by default, the encoder's.
         """
         hidden, states = self.decoder(self.target_embedding(target), source.states if states is None else states)
         if not self.config.attention:
             return self.head(hidden), states, None
-        # One head, and no √d: the dot products of Luong et al.
+        # the dot products of Luong et al. have one head and no √d
         visible = source.token_mask[:, None, :].expand(-1, hidden.shape[1], -1)
         keys = source.hidden[:, None]
         weights = attention_weights(hidden[:, None], keys, visible, scale=1.0)
@@ -117,7 +117,7 @@ class Seq2Seq(nn.Module):
     def translate(
         self, source: Int[Tensor, "b t"], start: int, length: int, token_mask: Bool[Tensor, "b t"] | None = None
     ) -> Int[Tensor, "b s"]:
-        """The likeliest token at each of `length` steps, each read back as the next input, without the start token."""
+        """Return the most likely token at each of `length` steps, without the start token; each is the next input."""
         encoded = self.encode(source, token_mask)
         states, token = encoded.states, source.new_full((source.shape[0], 1), start)
         tokens = []

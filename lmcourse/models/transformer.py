@@ -1,7 +1,7 @@
 """The transformer: embedding, blocks, norm, head.
 
-A decoder predicts the next token, an encoder gives every token a vector that knows its context. The difference is one
-flag of the attention pattern, so both are this class.
+A decoder predicts the next token; an encoder gives every token a vector that depends on its context. They differ in one
+flag of the attention pattern, so this class is used for both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmcourse.nn.position_bias import Alibi, AlibiConfig, RelativePositionBias
 
 
 class Transformer(nn.Module):
-    """The transformer of a configuration: a decoder or an encoder."""
+    """A transformer, built from a configuration: a decoder or an encoder."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -42,18 +42,19 @@ class Transformer(nn.Module):
         prefix_lengths: Int[Tensor, " b"] | None = None,
         kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s v"]:
-        """Logits for every token.
+        """Return the logits for every token.
 
         Args:
-            tokens: ids.
-            positions: in their text; by default 0, 1, 2, …, or behind those in the cache; PADDING_POSITION marks
-                padding.
-            prefix_lengths: per sequence, how many tokens at its start see each other (a prefix language model).
+            tokens: token ids.
+            positions: the position of each token in its text; by default 0, 1, 2, …, or the positions after the tokens
+                in the cache. PADDING_POSITION marks padding.
+            prefix_lengths: for each sequence, the number of tokens at its start that see each other (a prefix language
+                model).
             kv_cache: keys and values of earlier tokens, such as `lmcourse.inference.cache.Cache`.
 
         Raises:
-            ValueError: the text is longer than the learned positions. Where `positions` or a cache say how long it is,
-                only a CPU looks (see `Embedding`).
+            ValueError: the text is longer than the learned positions. If the length comes from `positions` or a cache,
+                it is checked only on a CPU (see `Embedding`).
         """
         logits: Tensor = self.head(self.encode(tokens, positions, prefix_lengths=prefix_lengths, kv_cache=kv_cache))
         return logits
@@ -66,7 +67,7 @@ class Transformer(nn.Module):
         prefix_lengths: Int[Tensor, " b"] | None = None,
         kv_cache: KVCache | None = None,
     ) -> Float[Tensor, "b s d"]:
-        """Return the last layer's vectors, after the final norm: the head's input; for an encoder, the result."""
+        """Return the last layer's vectors after the final norm: the input of the head, or the result of an encoder."""
         context = forward_context(self.embedding, self.position_bias, tokens, positions, prefix_lengths, kv_cache)
         context.keeps_values = any(layer.attention.value_residual for layer in self.config.layers)
         context.prepare(layer.attention.pattern for layer in self.config.layers)
@@ -78,7 +79,7 @@ class Transformer(nn.Module):
 
 
 def default_positions(tokens: Int[Tensor, "b s"]) -> Int[Tensor, "b s"]:
-    """The positions 0, 1, 2, … of every row."""
+    """Return the positions 0, 1, 2, … for every row."""
     return torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
 
 
@@ -90,12 +91,12 @@ def forward_context(
     prefix_lengths: Int[Tensor, " b"] | None,
     kv_cache: KVCache | None,
 ) -> ForwardContext:
-    """The `ForwardContext` of a pass over these tokens.
+    """Return the `ForwardContext` for a forward pass over these tokens.
 
     Raises:
-        TypeError: the tokens are no tensor.
-        ValueError: the tensor has another number of axes than two; there are more tokens than learned positions; or a
-            prefix meets a bias that is for causal attention.
+        TypeError: the tokens are not a tensor.
+        ValueError: the tensor does not have two axes; there are more tokens than learned positions; or a prefix is
+            combined with a bias for causal attention.
     """
     check_type("tokens", tokens, Tensor, "encode the text first, torch.tensor([tokenizer.encode(text)])")
     if tokens.ndim != 2:
@@ -115,7 +116,7 @@ def forward_context(
 
 
 def build_position_bias(config: TransformerConfig) -> nn.Module | None:
-    """The position bias of a configuration: ALiBi, T5's relative position bias, or None."""
+    """Return the position bias of a configuration: ALiBi, T5's relative position bias, or None."""
     if config.position_bias is None:
         return None
     first = config.layers[0].attention

@@ -1,4 +1,4 @@
-"""The layers of a transformer, one idea a file; the public names are in `__init__.pyi`.
+"""The layers of a transformer, one idea per file; the public names are in `__init__.pyi`.
 
 Read them in the order of a forward pass: `embedding`, `norm`, `attention` (with `attend` and `attention_pattern`; for
 positions, `rotary` and `position_bias`), `feed_forward`, `block`.

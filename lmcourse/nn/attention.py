@@ -1,8 +1,8 @@
-"""The attention layers, to oneself and across: project to queries, keys and values, rotate, attend, project back.
+"""Self-attention and cross-attention layers: project to queries, keys and values, rotate, attend, project back.
 
-`Attention` serves every variant of self-attention. What varies is decided when the layer is built: how many heads share
-a key, which tensors are normalised and rotated, and which keys each query sees. To follow `Attention.forward`, two more
-files are enough: the formula is in `attend`, who sees whom in `attention_pattern`."""
+`Attention` serves every variant of self-attention. The variant is fixed when the layer is built: how many heads share a
+key, which tensors are normalised and rotated, and which keys each query sees. To understand `Attention.forward` you
+need two more files: `attend` has the formula, and `attention_pattern` decides which keys each query sees."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AttentionTemperatureConfig:
             raise ValueError(f"`floor_scale` must be at least 1 token, not {self.floor_scale}")
 
     def factor(self, positions: Int[Tensor, "b s"]) -> Float[Tensor, "b 1 s 1"]:
-        """Factor on the queries at these positions."""
+        """Return the factor on the queries at these positions."""
         steps = torch.floor((positions.float() + 1) / self.floor_scale)
         return (1 + self.slope * torch.log1p(steps))[:, None, :, None]
 
@@ -48,20 +48,21 @@ class AttentionConfig:
     """Attention settings: heads, KV heads, pattern, RoPE, QK-norm, scale, biases, dropout.
 
     Attributes:
-        heads: query heads.
-        kv_heads: key and value heads: None as many as query heads (MHA), 1 one for all (MQA), between them GQA.
-        d_head: a head's width; None is d_model / heads.
+        heads: number of query heads.
+        kv_heads: number of key and value heads. None means the number of query heads (MHA); 1 is MQA; numbers in
+            between are GQA.
+        d_head: a head's width; None means d_model / heads.
         pattern: which keys a query sees.
-        rotary: rotate queries and keys by their position (RoPE).
-        relative_position_vectors: learned vectors for distances, on keys and values (Shaw et al., 2018).
-        qk_norm: normalise queries and keys.
-        temperature: multiplies queries at far positions, which sharpens their attention (Llama 4).
-        scale: multiplies the scores; None is 1/√d_head.
-        soft_cap: scores are squeezed into ±soft_cap by a tanh (Gemma 2).
-        bias, out_bias: whether the projections to q, k, v and the one back have biases.
-        dropout: on the attention weights, in training.
-        value_residual: values are mixed with those of the model's first layer, in shares that are learned (Zhou et al.,
-            2024).
+        rotary: the rotation of queries and keys by their position (RoPE).
+        relative_position_vectors: learned vectors for distances, added to keys and values (Shaw et al., 2018).
+        qk_norm: the norm on queries and keys.
+        temperature: a factor on queries at far positions, which sharpens their attention (Llama 4).
+        scale: the factor of the scores; None means 1/√d_head.
+        soft_cap: a limit: a tanh squeezes the scores into ±soft_cap (Gemma 2).
+        bias, out_bias: whether the projections to q, k and v have biases, and whether the projection back has one.
+        dropout: probability of dropping an attention weight in training.
+        value_residual: whether to mix the values with the values of the model's first layer, with a learned weight
+            (Zhou et al., 2024).
     """
 
     heads: int
@@ -90,11 +91,11 @@ class AttentionConfig:
 
     @property
     def key_heads(self) -> int:
-        """Number of key and value heads."""
+        """The number of key heads, which is also the number of value heads."""
         return self.heads if self.kv_heads is None else self.kv_heads
 
     def head_width(self, d_model: int) -> int:
-        """A head's width in a model of this width.
+        """Return a head's width in a model of this width.
 
         Raises:
             ValueError: the heads do not divide the width.
@@ -124,7 +125,7 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(d_model, (self.heads + 2 * self.kv_heads) * self.d_head, bias=config.bias)
         self.out = nn.Linear(self.heads * self.d_head, d_model, bias=config.out_bias)
         self.qk_transform = QKTransform(config, self.d_head)
-        # One axis: FSDP shards no scalars.
+        # One axis, because FSDP cannot shard scalars.
         self.first_share = nn.Parameter(torch.tensor([0.5])) if config.value_residual else None
         relative = config.relative_position_vectors
         self.relative_position_vectors = RelativePositionVectors(relative, self.d_head) if relative else None
@@ -135,18 +136,18 @@ class Attention(nn.Module):
         qk, v = self.project(x)
         q, k = self.qk_transform(qk, context)
         if self.qk_transform.releases_projection and torch.is_grad_enabled():
-            v = v.clone()  # a view would keep the whole product of `project` until the backward pass, for its last part
+            v = v.clone()  # a view of v would keep the whole output of `project` in memory until the backward pass
         v = context.mix_values(v, self.first_share)
         key_positions = context.positions
         if context.kv_cache is not None:
             k, v, key_positions = context.kv_cache.append(self.layer, k, v)
         attend = self.attend_fused if self.fused else self.attend
         mixed = attend(q, k, v, key_positions, context)
-        result: Tensor = self.out(mixed.transpose(1, 2).flatten(start_dim=2))  # heads side by side: b s (h d)
+        result: Tensor = self.out(mixed.transpose(1, 2).flatten(start_dim=2))  # concatenated heads: b s (h d)
         return result
 
     def project(self, x: Float[Tensor, "b s d"]) -> tuple[Float[Tensor, "b h s dh"], Float[Tensor, "b kv s dh"]]:
-        """Return queries, keys and values from one matrix product; queries and keys stay together."""
+        """Return queries and keys as one tensor, and values, all from one matrix product."""
         heads = self.qkv(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # b s (h d) -> b h s d
         qk, v = heads.split([self.heads + self.kv_heads, self.kv_heads], dim=1)
         return qk, v
@@ -154,7 +155,7 @@ class Attention(nn.Module):
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, key_positions: Int[Tensor, "b t"], context: ForwardContext
     ) -> Float[Tensor, "b h s d"]:
-        """Run unfused attention, every step of the formula: for soft caps and relative position vectors."""
+        """Run unfused attention, step by step, which soft caps and relative position vectors need."""
         visible, bias = context.mask(self.pattern, key_positions)
         relative = self.relative_position_vectors
         if relative is None:
@@ -178,8 +179,8 @@ class Attention(nn.Module):
     def mask_or_causal(
         self, key_positions: Int[Tensor, "b t"], context: ForwardContext
     ) -> tuple[Bool[Tensor, "b s t"] | None, Float[Tensor, "b h s t"] | None, bool]:
-        """Return mask and bias, or no mask and whether attention is causal. A text read from its start and a single
-        new token, which sees all that the cache returns, need no mask.
+        """Return mask and bias, or no mask and whether attention is causal. No mask is needed for a text read from its
+        start, or for a single new token, which sees all keys from the cache.
         """
         new, keys = context.positions.shape[1], key_positions.shape[1]
         if context.unpadded and context.position_bias is None and context.prefix_lengths is None:
@@ -194,7 +195,8 @@ class QKTransform(nn.Module):
     """The changes to queries and keys before their dot product: QK-norm, RoPE, temperature.
 
     Attributes:
-        releases_projection: whether neither queries nor keys nor the backward pass need what came in any more.
+        releases_projection: whether the input is no longer needed after the call, by the results or by the backward
+            pass.
     """
 
     def __init__(self, config: AttentionConfig, d_head: int) -> None:
@@ -209,8 +211,8 @@ class QKTransform(nn.Module):
         self.norm_q, self.norm_k = (build_head_norm(qk_norm, count, d_head) for count in self.heads)
 
     def forward(self, qk: Float[Tensor, "b h s d"], context: ForwardContext) -> tuple[Tensor, Tensor]:
-        """Return the transformed queries and keys. They come in one tensor because RoPE rotates both in the same
-        way.
+        """Return the transformed queries and keys. The input has both in one tensor, because RoPE rotates them in the
+        same way.
         """
         if self.norm_before_rotary:
             q, k = torch.split(qk, self.heads, dim=1)
@@ -226,11 +228,11 @@ class QKTransform(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Attention of a decoder to an encoder's output: queries from one, keys and values from the other.
+    """Attention with queries from a decoder, and keys and values from an encoder's output.
 
-    It has the heads, QK-norm, scale, soft cap, biases and dropout of the decoder's attention to itself. What concerns a
-    token's position in its own text (attention pattern, RoPE, relative position vectors, temperature) has no meaning
-    between two texts and is left out, as in Shaw et al. (2018) and T5Gemma (Zhang et al., 2025).
+    It has the heads, QK-norm, scale, soft cap, biases and dropout of the decoder's self-attention. Settings about a
+    token's position in its own text (attention pattern, RoPE, relative position vectors, temperature) have no meaning
+    between two texts and are left out, as in Shaw et al. (2018) and T5Gemma (Zhang et al., 2025).
     """
 
     def __init__(self, config: AttentionConfig, d_model: int) -> None:
@@ -247,19 +249,19 @@ class CrossAttention(nn.Module):
     def project_kv(
         self, memory: Float[Tensor, "b t d"]
     ) -> tuple[Float[Tensor, "b kv t dh"], Float[Tensor, "b kv t dh"]]:
-        """Return keys and values of an encoder's output: the same for every decoded token, so computed once."""
+        """Return keys and values of an encoder's output, the same for every decoded token: compute them once."""
         k, v = rearrange(self.kv(memory), "b t (two kv d) -> two b kv t d", two=2, d=self.d_head)
         return self.norm_k(k), v
 
     def forward(
         self, x: Float[Tensor, "b s d"], memory: tuple[Tensor, Tensor], visible: Bool[Tensor, "b t"]
     ) -> Float[Tensor, "b s d"]:
-        """Return the values that each token of the decoder gathers from the encoder's output.
+        """Return the result of attention to the encoder's output for each token of the decoder.
 
         Args:
             x: the decoder's tokens.
             memory: keys and values, from `project_kv`.
-            visible: which of them are no padding.
+            visible: True for source tokens that are not padding.
         """
         q = self.norm_q(rearrange(self.q(x), "b s (h d) -> b h s d", d=self.d_head))
         seen = visible[:, None].expand(-1, x.shape[1], -1)

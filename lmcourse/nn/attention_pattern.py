@@ -1,7 +1,7 @@
 """Attention patterns: which keys a query may attend to.
 
-Every mask of the course is a rule on two positions, the query's and the key's. Nothing depends on where a key happens
-to lie in memory, so the same rule serves a full sequence, a left-padded batch and a rolling cache.
+Every mask of the course is a rule on two positions, the query's and the key's. A key's place in memory does not matter,
+so the same rule works for a full sequence, a left-padded batch and a rolling cache.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from lmcourse.nn.checks import check_choice
 
 PADDING_POSITION = -1
-"""The position of padding and of a cache slot that is not filled yet: no query sees it."""
+"""The position of padding and of unfilled cache slots; no query sees it."""
 
 
 PatternKind = Literal["full", "window", "chunk", "strided", "fixed"]
@@ -26,9 +26,9 @@ class AttentionPattern:
     """An attention pattern: which keys each query sees.
 
     Attributes:
-        kind: "full"; "window": itself and the size − 1 tokens before it (Beltagy et al., 2020); "chunk": its own
-            block of `size` tokens (Llama 4); "strided": a window and every size-th token before it; "fixed": its own
-            block and the last token of every block (both Child et al., 2019).
+        kind: the keys that a query sees. "full": all; "window": itself and the size − 1 tokens before it (Beltagy et
+            al., 2020); "chunk": its own block of `size` tokens (Llama 4); "strided": a window and every size-th token
+            before it; "fixed": its own block and the last token of every block (both Child et al., 2019).
         size: the window's, chunk's or stride's length in tokens.
         causal: whether later tokens are hidden. Without it a window reaches as far to the right as to the left.
     """
@@ -46,16 +46,16 @@ class AttentionPattern:
 
     @property
     def span(self) -> int | None:
-        """The largest number of keys back that a query can see, itself included; None without a limit."""
+        """The largest number of keys that a query can look back, itself included; None if there is no limit."""
         return self.size if self.kind in ("window", "chunk") else None
 
     @property
     def sparse(self) -> bool:
-        """True if a query does not see some keys between the first and the last that it sees."""
+        """True if there are hidden keys between the first and the last key that a query sees."""
         return self.kind in ("strided", "fixed")
 
     def is_causal_within(self, length: int) -> bool:
-        """Return True if a text of this length is so short that the rule hides only the future."""
+        """Return True if, in a text of this length, the rule hides only later tokens."""
         return self.causal and (self.size is None or length <= self.size)
 
     def visible(
@@ -67,9 +67,10 @@ class AttentionPattern:
         """Return a mask: True where a query sees a key.
 
         Args:
-            query, key: their positions in the text; PADDING_POSITION marks padding. A single row is that of every text.
-            prefix_lengths: per sequence, how many tokens at its start see each other whatever their order (Raffel et
-                al., 2020).
+            query, key: positions of queries and keys in the text; PADDING_POSITION marks padding. A single row is used
+                for all texts.
+            prefix_lengths: for each sequence, the number of tokens at its start that see each other in both directions
+                (Raffel et al., 2020).
         """
         q, k = query[:, :, None], key[:, None, :]
         seen = (k != PADDING_POSITION).expand(-1, q.shape[1], -1)
@@ -79,8 +80,8 @@ class AttentionPattern:
         return seen if self.size is None else seen & self._pattern(q, k, self.size)
 
     def _pattern(self, q: Int[Tensor, "b s 1"], k: Int[Tensor, "b 1 t"], size: int) -> Bool[Tensor, "b s t"]:
-        """Return the rule of a kind with a size. Only this one is computed, because each is as large as all scores
-        of a head.
+        """Return the mask of a kind with a size. Masks of other kinds are not computed, because each is as large as a
+        head's scores.
         """
         if self.kind == "window":
             return (q - k).abs() < size

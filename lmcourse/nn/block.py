@@ -1,7 +1,7 @@
-"""The transformer block: attention and feed-forward, each a branch beside the residual stream.
+"""The transformer block: attention and feed-forward, two branches of the residual stream.
 
-Where the norms stand is the only difference between the four placements (`Residual`), and whether the two branches
-follow each other or start from the same input the only one between serial and parallel blocks.
+The four placements (`Residual`) differ only in where the norms are. In serial blocks one branch follows the other; in
+parallel blocks both have the same input.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class BlockConfig:
             "output" x + N(f(x)) (OLMo 2).
         branches: "serial": attention, then feed-forward. "parallel": both read one normalised input (GPT-J, PaLM);
             "parallel_two_norms": each has a separate norm (GPT-NeoX).
-        dropout: on what each branch adds.
-        residual_scale: multiplies what each branch adds (Granite).
+        dropout: probability of dropout on each branch's output.
+        residual_scale: the factor of each branch's output (Granite).
     """
 
     norm: NormConfig
@@ -62,7 +62,7 @@ class BlockConfig:
 
 
 class Residual(nn.Module):
-    """x + f(x), with norms at the configured places."""
+    """The sum x + f(x), with norms at the configured places."""
 
     def __init__(self, layer: nn.Module, config: BlockConfig, d_model: int) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Residual(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then feed-forward."""
+    """A serial block: attention, then feed-forward."""
 
     def __init__(self, layer: LayerConfig, config: BlockConfig, d_model: int, index: int = 0) -> None:
         super().__init__()
@@ -95,12 +95,12 @@ class Block(nn.Module):
 
 
 class ParallelBlock(nn.Module):
-    """Attention and feed-forward side by side: x + attention(N x) + feed_forward(N′ x)."""
+    """A parallel block: x + attention(N x) + feed_forward(N′ x)."""
 
     def __init__(self, layer: LayerConfig, config: BlockConfig, d_model: int, index: int = 0) -> None:
         super().__init__()
         self.norm = Norm(config.norm, d_model)
-        # Absent where there is one norm: a module under two names would be twice in every state_dict.
+        # Left out if both branches share a norm: a module with two names would be in every state_dict twice.
         self.norm_feed_forward = Norm(config.norm, d_model) if config.branches == "parallel_two_norms" else None
         self.attention = Attention(layer.attention, d_model, index)
         self.feed_forward = build_feed_forward(layer.feed_forward, d_model)
@@ -137,9 +137,9 @@ class CrossBlock(nn.Module):
 
         Args:
             x: the residual stream.
-            context: of the decoder's own text.
+            context: the context of the decoder's own text.
             memory: keys and values of the encoder's output (`CrossAttention.project_kv`), b kv t d_head each.
-            visible: which tokens of the source are no padding.
+            visible: True for tokens of the source that are not padding.
         """
         attended = self.cross(self.attention(x, context), memory, visible)
         result: Tensor = self.feed_forward(attended)
@@ -147,6 +147,6 @@ class CrossBlock(nn.Module):
 
 
 def build_block(layer: LayerConfig, config: BlockConfig, d_model: int, index: int) -> Block | ParallelBlock:
-    """The block that a configuration describes."""
+    """Build the block that a configuration describes."""
     kind = Block if config.branches == "serial" else ParallelBlock
     return kind(layer, config, d_model, index)

@@ -1,4 +1,4 @@
-"""Checks that configurations share; each raises an error of one line."""
+"""Checks that configurations share; each raises an error with a one-line message."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Any, get_args
 
 
 def check_choice(what: str, value: object, choices: Any) -> None:
-    """Check that a value is one of a `Literal`'s.
+    """Check that a value is one of the choices of a `Literal`.
 
     Raises:
         ValueError: the value is none of the choices.
     """
     if value not in get_args(choices):
-        raise ValueError(f"there is no {what} {value!r}; there are {', '.join(map(repr, get_args(choices)))}")
+        raise ValueError(f"there is no {what} {value!r}; choose from {', '.join(map(repr, get_args(choices)))}")
 
 
 def check_type(what: str, value: object, kind: type, hint: str) -> None:
-    """Check that a value is of a type; the hint says what to pass instead.
+    """Check that a value has a type; the hint in the message says what to pass instead.
 
     Raises:
-        TypeError: it is of another type.
+        TypeError: it has another type.
     """
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"

@@ -23,7 +23,7 @@ class KVCache(Protocol):
         """Begin a forward pass.
 
         Returns:
-            the tokens' positions (by default behind those before), and whether they are `unpadded`.
+            The tokens' positions (by default after those of earlier tokens), and whether they are `unpadded`.
         """
         ...
 
@@ -39,13 +39,14 @@ class ForwardContext:
     """State that all layers share during one forward pass of a batch.
 
     Attributes:
-        positions: of the tokens; PADDING_POSITION marks padding.
-        unpadded: whether they count up in the same way in every row, without padding, so that causal attention needs no
-            mask.
-        prefix_lengths: per sequence, how many tokens at its start see each other (Raffel et al., 2020, prefix LM).
-        position_bias: a module that gives the bias of every pair of positions, or None.
+        positions: the positions of the tokens; PADDING_POSITION marks padding.
+        unpadded: whether the positions count up in the same way in every row, without padding. Then causal attention
+            needs no mask.
+        prefix_lengths: for each sequence, the number of tokens at its start that see each other (Raffel et al., 2020,
+            prefix LM).
+        position_bias: a module that computes the bias of every pair of positions, or None.
         kv_cache: keys and values of earlier passes, or None.
-        keeps_values: whether the first layer's values are kept for those that follow (value residual).
+        keeps_values: whether the first layer's values are kept for the other layers (value residual).
     """
 
     positions: Int[Tensor, "b s"]
@@ -60,7 +61,7 @@ class ForwardContext:
 
     @property
     def shared_positions(self) -> Int[Tensor, "b_or_1 s"]:
-        """The positions, in a single row if all rows are equal, so that results that depend on them are computed
+        """The positions. If all rows are equal, only one is returned, so that results that depend on it are computed
         once.
         """
         return self.positions[:1] if self.unpadded else self.positions
@@ -77,8 +78,8 @@ class ForwardContext:
     def mask(
         self, pattern: AttentionPattern, key_positions: Int[Tensor, "b t"]
     ) -> tuple[Bool[Tensor, "b s t"], Float[Tensor, "b h s t"] | None]:
-        """Return the mask of each token's visible keys, and the bias on their scores. Both are built once for all
-        layers with this pattern, and for one row if all rows are equal.
+        """Return the mask of each token's visible keys, and the bias on their scores. Both are computed once for all
+        layers with this pattern, and only for one row if all rows are equal.
         """
         key = (pattern, key_positions.shape[1])
         if key not in self._masks:
@@ -91,8 +92,8 @@ class ForwardContext:
     def mix_values(
         self, v: Float[Tensor, "b kv s d"], first_share: Float[Tensor, " 1"] | None
     ) -> Float[Tensor, "b kv s d"]:
-        """Return a layer's mixed values: (1 − share) v + share · the first layer's; v without a share. A cache
-        stores mixed values, so a later pass needs only its own tokens'.
+        """Return a layer's mixed values: (1 − share) v + share · (the first layer's v). If there is no share, return v.
+        A cache stores mixed values, so a later pass mixes only the values of its own tokens.
         """
         if first_share is not None:
             assert self._first_values is not None, "a value residual needs a layer before it"
@@ -102,8 +103,8 @@ class ForwardContext:
         return v
 
     def prepare(self, patterns: Iterable[AttentionPattern]) -> None:
-        """Compute learned biases now instead of in the first layer that needs them. So a block gives the same result
-        when its backward pass computes it again (activation checkpointing).
+        """Compute learned biases now instead of in the first layer that needs them. Then a block gives the same result
+        when the backward pass computes it again (activation checkpointing).
         """
         if self.position_bias is not None and self.kv_cache is None:
             for pattern in patterns:

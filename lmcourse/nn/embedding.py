@@ -20,14 +20,14 @@ class EmbeddingConfig:
     """Embedding settings: absolute positions, scale, width, norm, dropout.
 
     Attributes:
-        positions: absolute positions added to the tokens: learned, the sines and cosines of Vaswani et al. (2017), or
+        positions: the absolute positions to add to the tokens: learned, sines and cosines (Vaswani et al., 2017), or
             none.
-        max_positions: how many learned positions there are.
-        position_offset: learned positions start at this row (OPT: 2).
-        scale: multiplies the token vectors (Gemma: √d).
-        width: of the token vectors, if narrower than the model; a matrix projects them (OPT-350M).
+        max_positions: the number of learned positions.
+        position_offset: the row of the table at which learned positions start (OPT: 2).
+        scale: the factor of the token vectors (Gemma: √d).
+        width: the width of the token vectors if it is smaller than the model's; a matrix then projects them (OPT-350M).
         norm: a norm right after the embedding (BLOOM).
-        dropout: on the sum.
+        dropout: the probability of dropout on the sum of token and position.
     """
 
     positions: Positions = "none"
@@ -46,7 +46,7 @@ class EmbeddingConfig:
                 "the width and max_positions must be positive, and the position offset must not be negative"
             )
         if (self.positions == "learned") != (self.max_positions is not None):
-            raise ValueError("set `max_positions` for learned positions, and only for them")
+            raise ValueError("set `max_positions` if and only if positions are learned")
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class HeadConfig:
 
     Attributes:
         tied: whether the output matrix is the token embedding (Press and Wolf, 2017).
-        bias: whether it has a bias.
-        scale: multiplies the logits (Cohere; T5: d^−½).
-        soft_cap: squeezes them into ±soft_cap by a tanh (Gemma 2).
+        bias: whether the head has a bias.
+        scale: the factor of the logits (Cohere; T5: d^−½).
+        soft_cap: a limit: a tanh squeezes the logits into ±soft_cap (Gemma 2).
     """
 
     tied: bool = True
@@ -71,7 +71,7 @@ class HeadConfig:
 
 
 def sinusoidal(positions: Int[Tensor, "*shape"], d: int) -> Float[Tensor, "*shape d"]:
-    """sin(position / 10000^(2i/d)) in the even features, the cosine in the odd ones (Vaswani et al., 2017, §3.5).
+    """Return sin(position / 10000^(2i/d)) in even features and the cosine in odd ones (Vaswani et al., 2017, §3.5).
 
     Raises:
         ValueError: d is odd.
@@ -104,8 +104,9 @@ class Embedding(nn.Module):
         """Return the tokens' vectors. A single row of positions is used for every text.
 
         Raises:
-            ValueError: a token is not in the vocabulary, or a position beyond the learned ones. On a CPU only: to look
-                at numbers on a GPU means to wait for it, so there torch stops. `check_seq_len` knows without looking.
+            ValueError: a token is not in the vocabulary, or a position has no learned vector. This is checked only on a
+                CPU. Reading numbers from a GPU would mean waiting for it, so there torch itself raises an error.
+                `check_seq_len` works without reading positions.
         """
         try:
             x: Tensor = self.project(self.tokens(tokens)) * self.scale
@@ -113,7 +114,7 @@ class Embedding(nn.Module):
             least, most, vocab_size = int(tokens.min()), int(tokens.max()), self.tokens.num_embeddings
             wrong = least if least < 0 else most
             raise ValueError(f"token {wrong} is not in the model's vocabulary of {vocab_size}") from None
-        at = positions.clamp(min=0)  # padding has no position; what it becomes is seen by nobody
+        at = positions.clamp(min=0)  # padding has no position, and no token sees its vector
         if self.positions is not None:
             try:
                 x = x + self.positions(at + self.position_offset)
@@ -136,7 +137,7 @@ class Embedding(nn.Module):
 
 
 class Head(nn.Module):
-    """The output head: logits of the next token."""
+    """The output head: computes the logits of the next token."""
 
     def __init__(self, config: HeadConfig, embedding: Embedding, d_model: int) -> None:
         super().__init__()
@@ -150,6 +151,6 @@ class Head(nn.Module):
     def forward(self, x: Float[Tensor, "b s d"]) -> Float[Tensor, "b s v"]:
         """Return every token's logits over the vocabulary."""
         logits: Tensor = self.linear(self.project(x))
-        if self.scale != 1:  # logits are a model's largest tensor: no product for nothing
+        if self.scale != 1:  # logits are a model's largest tensor, so skip products that change nothing
             logits = logits * self.scale
         return logits if self.soft_cap is None else self.soft_cap * torch.tanh(logits / self.soft_cap)

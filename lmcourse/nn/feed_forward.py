@@ -18,7 +18,7 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "relu2", "elu", "selu"
 
 
 def squared_relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """max(0, x)² (So et al., 2021)."""
+    """Return max(0, x)² (So et al., 2021)."""
     return F.relu(x).square()
 
 
@@ -40,10 +40,10 @@ class FeedForwardConfig:
     """Feed-forward settings: width, activation, gate, bias.
 
     Attributes:
-        width: of the hidden layer, d_ff.
-        activation: its non-linearity; gated with "sigmoid" it is the GLU, with "identity" the bilinear layer.
+        width: the width of the hidden layer, d_ff.
+        activation: the non-linearity. A gated layer with "sigmoid" is the GLU, with "identity" the bilinear layer.
         gated: whether a second projection multiplies the first.
-        bias: whether its linear layers have biases.
+        bias: whether the linear layers have biases.
     """
 
     width: int
@@ -55,7 +55,7 @@ class FeedForwardConfig:
         if self.width < 1:
             raise ValueError(f"the feed-forward width must be positive, not {self.width}")
         if self.activation not in ACTIVATIONS:
-            raise ValueError(f"unknown activation {self.activation!r}; there are {', '.join(ACTIVATIONS)}")
+            raise ValueError(f"unknown activation {self.activation!r}; choose from {', '.join(ACTIVATIONS)}")
 
 
 class FeedForward(nn.Module):
@@ -90,5 +90,5 @@ class GatedFeedForward(nn.Module):
 
 
 def build_feed_forward(config: FeedForwardConfig, d_model: int) -> FeedForward | GatedFeedForward:
-    """The feed-forward layer that a configuration describes."""
+    """Build the feed-forward layer that a configuration describes."""
     return GatedFeedForward(config, d_model) if config.gated else FeedForward(config, d_model)

@@ -10,14 +10,13 @@ from torch import Tensor, nn
 
 
 class Fp32Buffer(nn.Module):
-    """A tensor that moves to another device with its model, stays in fp32 when the model is cast, and is not saved in
-    checkpoints.
+    """A tensor that moves between devices with its model, always stays in fp32, and is not saved in checkpoints.
 
-    Frequencies rounded to bf16 are off by up to 0.4 %: at position 4,000 that is several turns. And a model that is
-    built without memory and filled from a file would keep what happened to lie in the new memory.
+    Frequencies rounded to bf16 are off by up to 0.4 %; at position 4,000 this adds up to several turns. Also, a model
+    that is built on the meta device and filled from a file would keep arbitrary numbers in this tensor.
 
     Args:
-        compute: makes the tensor.
+        compute: a function that returns the tensor.
     """
 
     tensor: Tensor

@@ -2,7 +2,7 @@
 
 LayerNorm subtracts the mean and divides by the standard deviation (Ba et al., 2016); RMSNorm divides by the root mean
 square alone (Zhang and Sennrich, 2019). Everything else that models vary (a scale, a bias, a scale stored as 1 + w) is
-a choice of parameters, made once when the norm is built.
+a choice of parameters that is made when the norm is built.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TensorFunction = Callable[[Tensor], Tensor]
 
 
 def identity(x: Tensor) -> Tensor:
-    """Return x. A function is cheaper than `nn.Identity`: a decoding step would call fifty of those."""
+    """Return x. A function is cheaper than `nn.Identity`, which a decoding step would call fifty times."""
     return x
 
 
@@ -60,8 +60,8 @@ class Norm(nn.Module):
     """RMSNorm or LayerNorm over the last axis of its input.
 
     Args:
-        config: which norm.
-        shape: of its parameters. Usually (d,); (heads, d) gives every head a separate scale.
+        config: the settings of the norm.
+        shape: the shape of the parameters. Usually (d,); (heads, d) gives every head a separate scale.
     """
 
     def __init__(self, config: NormConfig, *shape: int) -> None:
@@ -81,9 +81,7 @@ class Norm(nn.Module):
         return self._scaled(x, scale, bias)
 
     def _in_full(self, x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
-        """Cast to at least fp32: the square of a bf16 number has lost most of its digits, and a sum of squares
-        stalls early.
-        """
+        """Cast to at least fp32, because in bf16 squares are imprecise and a sum of squares soon stops growing."""
         wide = torch.promote_types(x.dtype, torch.float32)
         scale = None if scale is None else scale.to(wide)
         bias = None if bias is None else bias.to(wide)
@@ -93,7 +91,7 @@ class Norm(nn.Module):
         scale = scale + self.offset if scale is not None and self.offset else scale
         if self.flat:
             return self._normalize(x, scale, bias)
-        y = self._normalize(x, None, None)  # parameters per head: no kernel knows that
+        y = self._normalize(x, None, None)  # parameters per head, which no kernel supports
         y = y if scale is None else y * scale
         return y if bias is None else y + bias
 

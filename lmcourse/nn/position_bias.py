@@ -1,7 +1,7 @@
 """Relative positions: as a bias on attention scores (ALiBi, T5), or as vectors on keys and values (Shaw et al., 2018).
 
 A bias depends on the distance between query and key, and on the head. It is the same in every layer, so a model
-computes it once per pass. The vectors are a layer's own.
+computes it once per pass. The vectors are different in each layer.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from lmcourse.nn.fp32_buffer import Fp32Buffer
 
 
 def alibi_slopes(heads: int) -> Float[Tensor, " heads"]:
-    """ALiBi's slope of every head (Press et al., 2022).
+    """Return ALiBi's slope for every head (Press et al., 2022).
 
-    For a power of two they are 2^(−8/n), 2^(−16/n), …, 2^−8. Otherwise: those of the next smaller power of two, then
-    every other one of the next larger.
+    If n is a power of two, the slopes are 2^(−8/n), 2^(−16/n), …, 2^−8. Otherwise they are the slopes for the next
+    smaller power of two, and then every other slope for the next larger power.
     """
     power = 2 ** math.floor(math.log2(heads))
     slopes = 2.0 ** (-8.0 / power * torch.arange(1, power + 1))
@@ -32,14 +32,15 @@ def alibi_slopes(heads: int) -> Float[Tensor, " heads"]:
 
 @dataclass(frozen=True)
 class AlibiConfig:
-    """ALiBi settings. A penalty of slope × distance on the scores, in both directions if a token sees later ones.
+    """Settings of ALiBi: a penalty of slope × distance on the scores, in both directions if attention is not causal.
 
-    The paper is about causal attention only. For encoders the distance without its sign is published practice (Portes
-    et al., 2023, MosaicBERT and its code): clamped at 0, all later tokens would be as near as the token itself.
+    The paper is about causal attention only. Published encoders use the distance without its sign (Portes et al., 2023,
+    MosaicBERT and its code): if it were clamped at 0, all later tokens would be as near as the token itself.
 
     Attributes:
-        falcon_bf16: slopes and products are rounded to bf16 and divided by √d_head with the scores, as Falcon does.
-            Causal attention only: it adds slope × the key's position, which would favour later tokens.
+        falcon_bf16: whether to round slopes and products to bf16, and to divide them by √d_head together with the
+            scores, as Falcon does. This is only for causal attention: it adds slope × the key's position, which would
+            favour later tokens.
     """
 
     falcon_bf16: bool = False
@@ -50,9 +51,9 @@ class RelativePositionBiasConfig:
     """Settings of T5's relative position bias: a learned number per head and range of distances (Raffel et al., 2020).
 
     Attributes:
-        buckets: how many ranges there are.
-        max_distance: distances from here on share the last bucket.
-        causal: whether all buckets are for the past; otherwise half of them are for the future.
+        buckets: the number of ranges.
+        max_distance: the distance from which all distances share the last bucket.
+        causal: whether all buckets are for earlier tokens; otherwise half of them are for later tokens.
     """
 
     buckets: int = 32
@@ -69,7 +70,7 @@ class RelativePositionBiasConfig:
 
 
 class Alibi(nn.Module):
-    """ALiBi: −slope · |query − key|, the same for every layer. Nothing is learned."""
+    """ALiBi: −slope · |query − key|, the same for every layer, without learned parameters."""
 
     def __init__(self, config: AlibiConfig, heads: int, d_head: int) -> None:
         super().__init__()
@@ -79,8 +80,8 @@ class Alibi(nn.Module):
 
     def forward(self, query: Int[Tensor, "b s"], key: Int[Tensor, "b t"]) -> Float[Tensor, "b h s t"]:
         """Return the bias on the score of every pair of these positions."""
-        # A softmax does not see what is added to a whole row, so slope · key would do; the distance keeps numbers
-        # small. The rounded form has to follow its model to the bit.
+        # Adding a constant to a row does not change its softmax, so slope · key would be enough; the distance keeps
+        # numbers small. The rounded form must match Falcon bit for bit.
         if self.falcon_bf16:
             product: Tensor = self.slopes().bfloat16()[:, None, None] * key[:, None, None, :].bfloat16()
             return product.float() * self.factor
@@ -104,8 +105,8 @@ class RelativePositionBias(nn.Module):
 
 
 def bucket(distance: Int[Tensor, "*shape"], config: RelativePositionBiasConfig) -> Int[Tensor, "*shape"]:
-    """Return the bucket of each distance (query − key): near distances have their own, far ones share logarithmic
-    ranges.
+    """Return the bucket of each distance (query − key): each small distance has its own bucket, and large distances
+    share logarithmic ranges.
     """
     count = config.buckets if config.causal else config.buckets // 2
     future = 0 if config.causal else (distance < 0) * count
@@ -118,11 +119,11 @@ def bucket(distance: Int[Tensor, "*shape"], config: RelativePositionBiasConfig) 
 
 @dataclass(frozen=True)
 class RelativePositionVectorsConfig:
-    """Settings of relative position vectors: the largest distance, and whether values have them too.
+    """Settings of relative position vectors: the largest distance, and whether values get vectors, too.
 
     Attributes:
-        max_distance: distances beyond ±max_distance share a vector, so there are 2 · max_distance + 1.
-        on_values: whether values have them too, or keys only.
+        max_distance: distances beyond ±max_distance share a vector, so there are 2 · max_distance + 1 vectors.
+        on_values: whether values get vectors, too, or only keys.
     """
 
     max_distance: int
@@ -148,8 +149,8 @@ class RelativePositionVectors(nn.Module):
         return distance.clamp(-self.max_distance, self.max_distance) + self.max_distance
 
     def scores(self, q: Float[Tensor, "b h s d"], index: Int[Tensor, "b s t"]) -> Float[Tensor, "b h s t"]:
-        """Return q·a for every pair: computed for each of the 2k + 1 vectors, then selected. No s × t × d tensor is
-        made.
+        """Return q·a for every pair. It is computed for each of the 2k + 1 vectors and then selected, so there is no s
+        × t × d tensor.
         """
         per_vector = einsum(q, self.keys.weight, "b h s d, r d -> b h s r")
         return per_vector.gather(-1, index[:, None].expand(-1, q.shape[1], -1, -1))
@@ -157,7 +158,7 @@ class RelativePositionVectors(nn.Module):
     def results(
         self, weights: Float[Tensor, "b h s t"], index: Int[Tensor, "b s t"]
     ) -> Float[Tensor, "b h s d"] | float:
-        """Return the value vectors' part of the result: weights are summed per vector first."""
+        """Return the value vectors' part of the result. The weights are first summed for each vector."""
         if self.values is None:
             return 0.0
         vectors = self.values.weight

@@ -1,4 +1,4 @@
-"""QK-norm: queries and keys are normalised, which keeps attention scores from growing (Dehghani et al., 2023)."""
+"""QK-norm: normalise queries and keys, which keeps attention scores from growing (Dehghani et al., 2023)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class QKNormConfig:
 
     Attributes:
         norm: the norm's settings.
-        over: what it normalises and how many scales it has: "head" each head's vector, one scale for all heads (Qwen
-            3); "heads" the same with a scale for each head (Cohere); "width" all heads' features at once (OLMo 2).
-        after_rotary: normalise after the rotation by position instead of before (Llama 4).
+        over: the vector to normalise. "head": each head's vector, with one scale for all heads (Qwen 3); "heads": the
+            same with a separate scale for each head (Cohere); "width": all heads' features at once (OLMo 2).
+        after_rotary: whether to normalise after the rotation by position instead of before (Llama 4).
     """
 
     norm: NormConfig = field(default_factory=NormConfig)
@@ -35,7 +35,7 @@ class QKNormConfig:
 
 
 def build_head_norm(config: QKNormConfig | None, heads: int, d_head: int) -> TensorFunction:
-    """Build the norm on the queries, or on the keys, of shape b h s d; `identity` without a configuration."""
+    """Build the norm for queries or keys of shape b h s d; return `identity` if there is no configuration."""
     if config is None:
         return identity
     if config.over == "width":

@@ -1,7 +1,7 @@
-"""RoPE scaling for texts longer than it was trained on: Llama 3, YaRN and LongRoPE slow the rotation down.
+"""RoPE scaling for texts longer than the training texts: Llama 3, YaRN and LongRoPE slow the rotation down.
 
-All keep fast pairs, which tell neighbours apart, and slow down the slow ones, whose angles would otherwise grow beyond
-all that training showed. Each takes the frequencies of the pairs, in radians per token, and returns new ones.
+All three keep fast pairs, which distinguish neighbours. They slow down slow pairs, whose angles would otherwise become
+larger than any angle in training. Each maps the frequencies of the pairs, in radians per token, to new ones.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Llama3RopeScaling:
-    """Llama 3.1: divide low frequencies, keep high ones, interpolate between (Grattafiori et al., 2024, §3.4.2).
+    """Llama 3.1: divide low frequencies, keep high ones, interpolate in between (Grattafiori et al., 2024, §3.4.2).
 
-    Low and high is how often a pair rotates within the original context. The rule is in Meta's code for Llama 3.1.
+    A frequency is low or high depending on the number of rotations within the original context. The rule comes from
+    Meta's code for Llama 3.1.
 
     Attributes:
         factor: the number that divides the frequencies of slow pairs.
         original_context: the context the model was trained on first, in tokens.
-        low_freq_factor: a pair that rotates at most so often within it is slow.
-        high_freq_factor: a pair that rotates at least so often keeps its frequency; between the two, both are
-            mixed. If they are equal nothing is mixed (Llama 4).
+        low_freq_factor: a pair with at most this many rotations in the original context is slow.
+        high_freq_factor: a pair with at least this many rotations keeps its frequency; in between, the old and the
+            divided frequency are mixed. If both factors are equal, no pair is in between (Llama 4).
     """
 
     factor: float
@@ -57,17 +58,18 @@ class Llama3RopeScaling:
 class Yarn:
     """YaRN: blend interpolation and extrapolation per frequency, with attention scaling (Peng et al., 2024).
 
-    The paper's formula blends by how often a pair rotates, as Llama 3.1 does. Its code, and all models since, let the
-    share of interpolation grow linearly with the pair's index, from the pair that rotates `beta_fast` times within the
-    original context to the one that rotates `beta_slow` times.
+    In the paper's formula the blend depends on the number of rotations of a pair, as in Llama 3.1. In its code, and in
+    all models since, the fraction of interpolation grows linearly with the pair's index: from the pair that rotates
+    `beta_fast` times within the original context to the pair that rotates `beta_slow` times.
 
     Attributes:
         factor: the number that divides the frequencies of slow pairs.
         original_context: the context the model was trained on first, in tokens.
-        beta_slow, beta_fast: how often a pair rotates within it that is slow, or that keeps its frequency.
-        attention_factor: cosine and sine are multiplied by it, and so the scores by its square; None is
-            0.1 ln(factor) + 1 (their equation 22).
-        truncate: whether the two pairs' numbers are rounded, outwards, to whole ones.
+        beta_slow, beta_fast: the numbers of rotations in the original context of a slow pair, and of a pair that keeps
+            its frequency.
+        attention_factor: the factor of cosine and sine, which multiplies scores by its square; None means 0.1
+            ln(factor) + 1 (equation 22 of the paper).
+        truncate: whether to round the indices of these two pairs to integers, away from each other.
     """
 
     factor: float
@@ -97,7 +99,7 @@ class Yarn:
         return frequencies * (1 - slowed + slowed / self.factor)
 
     def _pair(self, frequencies: Float[Tensor, " pairs"], rotations: float) -> Float[Tensor, ""]:
-        """Return the index, perhaps a fraction, of the pair that rotates this often within the trained context."""
+        """Return the index, as a real number, of the pair with this many rotations in the original context."""
         step = torch.log(frequencies[0] / frequencies[-1]) / max(len(frequencies) - 1, 1)
         ratio = torch.log(self.original_context * frequencies[0] / (2 * math.pi * rotations))
         return (ratio / step).nan_to_num()
@@ -105,16 +107,17 @@ class Yarn:
 
 @dataclass(frozen=True)
 class LongRope:
-    """LongRoPE: a searched divisor per frequency, one list for short texts and one for long ones (Ding et al., 2024).
+    """LongRoPE: a divisor for each frequency, found by search, with lists for short and for long texts (Ding et al.,
+    2024).
 
-    A text that grows beyond `original_context` changes from one list to the other, as in Phi-3: keys that a cache kept
-    from before stay rotated by the first.
+    A text that grows beyond `original_context` changes from the first list to the second, as in Phi-3. Keys that are
+    already in a cache stay rotated by the first list.
 
     Attributes:
-        short_factor, long_factor: what each pair's frequency is divided by.
-        original_context: texts of more tokens are long.
-        factor: how many times longer texts may become.
-        attention_factor: cosine and sine are multiplied by it; None is √(1 + ln(factor) / ln(original_context)).
+        short_factor, long_factor: the divisors of the pairs' frequencies for short and for long texts.
+        original_context: texts with more tokens than this are long.
+        factor: the factor by which the context becomes longer.
+        attention_factor: the factor of cosine and sine; None means √(1 + ln(factor) / ln(original_context)).
     """
 
     short_factor: tuple[float, ...]
@@ -139,7 +142,7 @@ class LongRope:
         return usual if self.attention_factor is None else self.attention_factor
 
     def __call__(self, frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, "2 pairs"]:
-        """The new frequencies, for short texts and for long ones."""
+        """Return the new frequencies for short texts and for long texts."""
         return frequencies / torch.tensor([self.short_factor, self.long_factor])
 
     def choose(

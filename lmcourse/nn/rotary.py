@@ -1,7 +1,7 @@
 """RoPE: rotate queries and keys by an angle that grows with their position (Su et al., 2021).
 
-The features of a head are taken in pairs; pair i is rotated by position × θ^(−2i/d). A dot product of two rotated
-vectors depends on the difference of their positions only.
+The features of a head are taken in pairs; pair i is rotated by position × θ^(−2i/d). The dot product of two rotated
+vectors depends only on the difference of their positions.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class RotaryConfig:
     """RoPE settings: theta, fraction, pair layout, scaling.
 
     Attributes:
-        theta: the base θ. The slowest pair rotates once in about 2πθ tokens.
-        fraction: the share of a head's features that is rotated; the others carry no position.
-        layout: which features make a pair: "half" i and i + d/2 (GPT-NeoX, Llama in Hugging Face's files),
-            "interleaved" 2i and 2i + 1 (the paper, GPT-J).
-        linear_factor: positions are divided by it: linear scaling, or position interpolation (Chen et al., 2023).
-        scaling: a way to do that for slow pairs only (Llama 3, YaRN, LongRoPE).
+        theta: the base θ. The slowest pair needs about 2πθ tokens for one rotation.
+        fraction: the fraction of a head's features that is rotated; the other features have no position.
+        layout: the features that form a pair. "half": i and i + d/2 (GPT-NeoX, Llama in Hugging Face's files);
+            "interleaved": 2i and 2i + 1 (the paper, GPT-J).
+        linear_factor: the divisor of positions: linear scaling, or position interpolation (Chen et al., 2023).
+        scaling: a method that slows down only slow pairs (Llama 3, YaRN, LongRoPE).
     """
 
     theta: float = 10_000.0
@@ -49,9 +49,9 @@ class RotaryConfig:
         """Return the number of rotated features per head, an even number.
 
         Raises:
-            ValueError: there is no pair to rotate, or an odd one, or LongRoPE's lists are for other heads.
+            ValueError: the number of rotated features is 0 or odd, or LongRoPE's lists do not fit the heads.
         """
-        width = int(d_head * self.fraction + 1e-6)  # 49 · (1/49) is below 1
+        width = int(d_head * self.fraction + 1e-6)  # + 1e-6 because of rounding: 49 · (1/49) is below 1
         if width < 2 or width % 2:
             raise ValueError(f"RoPE rotates features in pairs: {self.fraction:g} of a head of {d_head} is {width}")
         if isinstance(self.scaling, LongRope) and 2 * len(self.scaling.short_factor) != width:
@@ -62,14 +62,14 @@ class RotaryConfig:
 
 
 def pair_frequencies(config: RotaryConfig, width: int) -> Float[Tensor, "*lists pairs"]:
-    """RoPE frequencies of the pairs of `width` features, in radians per token; for LongRoPE of short and long texts."""
+    """Return the frequencies of the pairs in radians per token; for LongRoPE, those of short and of long texts."""
     exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
     frequencies = config.theta**-exponents / config.linear_factor
     return config.scaling(frequencies) if config.scaling else frequencies
 
 
 class Rotary(nn.Module):
-    """RoPE: rotates the first features of every head by its token's position."""
+    """RoPE: rotates the first features of every head by the token's position."""
 
     def __init__(self, config: RotaryConfig, d_head: int) -> None:
         super().__init__()
@@ -84,7 +84,8 @@ class Rotary(nn.Module):
         """Return every feature's cosine and signed sine at these positions, the same for all layers with this rotation.
 
         A pair (a, b) becomes (a cos − b sin, b cos + a sin): each feature times the cosine, plus its partner times the
-        sine, which is negative for the first of the two. In fp32: bf16 cannot count past 256.
+        sine, which is negative for the first of the two. The angles are computed in fp32, because bf16 cannot count
+        past 256.
         """
         frequencies = self.frequencies()
         if isinstance(self.config.scaling, LongRope):
@@ -109,7 +110,7 @@ class Rotary(nn.Module):
         return torch.cat([rotated, still], dim=-1) if still.shape[-1] else rotated
 
     def _join(self, first: Float[Tensor, "*shape pairs"], second: Float[Tensor, "*shape pairs"]) -> Tensor:
-        """Return the features of these pairs."""
+        """Join the two features of each pair, and return all features."""
         if self.config.layout == "half":
             return torch.cat([first, second], dim=-1)
         return torch.stack([first, second], dim=-1).flatten(-2)

@@ -1,4 +1,4 @@
-"""Floating-point formats, bit by bit: what a code means, how numbers are rounded, where sums stall."""
+"""Floating-point formats, bit by bit: the meaning of codes, rounding, and sums that stall."""
 
 from lmcourse.numerics.codes import (
     Fields,

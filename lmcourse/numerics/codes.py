@@ -1,12 +1,11 @@
 """Encode and decode floating-point numbers, bit by bit and exactly.
 
-A *code* is the bit pattern of a float read as an unsigned integer. Nothing here asks PyTorch: a number is an
-integer times a power of two, so `math.ldexp`, which is exact as long as its result is representable, is all
-that is needed.
+A *code* is the bit pattern of a float read as an unsigned integer. This module does not use PyTorch: a number is an
+integer times a power of two, so `math.ldexp` is enough, which is exact as long as its result is representable.
 
-One property makes the code short: read without the sign bit, codes are in the same order as the magnitudes
-they stand for. Adding one to a code gives the next larger value, across powers of two and out of the
-subnormals; the next after the largest is infinity (IEEE 754-2019, §3.4 and §4.3).
+One property keeps the module short: without the sign bit, codes have the same order as the magnitudes that they
+represent. Adding one to a code gives the next larger value, even across powers of two and from subnormal to normal
+numbers; after the largest number comes infinity (IEEE 754-2019, §3.4 and §4.3).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Fields(NamedTuple):
 
 
 def fields(code: int, format: FloatFormat) -> Fields:
-    """Split a code into sign, exponent and mantissa. ValueError for a code that does not fit the format."""
+    """Split a code into sign, exponent and mantissa; raise ValueError if the code does not fit the format."""
     if not 0 <= code < 1 << format.bits:
         raise ValueError(f"code {code} does not fit in the {format.bits} bits of {format.name}")
     sign, magnitude = divmod(code, 1 << (format.bits - 1))
@@ -41,7 +40,7 @@ def fields(code: int, format: FloatFormat) -> Fields:
 
 
 def decode(code: int, format: FloatFormat) -> float:
-    """The value a code stands for, exact up to fp64; zero keeps its sign. ValueError as in `fields`."""
+    """Return the value of a code, exact up to fp64; zero keeps its sign. Raises ValueError as in `fields`."""
     sign, exponent, mantissa, kind = fields(code, format)
     if kind == "nan":
         return math.nan
@@ -56,11 +55,11 @@ def decode(code: int, format: FloatFormat) -> float:
 
 
 def encode(value: float, format: FloatFormat) -> int:
-    """The code nearest to a value; of two equally near, the one whose last bit is 0 (IEEE 754-2019, §4.3.1).
+    """Return the code nearest to a value; in a tie, the code whose last bit is 0 (IEEE 754-2019, §4.3.1).
 
-    Too large: infinity in formats that have one, from half a step above `max_finite` on. E4M3 saturates at
-    ±448, for infinity too, as `Tensor.to(torch.float8_e4m3fn)` does since pytorch#178817; the releases before
-    gave NaN there. NaN becomes the positive quiet NaN.
+    A value from half a step above `max_finite` on becomes infinity if the format has infinity. E4M3 saturates at ±448,
+    even for infinity, as `Tensor.to(torch.float8_e4m3fn)` does since pytorch#178817; earlier releases gave NaN. NaN
+    becomes the positive quiet NaN.
     """
     if math.isnan(value):
         return nan_code(format)
@@ -75,7 +74,7 @@ def infinity_code(format: FloatFormat) -> int:
 
 
 def nan_code(format: FloatFormat) -> int:
-    """The code of the positive quiet NaN: highest mantissa bit set (IEEE), or all mantissa bits (E4M3)."""
+    """Return the code of the positive quiet NaN: highest mantissa bit set (IEEE), or all mantissa bits (E4M3)."""
     if format.has_infinity:
         return infinity_code(format) + (1 << (format.mantissa_bits - 1))
     return (1 << (format.bits - 1)) - 1
@@ -90,18 +89,18 @@ def binade(value: float, format: FloatFormat) -> int:
 
 
 def neighbours(code: int, format: FloatFormat) -> tuple[float, float]:
-    """The next smaller and the next larger value; ValueError if the code is not finite.
+    """Return the next smaller and the next larger value; raise ValueError if the code is not finite.
 
-    Beyond the largest finite value that is infinity, and NaN in E4M3: the values of the next codes.
+    Beyond the largest finite value the next code is infinity, or NaN in E4M3.
     """
     position = _position(code, format)
     return _value_at(position - 1, format), _value_at(position + 1, format)
 
 
 def values_between(low: float, high: float, format: FloatFormat) -> list[float]:
-    """All distinct finite values v with low ≤ v ≤ high, ascending; zero once.
+    """Return all distinct finite values v with low ≤ v ≤ high, ascending; zero occurs once.
 
-    The list has a number for every code: ask `count_between` first when the format is wide.
+    The list has a number for every code, so use `count_between` first if the format is wide.
     """
     first, last = _positions(low, high, format)
     values = (_value_at(position, format) for position in range(first, last + 1))
@@ -115,7 +114,7 @@ def count_between(low: float, high: float, format: FloatFormat) -> int:
 
 
 def all_values(format: FloatFormat) -> Tensor:
-    """All distinct finite values, ascending, as float64. ValueError for formats wider than 16 bits."""
+    """Return all distinct finite values, ascending, as float64; raise ValueError for formats with over 16 bits."""
     if format.bits > 16:
         raise ValueError(f"{format.name} has 2^{format.bits} codes; all_values lists formats of up to 16 bits")
     values = values_between(-format.max_finite, format.max_finite, format)
@@ -135,15 +134,16 @@ def _kind(magnitude: int, format: FloatFormat) -> Kind:
 
 
 def _largest_code(format: FloatFormat) -> int:
-    """The largest magnitude that is not NaN: infinity where there is one, else the largest finite value."""
+    """Return the code of the largest magnitude that is not NaN: infinity if the format has it, or the largest
+    number."""
     return infinity_code(format) if format.has_infinity else nan_code(format) - 1
 
 
 def _magnitude_code(magnitude: float, format: FloatFormat) -> int:
     exponent = binade(magnitude, format)
-    # Exact: scaling by a power of two to below 2^(mantissa_bits + 1). `round` is nearest, ties to even.
+    # Scaling by a power of two to below 2^(mantissa_bits + 1) is exact. `round` rounds to nearest, ties to even.
     steps = round(math.ldexp(magnitude, format.mantissa_bits - exponent))
-    # Rounding up to a power of two carries into the exponent, as it should: codes are in the order of values.
+    # Rounding up to a power of two carries into the exponent. This is correct, because codes have the order of values.
     code = ((exponent - format.min_exponent) << format.mantissa_bits) + steps
     return min(code, _largest_code(format))
 
@@ -176,11 +176,11 @@ def round_to(value: float, format: FloatFormat) -> float:
 
 
 def ulp(value: float, format: FloatFormat) -> float:
-    """The unit in the last place: the gap from |value| to the next larger magnitude of the format.
+    """Return the unit in the last place: the gap from |value| to the next larger magnitude of the format.
 
-    At a power of two this is the gap above it, twice the gap below. Among subnormals and at zero it is
-    `min_subnormal`. In the top power of two it is the same for all, `max_finite` included, although nothing
-    finite follows it. ValueError if `value` is not finite or larger than `max_finite`.
+    At a power of two this is the gap above it, twice the gap below. For subnormals and zero it is `min_subnormal`. In
+    the top power of two it is the same for all numbers, including `max_finite`, although no finite number follows it.
+    Raises ValueError if `value` is not finite or larger than `max_finite`.
     """
     if not abs(value) <= format.max_finite:
         raise ValueError(f"{value} is not a finite value of {format.name} (largest {format.max_finite:g})")
@@ -193,21 +193,21 @@ def running_sum(value: float, count: int, format: FloatFormat) -> list[float]:
     sums: list[float] = []
     total = 0.0
     for _ in range(count):
-        # Python adds in fp64. Rounding its sum again is harmless: 53 bits are over 2·24 + 2 (Figueroa 1995).
+        # Python adds in fp64. Rounding the sum a second time is harmless, because 53 bits are more than 2·24 + 2
+        # (Figueroa 1995).
         total = round_to(total + increment, format)
         sums.append(total)
     return sums
 
 
 def stall_point(increment: float, format: FloatFormat) -> float:
-    """Return the sum at which adding `increment` repeatedly, from zero, no longer changes it.
+    """Return the sum at which repeatedly adding `increment`, starting from zero, has no more effect.
 
     Adding x to a sum s does nothing once x ≤ ulp(s)/2 (a tie keeps an even s). The first such s is the
-    smallest power of two that is at least x · 2^(mantissa_bits + 1): bf16 and 0.01 give 4. If the format ends
-    before that, the sum ends there: at infinity, or at ±448 in E4M3. An increment that rounds to zero stalls
-    at 0.
+    smallest power of two that is at least x · 2^(mantissa_bits + 1): bf16 and 0.01 give 4. If the sum overflows before
+    that, it ends at infinity, or at ±448 in E4M3. An increment that rounds to zero stalls at 0.
 
-    ValueError if the increment is not finite in the format.
+    Raises ValueError if the increment is not finite in the format.
     """
     rounded = round_to(increment, format)
     if not (math.isfinite(increment) and math.isfinite(rounded)):

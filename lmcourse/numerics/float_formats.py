@@ -1,9 +1,8 @@
 """The floating-point formats of deep learning, each described by two widths.
 
 A binary float is a sign bit, `exponent_bits` bits of exponent and `mantissa_bits` bits of fraction.
-Everything else in this file (largest value, smallest value, spacing) follows from the two widths and one
-question: does the format spend its highest exponent on infinity and NaN? IEEE formats do; E4M3 keeps it for
-numbers and gives up infinity.
+All other properties (largest value, smallest value, spacing) follow from the two widths and from one question: is the
+highest exponent reserved for infinity and NaN? In IEEE formats it is; E4M3 uses it for numbers and has no infinity.
 
 Sources: IEEE 754-2019, §3.4 (fp64, fp32, fp16); Kalamkar et al. 2019, "A study of BFLOAT16 for deep learning
 training"; Micikevicius et al. 2022, "FP8 formats for deep learning" (E4M3, E5M2); NVIDIA 2020, "A100
@@ -23,9 +22,9 @@ import torch
 class FloatFormat:
     """A binary floating-point format: 1 sign bit, then the exponent, then the fraction ("mantissa").
 
-    `has_infinity` says whether the all-ones exponent is reserved for infinity and NaN (IEEE 754). Without it
-    only one magnitude, all ones in exponent and fraction, is NaN and there is no infinity. `torch_dtype` is
-    None where PyTorch has no tensor of that type. Raises ValueError for widths that leave no normal numbers.
+    `has_infinity` says whether the all-ones exponent is reserved for infinity and NaN (IEEE 754). If not, only one
+    magnitude is NaN (all ones in exponent and fraction), and there is no infinity. `torch_dtype` is None if PyTorch has
+    no tensors of this type. Raises ValueError for widths that leave no normal numbers.
     """
 
     name: str
@@ -40,7 +39,7 @@ class FloatFormat:
 
     @property
     def bits(self) -> int:
-        """Width of one number, in bits."""
+        """The width of one number in bits."""
         return 1 + self.exponent_bits + self.mantissa_bits
 
     @property
@@ -72,7 +71,7 @@ class FloatFormat:
 
     @property
     def min_subnormal(self) -> float:
-        """Smallest positive value of all; also the gap between neighbours around zero."""
+        """The smallest positive value, which is also the gap between neighbours around zero."""
         return math.ldexp(1.0, self.min_exponent - self.mantissa_bits)
 
     @property
@@ -93,7 +92,7 @@ FORMATS: dict[str, FloatFormat] = {f.name: f for f in (FP64, FP32, TF32, FP16, B
 
 
 def find_format(format: FloatFormat | str) -> FloatFormat:
-    """The format with that short name; a FloatFormat is returned as it is. ValueError if unknown."""
+    """Return the format with this short name, or a FloatFormat unchanged; raise ValueError if it is unknown."""
     if isinstance(format, FloatFormat):
         return format
     if format in FORMATS:

@@ -1,4 +1,4 @@
-"""`python -m lmcourse.parity`: every family against its implementation in `transformers`."""
+"""Compare every family with its implementation in `transformers`: `python -m lmcourse.parity`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lmcourse.parity.samples import SAMPLES, Sample
 
 
 def parity_table(samples: Sequence[Sample] = SAMPLES) -> tuple[Table, bool]:
-    """Return the difference of each translated model from the original: tiny, random in every parameter, fp32.
+    """Return a table of the differences between each converted model and the original, for tiny random models.
 
     Returns:
-        the table, and whether every row agrees.
+        The table, and True if all rows agree.
 
     Raises:
         CourseError: transformers is not installed.
@@ -46,7 +46,7 @@ def parity_table(samples: Sequence[Sample] = SAMPLES) -> tuple[Table, bool]:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)  # tiny models: threads cost more than they save
+    torch.set_num_threads(1)  # for tiny models, several threads are slower than one
     try:
         table, agree = parity_table()
     except CourseError as error:

@@ -1,8 +1,9 @@
-"""Find the wrong part of a model: compare each sub-layer with the course's on the same input.
+"""Find the wrong part of a model: compare each sub-layer with the course's version on the same input.
 
-A model with one wrong part is wrong everywhere after it, so its logits do not show which. Here every part gets what
-the course's model gives its own at that place, and the first one whose result differs is named. If all results agree,
-the same is done with gradients: a part that cuts them has the right logits, and learns less.
+If one part of a model is wrong, everything after it is wrong, too, so the logits do not show which part it is. Here
+every part gets the input that the course's part has at the same place, and the first part with a different result is
+reported. If all results agree, gradients are compared in the same way, because a part that blocks gradients has the
+right logits but learns less.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from lmcourse.nn.context import ForwardContext
 from lmcourse.parity.parts import COURSE_PARTS, decoder, decoder_weights, norm_scale, serial_layers
 
 TOLERANCE = 1e-4
-"""Tolerance, relative to the largest number in the course's result: fp32 keeps seven digits, and sums in another order
-lose two of them.
+"""Tolerance relative to the largest number in the course's result: fp32 has seven digits, and a different order of
+summation loses two of them.
 """
 
 GRADIENT_TOLERANCE = 1e-3
-"""The same for gradients, which are sums of more products."""
+"""Tolerance for gradients, which are sums of more products."""
 
 COMPARED = (
     "rms_norm",
@@ -41,27 +42,27 @@ COMPARED = (
     "next_token_loss",
     "causal_lm_loss",
 )
-"""The parts that can be compared. `decoder` and `self_attention` call the course's functions."""
+"""The parts that can be compared. The inputs of `decoder` and `self_attention` include the course's functions."""
 
 DIFFERENTIABLE: Mapping[str, Callable[..., Any]] = {
     **COURSE_PARTS,
     "decoder": decoder,
     "causal_lm_loss": lambda logits, tokens: next_token_loss(logits[:, :-1], tokens[:, 1:]),
 }
-"""The course's functions that gradients are compared with."""
+"""The course's functions for the comparison of gradients."""
 
 Expected = tuple[str, str, Callable[..., Any], tuple[Any, ...], Tensor]
-"""A comparison: the place, the part's name, the part, its arguments, and the result of the course's part."""
+"""A comparison: its place, the name of the part, the part, its arguments, and the result of the course's part."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first part that differs from the course's, and by how much.
+    """The first part that differs from the course's version, and its difference.
 
     Attributes:
-        place: in the model, as "block 2, attention".
+        place: its place in the model, such as "block 2, attention".
         part: the name of the part.
-        what: how it differs, in a few words.
+        what: a few words on the difference.
     """
 
     place: str
@@ -75,22 +76,22 @@ class Difference:
 def first_difference(
     parts: Mapping[str, Callable[..., Any]], model: Transformer, tokens: Int[Tensor, "b s"]
 ) -> Difference | None:
-    """Return the first sub-layer of a model, from the embedding to the loss, in which a given part differs.
+    """Return the first sub-layer, from the embedding to the loss, in which a given part differs.
 
-    Results are compared first. Only if all of them agree, the gradients are: with respect to each tensor of floating
-    point numbers that the part is given.
+    Results are compared first. If all results agree, the gradients with respect to all floating-point inputs of a part
+    are compared.
 
     Args:
-        parts: by the names of their exercises, any of `COMPARED`; those that are not there are not compared.
-        model: the course's, in the style of LLaMA (such as `load_pretrained().model`): RMSNorm before each branch,
-            rotary embeddings, SwiGLU, no biases.
-        tokens: a text that it can read.
+        parts: the parts by the names of their exercises, any of `COMPARED`; missing parts are not compared.
+        model: a model of the course in the style of LLaMA, such as `load_pretrained().model`: RMSNorm before each
+            branch, rotary embeddings, SwiGLU, no biases.
+        tokens: the tokens of a text for the model.
 
     Returns:
-        None if every part agrees wherever the model uses it, in its result and in its gradients.
+        None if the results and gradients of all parts agree everywhere.
 
     Raises:
-        ValueError: the model has other parts than these, or there is a part of another name.
+        ValueError: the model does not have these parts, or a part has an unknown name.
     """
     if unknown := parts.keys() - {*COMPARED}:
         raise ValueError(f"there is no part called {', '.join(sorted(unknown))}")
@@ -150,7 +151,7 @@ def _in_block(
 
 
 def _sizes(model: Transformer) -> dict[str, Any]:
-    """Return the arguments that `decoder` needs besides the weights."""
+    """Return the arguments that `decoder` needs in addition to the weights."""
     attention, _ = serial_layers(model.blocks[0])
     sizes = {"heads": attention.heads, "kv_heads": attention.kv_heads}
     return {**sizes, "theta": _theta(model.blocks[0]), "eps": model.norm.eps}
@@ -168,17 +169,18 @@ def _norm(norm: Any, x: Tensor) -> tuple[str, tuple[Any, ...], Tensor]:
 
 
 def _neighbours(x: Tensor) -> Tensor:
-    """Put features i and i + d/2 side by side: the course's model rotates these two, `rope` rotates neighbours."""
+    """Put features i and i + d/2 next to each other: the course's model rotates these pairs, `rope` rotates
+    neighbours."""
     return torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)
 
 
 def _compare(part: Callable[..., Any], arguments: tuple[Any, ...], expected: Tensor) -> str:
-    """Return how a part's result differs from the expected one; an empty text if it does not."""
+    """Return how a part's result differs from the expected result, or ""."""
     try:
-        # Copies: a part that writes into its input must not spoil what is compared after it.
+        # Pass copies, because a part that writes into its input must not spoil later comparisons.
         copies = [each.clone() if isinstance(each, Tensor) else each for each in arguments]
         result = torch.as_tensor(part(*copies))
-    except Exception as error:  # somebody's code: whatever it raises is the answer
+    except Exception as error:  # a learner's code may raise any exception, which is then reported
         return f"raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
     if result.shape != expected.shape:
         return f"gives shape {tuple(result.shape)}, not {tuple(expected.shape)}"
@@ -189,11 +191,11 @@ def _compare(part: Callable[..., Any], arguments: tuple[Any, ...], expected: Ten
 
 
 def _compare_gradients(part: Callable[..., Any], reference: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
-    """How a part's gradients differ from those of the course's function; nothing if they do not."""
+    """Return how a part's gradients differ from the gradients of the course's function, or ""."""
     expected = _gradients(reference, arguments)
     try:
         found = _gradients(part, arguments)
-    except Exception as error:  # somebody's code: whatever it raises is the answer
+    except Exception as error:  # a learner's code may raise any exception, which is then reported
         return f"has the right result, and its backward pass raises {type(error).__name__}"
     if all(not gradient.any() for gradient in found.values()):
         return "has the right result, and lets no gradient through"
@@ -208,11 +210,11 @@ def _compare_gradients(part: Callable[..., Any], reference: Callable[..., Any], 
 
 
 Place = tuple[int | str, ...]
-"""Where a tensor is: the number of the argument, then keys and places within it."""
+"""The place of a tensor: the number of the argument, then keys and indices within it."""
 
 
 def _gradients(part: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[Place, Tensor]:
-    """The gradient of each tensor among the arguments, for one random direction of the result."""
+    """Return the gradient of each tensor among the arguments, for one random direction of the result."""
     leaves: dict[Place, Tensor] = {}
 
     def copied(value: Any, place: Place) -> Any:
@@ -237,7 +239,7 @@ def _gradients(part: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[Pla
 
 
 def _name(function: Callable[..., Any], place: Place) -> str:
-    """A tensor's place as code: `v`, or `weights["blocks"][0]["qkv"]`."""
+    """Return a tensor's place as code, such as `v` or `weights["blocks"][0]["qkv"]`."""
     number, *inner = place
     parameters = list(inspect.signature(function).parameters)
     keys = (f'["{key}"]' if isinstance(key, str) else f"[{key}]" for key in inner)

@@ -1,6 +1,6 @@
-"""A decoder in the style of LLaMA as functions of plain tensors, and a model's weights as these functions take them.
+"""A decoder in the style of LLaMA as functions of plain tensors, and the weights of a model for these functions.
 
-The functions have the names and arguments of the exercises in which they are written.
+The functions have the names and arguments of their exercises.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from lmcourse.nn.rotary import Rotary, RotaryConfig
 
 
 def rms_norm(x: Float[Tensor, "*batch d"], scale: Float[Tensor, " d"], eps: float) -> Float[Tensor, "*batch d"]:
-    """RMSNorm with a scale."""
+    """Apply RMSNorm with a scale."""
     return F.rms_norm(x, scale.shape, scale, eps)
 
 
 def rope(x: Float[Tensor, "b h s d"], positions: Int[Tensor, " s"], base: float) -> Float[Tensor, "b h s d"]:
-    """RoPE that rotates neighbouring features together, 2i and 2i + 1."""
+    """Apply RoPE to pairs of neighbouring features, 2i and 2i + 1."""
     rotary = Rotary(RotaryConfig(base, layout="interleaved"), x.shape[-1]).to(x.device)
     y: Tensor = rotary(x, positions[None])
     return y
@@ -38,7 +38,7 @@ def rope(x: Float[Tensor, "b h s d"], positions: Int[Tensor, " s"], base: float)
 def grouped_query_attention(
     q: Float[Tensor, "b h s d"], k: Float[Tensor, "b g s d"], v: Float[Tensor, "b g s d"]
 ) -> Float[Tensor, "b h s d"]:
-    """Causal attention in which h / g neighbouring query heads share a key and value head."""
+    """Apply causal attention in which h / g neighbouring query heads share a key and value head."""
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
 
@@ -52,7 +52,7 @@ def self_attention(
     rope: Callable[..., Tensor],
     attend: Callable[..., Tensor],
 ) -> Float[Tensor, "b s d"]:
-    """The attention sub-layer: from the normalised stream to its contribution to the stream."""
+    """Apply the attention sub-layer to the normalised stream, and return its contribution to the stream."""
     split = rearrange(F.linear(x, qkv), "b s (h d) -> b h s d", h=heads + 2 * kv_heads)
     q, k, v = split.split([heads, kv_heads, kv_heads], dim=1)  # type: ignore[no-untyped-call]
     positions = torch.arange(x.shape[1], device=x.device)
@@ -67,10 +67,10 @@ def glu_ffn(
     w_down: Float[Tensor, "d_ff d"],
     kind: str,
 ) -> Float[Tensor, "*batch d"]:
-    """SwiGLU, the only kind in these models.
+    """Apply SwiGLU, the only kind of feed-forward layer in these models.
 
     Raises:
-        ValueError: another kind.
+        ValueError: another kind is requested.
     """
     if kind != "swiglu":
         raise ValueError(f"the course's glu_ffn supports only the kind 'swiglu', not {kind!r}")
@@ -85,10 +85,10 @@ def block(
     norm_2: Callable[[Tensor], Tensor],
     parallel: bool,
 ) -> Float[Tensor, "b s d"]:
-    """A serial pre-norm block.
+    """Apply a serial pre-norm block.
 
     Raises:
-        ValueError: a parallel one is asked for.
+        ValueError: a parallel block is requested.
     """
     if parallel:
         raise ValueError("the course's block supports only serial branches")
@@ -121,17 +121,18 @@ COURSE_PARTS: Mapping[str, Callable[..., Any]] = {
     "glu_ffn": glu_ffn,
     "block": block,
 }
-"""The parts of a decoder by the names of the exercises: they replace missing answers and are compared with answers."""
+"""The parts of a decoder by the names of their exercises. They replace missing answers and are compared with
+answers."""
 
 
 def decoder_weights(model: Transformer) -> dict[str, Any]:
-    """A model's weights by name: embedding, blocks (a list), norm, and a head unless it is tied.
+    """Return a model's weights by name: embedding, blocks (a list), norm, and a head unless it is tied.
 
-    Queries and keys are in another order: in the model feature i and feature i + d/2 of a head are rotated together, as
-    in most published weights, and here feature 2i and feature 2i + 1. No score changes.
+    The features of queries and keys are reordered. The model rotates features i and i + d/2 of a head together, as in
+    most published weights; these functions rotate features 2i and 2i + 1. The scores do not change.
 
     Raises:
-        ValueError: the model has other parts than these.
+        ValueError: the model does not have these parts.
     """
     blocks = [_block_weights(each) for each in model.blocks]
     weights = {"embedding": _copied(model.embedding.tokens.weight), "blocks": blocks, "norm": norm_scale(model.norm)}
@@ -157,10 +158,10 @@ def _block_weights(block: Any) -> dict[str, Tensor]:
 
 
 def serial_layers(block: Any) -> tuple[Attention, GatedFeedForward]:
-    """The two layers of a block.
+    """Return the two layers of a block.
 
     Raises:
-        ValueError: it is not serial, or has no gated feed-forward layer.
+        ValueError: the block is not serial, or has no gated feed-forward layer.
     """
     if not isinstance(block, Block):
         raise ValueError("this model has parallel branches: these parts need serial ones")
@@ -171,10 +172,10 @@ def serial_layers(block: Any) -> tuple[Attention, GatedFeedForward]:
 
 
 def norm_scale(norm: Any) -> Tensor:
-    """A copy of the scale of an RMSNorm.
+    """Return a copy of the scale of an RMSNorm.
 
     Raises:
-        ValueError: it is no norm with a scale.
+        ValueError: the module is not a norm with a scale.
     """
     if not (isinstance(norm, Norm) and norm.weight is not None):
         raise ValueError("these parts need a model with RMSNorm before each branch")

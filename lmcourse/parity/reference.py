@@ -1,4 +1,4 @@
-"""Reference models of `transformers`, with random parameters, and the comparison of ours with them."""
+"""Build reference models of `transformers` with random parameters, and compare our models with them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lmcourse.parity.samples import SEQ_LEN, VOCAB_SIZE, Sample
 
 
 def build_reference(sample: Sample, seed: int = 0) -> nn.Module:
-    """The sample's model in `transformers`, in fp32.
+    """Build the sample's model in `transformers`, in fp32.
 
-    Norms and biases are drawn too: at their usual 1 and 0, a model that forgets them computes the same.
+    Norms and biases are random, too: with their usual 1 and 0, a model that forgets them would give the same results.
 
     Raises:
         CourseError: transformers is not installed.
@@ -39,14 +39,14 @@ def build_reference(sample: Sample, seed: int = 0) -> nn.Module:
     with torch.no_grad():
         for parameter in model.parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            # Norms' scales start at 1 (or 0, for 1 + w) and biases at 0: they move away from there.
+            # Scales of norms start at 1 (or 0 for 1 + w) and biases at 0: change them.
             parameter.copy_(parameter + 0.3 * noise if parameter.ndim == 1 else parameter.shape[-1] ** -0.5 * noise)
     return model.eval()
 
 
 @dataclass(frozen=True)
 class ParityBatch:
-    """Texts to compare on; `source` is for an encoder, and may be longer than the target."""
+    """Texts for the comparison; `source` is for an encoder, and may be longer than the target."""
 
     tokens: Int[Tensor, "b s"]
     source: Int[Tensor, "b t"]
@@ -76,7 +76,7 @@ def our_logits(model: Model, batch: ParityBatch) -> Float[Tensor, "b s v"]:
 
 
 def gradients(model: nn.Module, logits: Float[Tensor, "b s v"], batch: ParityBatch) -> Weights:
-    """Return the gradients of the next-token loss, by the name of the parameter."""
+    """Return the gradients of the next-token loss by parameter name."""
     loss = next_token_loss(logits[:, :-1], batch.tokens[:, 1:])
     named = dict(model.named_parameters())
     found = torch.autograd.grad(loss, list(named.values()), allow_unused=True, materialize_grads=True)
@@ -84,19 +84,19 @@ def gradients(model: nn.Module, logits: Float[Tensor, "b s v"], batch: ParityBat
 
 
 TOLERANCE = 5e-5
-"""How far logits and gradients may be from the reference, in fp32: ten times the rounding error, and less than the
-smallest mistake."""
+"""Largest allowed difference of logits and gradients from the reference in fp32: ten times the rounding error, and less
+than the effect of any mistake."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Differences between our model and the reference.
+    """The differences between our model and the reference.
 
     Attributes:
-        parameters: how many.
+        parameters: number of parameters.
         logits, gradients: the largest absolute difference.
-        largest_logit: for scale.
-        tokens_equal: whether greedy decoding gives the same tokens, ours with its cache.
+        largest_logit: the largest logit, for comparison.
+        tokens_equal: whether greedy decoding gives the same tokens; our model uses its cache.
     """
 
     parameters: int
@@ -107,12 +107,12 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """True if both are the same model."""
+        """True if all differences are within the tolerance."""
         return max(self.logits, self.gradients) < TOLERANCE and self.tokens_equal
 
 
 def compare(sample: Sample, new_tokens: int = 20) -> Comparison:
-    """Build the sample's model in `transformers`, translate it and compare the two."""
+    """Build the sample's model in `transformers`, convert it and compare the two models."""
     theirs, batch = build_reference(sample), batch_for(sample)
     ours = from_hugging_face(theirs)
     expected, found = their_logits(theirs, batch), our_logits(ours, batch)
@@ -130,19 +130,20 @@ def compare(sample: Sample, new_tokens: int = 20) -> Comparison:
 
 
 PROMPTS = (17, 9)
-"""Lengths of the two prompts in tokens: different, one longer than the samples' windows and one that grows longer."""
+"""Lengths of the two prompts in tokens. One is longer than the samples' windows, and the other becomes longer during
+generation."""
 
 
 @torch.no_grad()
 def their_greedy(model: nn.Module, batch: ParityBatch, count: int) -> list[list[int]]:
-    """Generate greedy continuations of each prompt alone, with `transformers`' `generate` and its cache."""
+    """Generate a greedy continuation of each prompt separately, with `generate` of `transformers` and its cache."""
     model.generation_config.eos_token_id = None  # type: ignore[union-attr]  # no token ends a text
     options: dict[str, Any] = {"max_new_tokens": count, "do_sample": False, "pad_token_id": 0}
     written = []
     for length, row, source in zip(PROMPTS, batch.tokens, batch.source, strict=True):
         prompt = row[None, :length]
         if getattr(model.config, "is_encoder_decoder", False):
-            # Without a cache: theirs wants a decoder as deep as the encoder.
+            # Without a cache, because theirs requires a decoder with as many layers as the encoder.
             start = {"decoder_input_ids": prompt, "decoder_start_token_id": int(row[0]), "use_cache": False}
             text = model.generate(source[None], **start, **options)  # type: ignore[operator]
         else:
@@ -162,7 +163,7 @@ def import_transformers() -> Any:
     """Import the package transformers, quiet and offline.
 
     Raises:
-        CourseError: it is not installed.
+        CourseError: transformers is not installed.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:

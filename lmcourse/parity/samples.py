@@ -1,7 +1,7 @@
-"""A tiny model of every family, as settings for `transformers`: what the tests and the parity table compare.
+"""Settings for a tiny model of every family in `transformers`, for the tests and the parity table.
 
-Small and awkward on purpose: uneven head counts, widths that are no powers of two, windows and chunks shorter than the
-text, layers of every kind.
+The models are small and deliberately irregular: uneven head counts, widths that are not powers of two, windows and
+chunks shorter than the text, layers of every kind.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 SEQ_LEN = 40
-"""Tokens in a text."""
+"""Number of tokens in a text."""
 VOCAB_SIZE = 97
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A configuration of one family.
+    """A sample configuration of one family.
 
     Attributes:
-        name: of this sample; the family's, and what is special.
-        model_type: the family's name.
-        settings: what differs from the family's defaults.
+        name: the name of the sample: the family's name and its special feature.
+        model_type: the name of the family.
+        settings: the settings that differ from the family's defaults.
         attention: the implementation in `transformers` that serves as reference.
     """
 
@@ -37,12 +37,13 @@ def _rope(theta: float, fraction: float | None = None, **more: Any) -> dict[str,
 
 
 def _eps(key: str | None) -> dict[str, float]:
-    """A norm epsilon large enough to matter, where it can be set at all."""
+    """Return a norm epsilon that is large enough to matter, if the family has such a setting."""
     return {} if key is None else {key: 1e-3}
 
 
 def _llama(eps: str | None = "rms_norm_eps", **changes: Any) -> dict[str, Any]:
-    """Settings of a Llama-like model: six query heads on two key heads, on a width that they do not fill."""
+    """Return settings of a Llama-like model: six query heads share two key heads, and the heads do not fill the
+    width."""
     return (
         {
             "vocab_size": VOCAB_SIZE,
@@ -62,14 +63,14 @@ def _llama(eps: str | None = "rms_norm_eps", **changes: Any) -> dict[str, Any]:
 
 
 def _even(eps: str | None, **changes: Any) -> dict[str, Any]:
-    """Settings for families that divide the width among heads."""
+    """Return settings for families that divide the width among heads."""
     settings = _llama(eps, **{"hidden_size": 72, **changes})
     del settings["head_dim"]
     return settings
 
 
 def _mha(eps: str, **changes: Any) -> dict[str, Any]:
-    """Settings of multi-head attention: five heads, each with a key of its own."""
+    """Return settings for multi-head attention: five heads, each with its own key head."""
     settings = _even(eps, **{"hidden_size": 60, "num_attention_heads": 5, **changes})
     del settings["num_key_value_heads"]
     return settings
@@ -101,7 +102,7 @@ def _t5(**changes: Any) -> dict[str, Any]:
 FIVE_LAYERS: dict[str, Any] = {"num_hidden_layers": 5}
 GROUPED = {"num_attention_heads": 6, "num_kv_heads": 2, "new_decoder_architecture": True}
 
-# All three cases within a text: pairs that turn often, seldom and in between.
+# All three cases occur: pairs that rotate often, rarely and in between.
 LLAMA3_SCALING = {
     "factor": 8.0,
     "low_freq_factor": 1.0,
@@ -109,9 +110,9 @@ LLAMA3_SCALING = {
     "original_max_position_embeddings": 24,
 }
 
-# Seven pairs: the first stays, the last four are slowed down, two are between.
+# Of the seven pairs the first is unchanged, the last four are slowed down, and two are in between.
 YARN = {"factor": 4.0, "beta_fast": 3.0, "beta_slow": 0.1, "original_max_position_embeddings": 24}
-# Longer than one prompt, shorter than what is written to it: a text changes lists on the way.
+# Longer than one prompt and shorter than its continuation, so that a text changes to the other list.
 LONGROPE = {
     "short_factor": [1.0, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5],
     "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0],

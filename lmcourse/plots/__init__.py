@@ -1,7 +1,7 @@
-"""Pure functions from plain arguments to Matplotlib figures: what the figures of all chapters share.
+"""Tools for the figures of all chapters: pure functions that make Matplotlib figures from plain arguments.
 
-A figure needs no display, no global state and no learner's variables, so it can be tested, drawn in a widget
-at every move of a slider, and stored in a notebook. Those of one chapter are in `lmcourse.chapters`.
+A figure does not need a display, global state or a learner's variables. So it can be tested, redrawn for every move of
+a slider, and stored in a notebook. The figures of each chapter are in `lmcourse.chapters`.
 """
 
 from lmcourse.plots.display import install, mimebundle

@@ -1,7 +1,6 @@
-"""Display figures in notebooks as PNG with alt text, or as that text where there are no pictures.
+"""Display figures in notebooks as PNG with alt text, or only as alt text if pictures cannot be shown.
 
-nbval compares a cell's `text/plain` and not its picture, so the alt text is also what a test of the notebook
-sees.
+nbval compares a cell's `text/plain`, not its picture, so tests of notebooks compare the alt text.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ MimeBundle = tuple[dict[str, Any], dict[str, Any]]
 def install(shell: InteractiveShell) -> None:
     """Show every Figure that ends a cell of this shell with its alt text. Calling it twice has no further effect.
 
-    ValueError for a shell without a display formatter.
+    Raises ValueError for a shell without a display formatter.
     """
     formatter = shell.display_formatter
     if formatter is None:
-        raise ValueError("this shell displays nothing: it has no display formatter")
+        raise ValueError("this shell cannot display figures: it has no display formatter")
     formatter.formatters["image/png"].for_type(Figure, _png_with_metadata)
     formatter.formatters["text/plain"].for_type(Figure, _print_alt_text)
 
@@ -41,7 +40,7 @@ def mimebundle(figure: Figure) -> MimeBundle:
 
 
 def _png_with_metadata(figure: Figure) -> tuple[bytes, dict[str, Any]]:
-    # The width in CSS pixels: a picture with more pixels than that stays sharp on dense screens.
+    # The width in CSS pixels. The picture has more pixels, so it stays sharp on high-resolution screens.
     width = round(figure.get_figwidth() * _CSS_PIXELS_PER_INCH)
     return png(figure), {"alt": alt_text(figure), "width": width}
 

@@ -1,7 +1,7 @@
-"""Lay a figure out faster: ticks are computed once, and not each time the layout asks.
+"""Speed up the layout of a figure by computing its ticks once, not each time the layout needs them.
 
-Matplotlib's constrained layout asks for the ticks and the sizes of all labels about thirty times in a draw, though they
-change only where it moves the axes. So here they are kept while nothing moves.
+Matplotlib's constrained layout requests the ticks and the sizes of all labels about thirty times per draw, although
+they change only when axes move. So they are cached while nothing moves.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 
 _DIGITS = 6
-"""Decimals of a pixel: a movement of less than a millionth of a pixel is ignored."""
+"""Decimals to which pixel positions are rounded: movements of less than a millionth of a pixel are ignored."""
 
 
 @contextmanager
 def kept_ticks(figure: Figure) -> Iterator[None]:
     """Let each axis recompute its ticks and label boxes only when its limits or position have changed.
 
-    Inside the block the figure may be drawn, but nothing else of it changed.
+    Inside the `with` block the figure may be drawn, but must not be changed in other ways.
     """
     with ExitStack() as at_the_end:
         for axes in figure.axes:
@@ -56,4 +56,4 @@ def _keep(axis: Any) -> None:
 
 
 def _restore(axis: Any) -> None:
-    del axis._update_ticks, axis._get_ticklabel_bboxes  # those of the class are there again
+    del axis._update_ticks, axis._get_ticklabel_bboxes  # the methods of the class are visible again

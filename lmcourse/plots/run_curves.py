@@ -1,4 +1,4 @@
-"""Curves of a training run: loss, learning rate and the norm of the gradient, against the tokens that were seen."""
+"""Draw the curves of a training run: loss, learning rate and gradient norm, against the number of tokens."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 from lmcourse.training.metrics import Record, read_metrics, running_mean
 
 SMOOTHING_STEPS = 50
-"""Steps over which the loss of a long run is averaged; a short run uses a tenth of its steps."""
+"""Number of steps over which the loss of a long run is averaged; a short run uses a tenth of its steps."""
 
 _PANEL_HEIGHTS = (3.2, 1.2, 1.4)
 """Heights of the panels, relative to each other: loss, learning rate, norm of the gradient."""
 
 _MAX_MARKED_STEPS = 40
-"""Up to this many steps, each gets a point: for one step, a line would show nothing."""
+"""Up to this number of steps, each step gets a point, because a line cannot show a single step."""
 
 
 def training_curves(records: Sequence[Record], *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
     """Draw the curves of a run from its metrics.
 
     Args:
-        records: of its steps, as the trainer tells them.
-        entropy: of the text, if it is known: no model's loss on new text can be below it, nats per token.
-        smoothing: over how many steps the training loss is averaged, as `running_mean` does it; by default over a tenth
-            of them, at most 50.
+        records: the records of its steps, from the trainer.
+        entropy: the entropy of the text in nats per token, if it is known: the lower limit of the loss on new text.
+        smoothing: number of steps over which `running_mean` averages the training loss; by default a tenth of all
+            steps, at most 50.
 
     Raises:
-        ValueError: there is no step, or smoothing is below 1.
+        ValueError: there are no steps, or `smoothing` is below 1.
     """
     if not records:
         raise ValueError("there are no steps to draw: train for at least one step")
@@ -54,14 +54,14 @@ def run_curves(folder: Path, *, entropy: float | None = None, smoothing: int | N
     """Draw the curves of the run in a folder.
 
     Raises:
-        FileNotFoundError: there is no run.
+        FileNotFoundError: the folder has no run.
         ValueError: as in `training_curves`.
     """
     return training_curves(read_metrics(folder / "metrics.jsonl"), entropy=entropy, smoothing=smoothing)
 
 
 def _panels(figure: Figure, title: str) -> list[Axes]:
-    """Axes one below the other, with the same tokens from left to right."""
+    """Return axes one below the other, with a shared horizontal axis for tokens."""
     grid = figure.add_gridspec(len(_PANEL_HEIGHTS), 1, height_ratios=_PANEL_HEIGHTS)
     labels = ("loss (nats/token)", "learning rate", "gradient norm")
     panels = [new_axes(figure, "", ylabel=label) for label in labels]
@@ -79,7 +79,7 @@ def _panels(figure: Figure, title: str) -> list[Axes]:
 def _draw_loss(
     axes: Axes, records: Sequence[Record], smooth: Sequence[float], name: str, entropy: float | None
 ) -> None:
-    """Draw the training loss with its mean, the validation loss, and the line of the entropy."""
+    """Draw the training loss with its mean, the validation loss, and a line for the entropy."""
     losses = [record["loss"] for record in records]
     axes.plot(_tokens(records), losses, _style(records), color=PALETTE["sky"], linewidth=0.8, label="training loss")
     axes.plot(_tokens(records), smooth, color=PALETTE["blue"], linewidth=2, label=name)
@@ -92,7 +92,7 @@ def _draw_loss(
 
 
 def _draw_norm(axes: Axes, records: Sequence[Record]) -> None:
-    """Draw norms on a log scale, with a gap where one is not finite, and marks for spikes and skipped updates."""
+    """Draw norms on a log scale, with gaps for norms that are not finite, and marks for spikes and skipped updates."""
     norms = [_finite(record["gradient_norm"]) for record in records]
     axes.plot(_tokens(records), [math.nan if n is None else n for n in norms], _style(records), color="black", lw=0.8)
     axes.set_yscale("log")
@@ -131,7 +131,7 @@ def _caption(entropy: float | None) -> str:
 
 
 def _anomalies(records: Sequence[Record]) -> str:
-    """Return the number of unusual steps, for the alt text."""
+    """Return a text with the number of unusual steps, for the alt text."""
     names = {"spike": "Spikes of the gradient norm", "skipped": "Steps without an update"}
     counts = {text: sum(name in record for record in records) for name, text in names.items()}
     return "".join(f" {text}: {count}." for text, count in counts.items() if count)
@@ -146,10 +146,10 @@ def _tokens(records: Sequence[Record]) -> list[int]:
 
 
 def _style(records: Sequence[Record]) -> str:
-    """Return the style of a curve, as Matplotlib abbreviates it."""
+    """Return the style of a curve as a Matplotlib abbreviation."""
     return ".-" if len(records) <= _MAX_MARKED_STEPS else "-"
 
 
 def _finite(value: float | None) -> float | None:
-    """Return None for a number that is not finite, as the file of a run does."""
+    """Return the number, or None if it is not finite, as in the file of a run."""
     return value if value is not None and math.isfinite(value) else None

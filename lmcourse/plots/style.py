@@ -1,7 +1,7 @@
-"""The house style: one look for all figures, made without touching Matplotlib's global state.
+"""The style of all figures, implemented without changing Matplotlib's global state.
 
-Figures are built as plain `matplotlib.figure.Figure` objects. pyplot would keep each of them alive and draw
-it a second time at the end of a cell, and a learner's own `rcParams` would change what the course shows.
+Figures are built as plain `matplotlib.figure.Figure` objects. pyplot would keep each figure in memory and draw it again
+at the end of a cell, and a learner's `rcParams` would change the course's figures.
 """
 
 from __future__ import annotations
@@ -44,13 +44,15 @@ DARK_TEXT: dict[str, str] = {
     PALETTE["sky"]: "#3C7DA2",
     PALETTE["yellow"]: "#7F7923",
 }
-"""The colours for letters: 4.5 to 1 against white, and against the dark ground on which figures are inverted."""
+"""The colours for text, with a contrast of 4.5 to 1 against white, and against the dark background of inverted
+figures."""
 DARK_LINES: dict[str, str] = {
     PALETTE["orange"]: "#C48700",
     PALETTE["sky"]: "#4A9BC9",
     PALETTE["yellow"]: "#9C942A",
 }
-"""The colours for lines: 3 to 1 against both grounds, which is what WCAG 2.2 asks of graphics (criterion 1.4.11)."""
+"""The colours for lines, with a contrast of 3 to 1 against both backgrounds, as WCAG 2.2 requires for graphics
+(criterion 1.4.11)."""
 GREY = "#5F6368"
 GRID = "#E3E5E8"
 
@@ -65,7 +67,7 @@ def new_figure(width: float = 8.0, height: float = 3.5) -> Figure:
 
 
 def new_axes(figure: Figure, title: str, xlabel: str = "", ylabel: str = "") -> Axes:
-    """The only axes of a figure: title at the left, a light grid behind the data, a frame of two sides."""
+    """Return the only axes of a figure, with a title on the left, a light grid behind the data, and two frame lines."""
     axes = figure.add_subplot()
     axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
     axes.set_xlabel(xlabel, fontsize=10)
@@ -79,17 +81,17 @@ def new_axes(figure: Figure, title: str, xlabel: str = "", ylabel: str = "") -> 
 
 
 def new_drawing_axes(figure: Figure, title: str) -> Axes:
-    """Axes for a drawing instead of a diagram: a title, and no scales."""
+    """Return axes for a drawing, with a title but without scales."""
     axes = new_axes(figure, title)
     axes.set_axis_off()
     return axes
 
 
 def describe(figure: Figure, *, caption: str, alt: str) -> Figure:
-    """Draw the caption under the axes, keep the alt text, and make letters and lines readable; returns the figure.
+    """Draw the caption below the axes, store the alt text, make text and lines readable, and return the figure.
 
-    The caption says what to see. The alt text says what is there, and is what a text terminal shows instead:
-    it has to be the same on every run.
+    The caption says what to look for. The alt text describes the figure. A text terminal shows it instead, so it must
+    be the same in every run.
     """
     for artist in _artists(figure):
         if isinstance(artist, Text):
@@ -117,7 +119,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def with_powers(text: str) -> str:
-    """Return a text with its powers as mathematics: "4e-05" becomes "4×10⁻⁵", and "2^24" becomes "2²⁴"."""
+    """Return a text with mathematical powers: "4e-05" becomes "4×10⁻⁵", and "2^24" becomes "2²⁴"."""
 
     def scientific(found: re.Match[str]) -> str:
         digits, power = found[1], int(found[2])
@@ -130,7 +132,7 @@ def with_powers(text: str) -> str:
 
 
 def _artists(figure: Figure) -> Iterator[Artist]:
-    """Yield what is drawn in the axes and their legends, without the ticks, which a formatter writes."""
+    """Yield all elements of the axes and their legends, except tick labels, whose text a formatter makes."""
     yield from (*figure.texts, *figure.legends)
     for axes in figure.axes:
         yield from (*axes.get_children(), axes.xaxis.label, axes.yaxis.label)
@@ -143,21 +145,21 @@ def _hexadecimal(artist: Text | Line2D) -> str:
 
 
 def alt_text(figure: Figure) -> str:
-    """The alt text given to `describe`; "Figure without a description" for a figure that has none."""
+    """Return the alt text from `describe`, or "Figure without a description"."""
     return str(figure.get_label()) or "Figure without a description"
 
 
 LAST_DRAWN = "\u024f"
-"""The last letter that every font has: later ones may be drawn as an empty box, with a warning."""
+"""The last character that every font has; later characters may appear as empty boxes, with a warning."""
 
 
 def three_digits(value: float) -> str:
-    """Format a number for a label: three digits below 100 ("12.3"), else an integer with commas ("1,234")."""
+    """Format a number for a label: three digits below 100 ("12.3"), otherwise an integer with commas ("1,234")."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def pixels(figure: Figure, dpi: float = DPI) -> UInt8[np.ndarray, "height width rgba"]:
-    """Render the figure. `Figure.savefig` would draw it twice: once only for the layout."""
+    """Render the figure. `Figure.savefig` would draw it twice, once only for the layout."""
     drawn, before = FigureCanvasAgg(figure), figure.dpi
     figure.dpi = dpi
     try:
@@ -169,8 +171,8 @@ def pixels(figure: Figure, dpi: float = DPI) -> UInt8[np.ndarray, "height width 
 
 
 def png(figure: Figure, dpi: float = DPI) -> bytes:
-    """Return the figure as PNG, without the name of the software, so that the same figure gives the same bytes."""
+    """Return the figure as PNG without the name of the software, so that the same figure gives the same bytes."""
     buffer = io.BytesIO()
-    unsigned: Any = {"Software": None}  # leaves the entry out; matplotlib's types know texts only
+    unsigned: Any = {"Software": None}  # None omits the entry, but matplotlib's type hints allow only str
     imsave(buffer, pixels(figure, dpi), format="png", dpi=dpi, metadata=unsigned)
     return buffer.getvalue()

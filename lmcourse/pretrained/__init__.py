@@ -1,7 +1,7 @@
 """Trained models that ship with the course, by name: `load_pretrained().model(tokens)`.
 
-Each is a folder here with what `lmcourse train` left (`export` keeps what is needed) and a README that says with which
-command, on which text and how far it was trained.
+Each model has a folder here with the necessary files of a `lmcourse train` run (see `export`), and a README with the
+command, the text and the length of the training.
 """
 
 from pathlib import Path
@@ -14,31 +14,31 @@ from lmcourse.training.command.trained_model import TrainedModel, load_trained_m
 __all__ = ["PRETRAINED", "load_pretrained", "pretrained_folder"]
 
 PRETRAINED = ("micro-python-docs",)
-"""The models' names: a preset of the zoo, and the corpus that it was trained on."""
+"""The names of the models. Each consists of a preset of the zoo and the corpus that the model was trained on."""
 
 
 def pretrained_folder(name: str = PRETRAINED[0]) -> Path:
     """Return the folder of a model that ships with the course, in the format of a run for `load_trained_model`.
 
     Raises:
-        CourseError: there is no model of this name.
+        CourseError: no model has this name.
     """
     if name not in PRETRAINED:
         raise CourseError(
-            f"no model called {name!r} ships with the course: there is {', '.join(PRETRAINED)}; "
+            f"no model called {name!r} ships with the course; choose from {', '.join(PRETRAINED)}; "
             "from_hugging_face reads a folder in Hugging Face's format"
         )
     return Path(__file__).parent / name
 
 
 def load_pretrained(name: str = PRETRAINED[0], *, device: torch.device | None = None) -> TrainedModel:
-    """Load a model that ships with the course, in evaluation mode, with its tokenizer and the settings of its run.
+    """Load a model that ships with the course in evaluation mode, with its tokenizer and the settings of its run.
 
     Args:
-        name: which.
-        device: where the model is to be; main memory by default.
+        name: the name of the model.
+        device: the device for the model; by default the CPU.
 
     Raises:
-        CourseError: there is no model of this name, or its files are damaged.
+        CourseError: no model has this name, or its files are damaged.
     """
     return load_trained_model(pretrained_folder(name), device=device)

@@ -23,15 +23,15 @@ METRICS = "metrics.jsonl"
 def export_run(run: Path, out: Path) -> None:
     """Copy a run without the data that only training needs: its text and the optimizer state.
 
-    What stays is settings, tokenizer, metrics, the text that was held out, and the weights of the checkpoint with the
-    lowest validation loss. The copy appears under its name when all of it is on the disk.
+    The copy has settings, tokenizer, metrics, the held-out text, and the weights of the checkpoint with the lowest
+    validation loss. It gets its name when it is completely on the disk.
 
     Args:
         run: the folder of a run of one process.
-        out: the folder of the copy, which must not be there yet.
+        out: the folder of the copy, which must not exist yet.
 
     Raises:
-        CourseError: there is no such run, it is damaged or of many processes, or something is at `out` already.
+        CourseError: the run does not exist, is damaged, or was written by several processes; or `out` already exists.
     """
     if out.exists():
         raise CourseError(f"{out} already exists: choose another folder")

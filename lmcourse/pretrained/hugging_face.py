@@ -1,8 +1,8 @@
 """Write and read a trained model with its tokenizer in the format of `transformers`.
 
-config.json, model.safetensors   as `lmcourse.models.interop` reads and writes them
-tokenizer.json                   as `lmcourse.data.tokenizers` does
-tokenizer_config.json            which class of `transformers` reads that, so that AutoTokenizer knows
+config.json, model.safetensors   in the format of `lmcourse.models.interop`
+tokenizer.json                   in the format of `lmcourse.data.tokenizers`
+tokenizer_config.json            the class of `transformers` that AutoTokenizer uses for tokenizer.json
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A model and tokenizer from a folder of `transformers`.
+    """A model and its tokenizer from a folder of `transformers`.
 
     Attributes:
-        model: in evaluation mode, with the weights' own dtype.
-        tokenizer: its own.
+        model: the model, in evaluation mode, with the dtype of its weights.
+        tokenizer: the model's tokenizer.
         stop: the tokens that end a text.
     """
 
@@ -53,17 +53,17 @@ class PublishedModel:
 def export_model(trained: TrainedModel, out: Path) -> str:
     """Write a trained model so that `AutoModelForCausalLM` and `AutoTokenizer` load it.
 
-    The folder appears under its name when all of it is on the disk.
+    The folder gets its name when it is completely on the disk.
 
     Args:
-        trained: the model of a run.
-        out: the folder, which must not be there yet.
+        trained: the trained model of a run.
+        out: the folder, which must not exist yet.
 
     Returns:
-        The family that it is written as, such as "llama".
+        The model family of the written folder, such as "llama".
 
     Raises:
-        CourseError: something is at `out` already or it cannot be written, or no family has such models.
+        CourseError: `out` already exists or cannot be written, or no family can express the model.
     """
     if out.exists():
         raise CourseError(f"{out} already exists: choose another --out")
@@ -93,7 +93,7 @@ def _tokenizer_config(trained: TrainedModel) -> dict[str, Any]:
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": trained.run.training.seq_len,
-        # They would take away the space before a full stop, and so not give back the text.
+        # Otherwise decoding would remove the space before a full stop and so change the text.
         "clean_up_tokenization_spaces": False,
     }
 
@@ -104,14 +104,15 @@ def is_published(folder: Path) -> bool:
 
 
 def load_published_model(folder: Path, *, device: torch.device | None = None) -> PublishedModel:
-    """The model and tokenizer of a folder of `transformers`.
+    """Load the model and tokenizer from a folder of `transformers`.
 
     Args:
-        folder: with config.json, safetensors and tokenizer.json, as `export_model` writes it or the hub has it.
-        device: where the model is to be; main memory by default.
+        folder: a folder with config.json, safetensors and tokenizer.json, written by `export_model` or downloaded from
+            the hub.
+        device: the device for the model; by default the CPU.
 
     Raises:
-        CourseError: a file is missing or damaged, or the model is none that the course has.
+        CourseError: a file is missing or damaged, or the course does not support the model.
     """
     model = from_hugging_face(folder)
     if not isinstance(model, Transformer):
@@ -124,12 +125,12 @@ def load_published_model(folder: Path, *, device: torch.device | None = None) ->
 
 
 def _stop(folder: Path, vocab_size: int) -> tuple[int, ...]:
-    """Return the tokens that end a text, from generation_config.json and config.json: none, one or several.
+    """Return the tokens that end a text, from generation_config.json and config.json; there may be none.
 
-    One beyond the vocabulary can never be drawn: a line on stderr says so, as transformers does.
+    If a token is outside the vocabulary, it can never be sampled, and a line on stderr says so, as in transformers.
 
     Raises:
-        CourseError: a file is damaged, or says something that is no token.
+        CourseError: a file is damaged, or a value in it is not a token.
     """
     ends: dict[int, None] = {}
     for path in (folder / GENERATION_CONFIG, folder / CONFIG):
@@ -145,7 +146,7 @@ def _stop(folder: Path, vocab_size: int) -> tuple[int, ...]:
 
 
 def how_to_train_for_export(run: RunConfig, vocab_size: int) -> str:
-    """Return the end of an error: the fewest flags to leave out, and the family that then fits; "" if none helps."""
+    """Return the end of an error message: the fewest flags to leave out, and the family that then fits; or ""."""
     changed = [field.name for field in fields(ModelChanges) if getattr(run.model, field.name) != field.default]
     for count in range(1, len(changed) + 1):
         for names in combinations(changed, count):
@@ -164,7 +165,7 @@ def _family(config: TransformerConfig) -> str | None:
 
 
 def _flags(names: Sequence[str]) -> str:
-    """Return the flags to type. A recipe may have switched a setting on, so its `--no-` flag is named."""
+    """Return the flags to type. If a recipe may have switched a setting on, its `--no-` flag is named."""
     told = [
         f"with --no-{name}" if isinstance(getattr(UNCHANGED, name), bool) else f"without --{name}" for name in names
     ]

@@ -1,4 +1,4 @@
-"""The cells for answers of a notebook: the printed solution, the student's stub, and right answers in other styles."""
+"""The answer cells of a notebook: printed solutions, students' stubs, and right answers in other styles."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class AnswerCell:
-    """The cell for an answer.
+    """The cell for the answer to an exercise.
 
     Attributes:
-        exercise: what it answers.
-        solution: its text as printed.
-        stub: its text as a student receives it.
-        names: what the imports and the printed answers above it define.
+        exercise: the exercise.
+        solution: the printed solution.
+        stub: the text that a student receives.
+        names: the names that imports and printed answers in earlier cells define.
     """
 
     exercise: Exercise
@@ -40,12 +40,12 @@ class AnswerCell:
     names: Mapping[str, Any]
 
     def run(self, text: str) -> Callable[..., Any]:
-        """Run a text in this cell, and return the answer that it defines.
+        """Run a text in place of this cell, and return the answer that it defines.
 
-        A value comes as a function of nothing, as `check_exercise` takes it.
+        A value is returned as a function without arguments, as `check_exercise` expects it.
 
         Raises:
-            Exception: whatever the text raises.
+            Exception: any exception of the text.
         """
         names = {**self.names}
         exec(_compiled(text, f"<{self.exercise.name} {next(_numbers)}>"), names)
@@ -54,7 +54,7 @@ class AnswerCell:
 
 
 def answer_cells(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, list[AnswerCell]]:
-    """The cells for the answers of these chapters, in their order.
+    """Return the answer cells of these chapters, in order.
 
     Raises:
         CourseError: the sources have mistakes.
@@ -63,10 +63,10 @@ def answer_cells(chapters: Sequence[Chapter], root: Path) -> dict[Chapter, list[
 
 
 def only(name: str, cells: dict[Chapter, list[AnswerCell]]) -> dict[Chapter, list[AnswerCell]]:
-    """The cell for the answer to one exercise.
+    """Return the cell for the answer to one exercise.
 
     Raises:
-        CourseError: it is in none of these chapters.
+        CourseError: none of these chapters has the exercise.
     """
     found = {chapter: [cell for cell in of if cell.exercise.name == name] for chapter, of in cells.items()}
     if not any(found.values()):
@@ -90,19 +90,20 @@ def _cells(chapter: Chapter, source: Source) -> list[AnswerCell]:
 
 
 def _compiled(text: str, name: str) -> CodeType:
-    """Compile code so that `inspect` finds its source, as in a notebook: the rules of an exercise read it."""
+    """Compile code so that `inspect` finds its source, as in a notebook; the rules of an exercise need the source."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     return compile(text, name, "exec", dont_inherit=True)
 
 
 def imports(text: str) -> str:
-    """The import statements of a cell."""
+    """Return the import statements of a cell."""
     kinds = (ast.Import, ast.ImportFrom)
     return "\n".join(ast.unparse(statement) for statement in ast.parse(text).body if isinstance(statement, kinds))
 
 
 def variant_text(exercise: Exercise, variant: Variant) -> str:
-    """Return the cell as a learner would type it: the imports that the answer uses, and the answer under its name."""
+    """Return a cell as a learner would type it: the imports that the answer uses, and the answer with its right
+    name."""
     if isinstance(variant.answer, str):
         return f"{exercise.name} = {variant.answer}"
     [definition] = ast.parse(textwrap.dedent(inspect.getsource(variant.answer))).body
@@ -117,7 +118,7 @@ def variant_text(exercise: Exercise, variant: Variant) -> str:
 
 
 def _imports(answer: Answer, used: set[str]) -> list[str]:
-    """The imports at the top of the module of an answer, of libraries, for the names that it uses."""
+    """Return the library imports at the top of an answer's module for the names that the answer uses."""
     tree = ast.parse(Path(inspect.getfile(answer)).read_text(encoding="utf-8"))
     found = []
     for statement in tree.body:

@@ -8,20 +8,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class MisconceptionResult:
-    """Result of submitting one known wrong answer.
+    """The result of submitting one known wrong answer.
 
     Attributes:
-        chapter, exercise, misconception: where it belongs, and its name.
-        max_points: what the exercise is worth.
-        public_points: what it earned in the notebook.
-        graded_points: what it earned in a grade, with the hidden cases.
+        chapter, exercise, misconception: the names of its chapter, its exercise and itself.
+        max_points: the points of the exercise.
+        public_points: the points that it earned in the notebook.
+        graded_points: the points that it earned in grading, with the hidden cases.
         named_in_public: whether the report in the notebook recognised the mistake.
-        named_in_grade: whether the report of the grade did.
+        named_in_grade: whether the report in grading recognised the mistake.
         mutilated: how many of its mutilated forms have wrong numbers in an ordinary case.
-        mutilated_named: how many of these are named by its own sentence in the notebook and in the grade.
-        mutilated_either: how many are named by "Either: … Or: …" with its sentence.
-        mutilated_thin: how many are not, because one small wrong result in the ordinary cases is too little evidence.
-        unnamed: the others, and where: "edges dropped (notebook)".
+        mutilated_named: how many of these are named by the misconception's own sentence, in the notebook and in
+            grading.
+        mutilated_either: how many are named by an "Either: … Or: …" that includes this sentence.
+        mutilated_thin: how many are not named, because one small wrong result in ordinary cases is too little evidence.
+        unnamed: all other forms, with the place where they are not named, such as "edges dropped (notebook)".
     """
 
     chapter: str
@@ -40,22 +41,23 @@ class MisconceptionResult:
 
     @property
     def killed(self) -> bool:
-        """True if it lost points in the grade."""
+        """True if the misconception lost points in grading."""
         return self.graded_points < self.max_points
 
     @property
     def named(self) -> bool:
-        """True if the grade's report names the mistake, and the notebook's report too if a public case fails."""
+        """True if the report in grading names the mistake and, if a public case fails, so does the notebook's
+        report."""
         return self.named_in_grade and (self.named_in_public or self.public_points == self.max_points)
 
 
 @dataclass(frozen=True)
 class VariantResult:
-    """Result of submitting a right answer in another style.
+    """The result of submitting a right answer in another style.
 
     Attributes:
-        exercise, variant: where it belongs, and its name.
-        lost: why it does not earn everything, or an empty text.
+        exercise, variant: the names of its exercise and itself.
+        lost: why it loses points, or "".
     """
 
     exercise: str
@@ -65,13 +67,13 @@ class VariantResult:
 
 @dataclass(frozen=True)
 class MutantResult:
-    """Result of submitting a mutant of a printed solution.
+    """The result of submitting a mutant of a printed solution.
 
     Attributes:
         exercise: what it answers.
         change: the statement before and after.
-        killed: whether a case fails.
-        equivalent: why the mutant is right too, if its exercise says so.
+        killed: whether the mutant fails a case.
+        equivalent: why the mutant is a right answer, if its exercise declares it so.
     """
 
     exercise: str
@@ -82,19 +84,19 @@ class MutantResult:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Results of all submitted answers.
+    """The results of all submitted answers.
 
     Attributes:
         exercises: the number of exercises.
-        rows: a result for every misconception.
-        variants: one for every right variant.
-        mutants: one for every mutant.
+        rows: the results of all misconceptions.
+        variants: the results of all right variants.
+        mutants: the results of all mutants.
         not_full: exercises whose printed solution does not earn all points.
         not_zero: exercises whose untouched stub earns points.
-        untrue: mutants declared equivalent that do not exist or fail a case: "ulp: x → y".
-        confused: pairs of misconceptions that no public case tells apart: "ulp: doubled = halved".
+        untrue: mutants that are declared equivalent but do not exist or fail a case, such as "ulp: x → y".
+        confused: pairs of misconceptions that no public case distinguishes, such as "ulp: doubled = halved".
         constants: the number of constant answers that were submitted.
-        guessable: the constant answers that earn points: "is_causal: True earns 0.5 in the grade".
+        guessable: the constant answers that earn points, such as "is_causal: True earns 0.5 in the grade".
     """
 
     exercises: int
@@ -110,19 +112,19 @@ class Matrix:
 
     @property
     def survivors(self) -> list[MutantResult]:
-        """The mutants that keep all points although they are not declared equivalent."""
+        """The mutants that earn all points although they are not declared equivalent."""
         return [mutant for mutant in self.mutants if not mutant.killed and not mutant.equivalent]
 
     @property
     def proved(self) -> bool:
-        """True if every wrong answer loses points and is named, and every right one earns all points."""
+        """True if every wrong answer loses points and is named, and every right answer earns all points."""
         wrong = all(row.killed and row.named and not row.unnamed for row in self.rows)
         right = not any(variant.lost for variant in self.variants) and not self.not_full
         others = (self.survivors, self.not_zero, self.untrue, self.confused, self.guessable)
         return wrong and right and not any(others)
 
     def to_json(self) -> dict[str, Any]:
-        """The results as plain data."""
+        """Return the results as plain data."""
         return {
             "exercises": self.exercises,
             "misconceptions": len(self.rows),

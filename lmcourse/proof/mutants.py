@@ -1,8 +1,8 @@
-"""Mutants of an answer: its text with one small change, such as a slip while typing.
+"""Mutants of an answer: its text with one small change, such as a typing mistake.
 
 Offutt et al. (1996), "An experimental determination of sufficient mutant operators": changes of operators, comparisons,
-constants and conditions find nearly what all others do. Added are the slips of tensor code: a wrong axis, a swapped
-argument, a dropped `keepdim`, `dtype`, `clone` or `float`.
+constants and conditions find nearly as much as all other changes. We add typical mistakes in tensor code: a wrong axis,
+a swapped argument, a missing `keepdim`, `dtype`, `clone` or `float`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }
-"""For each comparison its replacements: the boundary moved, or the answer negated."""
+"""The replacements of each comparison: with a moved boundary, or negated."""
 
 ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
@@ -39,12 +39,12 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitOr: ast.BitAnd,
     ast.BitXor: ast.BitAnd,
 }
-"""Replacements of operators. None is a power or a left shift: a large number would take forever, and no time limit can
-stop it.
+"""Replacements of operators. Powers and left shifts are excluded, because with large numbers they take forever and no
+time limit can stop them.
 """
 
 NOT_SYMMETRIC = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult)
-"""Operators whose sides are swapped."""
+"""Operators whose two sides are swapped in mutants."""
 
 FUNCTIONS = {
     "min": "max",
@@ -63,7 +63,7 @@ FUNCTIONS = {
     "zeros_like": "ones_like",
     "triu": "tril",
 }
-"""Functions and methods that replace each other."""
+"""Functions and methods, each with its replacements."""
 
 FUNCTIONS |= {new: old for old, new in FUNCTIONS.items() if new not in FUNCTIONS}
 
@@ -71,11 +71,11 @@ SAME_WITHOUT = frozenset(
     {"bool", "complex", "contiguous", "item", "iter", "len", "list", "print", "range", "super", "tolist"}
     | {"enumerate", "tuple", "detach", "zip", "isinstance"}
 )
-"""Calls that are not removed: the value would stay the same, or nothing would be left to run."""
+"""Calls that are not removed, because the value would not change or no code would be left."""
 
 
 def replacements(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield possible replacements of a node, which itself is not changed."""
+    """Yield possible replacements of a node, without changing it."""
     for kind, operator in OPERATORS:
         if isinstance(node, kind):
             yield from operator(node)
@@ -179,7 +179,7 @@ def _other_function(node: ast.Call) -> Iterator[ast.AST]:
 
 
 def _without_call(node: ast.Call) -> Iterator[ast.AST]:
-    """`abs(x)` → `x`, `x.clone()` → `x`, `x.float()` → `x`, `x.sum(-1)` → `x.sum()`."""
+    """Remove a call or its arguments: `abs(x)` → `x`, `x.clone()` → `x`, `x.float()` → `x`, `x.sum(-1)` → `x.sum()`."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if name in SAME_WITHOUT or any(isinstance(item, ast.Starred) for item in node.args):
         return
@@ -227,8 +227,8 @@ class Mutant:
     """An answer with one change.
 
     Attributes:
-        change: the statement before and after: "if x < 0: → if x <= 0:".
-        text: the whole answer.
+        change: the statement before and after, such as "if x < 0: → if x <= 0:".
+        text: the text of the whole answer.
     """
 
     change: str
@@ -237,7 +237,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class _Place:
-    """A node of the tree: its parent and field, and its statement."""
+    """The place of a node in the tree: its parent, its field, and its statement."""
 
     node: ast.AST
     put: Callable[[ast.AST], None]
@@ -245,11 +245,10 @@ class _Place:
 
 
 def mutants(text: str) -> list[Mutant]:
-    """Every mutant of an answer, each text once.
+    """Return all mutants of an answer, without duplicates.
 
     Args:
-        text: the cell with the answer. What computes nothing stays as it is: docstrings, annotations, messages of
-            exceptions.
+        text: the cell with the answer. Docstrings, annotations and messages of exceptions are not changed.
     """
     tree = ast.parse(text)
     original = ast.unparse(tree)
@@ -267,7 +266,7 @@ def mutants(text: str) -> list[Mutant]:
 
 
 def _first_line(statement: ast.stmt) -> str:
-    """Return a statement as code; of a compound one, its first line and the code added at its end."""
+    """Return a statement as code; for a compound statement, its first line and any code added at its end."""
     lines = ast.unparse(statement).split("\n")
     ends_early = isinstance(statement, ast.For | ast.While) and isinstance(statement.body[-1], ast.Break)
     return f"{lines[0]} ... break" if ends_early else lines[0]
@@ -279,7 +278,7 @@ def _places(tree: ast.Module) -> Iterator[_Place]:
 
 
 def _below(node: ast.AST, put: Callable[[ast.AST], None], statement: ast.stmt) -> Iterator[_Place]:
-    """Yield a node and all nodes below it that compute something."""
+    """Yield a node and all nodes below it that take part in the computation."""
     if isinstance(node, ast.stmt):
         statement = node
     yield _Place(node, put, statement)

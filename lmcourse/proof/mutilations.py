@@ -1,6 +1,6 @@
-"""Mutilated forms of a known mistake: the same mistake in an answer that differs in another way, too.
+"""Mutilated forms of a known mistake: the same mistake in an answer that also differs in another way.
 
-They are made from the outcomes of the mistake, so nothing runs again.
+They are made from the outcomes of the mistake, so no answer runs again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lmcourse.exercises.values import Plain
 
 @dataclass(frozen=True)
 class Mutilation:
-    """A name for tables, and the change to a trial's outcome; it returns the same object if nothing changes."""
+    """A change of a trial's outcome, with a name for tables. The change returns the same object if nothing changes."""
 
     name: str
     change: Callable[[Trial], Outcome]
 
 
 def _without_edges(trial: Trial) -> Outcome:
-    """Raise in edge cases."""
+    """Raise an exception in edge cases."""
     return Outcome(failure=Failure(("TypeError", "Exception"), "not handled")) if trial.edge else trial.outcome
 
 
@@ -39,7 +39,7 @@ def _changed(change: Callable[[Plain], Plain]) -> Callable[[Trial], Outcome]:
 
 
 def _listed(value: Plain) -> Plain:
-    """Return tensors as lists, and a number as a tensor without axes."""
+    """Return a tensor as a list, and a number as a tensor without axes."""
     if isinstance(value, Tensor):
         return value.tolist()
     if isinstance(value, float):
@@ -50,7 +50,7 @@ def _listed(value: Plain) -> Plain:
 
 
 def _cast(value: Plain) -> Plain:
-    """Return tensors as float64, and those of float64 as float32 unless a number is too large for it."""
+    """Return a tensor as float64, or a float64 tensor as float32 unless a number is too large for it."""
     if isinstance(value, Tensor) and not value.is_complex():
         cast = value.to(torch.float32 if value.dtype == torch.float64 else torch.float64)
         return value if bool((cast.isfinite() != value.isfinite()).any()) else cast
@@ -58,7 +58,7 @@ def _cast(value: Plain) -> Plain:
 
 
 def _inside(value: Plain, change: Callable[[Plain], Plain]) -> Plain:
-    """Return a list or a dict with its items changed; the same object if none is."""
+    """Return a list or a dict with changed items, or the same object if no item changes."""
     if isinstance(value, list):
         new = [change(item) for item in value]
         return value if all(one is other for one, other in zip(value, new, strict=True)) else new

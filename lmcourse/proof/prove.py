@@ -1,8 +1,8 @@
 """Submit every wrong answer, right answer, stub, mutant and constant of an exercise.
 
-Every misconception is submitted as if a learner had written it: it must lose points in the grade and be named by its
-own sentence. Printed solutions and variants must earn everything. Every mutant of a solution must fail a case. Stubs
-and answers that ignore their inputs must earn nothing.
+Every misconception is submitted as if a learner had written it: it must lose points in grading, and its own sentence
+must name it. Printed solutions and variants must earn all points. Every mutant of a solution must fail a case. Stubs
+and answers that ignore their inputs must earn no points.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from lmcourse.proof.mutilations import MUTILATIONS, Mutilation
 from lmcourse.report import Report
 
 USUAL: tuple[Plain, ...] = (None, True, False, 0)
-"""Constants that are submitted even if no case asks for them."""
+"""Constants that are submitted even if no case expects them."""
 
 
 @dataclass(frozen=True)
 class Constant:
-    """An answer that ignores its inputs, its name in a report ("True", "raises ValueError"), and its outcome."""
+    """An answer that ignores its inputs, with its name in a report ("True", "raises ValueError") and its outcome."""
 
     name: str
     answer: Callable[..., Any]
@@ -46,11 +46,11 @@ class Constant:
 
 
 def constant_answers(trials: Sequence[Trial]) -> list[Constant]:
-    """Return an answer for each value and each exception that some case asks for, and for the usual ones.
+    """Return a constant answer for each value and exception that some case expects, and for the usual constants.
 
     Args:
-        trials: of all cases of an exercise. Where its cases ask for properties of one thing (`Exercise.view`), what is
-            right in all of them is the answer and no guess.
+        trials: the trials of all cases of an exercise. If its cases compare properties of one result (`Exercise.view`),
+            a constant that is right in all cases is the answer, not a guess.
     """
     found = [[trial for trial in trials if passes(trial)] for passes in constants_of(trials)]
     view = trials[0].exercise.view
@@ -64,7 +64,7 @@ def constant_answers(trials: Sequence[Trial]) -> list[Constant]:
 
 
 def _in_scripts(trials: Sequence[Trial]) -> Iterator[Plain]:
-    """Yield the values that the lines of scripts ask for, because a script may call a function several times."""
+    """Yield the expected values of the lines of scripts, because a script may call a function several times."""
     for trial in trials:
         if trial.case.script is not None and isinstance(trial.expected.value, list):
             yield from trial.expected.value
@@ -78,7 +78,7 @@ def _always(outcome: Outcome) -> Constant:
 
 
 def _raiser(kinds: Sequence[str]) -> Callable[..., Any]:
-    """Return an answer that raises an exception whose classes have these names, the most specific first."""
+    """Return an answer that raises an exception whose classes have these names, most specific first."""
     kind: type[Exception] = Exception
     for name in reversed(kinds):
         kind = Exception if name == "Exception" else type(name, (kind,), {})
@@ -90,26 +90,26 @@ def _raiser(kinds: Sequence[str]) -> Callable[..., Any]:
 
 
 MUTANT_SECONDS, MUTANT_SHARE = 0.2, 20
-"""The time limit of a mutant on one case, because many of them loop forever: seconds, plus this many times what the
-printed solution takes. A mutant declared equivalent has the exercise's limit.
+"""The time limit of a mutant on a case, because many mutants loop forever: seconds, plus this many times the processor
+time of the printed solution. Mutants that are declared equivalent have the exercise's limit.
 """
 
 OWN, EITHER, THIN, NONE = "own", "either", "thin", "none"
-"""How a mutilated misconception is named: by its sentence, by "Either: … Or: …" with its sentence, or not; `THIN` if
-one small wrong result is all there is."""
+"""The ways in which a mutilated misconception is named: by its sentence; by "Either: … Or: …" with its sentence; not,
+because one small wrong result is too little evidence; or not, for another reason."""
 
 Run = Callable[[Case, float], Outcome]
-"""Runs an answer on a case within a time limit."""
+"""A function that runs an answer on a case within a time limit."""
 
 
 def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], quick: bool = False) -> Matrix:
     """Submit all known answers to the exercises in these cells.
 
     Args:
-        cells: by chapter; see `answers.answer_cells`.
-        quick: only printed solutions, stubs and misconceptions, which take a tenth of the time.
+        cells: the answer cells by chapter, from `answers.answer_cells`.
+        quick: whether to submit only printed solutions, stubs and misconceptions, which takes a tenth of the time.
     """
-    warm_up()  # an import that an answer's time limit interrupts could not be repeated
+    warm_up()  # because an import that an answer's time limit interrupts could not be repeated
     proofs = [(chapter, _Proof(cell)) for chapter, found in cells.items() for cell in found]
     first = Matrix(
         exercises=len(proofs),
@@ -147,7 +147,7 @@ class _Proof:
         return [self._misconception(chapter, wrong, mutilate=mutilate) for wrong in self.exercise.misconceptions]
 
     def confused(self) -> list[str]:
-        """The pairs of known wrong answers that no public case tells apart."""
+        """Return the pairs of known wrong answers that no public case distinguishes."""
         return [
             f"{self.exercise.name}: {one.name} = {other.name}"
             for one, other in combinations(self.exercise.misconceptions, 2)
@@ -163,7 +163,7 @@ class _Proof:
 
     @cached_property
     def mutants(self) -> list[MutantResult]:
-        """The results of the mutants of the printed solution."""
+        """Return the results of the mutants of the printed solution."""
         reasons = self.exercise.equivalent_mutants
         return [
             MutantResult(self.exercise.name, mutant.change, self._killed(mutant), reasons.get(mutant.change, ""))
@@ -172,7 +172,7 @@ class _Proof:
 
     @cached_property
     def constants(self) -> list[Constant]:
-        """The answers that ignore their inputs; none for a value."""
+        """Return the answers that ignore their inputs; there are none for a value."""
         if self.exercise.value:
             return []
         return constant_answers(self._right)
@@ -192,13 +192,13 @@ class _Proof:
         return any(report.points for report in self._reports(partial(self._run, self.cell.run(self.cell.stub))))
 
     def guessable(self) -> list[str]:
-        """The answers that ignore their inputs and earn points."""
+        """Return the answers that ignore their inputs and still earn points."""
         found = []
         for constant in self.constants:
             run = partial(self._given_by_constant, constant)
             public = [trial.wrong is None for trial in self._trials(run, public=True)]
             earned = {"notebook": self._earns(public)}
-            if self._earns([*public, *[True] * len(self.exercise.hidden)]):  # if it had every hidden case right
+            if self._earns([*public, *[True] * len(self.exercise.hidden)]):  # the points if it passed every hidden case
                 earned["grade"] = self._earns([trial.wrong is None for trial in self._trials(run)])
             found += [
                 f"{self.exercise.name}: {constant.name} earns {points:g} in the {where}"
@@ -208,12 +208,12 @@ class _Proof:
         return found
 
     def _earns(self, passed: Sequence[bool]) -> float:
-        """The points of an answer, given which of the cases it passes: of the public ones, or of all."""
+        """Return the points of an answer from a list that says which public cases, or which of all cases, it passes."""
         trials = self._right[: len(passed)]
         return score(trials, passed, groups_of(trials)).points
 
     def lost(self, text: str) -> str:
-        """Return why a right answer loses points, or an empty text."""
+        """Return why a right answer loses points, or ""."""
         try:
             answer = self.cell.run(text)
         except Exception as error:
@@ -249,9 +249,9 @@ class _Proof:
         )
 
     def _mutilated(self, wrong: Misconception, mutilation: Mutilation) -> list[str]:
-        """Return how a mutilated form of a misconception is named in the grade, and in the notebook.
+        """Return how a mutilated form of a misconception is named in grading and in the notebook.
 
-        It has to be named where its numbers are wrong in an ordinary case, and only there.
+        It must be named if and only if its numbers are wrong in an ordinary case.
         """
         trials = self._trials(partial(self._given, wrong))
         changed = [replace(trial, outcome=mutilation.change(trial)) for trial in trials]
@@ -300,11 +300,11 @@ class _Proof:
         return found
 
     def _reports(self, run: Run, forbidden: Sequence[Use] = ()) -> tuple[Report, Report]:
-        """The reports on an answer: of the notebook's check, and of a grade.
+        """Return two reports on an answer: of the notebook's check, and of grading.
 
         Args:
-            run: runs the answer.
-            forbidden: what its source refers to against the rules.
+            run: the function that runs the answer.
+            forbidden: the forbidden names in its source.
         """
         trials = self._trials(run)
         return (
@@ -313,7 +313,7 @@ class _Proof:
         )
 
     def _trials(self, run: Run, *, public: bool = False) -> list[Trial]:
-        """An answer on all cases, or on the public ones only."""
+        """Return the trials of an answer on all cases, or only on public cases."""
 
         def trial(case: Case, hidden: bool, seconds: float) -> Trial:
             return Trial(self.exercise, case, hidden, run(case, seconds), self._expected(case))
@@ -322,24 +322,24 @@ class _Proof:
         return try_cases(cases, trial, self.exercise.seconds)
 
     def _given_by_constant(self, constant: Constant, case: Case, seconds: float) -> Outcome:
-        """Return the outcome of a constant on a case; only scripts have to be run."""
+        """Return the outcome of a constant on a case; only a script has to be run."""
         return constant.outcome if case.script is None else self._run(constant.answer, case, seconds)
 
     def _expected(self, case: Case) -> Outcome:
-        """The outcome of the reference on a case."""
+        """Return the outcome of the reference on a case."""
         return self._once("", case, partial(self._run, self.exercise.reference, case, REFERENCE_SECONDS))
 
     def _given(self, wrong: Misconception, case: Case, seconds: float | None = None) -> Outcome:
-        """The outcome of a misconception on a case, within a time limit; by default the exercise's."""
+        """Return the outcome of a misconception on a case, within a time limit; by default the exercise's limit."""
         return self._once(wrong.name, case, partial(self._run, wrong.answer, case, seconds or self.exercise.seconds))
 
     def _run(self, answer: Callable[..., Any], case: Case, seconds: float, forbid: tuple[str, ...] = ()) -> Outcome:
-        file = self.exercise.file  # which answers read from the working folder
+        file = self.exercise.file  # answers read this file from the working folder
         with chdir(file.parent) if file else nullcontext():
             return run_case(answer, case, name=self.exercise.name, seconds=seconds, forbid=forbid)
 
     def _once(self, answer: str, case: Case, run: Callable[[], Outcome]) -> Outcome:
-        key = (answer, id(case))  # the cases live as long as this object
+        key = (answer, id(case))  # ids are safe as keys, because the cases live as long as this object
         if key not in self._outcomes:
             self._outcomes[key] = run()
         return self._outcomes[key]

@@ -1,6 +1,6 @@
 """The report of a check: data, text and HTML.
 
-Nothing here loads torch: whoever only reads reports (progress, the welcome page, grading) answers at once.
+This package does not load torch, so programs that only read reports (progress, welcome page, grading) start fast.
 """
 
 from lmcourse.report.data import CHECK_PREFIX, REPORT_MIME, CaseResult, check_id, stand_in_sentence

@@ -1,6 +1,4 @@
-"""The result of checking one exercise as plain data, which can be stored as JSON, and the id of the cell that holds
-it.
-"""
+"""The result of checking one exercise as plain data for JSON, and the id of its check cell."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ CHECK_PREFIX = "check_"
 
 
 def check_id(exercise: str) -> str:
-    """The id of the cell that checks an exercise, for Jupyter and for nbgrader."""
+    """Return the id of the cell that checks an exercise, for Jupyter and for nbgrader."""
     return f"{CHECK_PREFIX}{exercise}"
 
 
@@ -22,13 +20,13 @@ REPORT_MIME = "application/vnd.lmcourse.report+json"
 """The MIME type of a report's JSON in a notebook cell's output."""
 
 MAX_FAILING_SHOWN = 3
-"""Most failing cases that a report shows with their calls; it counts the others."""
+"""Largest number of failing cases that a report shows with their calls; it only counts further ones."""
 
 MAX_LIST_CHARS = 160
-"""Most characters of a list of names; it counts the omitted names."""
+"""Largest number of characters in a list of names; omitted names are counted."""
 
 HIDDEN = "hidden: "
-"""The beginning of the row of hidden cases of one name."""
+"""The beginning of a row for the hidden cases with the same name."""
 
 OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back")
 """Fields that the JSON of a report omits if they are empty."""
@@ -36,9 +34,9 @@ OMITTED_IF_EMPTY = ("besides", "notices", "hints", "stand_ins", "held_back")
 
 @dataclass(frozen=True)
 class CaseResult:
-    """Result of one case: its name, whether it passed, what differed, the call, and whether only grading runs it.
+    """The result of one case: its name, whether it passed, what differed, the call, and whether it is hidden.
 
-    `of` is the name of the case that it is derived from.
+    For a derived case, `of` is the name of the original case.
     """
 
     name: str
@@ -55,20 +53,21 @@ class ReportData:
 
     Attributes:
         exercise: its name.
-        points, max_points: earned and possible.
-        hidden: whether hidden cases were judged too, as they are for a grade.
-        cases: the results, public cases first.
-        diagnosis: what seems to be wrong, if the course recognises it.
+        points, max_points: earned and possible points.
+        hidden: whether hidden cases were judged, too, as in grading.
+        cases: the results of the cases, public cases first.
+        diagnosis: a sentence on the likely mistake, if the course recognises it.
         mistake: the sentence of the known mistake that gives the same results; empty if none was recognised.
-        besides: the failing cases that the known mistake does not explain, in a sentence.
-        notices: what to know before reading the report, such as that the last version of the answer did not run.
-        groups: the groups of cases that pass, and all.
-        notes: what the code printed or warned of.
-        hints: from a nudge to nearly the answer; only if the answer does not pass.
-        to_come: the names of the cases that only grading runs.
-        answered: False while the cell is as it was handed out.
-        stand_ins: the earlier exercises whose printed solutions took the learner's place while this one was judged.
-        held_back: whether the hidden cases are not on this machine: a teacher's own exercise.
+        besides: a sentence on failing cases that the known mistake does not explain.
+        notices: sentences to read before the report, for example that the last version of the answer did not run.
+        groups: the number of passing groups of cases, and of all groups.
+        notes: printed text and warnings of the code.
+        hints: hints from a nudge to nearly the answer; only if the answer does not pass.
+        to_come: the names of the cases that grading will add.
+        answered: False while the cell is unchanged.
+        stand_ins: the earlier exercises whose printed solutions replaced the learner's answers while this exercise was
+            judged.
+        held_back: whether only the teacher has the hidden cases, as for a teacher's own exercise.
     """
 
     exercise: str
@@ -95,14 +94,14 @@ class ReportData:
 
     @property
     def sentences(self) -> list[str]:
-        """Return what is wrong in words: the diagnosis, and other failing cases."""
+        """Return sentences on the mistakes: the diagnosis, and other failing cases."""
         return [*filter(None, [self.diagnosis, self.besides])]
 
     def failing(self) -> tuple[list[tuple[str, list[CaseResult]]], str]:
-        """Return the first failing cases with different messages by row, and a line that counts and names the others.
+        """Return the first failing cases with different messages by row, and a line about all further ones.
 
-        A row is a public case, or all hidden cases of one name with a count of those that pass. There are none while
-        the cell is as it was handed out.
+        A row is a public case, or all hidden cases with the same name and the number of passing ones. There are no rows
+        while the cell is unchanged.
         """
         shown: list[tuple[str, list[CaseResult]]] = []
         others: list[str] = []
@@ -124,7 +123,7 @@ class ReportData:
         return shown, f"{count}: {listed(others)}" if others else count
 
     def passing(self) -> str:
-        """Return a line with the rows that pass, if there are several cases."""
+        """Return a line with the passing rows if there are several cases."""
         names = [name for name, results in self._rows() if all(result.passed for result in results)]
         return f"passes: {listed(names)}" if names and len(self.cases) > 1 else ""
 
@@ -142,7 +141,7 @@ class ReportData:
 
     @property
     def reckoning(self) -> str:
-        """An explanation of missing points: "5 of 7 groups of cases pass: 2 of 3 points."."""
+        """An explanation of lost points, such as "5 of 7 groups of cases pass: 2 of 3 points."."""
         passed, total = self.groups
         if self.passed or not self.answered or passed in (0, total):
             return ""
@@ -152,7 +151,7 @@ class ReportData:
 
     @property
     def closing(self) -> str:
-        """The last line: the cases that grading adds."""
+        """The last line, about the cases that grading adds."""
         if not self.to_come or not self.answered:
             return ""
         count, names = len(self.to_come), ", ".join(dict.fromkeys(self.to_come))
@@ -162,8 +161,8 @@ class ReportData:
 
     @property
     def remarks(self) -> list[str]:
-        """The small print: the points, the answers of the course that were used, printed text, the cases that
-        grading adds.
+        """Details in small print: the points, the course's answers that were used, printed text, and cases that grading
+        adds.
         """
         lines = [self.reckoning, stand_in_sentence(self.stand_ins), *self.notes, self.closing]
         return [*filter(None, lines)]
@@ -175,10 +174,10 @@ class ReportData:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Make a report from the result of `to_json`.
+        """Return the report from the result of `to_json`.
 
         Raises:
-            TypeError, KeyError: the data is something else.
+            TypeError, KeyError: the data is not a report.
         """
         cases = tuple(CaseResult(**case) for case in data["cases"])
         lists = {name: tuple(part) for name, part in data.items() if isinstance(part, list)}
@@ -186,9 +185,7 @@ class ReportData:
 
 
 def listed(rows: Sequence[str]) -> str:
-    """Return the names of rows in a line, hidden ones last; if there are many, the first ones and the number of
-    others.
-    """
+    """Return the names of rows in one line, hidden rows last; if there are many, the first names and a number."""
     public = [row for row in rows if not row.startswith(HIDDEN)]
     hidden = [row.removeprefix(HIDDEN) for row in rows if row.startswith(HIDDEN)]
     return "; ".join(filter(None, [_shortened(public), f"{HIDDEN}{_shortened(hidden)}" if hidden else ""]))
@@ -203,6 +200,7 @@ def _shortened(names: Sequence[str]) -> str:
 
 
 def stand_in_sentence(names: Sequence[str]) -> str:
-    """Return a sentence on an answer that was judged with the course's earlier answers, or an empty text."""
+    """If an answer was judged with the course's versions of earlier answers, return a sentence about it; otherwise
+    ""."""
     listed = " and ".join(f"`{name}`" for name in names)
     return f"Judged with the course's own {listed} in place of yours." if names else ""

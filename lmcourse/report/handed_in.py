@@ -1,7 +1,7 @@
-"""A file that a learner hands in inside the notebook: Base64 in an output of the cell that calls `hand_in`.
+"""Files that learners hand in inside the notebook, as Base64 in an output of the cell that calls `hand_in`.
 
-So it goes wherever the notebook goes: through nbgrader, an LMS or a zip. In a grade it lies in the working folder, for
-the answer that reads it. Nothing of it is run.
+So the file stays with the notebook in nbgrader, an LMS or a zip. Grading puts it into the working folder for the answer
+that reads it. It is never run.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ FILE_MIME = "application/vnd.lmcourse.file"
 """The MIME type of such an output."""
 
 MAX_FILE_BYTES = 512 * 1024
-"""A larger file is not handed in, and not read."""
+"""Largest size of a file in bytes; larger files are neither handed in nor read."""
 
 
 def hand_in(file: Path) -> None:
-    """Put a file into the notebook, as an output of this cell.
+    """Put a file into the notebook as an output of the current cell.
 
     Raises:
-        ValueError: it is larger than `MAX_FILE_BYTES`.
+        ValueError: the file is larger than `MAX_FILE_BYTES`.
     """
-    from IPython.display import display  # grading only reads
+    from IPython.display import display  # imported here because grading only reads files
 
     data = file.read_bytes()
     if len(data) > MAX_FILE_BYTES:
@@ -33,7 +33,7 @@ def hand_in(file: Path) -> None:
 
 
 def encoded_in(outputs: Any) -> str:
-    """Return the Base64 in the outputs of a submitted cell, or an empty text; whatever they are, it never raises."""
+    """Return the Base64 in the outputs of a submitted cell, or ""; never raise an exception for any outputs."""
     for output in reversed(outputs) if isinstance(outputs, list) else ():
         data = output.get("data") if isinstance(output, dict) else None
         found = data.get(FILE_MIME) if isinstance(data, dict) else None
@@ -46,7 +46,7 @@ def encoded_in(outputs: Any) -> str:
 
 
 def decoded(text: str) -> bytes:
-    """Return the bytes of a file; none if they are too many, or if this is not Base64."""
+    """Return the bytes of a file; empty if there are too many, or if the text is not Base64."""
     try:
         data = base64.b64decode(text, validate=True) if len(text) <= 2 * MAX_FILE_BYTES else b""
     except ValueError:
@@ -55,7 +55,7 @@ def decoded(text: str) -> bytes:
 
 
 def not_handed_in(name: str) -> str:
-    """Return why an answer that reads a file of this name has none in a grade."""
+    """Return the reason why grading has no file with this name for an answer that reads it."""
     return (
         f"The notebook holds no {name} (at most {MAX_FILE_BYTES // 1024} KiB): run the cell that hands it in, save the "
         "notebook with its outputs, and hand it in again."

@@ -1,8 +1,8 @@
-"""A report with its displays: a score for nbgrader, HTML for notebooks, text for terminals.
+"""A report in three forms: a score for nbgrader, HTML for notebooks, text for terminals.
 
-The HTML reads well in Lab's light and dark themes and in nbgrader's feedback pages. Every text is escaped: names and
-messages may come from a learner's code. No script, no class from outside: colours are Lab's own variables with a
-fallback for pages that do not define them.
+The HTML is readable in JupyterLab's light and dark themes and on nbgrader's feedback pages. All texts are escaped,
+because names and messages may come from a learner's code. There are no scripts and no external classes; colours are
+JupyterLab's variables, with defaults for pages that do not define them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ GOOD = "var(--jp-success-color1, #2e7d32)"
 BAD = "var(--jp-error-color1, #c62828)"
 HINT = "var(--jp-brand-color1, #1565c0)"
 COLUMNS = 80
-"""The width of a report as text."""
+"""The width in characters of a report as text."""
 
 CODE = "font-family: var(--jp-code-font-family, monospace); font-size: 0.92em;"
 SMALL = f"color: {FAINT}; font-size: 0.92em;"
 
 
 def html(report: ReportData) -> str:
-    """The report as one HTML element: what is wrong in words, what failed, what passes, hints, small print."""
+    """Return the report as one HTML element: diagnosis, failing cases, passing cases, hints, small print."""
     accent = GOOD if report.passed else BAD if report.answered else FAINT
     failing, more = report.failing()
     parts = [
@@ -94,16 +94,16 @@ def hints_html(hints: Sequence[str]) -> str:
 
 
 def with_marks(text: str) -> str:
-    """A sentence of the course's own, escaped: `backticks` become code, *asterisks* emphasis."""
+    """Return a sentence of the course as escaped HTML: `backticks` become code, *asterisks* become emphasis."""
     return prose_html(text, CODE)
 
 
 class Report(ReportData):
-    """The result of checking one exercise; it displays itself.
+    """The result of checking one exercise, which Jupyter can display.
 
-    nbgrader takes partial credit from the text of a graded cell's last value, so the `repr` of a report is the bare
-    number of points. A notebook shows its HTML; the same facts travel along as JSON, from which feedback is drawn
-    afresh. `str` is for terminals and screen readers.
+    nbgrader reads partial credit from the text of a graded cell's last value, so the `repr` of a report is only the
+    number of points. A notebook shows the HTML, and also stores the report as JSON, from which feedback pages are made.
+    `str` is for terminals and screen readers.
     """
 
     def __repr__(self) -> str:
@@ -113,11 +113,11 @@ class Report(ReportData):
         return self.points
 
     def __str__(self) -> str:
-        """The report as plain text."""
+        """Return the report as plain text."""
         return "\n".join(line for text, indent in self._lines() for line in _wrapped(text, indent))
 
     def _lines(self) -> Iterator[tuple[str, int]]:
-        """Yield each paragraph of the text, and how far its lines after the first are indented."""
+        """Yield each paragraph of the text, with the indentation of all lines after its first."""
         done = " · all passed" if self.passed else ""
         yield f"{self.exercise}   {self.points:g} / {self.max_points} points{done}", 4
         yield from ((f"! {notice}", 2) for notice in self.notices)

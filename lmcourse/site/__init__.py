@@ -1,1 +1,1 @@
-"""The course as a static site: its executed notebooks as pages, with figures that move without a kernel."""
+"""The course as a static site: executed notebooks as pages, with figures that are interactive without a kernel."""

@@ -18,10 +18,10 @@ from lmcourse.site.frames import Picture
 from lmcourse.text import prose_html
 
 FRAMES = "_frames"
-"""The folder of all pictures, beside the pages."""
+"""The folder with all pictures, next to the pages."""
 
 CARD_MARK = '<div class="exercise-tools">'
-"""The beginning of a card's HTML, by which the page's tree is searched for cards."""
+"""The beginning of a card's HTML, which is used to find cards in a page's tree."""
 
 
 def card(exercise: Exercise, stub: str, answer: str, report: ReportData) -> str:
@@ -34,14 +34,14 @@ def card(exercise: Exercise, stub: str, answer: str, report: ReportData) -> str:
 
 
 def public(report: ReportData) -> ReportData:
-    """Return the report of the notebook's own check, which counts the hidden cases: the card stays short."""
+    """Return the report of the notebook's own check, which only counts hidden cases, so that the card stays short."""
     cases = tuple(case for case in report.cases if not case.hidden)
     hidden = tuple(case.name for case in report.cases if case.hidden)
     return replace(report, hidden=False, cases=cases, to_come=(*report.to_come, *hidden))
 
 
 def _hints(hints: Sequence[str]) -> str:
-    """Put each hint inside the one before it, so that they are opened one after the other."""
+    """Put each hint inside the previous hint, so that readers open them one after the other."""
     nested = ""
     for number in range(len(hints), 0, -1):
         nested = (
@@ -52,7 +52,7 @@ def _hints(hints: Sequence[str]) -> str:
 
 
 def _python(code: str) -> str:
-    """Highlighted Python, as the theme shows it; the copy button finds it by its class."""
+    """Return highlighted Python code in the theme's style; its class makes the copy button work."""
     return f'<div class="highlight-python notranslate">{highlight(code, PythonLexer(), HtmlFormatter())}</div>'
 
 
@@ -60,7 +60,8 @@ GITHUB, COLAB = "https://github.com/", "https://colab.research.google.com/github
 
 
 def prediction_html(prediction: Prediction) -> str:
-    """A question with a button per answer; `site.js` shows the verdict, and without a script it can be unfolded."""
+    """Return a question with a button per answer. `site.js` shows the verdict; without scripts readers can unfold
+    it."""
     marks = {prediction.answer: " data-right"}
     buttons = "".join(
         f'<button type="button" disabled{marks.get(option, "")}>{escape(option)}</button>'
@@ -75,7 +76,7 @@ def prediction_html(prediction: Prediction) -> str:
 
 
 def links_to(repository: str, file: str) -> str:
-    """Where to get a notebook: in Colab, if GitHub has it, and in the repository."""
+    """Return links to a notebook: in Colab, if it is on GitHub, and in the repository."""
     place = f"{repository}/blob/main/{file}"
     links = [("in the repository", place)]
     if repository.startswith(GITHUB):
@@ -85,7 +86,7 @@ def links_to(repository: str, file: str) -> str:
 
 
 def image(picture: Picture) -> str:
-    """A picture with its alt text, loaded when a reader comes near; on a phone it is scrolled sideways."""
+    """Return a picture with alt text, which loads when readers scroll near it; on a phone it scrolls sideways."""
     return (
         f'<div class="picture"><img src="{FRAMES}/{picture.file}" alt="{escape(picture.alt, quote=True)}" '
         f'width="{picture.width}" height="{picture.height}" loading="lazy" decoding="async"></div>'
@@ -93,6 +94,6 @@ def image(picture: Picture) -> str:
 
 
 def still(picture: Picture, note: str = "") -> str:
-    """A picture that does not move, with a line under it."""
+    """Return a static picture with a line below it."""
     caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
     return f'<figure class="still">{image(picture)}{caption}</figure>'

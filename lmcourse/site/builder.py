@@ -1,4 +1,4 @@
-"""Build the site: read the notebooks, draw the frames that are missing, let Sphinx make the pages.
+"""Build the site: read the notebooks, draw missing frames, and make the pages with Sphinx.
 
 `SETTINGS` replaces a conf.py, and this module is one of the Sphinx extensions in it.
 """
@@ -23,7 +23,7 @@ from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.site.blocks import CARD_MARK, FRAMES
 
-if TYPE_CHECKING:  # an optional package
+if TYPE_CHECKING:  # Sphinx is an optional package
     from docutils.nodes import document
     from sphinx.application import Sphinx
 
@@ -33,10 +33,10 @@ SEARCH = "Search the course"
 HERE = Path(__file__).parent
 
 CACHE = Path(".cache") / "site" / "frames"
-"""The folder of the drawn frames in the course's folder; later builds use them again."""
+"""The folder in the course's folder with drawn frames, which later builds use again."""
 
 MARK = ".lmcourse-site"
-"""A file in each folder that this command made, and may replace."""
+"""A file that marks folders which this command has made and so may replace."""
 
 SEARCH_PAGE = f"""---
 orphan: true
@@ -57,10 +57,11 @@ MISSING = "The site needs Sphinx and its theme. Install them: python -m pip inst
 KATEX_FRACTIONS = {
     sign: "\\tfrac{{{}}}{{{}}}".format(*normalize("NFKD", sign).split("\N{FRACTION SLASH}")) for sign in "½⅓⅔¼¾⅕⅙⅛"
 }
-"""Signs that KaTeX's fonts do not have, as fractions."""
+"""Characters that KaTeX's fonts lack, replaced by fractions."""
 
 NODE = shutil.which("node")
-"""Node.js renders the formulas while the site is built; without it a script does so in each reader's browser."""
+"""The path of Node.js, which renders formulas during the build. Without it, a script renders them in the reader's
+browser."""
 
 SETTINGS: dict[str, Any] = {
     "project": TITLE,
@@ -69,7 +70,7 @@ SETTINGS: dict[str, Any] = {
     "language": "en",
     "extensions": ["myst_nb", "sphinx_copybutton", "sphinxcontrib.katex", "lmcourse.site.builder"],
     "nb_execution_mode": "off",
-    "suppress_warnings": ["mystnb.unknown_mime_type"],  # a file that a learner hands in, which a page does not show
+    "suppress_warnings": ["mystnb.unknown_mime_type"],  # for files that learners hand in, which pages do not show
     "nb_merge_streams": True,
     "nb_ipywidgets_js": {},
     "nb_code_prompt_show": "Show the code",
@@ -95,7 +96,8 @@ SETTINGS: dict[str, Any] = {
         "search_bar_text": SEARCH,
         "navbar_persistent": [],
     },
-    # Among the files: an empty scripts/fontawesome.js, in place of 1.6 MB of icons that the theme's font has, too.
+    # The files include an empty scripts/fontawesome.js, which replaces 1.6 MB of icons that are also in the theme's
+    # font.
     "html_static_path": [str(HERE / "static")],
     "html_favicon": str(HERE / "static" / "favicon.svg"),
     "html_css_files": ["site.css"],
@@ -112,7 +114,7 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class BuiltSite:
-    """The folder of a site, and its numbers of chapters, figures with controls, and frames of these figures."""
+    """The folder of a site, and the numbers of its chapters, of figures with controls, and of their frames."""
 
     folder: Path
     chapters: int
@@ -126,20 +128,21 @@ class BuiltSite:
 
 
 def build_site(root: Path, out: Path, chapters: Sequence[Chapter]) -> BuiltSite:
-    """Build the site of these chapters into the folder `out`, which is replaced as a whole.
+    """Build the site of these chapters, and replace the whole folder `out` by it.
 
     Args:
         root: the course's folder.
-        out: the site's folder.
+        out: the folder of the site.
         chapters: in the order of the site.
 
     Raises:
-        CourseError: a package is missing, a notebook is not built, `out` holds something else, or Sphinx warns.
+        CourseError: a package is missing, a notebook is not built, `out` contains other files, or Sphinx prints
+            warnings.
     """
     if not all(map(find_spec, ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_copybutton", "sphinxcontrib.katex"))):
         raise CourseError(MISSING)
     if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
-        raise CourseError(f"{out} holds something other than a site of the course: choose another folder with --out.")
+        raise CourseError(f"{out} contains other things than a site of the course: choose another folder with --out.")
     from lmcourse.site.frames import draw_frames
     from lmcourse.site.front import LEAD, front_figure, front_page, teaser
     from lmcourse.site.pages import Page
@@ -190,7 +193,7 @@ def _run_sphinx(source: Path, html: Path, doctrees: Path, context: dict[str, Any
 
     warnings = io.StringIO()
     with patch_docutils(), docutils_namespace():
-        # In one process: two take as long, as each hands over all that it has read.
+        # One process: two would take as long, because each would have to send all that it has read.
         settings = SETTINGS | {"html_context": context}
         app = Sphinx(source, None, html, doctrees, "html", settings, status=None, warning=warnings)
         app.builder.search = False  # type: ignore[attr-defined]
@@ -202,7 +205,7 @@ def _run_sphinx(source: Path, html: Path, doctrees: Path, context: dict[str, Any
 
 
 def _publish(html: Path, frames: Path, out: Path) -> None:
-    """Copy the pages and the frames that they name into a new folder, and move it to its place."""
+    """Copy the pages and the frames that they use into a new folder, and move it to its place."""
     new = out.with_name(f".{out.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     shutil.copytree(html, new, ignore=shutil.ignore_patterns(".buildinfo*", "objects.inv", "_sources", "*.map"))
@@ -211,12 +214,12 @@ def _publish(html: Path, frames: Path, out: Path) -> None:
     for path in new.glob("*.html"):
         text = path.read_text(encoding="utf-8")
         names.update(re.findall(r"\b[0-9a-f]{20}\.webp\b", text))
-        # A script sets the theme again; where none runs, "auto" would be half of each.
+        # A script sets the theme again. Without scripts, "auto" would mix light and dark.
         path.write_text(text.replace('data-theme="auto"', 'data-theme="light"', 1), encoding="utf-8")
     for name in names:
         shutil.copyfile(frames / name, new / FRAMES / name)
     (new / MARK).touch()
-    (new / ".nojekyll").touch()  # GitHub Pages would leave out folders that begin with an underscore
+    (new / ".nojekyll").touch()  # otherwise GitHub Pages omits folders whose names begin with an underscore
     shutil.rmtree(out, ignore_errors=True)
     new.replace(out)
 
@@ -225,9 +228,10 @@ def setup(app: Sphinx) -> None:
     """Connect the extension; Sphinx calls this."""
     from sphinxcontrib import katex
 
-    katex.KATEX_DEFAULT_OPTIONS["macros"] = KATEX_FRACTIONS  # `katex_options` is for the script only
-    katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # seconds, for a busy machine; it is ready in one when idle
-    # The start for Windows, on every system: the other one fails if Node has made its socket and does not listen yet.
+    katex.KATEX_DEFAULT_OPTIONS["macros"] = KATEX_FRACTIONS  # `katex_options` affects only the script
+    katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # seconds for a busy machine; an idle machine needs one second
+    # Use the method for Windows on every system: the other method fails if Node has created its socket but is not
+    # listening yet.
     katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
     app.connect("doctree-read", wrap_exercises)
     app.connect("html-page-context", hang_lines)
@@ -235,7 +239,7 @@ def setup(app: Sphinx) -> None:
 
 
 def wrap_exercises(app: Sphinx, tree: document) -> None:
-    """Put a frame around each exercise, from the line after its heading to its answer."""
+    """Put a border around each exercise, from the line after its heading to its answer."""
     from docutils import nodes
 
     for raw in list(tree.findall(nodes.raw)):
@@ -249,7 +253,7 @@ def wrap_exercises(app: Sphinx, tree: document) -> None:
 
 
 def hang_lines(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: document | None) -> None:
-    """Let a line of code or output that is too wide continue below, deeper than it begins."""
+    """Wrap lines of code or output that are too wide, and indent their continuations."""
 
     def hung(block: re.Match[str]) -> str:
         start, text, end = block.groups()
@@ -265,7 +269,7 @@ def _hung(line: str) -> str:
 
 
 def write_sections(app: Sphinx, failed: Exception | None) -> None:
-    """Write what the search page searches: address, chapter, title and text of every section of every chapter."""
+    """Write the data for the search page: address, chapter, title and text of every section."""
     from docutils import nodes
 
     rows = []

@@ -19,25 +19,26 @@ from lmcourse.site.frames import Frame, Picture
 from lmcourse.widgets.controls import read
 
 MAX_FRAMES = 25
-"""Settings of a figure whose sliders have more than four stops each."""
+"""Largest number of frames of a figure whose sliders have more than four stops each."""
 
 MAX_FREE = {4: 36, 3: 81}
-"""Settings of a figure with more controls, by the stops of each slider. Above the last, not all of them are drawn."""
+"""Largest number of settings of a figure with many controls, by the number of stops per slider. If even three
+stops give more settings, only some of them are drawn."""
 
 MANY = 5
-"""Stops of a slider where not all settings are drawn."""
+"""Number of stops of a slider if not all settings are drawn."""
 
 MAX_ALL = 32
-"""Settings of a figure that is drawn at every value of its controls."""
+"""Largest number of settings of a figure that is drawn at every value of its controls."""
 
 TOGETHER = frozenset({"stride_map", "prefetch_timeline", "collective"})
-"""Figures of which all settings are drawn, however many."""
+"""Figures that are always drawn in all settings."""
 
 MAX_STOPS = 11
-"""Stops of a slider."""
+"""Largest number of stops of a slider."""
 
 MAX_CHOICES = 12
-"""Choices of a list; of a longer one some are left out."""
+"""Largest number of choices of a list; longer lists are shortened."""
 
 TEXTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("token_surprise", "text"): (
@@ -50,7 +51,7 @@ TEXTS: dict[tuple[str, str], tuple[str, ...]] = {
         "Übermut tut selten gut. 今日は",
     ),
 }
-"""Texts that a reader may choose where the notebook has a field to type in: by function and parameter."""
+"""Texts that readers can choose in place of a text field in the notebook, by function and parameter."""
 
 STOPS: dict[tuple[str, str], tuple[Any, ...]] = {
     ("softmax_overflow", "logit"): (-30.0, 11.0, 12.0, 89.0, 120.0),
@@ -87,7 +88,7 @@ STOPS: dict[tuple[str, str], tuple[Any, ...]] = {
     ("timing_spread", "disturbed"): (0.0, 0.15, 0.3, 0.5, 0.6),
     ("timing_spread", "runs"): (5, 20, 60),
 }
-"""Stops of sliders, where even steps miss what the text asks for: by function and parameter."""
+"""Stops of sliders whose even steps would miss values that the text mentions, by function and parameter."""
 
 SETS: dict[str, tuple[dict[str, tuple[Any, ...]], ...]] = {
     "decode_step": ({"batch": (), "context": ()},),
@@ -99,7 +100,8 @@ SETS: dict[str, tuple[dict[str, tuple[Any, ...]], ...]] = {
     "next_token": tuple({"beginning": (), "temperature": (), rule: ()} for rule in ("top_k", "top_p", "min_p")),
     "training_budget": ({"tokens_in_billions": (), "mfu": ()},),
 }
-"""For figures with too many settings: the controls that the text moves together, and their values (all, if empty)."""
+"""For figures with too many settings: controls that the text asks readers to change together, with their values (empty:
+all)."""
 
 FIRST_GOES_BACK = (
     "Here not every setting is drawn: the control that you moved first may go back. In the notebook all move freely."
@@ -107,7 +109,7 @@ FIRST_GOES_BACK = (
 SOME_STOPS = "Here the sliders have a few stops; in the notebook they move freely."
 
 Setting = tuple[int, ...]
-"""For each control the index of its value."""
+"""The index of each control's value."""
 
 
 _SLIDERS = (ipywidgets.IntSlider, ipywidgets.FloatSlider, ipywidgets.FloatLogSlider, ipywidgets.SelectionSlider)
@@ -115,7 +117,7 @@ _SLIDERS = (ipywidgets.IntSlider, ipywidgets.FloatSlider, ipywidgets.FloatLogSli
 
 @dataclass(frozen=True)
 class Stops:
-    """A control on the site: its name, the widget it stands for, its values, and the index of the first one shown."""
+    """A control on the site: its name, its widget in the notebook, its values, and the index of its first value."""
 
     name: str
     widget: ipywidgets.Widget
@@ -124,7 +126,7 @@ class Stops:
 
 
 def stops_of(function: str, controls: dict[str, ipywidgets.Widget]) -> tuple[list[Stops], bool]:
-    """Return the stops of all controls of a figure, and True if every combination of them is drawn."""
+    """Return the stops of all controls of a figure, and True if all combinations are drawn."""
 
     def stops(each: int) -> list[Stops]:
         values = {name: _values(function, name, widget, each) for name, widget in controls.items()}
@@ -142,9 +144,9 @@ def stops_of(function: str, controls: dict[str, ipywidgets.Widget]) -> tuple[lis
 
 
 def combinations(function: str, stops: list[Stops], together: bool) -> list[Setting]:
-    """Return the settings to draw; the first one shown is the first.
+    """Return the settings to draw, starting with the initial setting.
 
-    If there are too many: each control moved alone, any two of them moved to their ends, and `SETS`.
+    If there are too many, they are: each control changed alone, any two controls at their ends, and `SETS`.
     """
     start = {control.name: (control.start,) for control in stops}
     every = {control.name: tuple(range(len(control.values))) for control in stops}
@@ -166,7 +168,7 @@ def combinations(function: str, stops: list[Stops], together: bool) -> list[Sett
 
 
 def _values(function: str, name: str, widget: ipywidgets.Widget, each: int) -> tuple[Any, ...]:
-    """Return the values of a control: of a slider at most `each`, or those that the text needs."""
+    """Return the values of a control; for a slider at most `each` values, or those that the text needs."""
     if not isinstance(widget, _SLIDERS):
         return _choices(function, name, widget)
     return STOPS.get((function, name)) or _slider_values(widget, each)
@@ -181,7 +183,7 @@ def _choices(function: str, name: str, widget: ipywidgets.Widget) -> tuple[Any, 
 
 
 def _positions(widget: ipywidgets.Widget) -> int:
-    """Count the values that a control has in the notebook; of a field to type in, 1."""
+    """Return the number of values that a control has in the notebook; 1 for a text field."""
     if isinstance(widget, ipywidgets.Checkbox):
         return 2
     if not isinstance(widget, _SLIDERS) or isinstance(widget, ipywidgets.SelectionSlider):
@@ -191,7 +193,7 @@ def _positions(widget: ipywidgets.Widget) -> int:
 
 
 def _slider_values(widget: ipywidgets.Widget, count: int) -> tuple[Any, ...]:
-    """Return at most `count` values in even steps from one end to the other, with the one shown first among them."""
+    """Return at most `count` values of a slider in even steps, including both ends and the initial value."""
     if isinstance(widget, ipywidgets.SelectionSlider):
         return _thinned(list(widget.options), read(widget), count)
     steps, start = _positions(widget) - 1, _position(widget)
@@ -200,14 +202,14 @@ def _slider_values(widget: ipywidgets.Widget, count: int) -> tuple[Any, ...]:
 
 
 def _position(widget: ipywidgets.Widget) -> int:
-    """Return how many steps a slider is from its lower end."""
+    """Return the number of steps from a slider's lower end to its value."""
     at = math.log(widget.value, widget.base) if isinstance(widget, ipywidgets.FloatLogSlider) else widget.value
     steps: int = round((at - widget.min) / widget.step)
     return steps
 
 
 def _value_at(widget: ipywidgets.Widget, at: float) -> Any:
-    """Return the control's value at a place of its scale, exactly as in the notebook."""
+    """Return a control's value after this number of steps, exactly as in the notebook."""
     before = widget.value
     widget.value = widget.base**at if isinstance(widget, ipywidgets.FloatLogSlider) else at
     value = read(widget)
@@ -216,12 +218,12 @@ def _value_at(widget: ipywidgets.Widget, at: float) -> Any:
 
 
 def _thinned(values: list[Any], shown: Any, count: int) -> tuple[Any, ...]:
-    """Return at most `count` of the values, in even steps, with the one shown first among them."""
+    """Return at most `count` of the values, evenly spaced, including the initial value."""
     return tuple(values[index] for index in _spread(len(values) - 1, count, values.index(shown)))
 
 
 def _spread(last: int, count: int, start: int) -> list[int]:
-    """Return at most `count` whole numbers from 0 to `last`, evenly spread, with both ends and `start`."""
+    """Return at most `count` integers from 0 to `last`, evenly spaced, including both ends and `start`."""
     if last < count:
         return list(range(last + 1))
     places = [round(place * last / (count - 1)) for place in range(count)]
@@ -233,7 +235,8 @@ def _spread(last: int, count: int, start: int) -> list[int]:
 class Explorable:
     """A figure on the site: its controls' stops, and a frame for each setting that is drawn.
 
-    ValueError if its function cannot be found by name, or an argument cannot be told by what is printed of it.
+    Raises ValueError if its function cannot be found by name, or if the printed form of an argument does not identify
+    it.
     """
 
     def __init__(self, call: FigureCall) -> None:
@@ -249,7 +252,7 @@ class Explorable:
     def html(self, pictures: Mapping[Frame, Picture], name: str) -> str:
         """Return the figure with its controls, and the file and alt text of each setting's frame for `site.js`.
 
-        The `name` is unlike that of any other figure on the page.
+        The `name` must be unique on the page.
         """
         inputs = "".join(
             _input(control, place, f"{name}-{place}")
@@ -268,7 +271,7 @@ class Explorable:
         )
 
     def _note(self) -> str:
-        """Return the line under a figure that has fewer settings than in the notebook."""
+        """Return the line below a figure that has fewer settings than in the notebook."""
         thinned = any(isinstance(s.widget, _SLIDERS) and len(s.values) < _positions(s.widget) for s in self.stops)
         at_once = (SOME_STOPS if thinned else "") if self.together else FIRST_GOES_BACK
         note = NOTES.get(self.function, at_once)
@@ -276,7 +279,7 @@ class Explorable:
 
 
 def _input(control: Stops, place: int, name: str) -> str:
-    """The input of a control, disabled until a script listens to it."""
+    """Return the HTML input of a control, which is disabled until a script enables it."""
     words = escape(control.name.replace("_", " "))
     texts = [escape(label(value), quote=True) for value in control.values]
     common = f'data-place="{place}" disabled'

@@ -1,6 +1,6 @@
-"""Find the figure with controls in a cell, and its arguments, without running the notebook.
+"""Find a cell's figure with controls and its arguments, without running the notebook.
 
-The chapters' own widgets are shown as figures of plain arguments, with controls for them.
+The chapters' own widgets are shown as figures with plain arguments, and controls for these arguments.
 """
 
 from __future__ import annotations
@@ -23,31 +23,32 @@ from lmcourse.numerics import encode, find_format
 from lmcourse.widgets.controls import Control, make_control
 
 TELLING_NUMBERS = ("1", "-2.5", "0.1", "1e-7", "448", "65504", "inf", "nan")
-"""A power of two, an exact and a rounded decimal, a tiny number, the largest of two formats, and no number at all."""
+"""Instructive numbers: a power of two, an exact and a rounded decimal, a tiny number, the largest numbers of two
+formats, and NaN."""
 
 NOTES = {
     "bits_of": "In the notebook you also click single bits, and type any number.",
     "head_by_hand": "In the notebook you also move the query, the key and the value of each token.",
 }
-"""Captions of the figures that can do less than in the notebook, by function."""
+"""Captions of figures that have fewer features than in the notebook, by function."""
 
 WidgetFigure = tuple[Callable[..., Figure], dict[str, tuple[Control, Any]]]
-"""The function that draws it, and for each parameter its control and start value."""
+"""The function that draws a widget's figure and, for each parameter, its control and initial value."""
 
 
 def bits_of(format: str, number: str) -> Figure:
-    """The bits of a number as a format stores it."""
+    """Draw the bits of a number in a format."""
     chosen = find_format(format)
     return bit_pattern(encode(float(number), chosen), chosen)
 
 
 def head_by_hand(start_with: str, token: str, divide: bool = True, hide_the_future: bool = False) -> Figure:
-    """A head of notebook 08 that was set by hand, with the query of one token."""
+    """Draw a hand-made attention head of notebook 08, with the query of one token."""
     return attention_playground(PRESETS[start_with], SENTENCE.index(token), divide=divide, hide_future=hide_the_future)
 
 
 def pass_of(graph: str, step: int) -> Figure:
-    """Draw a step forward or backward through one of the examples of `lmcourse.autograd`."""
+    """Draw one step of the forward or backward pass through an example of `lmcourse.autograd`."""
     return graph_step(example(graph), step)
 
 
@@ -76,19 +77,19 @@ WIDGET_FIGURES: dict[str, Callable[..., WidgetFigure]] = {
     "BitExplorer": _bit_explorer,
     "GraphPlayer": _graph_player,
 }
-"""By the name of the widget: its arguments in a notebook to what is drawn on the site."""
+"""For each widget by name, a function from its arguments in a notebook to the figure on the site."""
 
 
 @dataclass(frozen=True)
 class FigureCall:
-    """A figure with controls: a function of the package, and the widget of each parameter."""
+    """A call of a figure with controls: a function of the package, and the widget of each parameter."""
 
     draw: Callable[..., Any]
     controls: dict[str, ipywidgets.Widget]
 
 
 def imports_of(sources: Sequence[str]) -> str:
-    """The import statements of a notebook's code cells, as one program."""
+    """Return the import statements of a notebook's code cells as one program."""
     statements = [node for source in sources for node in ast.parse(source).body]
     return "\n".join(ast.unparse(node) for node in statements if isinstance(node, ast.Import | ast.ImportFrom))
 
@@ -96,7 +97,8 @@ def imports_of(sources: Sequence[str]) -> str:
 def find_figure(source: str, imports: str) -> FigureCall | None:
     """Return the figure in the last line of a cell, if it has controls.
 
-    None too where the arguments are values that the notebook computes: those would need the notebook to run.
+    Also return None if an argument is a value that the notebook computes, because it would require running the
+    notebook.
     """
     body = ast.parse(source).body
     if not body or not isinstance(last := body[-1], ast.Expr) or not isinstance(last.value, ast.Call):

@@ -1,6 +1,6 @@
-"""Draw the frames of figures as WebP, once: they are stored under a digest of their code and arguments.
+"""Draw the frames of figures as WebP, and store each under a hash of its code and arguments.
 
-Why WebP: of six figures from five chapters, each was 3 to 9 times as large as SVG, whose letters are outlines.
+SVG files, in which letters are outlines, were 3 to 9 times as large as WebP for six figures of five chapters.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ from lmcourse.plots.style import alt_text, pixels, take_caption
 PACKAGE = Path(__file__).resolve().parents[1]
 PROCESSES = 2
 LEVEL = 17
-"""The step between two levels of a colour: no eye sees 8 of 255, white stays white, and files get smaller."""
+"""The step between two levels of a colour. A difference of 8 of 255 is invisible, white stays white, and files get
+smaller."""
 CSS_PIXELS_PER_INCH = 96
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of the site: its file's name, its alt text, its size in CSS pixels, and a caption not drawn in it."""
+    """A picture of the site: its file name, alt text, size in CSS pixels, and a caption that is not part of the
+    picture."""
 
     file: str
     alt: str
@@ -46,7 +48,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Frame:
-    """A figure to be drawn: a function of the package by its module and name, and its arguments."""
+    """A figure to draw: the module and name of a function in the package, and its arguments."""
 
     module: str
     function: str
@@ -54,7 +56,7 @@ class Frame:
 
     @classmethod
     def of(cls, draw: Callable[..., Any], arguments: dict[str, Any]) -> Frame:
-        """Return the frame of a call. ValueError for a function that cannot be found by its name."""
+        """Return the frame of a call; raise ValueError if the function cannot be found by its name."""
         module, name = getattr(draw, "__module__", ""), getattr(draw, "__qualname__", "")
         if not module.startswith("lmcourse.") or not name.isidentifier():
             raise ValueError(f"{draw!r} is not a function of the package")
@@ -62,7 +64,7 @@ class Frame:
 
     @property
     def key(self) -> str:
-        """The name of the stored picture; it changes with the code and the arguments."""
+        """The name of the stored picture, which depends on the code and the arguments."""
         said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {LEVEL}"
         return hashlib.sha256(said.encode()).hexdigest()[:20]
 
@@ -74,7 +76,8 @@ def draw_frames(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
     figures: defaultdict[tuple[str, str], list[tuple[str, Frame]]] = defaultdict(list)
     for key, frame in missing.items():
         figures[frame.module, frame.function].append((key, frame))
-    # What a figure computes once, one process computes; the longest first, so that both end at about the same time.
+    # All frames of a figure go to one process, so that cached results are computed once. The longest jobs come first,
+    # so that both processes end at about the same time.
     jobs = sorted(figures.values(), key=len, reverse=True)
     if jobs:
         with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
@@ -86,11 +89,11 @@ def _draw_job(job: list[tuple[str, Frame]], folder: Path) -> None:
     """Draw the frames of one figure."""
     import torch
 
-    torch.set_num_threads(1)  # the other core has a process of its own
+    torch.set_num_threads(1)  # the other process uses the other core
     _, first = job[0]
     draw: Callable[..., Figure] = getattr(importlib.import_module(first.module), first.function)
     gc.collect()
-    gc.freeze()  # or each collection of figures walks through all of torch and Matplotlib: a fifth of the time
+    gc.freeze()  # otherwise each garbage collection visits all objects of torch and Matplotlib, a fifth of the time
     for key, frame in job:
         figure = draw(**dict(frame.arguments))
         width = round(figure.get_figwidth() * CSS_PIXELS_PER_INCH)
@@ -104,7 +107,7 @@ def read_picture(folder: Path, key: str) -> Picture:
 
 
 def keep_picture(folder: Path, key: str, image: Image.Image, alt: str, width: int, caption: str = "") -> None:
-    """Store a picture as WebP. Its description is written last, so a picture with a description is complete."""
+    """Store a picture as WebP. Its description is written last, so a description means that the picture is complete."""
     buffer = io.BytesIO()
     few = image.convert("RGB").point([round(value / LEVEL) * LEVEL for value in range(256)] * 3)
     few.save(buffer, "webp", lossless=True, method=2, quality=40)
@@ -143,7 +146,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
 
 
 def _files(name: str) -> Iterator[Path]:
-    """Yield the file of a dotted name: of the module, or of the module that defines the name."""
+    """Yield the file of a module, or of the module that defines a dotted name."""
     parts = name.split(".")
     if parts[0] != PACKAGE.name:
         return

@@ -1,4 +1,4 @@
-"""The front page: the course in two sentences, a first figure and prediction, the map, two commands."""
+"""The front page: the course in two sentences, a first figure, a prediction, the map, and two commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lmcourse.site.pages import Page
 FIGURE = "head_by_hand"
 PREDICTION = "sum_of_hundredths"
 MAX_TEASER = 190
-"""Characters of a chapter's beginning on the map; whole sentences, one at least."""
+"""Largest number of characters of a chapter's first sentences on the map; at least one whole sentence is shown."""
 
 LEAD = (
     "Twenty notebooks on transformer language models, from the bits of a number through attention to training and its "
@@ -39,7 +39,7 @@ folder, `.venv`. You need no GPU. Your answers, your progress and your mistakes 
 
 
 def front_page(pages: list[Page], drawn: Mapping[Frame, Picture], repository: str = "") -> str:
-    """Return the page as MyST Markdown, with the table of contents of the site."""
+    """Return the front page as MyST Markdown, with the table of contents of the site."""
     place = f"[the course's repository]({repository})" if repository else "the course's repository"
     first = pages[0].chapter
     begin = (
@@ -71,13 +71,13 @@ def _link(here: Collection[Chapter], chapter: Chapter) -> str:
 
 
 def front_figure(pages: list[Page]) -> Explorable:
-    """Return the figure on the page; if its chapter is left out, the first available one."""
+    """Return the figure for the front page or, if its chapter is left out, the first available figure."""
     figures = [explorable for page in pages for explorable in page.explorables.values()]
     return next((figure for figure in figures if figure.function == FIGURE), figures[0])
 
 
 def _map(pages: Mapping[Chapter, Page]) -> str:
-    """Return all chapters by parts: those on the site as links with their first words."""
+    """Return all chapters by parts; chapters on the site are links with their first sentences."""
     parts = []
     for part in dict.fromkeys(chapter.part for chapter in CHAPTERS):
         items = "".join(_item(c, pages.get(c)) for c in CHAPTERS if c.part == part)
@@ -96,7 +96,7 @@ def _item(chapter: Chapter, page: Page | None) -> str:
 
 
 def teaser(page: Page) -> str:
-    """The first sentences of a chapter, without emphasis and formulas."""
+    """Return the first sentences of a chapter, without emphasis and formulas."""
     first = page.notebook.cells[0].source.split("\n\n")
     paragraph = next(part for part in first if not part.startswith(("#", "**")))
     text = re.sub(r"[*_$]|\\[a-z]+", "", paragraph.replace("\n", " "))
@@ -109,7 +109,7 @@ def teaser(page: Page) -> str:
 
 
 def _trees(chapters: list[Chapter]) -> list[str]:
-    """The table of contents, a tree per part."""
+    """Return the table of contents, with one tree per part."""
     trees = []
     for part in dict.fromkeys(chapter.part for chapter in chapters):
         names = [chapter.id for chapter in chapters if chapter.part == part]

@@ -1,4 +1,4 @@
-"""Convert an executed notebook to the notebook that Sphinx reads, with its cells as the site shows them."""
+"""Convert an executed notebook to the notebook that Sphinx reads, with cells in the form of the site."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLOCKS = re.compile(r"^because .*\b(clock|times?|rates)\b")
 MEASURED = "(Measured times: run the notebook to see those of your machine.)\n"
 
 FOR_MAINTAINERS = re.compile(r"\bthe\s+notebook\s+is\s+built\b")
-"""Words above the last cell of a notebook, which checks the numbers in its text."""
+"""The text above a notebook's last cell, which checks the numbers in the notebook's text."""
 
 Cell = dict[str, Any]
 """A cell of the notebook that Sphinx reads."""
@@ -66,7 +66,7 @@ class Page:
 
     @property
     def frames(self) -> Iterator[Frame]:
-        """All frames of the chapter's figures."""
+        """The frames of all figures of the chapter."""
         for explorable in self.explorables.values():
             yield from explorable.frames.values()
 
@@ -74,8 +74,8 @@ class Page:
         """Return the notebook that Sphinx reads, as text.
 
         Args:
-            drawn: the pictures of all `frames`.
-            pages: the ids of the chapters that the site has; a link to anything else becomes plain text.
+            drawn: the pictures for all `frames`.
+            pages: the ids of the chapters on the site; other links become plain text.
             repository: the address of the course's repository, if there is one.
         """
         cells: list[Cell] = []
@@ -96,11 +96,11 @@ class Page:
     def _code(self, place: int, cell: NotebookNode, drawn: dict[Frame, Picture]) -> Iterator[Cell]:
         grading = cell.metadata.get("nbgrader", {})
         if "hide-input" in cell.metadata.get("tags", []):
-            return  # checks for maintainers
+            return  # this cell is for maintainers
         elif grading.get("solution"):
             yield _raw(self._card(cell))
         elif grading.get("grade"):
-            return  # its report is part of the card
+            return  # the card already contains the report of a check
         elif predicted := _PREDICT.search(cell.source):
             yield _raw(prediction_html(find_prediction(predicted[1])))
         elif place in self.explorables:
@@ -133,7 +133,7 @@ class Page:
         yield from pictures
 
     def _stored(self, output: NotebookNode) -> Picture:
-        """Store a picture of the notebook like a frame."""
+        """Store a picture from the notebook in the same way as a frame."""
         data = base64.b64decode(output.data["image/png"])
         said = output.metadata.get("image/png", {})
         key = hashlib.sha256(data).hexdigest()[:20]

@@ -1,4 +1,4 @@
-"""Link the titles under "Further reading" to their papers, and names of the package to their source."""
+"""Link titles under "Further reading" to their papers, and names in the package to their source."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ ARXIV = {
     "ZeRO": "1910.02054",
     "ZeRO: memory optimizations toward training trillion parameter models": "1910.02054",
 }
-"""Identifiers at arXiv by title, as the notebooks write it."""
+"""arXiv identifiers by title, in the notebooks' spelling."""
 
 DOI = {
     "A mathematical theory of communication": "10.1002/j.1538-7305.1948.tb01338.x",
@@ -140,11 +140,11 @@ DOI = {
     "What every computer scientist should know about floating-point arithmetic": "10.1145/103162.103163",
     "Why momentum really works": "10.23915/distill.00006",
 }
-"""Digital object identifiers of what is not at arXiv, by title."""
+"""DOIs of publications that are not on arXiv, by title."""
 
 
 def link_papers(text: str) -> str:
-    """Return a cell's text with the titles of its reading list as links, where the paper is known."""
+    """Return a cell's text with links for all titles in its reading list whose papers are known."""
 
     def linked(title: re.Match[str]) -> str:
         name = " ".join(title[1].split())
@@ -159,7 +159,8 @@ def link_papers(text: str) -> str:
 def link_sources(text: str, repository: str) -> str:
     """Return a text with names of the package, such as `lmcourse/nn/` or `lmcourse.nn.attend`, linked to their source.
 
-    Without a repository, and for a name that is neither a file nor a folder nor defined in a module, nothing changes.
+    The text does not change if there is no repository, or for a name that is not a file, a folder or defined in a
+    module.
     """
 
     def linked(name: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""`torchrun --nproc-per-node N -m lmcourse.training …`: `lmcourse train`, by several processes."""
+"""Run `lmcourse train` on several processes: `torchrun --nproc-per-node N -m lmcourse.training …`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from lmcourse.training.command.train_run import STOPPED
 if __name__ == "__main__":
     try:
         status = main(sys.argv[1:], program="lmcourse.training")
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun sends it to the others as soon as one has ended
+        # torchrun sends SIGTERM to all other processes as soon as one has ended.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         sys.exit(status)
     except CourseError as error:
         print(f"lmcourse: {error}", file=sys.stderr)

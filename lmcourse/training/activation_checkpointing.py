@@ -1,4 +1,4 @@
-"""The blocks of a model, and activation checkpointing: keep their inputs only, compute the rest again."""
+"""Activation checkpointing: keep only the inputs of a model's blocks, and compute the rest again."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch.utils.checkpoint import checkpoint
 def apply_activation_checkpointing(model: nn.Module) -> None:
     """Checkpoint every block of a model, in place: the backward pass computes the block again (Chen et al., 2016).
 
-    Between the two passes only the blocks' inputs are kept. The second pass draws the same dropout as the first. Names
-    of parameters stay as they are.
+    Between the two passes only the blocks' inputs are kept. The second pass uses the same dropout masks as the first.
+    The names of parameters do not change.
 
     Raises:
         ValueError: the model has no list of blocks.

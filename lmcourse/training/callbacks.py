@@ -1,6 +1,6 @@
 """Callbacks, called with the record of every step: a progress bar, and scalars for TensorBoard.
 
-In a terminal there is a bar, elsewhere a line every few seconds:
+A terminal shows a bar; other outputs get a line every few seconds:
 
 ━━━━━━━━━━━━━━━━━━━━╸━━━━━━━━━━━━━━━━━━━   1,200/2,000 steps, 0:00:21 left
 smoothed loss 2.134 · validation 2.201 · 5,130 tokens/s · MFU 41.2%
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST_SECONDS = 10**13
-"""The longest time that is shown, in seconds: `timedelta` takes little more."""
+"""The longest time that is shown, in seconds; `timedelta` cannot hold much more."""
 
 REFRESHES_PER_SECOND = 2
 """Refreshes per second. Drawing pauses training for some milliseconds."""
 
 FLUSH_SECONDS = 10
-"""Most seconds until written data reaches the file."""
+"""Maximum number of seconds until written data reaches the file."""
 
 LINE_SECONDS = 10.0
 """Seconds between two lines if there is no progress bar."""
@@ -55,14 +55,14 @@ class ProgressLine:
         self._validation: float | None = None
 
     def update(self, record: Record) -> None:
-        """Update with the record of a step."""
+        """Update the state with the record of a step."""
         self._losses.append(record["loss"])
         self._validation = record.get("validation_loss", self._validation)
 
     def format(self, record: Record) -> str:
-        """Return the losses (mean of the last steps, last validation; nats per token), tokens/s and MFU of a step.
+        """Return a line with the losses (recent mean, last validation; nats per token), tokens/s and MFU of a step.
 
-        What is not known is left out.
+        Unknown values are left out.
         """
         mean, count = sum(self._losses) / len(self._losses), len(self._losses)
         parts = [f"loss {mean:.3f} (mean of {count} step{'s' * (count > 1)})"]
@@ -80,15 +80,15 @@ class ProgressBar:
         with ProgressBar(config) as bar:
             Trainer(model, config, tokens, folder, callbacks=[bar]).run()
 
-    Meanwhile what the course logs (spikes, steps that were skipped) is printed above the bar. There is no bar if the
-    console is a file, a dumb terminal or a log of continuous integration; then a line is printed every 10 seconds, and
-    one for the first and the last step.
+    During the run, log messages of the course (spikes, skipped steps) are printed above the bar. If the console is a
+    file, a dumb terminal or a CI log, there is no bar: a line is printed every 10 seconds, and for the first and the
+    last step.
 
     Args:
-        config: of the run; its steps or its tokens, whichever end first, are the end of the bar.
-        console: where it is shown; by default standard output.
-        seconds: between two lines where there is no bar.
-        clock: tells the time, in seconds.
+        config: the settings of the run; the bar ends with its steps or its tokens, whichever limit comes first.
+        console: where the bar is shown; by default standard output.
+        seconds: the time between two lines if there is no bar.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ def steps_to_do(config: TrainingConfig) -> int:
 
 
 def progress_text(task: Task) -> str:
-    """Return the steps done of all steps, and the time left at the recent speed, if it is known."""
+    """Return the number of steps done, the number of all steps and, if known, the time left at the recent speed."""
     text = f"{task.completed:,.0f}/{task.total:,.0f} steps"
     return (
         text
@@ -159,18 +159,18 @@ def progress_text(task: Task) -> str:
 
 
 class _StepsColumn(ProgressColumn):
-    """The text beside the bar, from `progress_text`. It is computed when the bar is drawn, not in every step."""
+    """The text next to the bar, from `progress_text`. It is computed when the bar is drawn, not in every step."""
 
     def render(self, task: Task) -> Text:
-        """Return the text beside the bar."""
+        """Return the text next to the bar."""
         return Text(progress_text(task))
 
 
 class _BarWithMetrics(Progress):
-    """A progress bar with a line of metrics below it, where it has the width of the terminal."""
+    """A progress bar with a line of metrics below it, which can use the full width of the terminal."""
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Return the bar of every task, and its line."""
+        """Return the bar and the line of metrics of every task."""
         for task in self.tasks:
             yield self.make_tasks_table([task])
             yield Text(task.fields["line"])
@@ -184,19 +184,19 @@ class _LogAboveBar(logging.Handler):
         self.console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a message, with its level if it is a warning or worse."""
+        """Print a message; a warning or an error is printed with its level."""
         level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
         self.console.print(Text(level + record.getMessage()), soft_wrap=True)
 
 
 class TensorBoard:
-    """A callback that writes each number of a record as a scalar, with its name, against the step.
+    """A callback that writes each number of a record to TensorBoard: a scalar with the same name at the same step.
 
-    A run that goes on after a checkpoint takes back the steps it does again: TensorBoard shows each once. Where the
-    package is missing, a line says so, and nothing is written.
+    A run that resumes from a checkpoint marks the steps that it repeats, so that TensorBoard shows each step once. If
+    the package is missing, a line says so, and nothing is written.
 
     Args:
-        folder: of the event files; `tensorboard --logdir FOLDER` shows them.
+        folder: the folder of the event files; `tensorboard --logdir FOLDER` shows them.
     """
 
     def __init__(self, folder: Path) -> None:

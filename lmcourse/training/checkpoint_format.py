@@ -1,13 +1,14 @@
-"""The checkpoint format: a folder, written atomically. Its files are data (safetensors and JSON), so none can run code.
+"""The checkpoint format: a folder, written atomically. Its files (safetensors and JSON) contain only data, no code.
 
 model.safetensors       the weights
 optimizer.safetensors   the optimizer state of each parameter, as NAME.exp_avg and so on
 state.json              random generators, position in the text, progress
 checkpoint.json         the manifest: format version, step, configuration, SHA-256 of the other files and of itself
 
-Of four processes, the first writes model-00000-of-00004.safetensors and optimizer-00000-of-00004.safetensors. A process
-may have only a part of a tensor: "NAME@64,0" is the part of NAME that begins at row 64, column 0. Names are those of
-the whole model. So any number of processes can read what any number wrote: each copies the parts that it needs.
+With four processes, the first writes model-00000-of-00004.safetensors and optimizer-00000-of-00004.safetensors. A
+process may have only a part of a tensor: "NAME@64,0" is the part of NAME that begins at row 64, column 0, where NAME is
+the name in the whole model. So a checkpoint can be loaded with a different number of processes: each copies the parts
+that it needs.
 """
 
 from __future__ import annotations
@@ -41,10 +42,7 @@ MODEL, STATE, MANIFEST = "model.safetensors", "state.json", "checkpoint.json"
 
 
 class DamagedCheckpointError(CourseError):
-    """A checkpoint with a missing file, or with a file that differs from the one written."""
-
-
-# Write
+    """A file of the checkpoint is missing or has changed since it was written."""
 
 
 def write_checkpoint(
@@ -55,17 +53,17 @@ def write_checkpoint(
     manifest: Mapping[str, Any],
     distributed: DistributedContext = SINGLE_PROCESS,
 ) -> None:
-    """Write a checkpoint. It appears under its name once all of it is on the disk. Every process calls this.
+    """Write a checkpoint. It gets its name only when it is completely on the disk. Every process must call this.
 
     Args:
         path: the folder, which all processes must be able to reach. An existing one is replaced.
-        model, optimizer: this process's part.
-        state: as JSON; rank 0's is written.
-        manifest: as JSON; rank 0's is written.
-        distributed: the processes.
+        model, optimizer: this process's part of them.
+        state: values for a JSON file; those of rank 0 are written.
+        manifest: values for a JSON file; those of rank 0 are written.
+        distributed: the context of the processes.
 
     Raises:
-        CourseError: it cannot be written, for example because the disk is full.
+        CourseError: the checkpoint cannot be written, for example because the disk is full.
     """
     staging, processes = _staging(path), distributed.world_size
     ending = f"-{distributed.rank:05}-of-{processes:05}.safetensors" if processes > 1 else ".safetensors"
@@ -103,7 +101,8 @@ def _failing_together(path: Path, distributed: DistributedContext) -> Iterator[N
     problem = distributed.first(problem)
     if problem is not None:
         if distributed.is_main:
-            shutil.rmtree(_staging(path), ignore_errors=True)  # it would take the space that is missing
+            # The unfinished checkpoint would occupy the space that is missing.
+            shutil.rmtree(_staging(path), ignore_errors=True)
         raise distributed.make_error(
             f"{path} cannot be written: {problem}; the checkpoint before it is intact: free disk space, then resume "
             "with --resume"
@@ -113,7 +112,7 @@ def _failing_together(path: Path, distributed: DistributedContext) -> Iterator[N
 def make_staging_folder(path: Path) -> Path:
     """Make an empty hidden folder next to a path; its contents are later moved to the path."""
     staging = _staging(path)
-    shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed while it wrote
+    shutil.rmtree(staging, ignore_errors=True)  # left by a process that was killed while it was writing
     staging.mkdir(parents=True)
     return staging
 
@@ -123,13 +122,13 @@ def _staging(path: Path) -> Path:
 
 
 def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], digests: Mapping[str, str]) -> None:
-    """Add the manifest to a checkpoint, and move it to its place once all of it is on the disk.
+    """Add the manifest to a checkpoint, and move the checkpoint to its place when it is completely on the disk.
 
     Args:
         staging: the folder with its files.
-        path: its place; an existing checkpoint there is replaced.
-        manifest: as JSON.
-        digests: SHA-256 of all files, by name.
+        path: the place of the checkpoint; an existing checkpoint there is replaced.
+        manifest: values for a JSON file.
+        digests: the SHA-256 of each file, by name.
     """
     complete = _with_digest({"version": VERSION, **manifest, "sha256": dict(digests)})
     (staging / MANIFEST).write_text(json.dumps(complete, indent=2, allow_nan=False) + "\n", encoding="utf-8")
@@ -142,15 +141,12 @@ def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], di
     _sync_folder(path.parent)
 
 
-# Read
-
-
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of a checkpoint, after comparing all files with their digests.
 
     Raises:
-        DamagedCheckpointError: a file is missing, or is not what was written.
-        CourseError: the checkpoint has another format than this code's.
+        DamagedCheckpointError: a file is missing or has changed.
+        CourseError: the checkpoint has a format that this code does not read.
     """
     manifest = read_json(path / MANIFEST, error=DamagedCheckpointError)
     if manifest.get("version") != VERSION:
@@ -178,17 +174,17 @@ def _is_whole(manifest: Mapping[str, Any]) -> bool:
         return False
     try:
         return _with_digest(manifest) == manifest
-    except ValueError:  # NaN
+    except ValueError:  # JSON has no NaN
         return False
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    """Return the plain values that were given to `write_checkpoint` as `state`."""
+    """Return the values that `write_checkpoint` got as `state`."""
     return read_json(path / STATE, error=DamagedCheckpointError)
 
 
 def load_weights(path: Path, model: nn.Module, distributed: DistributedContext = SINGLE_PROCESS) -> None:
-    """Load the weights of a model, or this process's part of them, from a checkpoint of any number of processes.
+    """Load a model's weights, or this process's part of them, from a checkpoint that any number of processes wrote.
 
     Raises:
         DamagedCheckpointError: the checkpoint lacks a weight, or has one of another shape.
@@ -199,7 +195,7 @@ def load_weights(path: Path, model: nn.Module, distributed: DistributedContext =
 def load_optimizer(
     path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, distributed: DistributedContext = SINGLE_PROCESS
 ) -> None:
-    """Load the optimizer state from a checkpoint of any number of processes. The settings do not change.
+    """Load the optimizer state from a checkpoint that any number of processes wrote. The optimizer keeps its settings.
 
     Raises:
         DamagedCheckpointError: the checkpoint lacks a tensor, or has one of another shape.
@@ -213,16 +209,16 @@ def load_optimizer(
     optimizer.state.clear()
     for name, p in model.named_parameters():
         keys = ("b",) if p in muon else ("step", "exp_avg", "exp_avg_sq")
-        if f"{_whole_name(name, split)}.{keys[0]}" in stored:  # else it never had a gradient
+        if f"{_whole_name(name, split)}.{keys[0]}" in stored:  # a parameter without stored state never had a gradient
             step = torch.zeros((), dtype=torch.float32, device=p.device)
             optimizer.state[p] = {key: step if key == "step" else torch.zeros_like(p) for key in keys}
     _fill(path, _optimizer_parts(model, optimizer, distributed), stored)
 
 
 def is_of_model(stored: Any, described: Any) -> bool:
-    """Return True if a manifest's "model" is a configuration, as `asdict` describes it.
+    """Return True if a manifest's "model" matches a configuration that `asdict` has converted.
 
-    A checkpoint that was written before a field was there lacks it: then its model is one where that is off.
+    An old checkpoint lacks fields that were added to the configuration later: such a field must be None or False.
     """
     if isinstance(described, Mapping) and isinstance(stored, Mapping):
         known = stored.keys() <= described.keys()
@@ -235,19 +231,16 @@ def is_of_model(stored: Any, described: Any) -> bool:
     return bool(stored == described)
 
 
-# Parts of tensors
-
-
 @dataclass(frozen=True)
 class Part:
     """The part of a tensor that a process or a file has.
 
     Attributes:
-        name: of the tensor in the whole model.
-        shape: of the whole tensor; None if it is not known.
-        offset: where in the whole tensor the part begins.
+        name: the tensor's name in the whole model.
+        shape: the shape of the whole tensor; None if it is not known.
+        offset: the place in the whole tensor where the part begins.
         size: the shape of the part.
-        values: the numbers; those in a file are read when they are sliced.
+        values: the numbers; numbers in a file are read when they are sliced.
     """
 
     name: str
@@ -262,7 +255,7 @@ class Part:
         return self.name if self.size == self.shape else f"{self.name}@{','.join(map(str, self.offset))}"
 
     def fill(self, other: Part) -> int:
-        """Copy the numbers that another part of the same tensor shares with this one; return how many."""
+        """Copy the numbers where another part of the same tensor overlaps this part; return how many were copied."""
         sides = list(zip(self.offset, self.size, other.offset, other.size, strict=True))
         common = [(max(a, b), min(a + n, b + m)) for a, n, b, m in sides]
         if any(first >= last for first, last in common):
@@ -274,14 +267,14 @@ class Part:
 
 
 def _model_parts(model: nn.Module, distributed: DistributedContext) -> list[Part]:
-    """Return this process's parts of all weights and buffers, a tied matrix once."""
+    """Return this process's parts of all weights and buffers; a tied matrix occurs once."""
     split = find_split(model)
     tensors = {id(tensor): (name, tensor) for name, tensor in reversed(model.state_dict(keep_vars=True).items())}
     return [_make_part(name, tensor.detach(), "", split, distributed) for name, tensor in tensors.values()]
 
 
 def _optimizer_parts(model: nn.Module, optimizer: torch.optim.Optimizer, distributed: DistributedContext) -> list[Part]:
-    """Return this process's parts of AdamW's or Muon's running means, and AdamW's numbers of steps."""
+    """Return this process's parts of the optimizer state: running means, and AdamW's numbers of steps."""
     split = find_split(model)
     return [
         _make_part(name, tensor, f".{key}", split, distributed)
@@ -291,7 +284,7 @@ def _optimizer_parts(model: nn.Module, optimizer: torch.optim.Optimizer, distrib
 
 
 def _make_part(name: str, tensor: Tensor, ending: str, split: SplitLayers, distributed: DistributedContext) -> Part:
-    """Return the part of a parameter, or of a tensor of its shape, or of a number that belongs to it."""
+    """Return this process's part of a parameter, or of a tensor or number in the parameter's optimizer state."""
     values, offset = distributed.local_part(tensor)
     shape, size = tuple(tensor.shape), tuple(values.shape)
     layer = name.rpartition(".")[0]
@@ -308,7 +301,8 @@ def _whole_name(name: str, split: SplitLayers) -> str:
 
 
 def _choose_own(parts: Sequence[Part], distributed: DistributedContext) -> dict[str, Tensor]:
-    """Return the tensors that this process writes, by key. If several processes have the same part, one writes it."""
+    """Return the tensors that this process writes, by key. If several processes have the same part, only one writes
+    it."""
     mine = {part.key: part.values for part in parts if part.values.numel()}
     holders: dict[str, list[int]] = defaultdict(list)
     for rank, keys in enumerate(distributed.all_gather(list(mine))):
@@ -319,12 +313,12 @@ def _choose_own(parts: Sequence[Part], distributed: DistributedContext) -> dict[
 
 
 def _read_stored(path: Path, kind: str) -> dict[str, list[Part]]:
-    """Return the parts in the files of a kind, "model" or "optimizer", by the names of their tensors."""
+    """Return the parts in all "model" or "optimizer" files, by the names of their tensors."""
     stored: dict[str, list[Part]] = defaultdict(list)
     with reporting_damage(path):
         for file in sorted(path.glob(f"{kind}*.safetensors")):
             opened: Any = safe_open(file, "pt")
-            for key in opened.keys():  # noqa: SIM118  # it is no dictionary
+            for key in opened.keys():  # noqa: SIM118  # `opened` is not a dictionary
                 values = opened.get_slice(key)
                 size = tuple(values.get_shape())
                 name, _, place = key.partition("@")
@@ -335,7 +329,7 @@ def _read_stored(path: Path, kind: str) -> dict[str, list[Part]]:
 
 @torch.no_grad()
 def _fill(path: Path, parts: Sequence[Part], stored: Mapping[str, Sequence[Part]]) -> None:
-    """Copy the numbers of stored parts into those of this process."""
+    """Copy the numbers of the stored parts into this process's parts."""
     for part in parts:
         found = stored.get(part.name, ())
         with reporting_damage(path):
@@ -349,7 +343,7 @@ def _fill(path: Path, parts: Sequence[Part], stored: Mapping[str, Sequence[Part]
 
 @contextmanager
 def reporting_damage(path: Path) -> Iterator[None]:
-    """Raise DamagedCheckpointError if the block cannot use a file of the checkpoint."""
+    """Raise DamagedCheckpointError if the `with` block cannot use a file of the checkpoint."""
     try:
         yield
     except (SafetensorError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -357,11 +351,8 @@ def reporting_damage(path: Path) -> Iterator[None]:
         raise DamagedCheckpointError(f"{path} is damaged: {reason}") from error
 
 
-# Files
-
-
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits; a pipe is an OSError, as reading it might never end."""
+    """Return the SHA-256 of a file in hexadecimal; raise OSError for a pipe, because reading it might never end."""
     if path.is_fifo():
         raise OSError(errno.EINVAL, "it is a pipe", str(path))
     with path.open("rb") as file:
@@ -369,14 +360,14 @@ def digest(path: Path) -> str:
 
 
 def _with_digest(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest with its own SHA-256 among the others: the digest of its JSON without it."""
+    """Return the manifest with its own SHA-256 added, which is computed from its JSON before the addition."""
     others = {name: value for name, value in dict(manifest.get("sha256") or {}).items() if name != MANIFEST}
     plain = json.dumps({**manifest, "sha256": others}, sort_keys=True, allow_nan=False)
     return {**manifest, "sha256": {**others, MANIFEST: hashlib.sha256(plain.encode()).hexdigest()}}
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file is on the disk."""
+    """Wait until a file's contents are on the disk."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 

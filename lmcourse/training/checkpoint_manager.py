@@ -22,9 +22,10 @@ class CheckpointManager:
     """A folder of checkpoints, named by their steps.
 
     Args:
-        folder: where they are; it is made with the first.
-        keep: how many of the last ones stay. The one with the lowest validation loss stays too.
-        distributed: whose processes all call `save` and `latest`; rank 0 looks and removes for all.
+        folder: the folder of the checkpoints; it is created with the first checkpoint.
+        keep: how many of the newest checkpoints to keep. The one with the lowest validation loss is kept, too.
+        distributed: the context of the processes. All must call `save` and `latest`; only rank 0 lists and removes
+            files.
     """
 
     def __init__(self, folder: Path, keep: int, distributed: DistributedContext = SINGLE_PROCESS) -> None:
@@ -43,14 +44,14 @@ class CheckpointManager:
         """Write a checkpoint, then remove old ones.
 
         Args:
-            step: whose checkpoint it is.
-            write: writes the checkpoint to a path.
+            step: the step of the checkpoint.
+            write: a function that writes the checkpoint to a path.
             best: the step with the lowest validation loss; None if nothing was evaluated.
         """
         write(self.path_of(step))
         if not self.distributed.is_main:
             return
-        # Checkpoints of later steps are damaged ones that a resumed run will replace: they do not count.
+        # Ignore checkpoints of later steps: they are damaged, and the resumed run will replace them.
         past = [other for other in self.steps() if other <= step]
         for other in past[: -self.keep]:
             if other != best:
@@ -59,10 +60,10 @@ class CheckpointManager:
     def latest(self) -> tuple[Path, dict[str, Any]] | None:
         """Return the newest undamaged checkpoint and its manifest; None if there are no checkpoints.
 
-        Each damaged one that is newer is reported in one line.
+        If newer checkpoints are damaged, each is reported in one line.
 
         Raises:
-            CourseError: all are damaged, or the format is another one.
+            CourseError: all checkpoints are damaged, or this code does not read their format.
         """
         found, problem = None, ""
         if self.distributed.is_main:

@@ -12,7 +12,8 @@ from lmcourse.training.precision import Precision
 from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStableDecay
 
 MOST_TOKENS_PER_STEP = 2**28
-"""Several times the largest step of published runs; a step's batches are in memory together."""
+"""Largest allowed number of tokens per step: several times the largest of published runs. All batches of a step are in
+memory together."""
 
 OptimizerName = Literal["adamw", "muon"]
 ScheduleName = Literal["constant", "cosine", "wsd"]
@@ -147,7 +148,7 @@ class TrainingConfig:
         """Return the factor of `learning_rate` at every step, from step 0.
 
         Raises:
-            ValueError: its phases do not fit into the run.
+            ValueError: the phases of the schedule do not fit into the run.
         """
         if self.schedule == "constant":
             return Constant(self.warmup_steps)
@@ -157,15 +158,13 @@ class TrainingConfig:
 
 
 def changes(before: dict[str, object], after: dict[str, object]) -> str:
-    """Return the settings that differ, as "learning_rate 0.1 → 0.2, parallel.fsdp 1 → 2"; an empty text if none
-    does.
-    """
+    """Return the settings that differ, as "learning_rate 0.1 → 0.2, parallel.fsdp 1 → 2"; "" if all are equal."""
     was, now = _flat(before), _flat(after)
     return ", ".join(f"{name} {was.get(name)} → {value}" for name, value in now.items() if was.get(name) != value)
 
 
 def _flat(settings: dict[str, object]) -> dict[str, object]:
-    """Return the settings by name, with those of `parallel` one by one."""
+    """Return the settings by name, with each setting of `parallel` as a separate entry."""
     flat: dict[str, object] = {}
     for name, value in settings.items():
         flat |= {f"{name}.{part}": each for part, each in value.items()} if isinstance(value, dict) else {name: value}

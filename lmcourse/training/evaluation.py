@@ -1,4 +1,4 @@
-"""Validation loss."""
+"""Evaluate a model: its loss on a validation text."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def evaluate(
 ) -> float:
     """Return mean −log p(token | tokens before it in its window), in nats; every token but the first is predicted once.
 
-    Dropout is off meanwhile, and no random number is drawn.
+    Dropout is off during the evaluation, and no random numbers are drawn.
 
     Args:
-        model: from tokens to logits.
-        tokens: the text.
-        batch: windows at once, divided among the data-parallel processes.
+        model: maps tokens to logits.
+        tokens: the tokens of the text.
+        batch: number of windows at once, divided among the data-parallel processes.
         seq_len: tokens per window.
-        precision: of the forward pass; its device is the model's.
-        distributed: who else evaluates the same model. All get the same result.
+        precision: precision of the forward pass, set up for the model's device.
+        distributed: the context of the processes that evaluate the model together. All get the same result.
 
     Raises:
-        ValueError: there is nothing to predict.
+        ValueError: the text has no token to predict.
     """
     training = model.training
     model.eval()
@@ -47,7 +47,7 @@ def evaluate(
             losses.append(mean_loss(model, part, precision))
     finally:
         model.train(training)
-    # Looked at together, at the end: to look at one is to wait for the device.
+    # Read all losses together at the end, because reading one waits for the device.
     pairs = list(zip(torch.stack(losses).tolist(), torch.stack(counts).tolist(), strict=True))
     total, count = sum(loss * targets for loss, targets in pairs), sum(targets for _, targets in pairs)
     sums = distributed.all_reduce_sum(torch.tensor([total, count], dtype=torch.float64))
@@ -55,8 +55,8 @@ def evaluate(
 
 
 def _part(batch: Batch, distributed: DistributedContext) -> Batch:
-    """Return the rows of this data-parallel rank. A rank without rows gets empty ones, because collectives need all
-    ranks.
+    """Return the rows of this data-parallel rank. A rank without rows gets an empty tensor, because all ranks must take
+    part in collectives.
     """
     missing = -len(batch.inputs) % distributed.dp_size
     inputs = F.pad(batch.inputs, (0, 0, 0, missing))

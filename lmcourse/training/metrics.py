@@ -1,4 +1,4 @@
-"""Metrics of a run: one JSON object per step and line in `metrics.jsonl`. Of many processes rank 0 writes it."""
+"""Metrics of a run: `metrics.jsonl` has one line per step, a JSON object. Only rank 0 writes the file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MetricsFile:
     """A file with a line per step; each line has reached the operating system when `write` returns.
 
     Args:
-        path: the file; it begins where its last line ended.
+        path: the file; new lines are added after its last line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,7 +37,7 @@ class MetricsFile:
         self._file = path.open("ab")
 
     def write(self, record: Record) -> None:
-        """Add a step. JSON has no infinite numbers: null replaces them and NaN."""
+        """Add the record of a step. JSON has no infinite numbers and no NaN: null replaces them."""
         plain = {name: None if _is_strange(value) else value for name, value in record.items()}
         self._file.write(json.dumps(plain, allow_nan=False).encode() + b"\n")
         self._file.flush()
@@ -50,7 +50,7 @@ class MetricsFile:
         """Remove everything after this step, including an unfinished line.
 
         Raises:
-            CourseError: a line in the middle is damaged. Nothing is dropped then.
+            CourseError: a line in the middle is damaged. In that case nothing is removed.
         """
         with self.path.open("rb") as file:
             lines = [(line, _record(line)) for line in file]
@@ -93,11 +93,11 @@ def _is_strange(value: object) -> bool:
 
 
 class MetricsLogger:
-    """The metrics of a run; open in a `with` block.
+    """A logger for the metrics of a run; use it in a `with` block.
 
     Args:
         path: the file.
-        distributed: whose processes all call these methods.
+        distributed: the context of the processes. All of them must call these methods.
     """
 
     def __init__(self, path: Path, distributed: DistributedContext) -> None:
@@ -117,7 +117,8 @@ class MetricsLogger:
     def log(self, record: Record, callbacks: Sequence[Callable[[Record], None]]) -> None:
         """Write the record of a step and call this process's callbacks.
 
-        What one raises in any process (Ctrl-C, for one) is raised in all of them after the same step.
+        If a callback raises an exception in one process, for example after Ctrl-C, all processes raise it after the
+        same step.
         """
         problem: BaseException | None = None
         try:
@@ -149,14 +150,15 @@ class MetricsLogger:
 def running_mean(values: Sequence[float], steps: int) -> Float[ndarray, " n"]:
     """Return the mean of the values around each value: as many before as after it, fewer at both ends.
 
-    An average of the past only would lag behind a loss that falls, and show it too high.
+    A mean of past values only would lag behind a falling loss and make it look too high.
 
     Args:
-        values: of the steps of a run.
-        steps: how many are averaged, at least 1, which changes nothing; an even number counts as one more.
+        values: one value per step of a run.
+        steps: number of values to average, at least 1. With 1 nothing changes; an even number is rounded up to the next
+            odd number.
 
     Raises:
-        ValueError: steps is below 1.
+        ValueError: `steps` is below 1.
     """
     if steps < 1:
         raise ValueError(f"a mean needs at least 1 step, not {steps}")

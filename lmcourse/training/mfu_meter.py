@@ -1,8 +1,8 @@
-"""MFU of a run, step by step: the model's own FLOPs as a share of what the hardware can do.
+"""MFU of a run, step by step: the FLOP/s that the model needs as a fraction of the hardware's peak.
 
-Model FLOPs utilisation (Chowdhery et al., 2022, appendix B) needs a peak. For an NVIDIA or AMD GPU of the table it is
-the dense one of its data sheet, in the format of the run's matrix products; for an unknown one there is none, and no
-MFU. A CPU or Apple's GPU is measured: the share is then of the best that torch's own matrix product did here.
+Model FLOPs utilisation (Chowdhery et al., 2022, appendix B) needs a peak. For NVIDIA and AMD GPUs in the table, it is
+the dense peak from the data sheet in the format of the run's matrix products. For an unknown GPU there is no peak and
+no MFU. For a CPU or an Apple GPU, the peak is the best measured speed of torch's matrix product.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Peak:
-    """Peak FLOP/s of one device, and where the number comes from.
+    """Peak FLOP/s of one device, and the source of the number.
 
     Attributes:
         flops_per_second: dense FLOP/s.
-        source: whose, in which format, and from where.
+        source: a text that names the device, the format and where the number comes from.
     """
 
     flops_per_second: float
@@ -47,9 +47,9 @@ class MfuMeter:
     """A meter that turns tokens per second into MFU: F · τ / (devices · peak).
 
     Args:
-        flops_per_token: F, model FLOPs of training with one token.
-        peak: of each device.
-        devices: that work together, whose tokens are counted together.
+        flops_per_token: F, model FLOPs of training per token.
+        peak: the peak of each device.
+        devices: number of devices whose tokens are counted together.
     """
 
     def __init__(self, flops_per_token: float, peak: Peak, devices: int = 1) -> None:
@@ -57,9 +57,9 @@ class MfuMeter:
         self._first = self._plausible = True
 
     def __call__(self, tokens_per_second: float) -> dict[str, Any]:
-        """Return "mfu" of a step, from 0 to 1; the first time also "mfu_of", the peak.
+        """Return "mfu" of a step, from 0 to 1; the first call also returns "mfu_of", the peak.
 
-        A share above 1 cannot be. It is told all the same, and the first time a warning says where to look.
+        A value above 1 is impossible. It is returned anyway, and the first time a warning says what to check.
         """
         share = self.flops_per_token * tokens_per_second / (self.devices * self.peak.flops_per_second)
         if share > 1 and self._plausible:
@@ -78,11 +78,11 @@ def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
     """Return the meter of a run, for `Trainer(..., meter=...)`; None, with a line that says why, if FLOPs or peak are
     unknown.
 
-    Where the device is measured, this takes a fraction of a second the first time; then the process remembers it.
-    Random numbers are drawn for it: make the meter before the trainer, which seeds the generators.
+    If the device has to be measured, the first call takes a fraction of a second; the process caches the result. The
+    measurement draws random numbers, so create the meter before the trainer, which seeds the generators.
 
     Args:
-        model: on the device where it is trained, before it is divided among processes.
+        model: the model, on the device where it is trained, before it is divided among processes.
         config: the run.
     """
     device = next(model.parameters()).device
@@ -98,10 +98,10 @@ def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
 
 
 def flops_per_token(model: nn.Module, seq_len: int) -> float:
-    """Return the model FLOPs of forward and backward per token of a window; all pairs of its tokens count.
+    """Return the model FLOPs of forward and backward per token of a window; attention counts all pairs of tokens.
 
     Raises:
-        ValueError: it is no `Transformer`, so its FLOPs are not known.
+        ValueError: the model is not a `Transformer`, so its FLOPs are not known.
     """
     config = getattr(model, "config", None)
     if not isinstance(config, TransformerConfig):
@@ -110,10 +110,10 @@ def flops_per_token(model: nn.Module, seq_len: int) -> float:
 
 
 def find_peak(device: torch.device, precision: Precision) -> Peak:
-    """Return the peak for matrix products in a precision.
+    """Return a device's peak for matrix products in a precision.
 
     Raises:
-        ValueError: it is not known.
+        ValueError: the peak is not known.
     """
     if device.type == "cuda":
         return _listed(device, precision)
@@ -121,7 +121,7 @@ def find_peak(device: torch.device, precision: Precision) -> Peak:
 
 
 def _listed(device: torch.device, precision: Precision) -> Peak:
-    """Return the peak in the data sheet."""
+    """Return the peak from the data sheet."""
     found, notes = present_gpu(device)
     if found is None:
         raise ValueError(" ".join(notes))
@@ -135,7 +135,7 @@ def _listed(device: torch.device, precision: Precision) -> Peak:
 
 @cache
 def _measured(device: torch.device, precision: Precision, threads: int) -> Peak:
-    """Measure the peak with torch's product of square matrices, on `threads` threads of a CPU."""
+    """Measure the peak with torch's square matrix product, on `threads` threads of a CPU."""
     if precision not in MEASURED_FORMATS[device.type]:
         raise ValueError(f"{precision} is not measured on a {device.type} device")
     rates = matmul_rates(precision, SIZES[device.type][:2], device=device, seconds=QUICK_SECONDS)

@@ -23,8 +23,8 @@ T = TypeVar("T")
 PipelineSchedule = Literal["gpipe", "1f1b"]
 
 PARALLEL_DIMS = ("pipeline_parallel", "data_parallel", "fsdp", "tensor_parallel")
-"""The dimensions of the device mesh, and fields of `Parallelism`. From far to near: the processes along the last one
-communicate most, and their ranks follow each other, so that they are on one machine."""
+"""The dimensions of the device mesh, which are fields of `Parallelism`. Processes along the last dimension communicate
+most; their ranks are consecutive, so that they are on the same machine."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,17 @@ ONE_PROCESS = Parallelism()
 
 
 class DistributedContext:
-    """The context of a run on one process: every collective operation returns its input.
+    """The context of a run on one process, in which every collective operation returns its input.
 
     `lmcourse.training.parallel.process_group_context` overrides them for several processes.
 
     Attributes:
         dp_rank: the rank of this process among those that see different windows.
-        dp_size: how many of them there are.
-        rank: its rank among all processes.
+        dp_size: the number of processes that see different windows.
+        rank: the rank of this process among all processes.
         world_size: the number of all processes.
         rng_stream: processes with different numbers draw different random numbers.
-        muon: the optimiser for matrices, as these processes divide them.
+        muon: the class of the optimizer for matrices; it depends on how the processes divide them.
     """
 
     dp_rank, dp_size, rng_stream, rank, world_size = 0, 1, 0, 0, 1
@@ -103,7 +103,8 @@ class DistributedContext:
         """Divide a model, in place, as `config.parallel` says.
 
         Returns:
-            The module that holds this process's weights, and the one to call in a step; here the model itself.
+            The module that has this process's weights, and the module to call in a step; here both are the model
+            itself.
 
         Raises:
             ValueError: the model cannot be divided like this.
@@ -111,15 +112,15 @@ class DistributedContext:
         return model, model
 
     def group_by_mesh(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-        """Group parameters that lie on the same processes: torch's operations on lists do not mix meshes."""
+        """Group parameters that are on the same processes, because torch's operations on lists do not mix meshes."""
         return [parameters]
 
     def local_part(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
-        """Return the part of a sharded tensor (DTensor) that is on this process, and where in the whole it begins."""
+        """Return this process's part of a sharded tensor (DTensor), and the offset of the part in the whole tensor."""
         return tensor, (0,) * tensor.dim()
 
     def no_sync(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-        """Return the context for a micro-batch: as in DDP, gradients are all-reduced only in the last of a step."""
+        """Return the context for a micro-batch: as in DDP, only a step's last one all-reduces gradients."""
         return nullcontext()
 
     def all_reduce_sum(self, value: Tensor) -> Tensor:
@@ -135,19 +136,19 @@ class DistributedContext:
         return [value]
 
     def first(self, value: T | None) -> T | None:
-        """Return the value of the lowest rank that has one, on all processes; None if none has."""
+        """Return the value of the lowest rank that has one, on all processes; None if no rank has one."""
         return value
 
     def clip_grad_norm(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
         """Scale gradients down to a norm of at most `limit`, if any (Pascanu et al., 2013).
 
         Returns:
-            The norm of all gradients of the model before that, a scalar.
+            The norm of all gradients of the model before scaling, a scalar.
         """
         return nn.utils.clip_grad_norm_(parameters, math.inf if limit is None else limit)
 
     def make_error(self, message: str) -> BaseException:
-        """Return the exception that stops all processes for one reason: rank 0 prints it, the others only exit."""
+        """Return the exception that stops all processes: rank 0 prints the error, the other ranks only exit."""
         return CourseError(message)
 
 
@@ -163,11 +164,11 @@ def make_context(parallel: Parallelism, device: torch.device) -> DistributedCont
         device: of this process.
 
     Raises:
-        CourseError: the process group has another number of processes than the run is for.
+        CourseError: the number of processes in the process group differs from the run's.
     """
     if parallel.world_size == 1:
         return SINGLE_PROCESS
-    # Imported here because it takes long, and one process does not need it.
+    # Imported here because the import is slow and a run on one process does not need it.
     from lmcourse.training.parallel.process_group_context import ProcessGroupContext
 
     return ProcessGroupContext(parallel, device)

@@ -18,15 +18,15 @@ from lmcourse.training.parallelism import DistributedContext
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig, distributed: DistributedContext) -> AdamW | MuonAdamW:
-    """AdamW, or Muon with it. "initial_lr" of each group is its learning rate at the peak of the schedule.
+    """Return AdamW, or Muon with AdamW. "initial_lr" of each group is its learning rate at the peak of the schedule.
 
     Args:
-        model: what this process has of it.
-        config: the run.
+        model: this process's part of the model.
+        config: the settings of the run.
         distributed: the context of this process.
 
     Raises:
-        ValueError: Muon is asked for, and the model has no blocks.
+        ValueError: the optimizer is Muon, and the model has no blocks.
     """
     matrices = matrix_groups(model) if config.optimizer == "muon" else []
     taken = {p for group in matrices for p in group["params"]}
@@ -52,18 +52,19 @@ def make_optimizer(model: nn.Module, config: TrainingConfig, distributed: Distri
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Return the parameters of a model in two groups for an optimizer: matrices with weight decay, all others without.
+    """Return a model's parameters in two groups for an optimizer: matrices with weight decay, all others without.
 
-    A matrix is what has two axes or more, embeddings included, as in Megatron-LM (Shoeybi et al., 2019); OLMo 2 (2025)
-    leaves its token embedding out. Biases and norms' scales do not decay: to pull a scale to 0 gains nothing, since the
-    next matrix can undo it. That holds too for a norm that has a scale per head, and so two axes.
+    A parameter with two or more axes counts as a matrix, embeddings included, as in Megatron-LM (Shoeybi et al., 2019);
+    OLMo 2 (2025) leaves its token embedding out. Biases and the scales of norms do not decay: pulling a scale to 0
+    gains nothing, because the next matrix can undo it. This also holds for a norm with a scale per head, although that
+    scale has two axes.
 
     Returns:
-        First the group that decays, then the other. Every parameter is in exactly one of them, a tied one once, frozen
-        ones too: optimisers skip what has no gradient.
+        The group with decay, then the group without. Every parameter is in exactly one group; a tied parameter occurs
+        once. Frozen parameters are included, because optimizers skip parameters without a gradient.
 
     Raises:
-        ValueError: the decay is negative.
+        ValueError: `weight_decay` is negative.
     """
     if weight_decay < 0:
         raise ValueError(f"weight_decay must be at least 0, not {weight_decay}")
@@ -74,14 +75,14 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
 
 
 def matrix_groups(model: nn.Module) -> list[dict[str, Any]]:
-    """Return the matrices of a model's blocks in groups for Muon, one for each way in which matrices are fused.
+    """Return the matrices of a model's blocks in groups for Muon, one group for each way in which matrices are fused.
 
-    Embedding and head are left out, whose rows are tokens, and so are tables of vectors for positions (Jordan et al.,
-    2024). Fused matrices are several: "rows" says how many rows each has, so that queries, keys and values are the same
-    three whether they lie in one parameter or not.
+    Embedding and head, whose rows stand for tokens, are left out, and so are tables of position vectors (Jordan et al.,
+    2024). A fused matrix counts as several: "rows" has the number of rows of each, so that queries, keys and values are
+    three matrices even if they are stored in one parameter.
 
     Raises:
-        ValueError: there are none.
+        ValueError: the model has no such matrices.
     """
     fused = {name: tuple(rows.values()) for name, rows in find_fused(model).items()}
     names = {module: name for name, module in model.named_modules()}

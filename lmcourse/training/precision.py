@@ -12,7 +12,7 @@ _DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bf
 
 
 def default_precision(device: torch.device) -> Precision:
-    """Return bf16 where a GPU has units for it, else fp32. Most CPUs are slower in bf16."""
+    """Return bf16 if a GPU has units for it, otherwise fp32. Most CPUs are slower in bf16."""
     if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
         return "bf16"
     return "fp32"
@@ -28,15 +28,15 @@ class MixedPrecision:
     """The format of a model's matrix products (autocast) and the loss scale; its weights stay fp32.
 
     bf16 has the range of fp32. fp16 does not: small gradients would become 0. So the loss is multiplied by a large
-    number before the backward pass and gradients are divided by it before the update. Where that overflows, the update
-    is left out and the number halved.
+    number before the backward pass, and gradients are divided by it before the update. If a gradient overflows, the
+    update is skipped and the number is halved.
 
     Args:
-        precision: of matrix products.
-        device: where the model is.
+        precision: the format of matrix products.
+        device: the device of the model.
 
     Attributes:
-        scaler: multiplies and divides; does nothing unless the precision is "fp16".
+        scaler: multiplies the loss and divides the gradients; does nothing unless the precision is "fp16".
     """
 
     def __init__(self, precision: Precision, device: torch.device) -> None:

@@ -1,9 +1,10 @@
-"""Learning-rate schedules: the factor of the optimizer's rate at each step.
+"""Learning-rate schedules: the factor that multiplies the optimizer's learning rate at each step.
 
-Steps are counted from 0: step k is the update number k + 1. No update is wasted: a warm-up of W steps goes 1/W, 2/W, …,
-1, not 0, 1/W, …, and a decay over D steps begins at 1 and would reach its floor with the step after its last.
+Steps are counted from 0: step k is update number k + 1. No update is wasted. A warm-up of W steps has the factors 1/W,
+2/W, …, 1, not 0, 1/W, …; a decay over D steps begins at 1 and would reach its lowest factor one step after its last.
 
-A schedule is a function of the step, so it has no state to save; `torch.optim.lr_scheduler.LambdaLR` takes it as it is.
+A schedule is a function of the step, so it has no state to save; you can pass it to
+`torch.optim.lr_scheduler.LambdaLR`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Schedule = Callable[[int], float]
-"""The factor of the peak learning rate at a step."""
+"""A function from a step to the factor that multiplies the peak learning rate."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,14 @@ def _share(steps: int, of: int) -> float:
 
 
 def _check(steps: int, warmup_steps: int, min_lr_ratio: float, decay_steps: int = 0) -> None:
-    """Reject phases that do not fit into the run.
+    """Reject phases that do not fit into the run, and a `min_lr_ratio` that is out of range.
 
     Raises:
-        ValueError: they are negative or too long, or the floor is no share.
+        ValueError: the phases are negative or too long, or `min_lr_ratio` is not a fraction.
     """
     if warmup_steps < 0 or decay_steps < 0 or warmup_steps + decay_steps > steps:
         phases = f"a warm-up of {warmup_steps}" + (f" and a decay of {decay_steps}" if decay_steps else "")
-        raise ValueError(f"{phases} steps do not fit into a run of {steps}")
+        verb = "do" if decay_steps else "does"
+        raise ValueError(f"{phases} steps {verb} not fit into a run of {steps} steps")
     if not 0 <= min_lr_ratio <= 1:
         raise ValueError(f"min_lr_ratio is a fraction of the full rate, from 0 to 1, not {min_lr_ratio}")

@@ -18,22 +18,22 @@ WINDOW = 100
 """Number of recent norms that define the usual norm."""
 
 MIN_NORMS = 20
-"""Fewest norms before a spike is reported: gradients of the first steps shrink fast."""
+"""Fewest norms before a spike is reported, because gradients shrink fast in the first steps."""
 
 MAX_SKIPPED_STEPS = 20
-"""This many steps in a row without an update end a run. Each has halved the loss scale, which is then a millionth of
-what it was, so something else is wrong."""
+"""A run ends after this many steps in a row without an update. Each of them halves the loss scale, which is then a
+millionth of its first value, so something else must be wrong."""
 
 
 class SpikeDetector:
     """A detector that compares each gradient norm with the median of earlier ones.
 
     Args:
-        factor: how many times the median is a spike.
-        norms: of the last steps, where a run goes on.
+        factor: a norm above this multiple of the median is a spike.
+        norms: gradient norms of earlier steps, for a run that resumes.
 
     Attributes:
-        norms: of the last steps, to be saved.
+        norms: gradient norms of the last steps, which checkpoints save.
     """
 
     def __init__(self, factor: float, norms: Iterable[float] = ()) -> None:
@@ -41,9 +41,9 @@ class SpikeDetector:
         self.norms = deque(norms, maxlen=WINDOW)
 
     def observe(self, norm: float) -> float | None:
-        """Return the ratio of a norm to the usual one if it is a spike, else None.
+        """Return the ratio of a norm to the usual norm if it is a spike, otherwise None.
 
-        It then counts as one of the last norms, unless it is not finite.
+        A finite norm is then added to the last norms.
         """
         usual = median(self.norms) if len(self.norms) >= MIN_NORMS else math.inf
         if not math.isfinite(norm):
@@ -56,9 +56,9 @@ def anomalies(step: int, result: StepResult, spikes: SpikeDetector) -> dict[str,
     """Return the anomalies of a step as fields of its record, and log each.
 
     Args:
-        step: its number.
-        result: what it found.
-        spikes: has seen the steps before, and sees this one.
+        step: the number of the step.
+        result: the result of the step.
+        spikes: the detector that has observed all earlier steps; it observes this step, too.
     """
     norm = result.gradient_norm
     spike = spikes.observe(norm)
@@ -72,13 +72,13 @@ def anomalies(step: int, result: StepResult, spikes: SpikeDetector) -> dict[str,
 
 
 def overflow_message(step: int, path: Path) -> str:
-    """Return the line that ends a run after `MAX_SKIPPED_STEPS` steps without an update.
+    """Return the message for a run that ends after `MAX_SKIPPED_STEPS` steps without an update.
 
     Args:
-        step: the last of them.
-        path: of its checkpoint.
+        step: the last of these steps.
+        path: the path of its checkpoint.
     """
     return (
         f"step {step}: gradients overflowed in fp16 {MAX_SKIPPED_STEPS} times in a row; the checkpoint is {path}: "
-        "go on with bf16 or fp32, or with a lower learning rate"
+        "continue with bf16 or fp32, or with a lower learning rate"
     )

@@ -34,24 +34,24 @@ from lmcourse.training.spike_detector import SpikeDetector
 log = logging.getLogger(__name__)
 
 StopReason = Literal["steps", "tokens", "time"]
-"""The reason why a run ends: its steps are done, or a budget is spent."""
+"""The reason why a run ends: its steps are done, or a budget is used up."""
 
 
 class TrainingState:
-    """A run at one moment. The learning rate is a function of the step and needs no state.
+    """The state of a run between two steps. The learning rate is a function of the step, so it needs no state.
 
     Args:
-        model: on the device where it is trained.
+        model: the model, on the device where it is trained.
         config: the run.
-        tokens: the text to learn.
-        distributed: the context of this process; on several, `model` is this process's part.
+        tokens: the tokens of the training text.
+        distributed: the context of this process; if there are several processes, `model` is this process's part.
 
     Attributes:
-        step: how many steps are done.
-        skipped: how many of the last ones had no update, one after the other.
-        seconds: how long they took, with evaluations and checkpoints.
-        best_loss, best_step: the lowest validation loss, in nats per token, and after which step it was measured.
-        optimizer, precision, loader, spikes: the parts with a state of their own.
+        step: number of steps done.
+        skipped: number of successive steps without an update, up to the last step.
+        seconds: duration of all steps, including evaluations and checkpoints.
+        best_loss, best_step: the lowest validation loss, in nats per token, and the step after which it was measured.
+        optimizer, precision, loader, spikes: the parts that have their own state.
 
     Raises:
         ValueError: the text is shorter than one window.
@@ -75,11 +75,11 @@ class TrainingState:
 
     @property
     def tokens(self) -> int:
-        """Tokens trained on so far."""
+        """Number of tokens that the run has read so far."""
         return self.loader.state_dict()["windows"] * self.config.seq_len
 
     def stop_reason(self) -> StopReason | None:
-        """Return the limit that ends the run before another step, if one does."""
+        """Return the reason to end the run before another step, or None to continue."""
         config = self.config
         if self.step >= config.steps:
             return "steps"
@@ -108,10 +108,10 @@ class TrainingState:
         checkpoints.save(self.step, write, self.best_step)
 
     def load(self, path: Path, manifest: dict[str, Any]) -> None:
-        """Load the state of a checkpoint. If its settings differ, log which ones.
+        """Load the state of a checkpoint. If its settings differ, log the differences.
 
         Raises:
-            CourseError: it is of another model, or its text was read in another order.
+            CourseError: the checkpoint belongs to another model, or its text was read in another order.
         """
         if not is_of_model(manifest["model"], _describe(self.model)):
             raise self.distributed.make_error(
@@ -141,7 +141,7 @@ class TrainingState:
             raise CourseError(f"{path}: {error}") from None
         load_weights(path, self.model, self.distributed)
         load_optimizer(path, self.model, self.optimizer, self.distributed)
-        if state["scaler"]:  # empty unless the precision was fp16
+        if state["scaler"]:  # the scaler's state is empty unless the precision was fp16
             self.precision.scaler.load_state_dict(state["scaler"])
         self.spikes = SpikeDetector(self.config.spike_factor, map(float, state["norms"]))
         self.step, self.seconds, self.skipped = step, float(state["seconds"]), int(state["skipped"])
@@ -150,7 +150,7 @@ class TrainingState:
         self._load_rng(path, state["rng"])
 
     def _load_rng(self, path: Path, states: list[dict[str, Any]]) -> None:
-        """Restore each process's random numbers, if the number of processes is the same as before."""
+        """Restore each process's random generators if the number of processes is the same as before."""
         if len(states) == self.distributed.world_size:
             set_rng_states(states[self.distributed.rank])
         else:
@@ -165,11 +165,12 @@ def _describe(model: nn.Module) -> dict[str, Any] | None:
 
 
 def seed_all(seed: int, *more: int) -> None:
-    """Seed Python's, NumPy's and torch's generators, the latter on every device.
+    """Seed the random generators of Python, NumPy and torch (on every device).
 
     Args:
-        seed: of the run.
-        more: what tells apart those that must not draw the same; all 0 is as if there were none.
+        seed: the seed of the run.
+        more: numbers that distinguish processes that must draw different random numbers; if all are 0, only the seed
+            counts.
     """
     if any(more):
         seed = int(np.random.SeedSequence([seed, *more]).generate_state(1, np.uint64)[0]) >> 1
@@ -179,7 +180,7 @@ def seed_all(seed: int, *more: int) -> None:
 
 
 def rng_states() -> dict[str, Any]:
-    """Return the states of all generators as JSON; for GPUs, only the current one's."""
+    """Return the states of all generators as JSON values; of all GPUs, only the current one is included."""
     drawn = np.random.get_state(legacy=False)
     in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return {
@@ -191,10 +192,10 @@ def rng_states() -> dict[str, Any]:
 
 
 def set_rng_states(states: dict[str, Any]) -> None:
-    """Restore all generators; a GPU's only if one is in use here and was in use then.
+    """Restore all generators. A GPU's generator is restored only if a GPU is in use now and was in use then.
 
     Raises:
-        ValueError, TypeError, LookupError: these are no such states.
+        ValueError, TypeError, LookupError: the values are not states of generators.
     """
     version, internal, gauss = states["python"]
     random.setstate((version, tuple(internal), gauss))

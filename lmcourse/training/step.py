@@ -1,4 +1,4 @@
-"""One update of the weights: gradients of a few micro-batches are summed, clipped and passed to the optimizer."""
+"""One update of the weights: sum the gradients of a few micro-batches, clip them and call the optimizer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class StepResult:
     """Loss and gradient norm of one step.
 
     Attributes:
-        loss: what was minimised, in nats per token; the z-loss is part of it.
-        gradient_norm: of all gradients together, before clipping.
+        loss: the minimised loss in nats per token, including the z-loss.
+        gradient_norm: norm of all gradients together, before clipping.
     """
 
     loss: float
@@ -51,15 +51,15 @@ def training_step(
     """Do one optimizer step.
 
     Args:
-        model: from tokens to logits; its gradients are lost.
-        batches: micro-batches on the model's device. Each counts by its targets that are not IGNORE_INDEX, so the
-            gradient is that of one large batch.
-        optimizer: of the model's parameters, with the learning rate of this step.
-        precision: of the forward pass.
-        grad_clip: if the norm of the gradient is larger, it is scaled down to this (Pascanu et al., 2013).
+        model: maps tokens to logits; its gradients are reset.
+        batches: micro-batches on the model's device. Each is weighted by its number of targets that are not
+            IGNORE_INDEX, so the result equals the gradient of one large batch.
+        optimizer: the optimizer of the model's parameters, with the learning rate of this step.
+        precision: precision of the forward pass.
+        grad_clip: largest norm of the gradient; a larger gradient is scaled down to it (Pascanu et al., 2013).
         z_loss: as in `next_token_loss`.
-        distributed: the processes that share the step, with other micro-batches or another part of the model. All
-            get the same result.
+        distributed: the context of the processes that share the step; each has its own micro-batches or its own part of
+            the model. All get the same result.
 
     Raises:
         NotFiniteError: the loss is not finite, or the gradient is not, unless it overflowed in fp16.
@@ -68,8 +68,8 @@ def training_step(
     loss = accumulate_gradients(model, batches, precision, z_loss, distributed)
     precision.scaler.unscale_(optimizer)
     norm = distributed.clip_grad_norm([p for group in optimizer.param_groups for p in group["params"]], grad_clip)
-    # To look at numbers is to wait for the device: once for both. It must be before the update, which would spoil the
-    # weights if they are not finite.
+    # Reading a number waits for the device, so both are read at once. This must happen before the update: with numbers
+    # that are not finite, the update would spoil the weights.
     result = StepResult(*torch.stack([loss, norm.to(loss)]).tolist())
     if not math.isfinite(result.loss):
         raise NotFiniteError(f"the loss is {result.loss}")
@@ -88,16 +88,16 @@ def accumulate_gradients(
     z_loss: float,
     distributed: DistributedContext = SINGLE_PROCESS,
 ) -> Tensor:
-    """Add the gradient of the mean loss over all batches to that of the parameters; return the loss.
+    """Add the gradient of the mean loss over all batches to the parameters' gradients; return the loss.
 
-    A model that is cut into stages has a way of its own (`lmcourse.training.parallel.pipeline_parallel`).
+    A model in pipeline stages has its own version (`lmcourse.training.parallel.pipeline_parallel`).
     """
     weights = target_weights(batches, distributed)
     whole = torch.zeros((), device=weights.device)
     for number, (batch, weight) in enumerate(zip(batches, weights, strict=True), start=1):
         with distributed.no_sync(model, last=number == len(batches)):
             loss = weight * mean_loss(model, batch, precision, z_loss)
-            # DDP and FSDP average gradients over the data-parallel processes; their sum is wanted.
+            # DDP and FSDP average gradients over the data-parallel processes, but we need the sum.
             precision.scaler.scale(loss * distributed.dp_size).backward()
         whole += loss.detach()
     return distributed.all_reduce_sum(whole)

@@ -3,7 +3,7 @@
     folder/metrics.jsonl               a line per step
     folder/checkpoints/step-00000100   see `checkpoint`
 
-A run that was killed goes on with `resume`: on a CPU its losses are, bit for bit, those of a run that was never killed.
+`resume` continues a run that was killed: on a CPU its losses match an uninterrupted run bit for bit.
 """
 
 from __future__ import annotations
@@ -29,35 +29,38 @@ from lmcourse.training.state import StopReason, TrainingState, rng_states, seed_
 from lmcourse.training.step import NotFiniteError, StepResult, training_step
 
 Callback = Callable[[Record], None]
-"""Called with the record of every step, as in `metrics.jsonl`: a progress bar, a live plot, TensorBoard."""
+"""A function that is called with the record of every step, as in `metrics.jsonl`: a progress bar, a live plot,
+TensorBoard."""
 
 Meter = Callable[[float], Record]
-"""Converts the tokens per second of a step into values for its record: `lmcourse.training.mfu_meter`."""
+"""A function that converts the tokens per second of a step into values for its record:
+`lmcourse.training.mfu_meter`."""
 
 
 class Trainer:
-    """Train one model on one device, or on as many as `config.parallel` says.
+    """Train a model on one device, or on several as set in `config.parallel`.
 
-    For the latter, every process makes its own trainer of the same model, inside of `parallel.process_group`. All get
-    the same results; the first one writes.
+    On several devices every process creates its own trainer for the same model, inside `parallel.process_group`. All
+    get the same results; rank 0 writes them.
 
     Args:
-        model: from tokens to logits, on the device where it is to be trained; fp32. It is changed if it is divided.
-        config: the run.
+        model: maps tokens to logits; in fp32, on the device where it will be trained. Dividing it among processes
+            changes it in place.
+        config: the settings of the run.
         tokens: the text to learn.
-        folder: where metrics and checkpoints go.
+        folder: the folder for metrics and checkpoints.
         validation: a text to evaluate on, if any.
-        callbacks: called after every step, in the process that they were given to.
-        meter: adds the MFU to what is told of a step, if any.
+        callbacks: functions to call after every step, in the process that passes them.
+        meter: adds the MFU to the record of a step, if given.
 
     Attributes:
-        state: how far it is; also the optimiser, the loader and the model, of which it may have a part only.
-        model: what a step calls: the model, or what divides it.
+        state: the state of the run, with the optimizer, the loader and the model, or this process's part of the model.
+        model: the module that a step calls: the model, or a module around it that divides the work.
 
     Raises:
-        TypeError: the model or the run is something else.
+        TypeError: `model` or `config` has the wrong type.
         ValueError: the text is too short, or the model cannot be trained or divided like this.
-        CourseError: another number of processes was started than the run is for.
+        CourseError: the number of started processes differs from the run's.
     """
 
     def __init__(
@@ -97,7 +100,7 @@ class Trainer:
             The step of that checkpoint.
 
         Raises:
-            CourseError: all checkpoints are damaged, or they are of another model, text or format.
+            CourseError: all checkpoints are damaged, or they belong to another model or text, or have another format.
         """
         latest = self.checkpoints.latest()
         if latest is not None:
@@ -108,14 +111,14 @@ class Trainer:
         return self.state.step
 
     def run(self) -> StopReason:
-        """Train until the steps are done or a budget is spent; end with an evaluation and a checkpoint.
+        """Train until the steps are done or a budget is used up; end with an evaluation and a checkpoint.
 
         Returns:
-            What came first.
+            The reason why the run ended.
 
         Raises:
-            CourseError: there is a run in the folder already; or a loss was not finite, or fp16 overflowed without end.
-                Then the last good state is in a checkpoint, and the message says where.
+            CourseError: the folder already has a run; or a loss was not finite, or fp16 kept overflowing. In the last
+                two cases the message names the checkpoint with the last good state.
         """
         if self._metrics_logger.exists() and not self._resumed:
             raise self.distributed.make_error(f"{self.folder} already has a run: resume it, or choose another folder")

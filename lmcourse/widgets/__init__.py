@@ -1,4 +1,4 @@
-"""Controls for the figures of `lmcourse.plots`, live in JupyterLab and a still picture everywhere else."""
+"""Controls for figures of `lmcourse.plots`, which are live in JupyterLab and static pictures elsewhere."""
 
 from lmcourse.lazy import lazy_names
 

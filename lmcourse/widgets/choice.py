@@ -1,4 +1,4 @@
-"""A question with buttons: the reader chooses an answer and then reads why."""
+"""A question with buttons: the reader chooses an answer and then sees the explanation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _WRONG = "var(--jp-warn-color0, #b35c00)"
 class Choice:
     """A question, a button per answer, and the text shown after the first press; later presses change nothing.
 
-    `buttons` and `verdict` are its widgets. Where there is no kernel it is a plain list. ValueError if the answer is
-    not among the options.
+    `buttons` and `verdict` are its widgets. Without a kernel it is shown as a plain list. Raises ValueError if the
+    answer is not among the options.
     """
 
     def __init__(self, question: str, options: Sequence[str], answer: str, because: str) -> None:
@@ -36,7 +36,7 @@ class Choice:
 
     def _commit(self, pressed: ipywidgets.Button) -> None:
         if self.verdict.value:
-            return  # a button that is disabled would lose the keyboard's focus
+            return  # a disabled button would lose the keyboard focus
         own, answer = pressed.description, self._answer
         for button in self.buttons:
             if button.description == answer:

@@ -1,13 +1,13 @@
-"""Make a labelled control from an abbreviation like (0, 10).
+"""Make labelled controls from abbreviations like (0, 10).
 
-    (low, high) or (low, high, step)   slider; of integers if all are integers
-    Log(low, high)                     slider in equal ratios
+    (low, high) or (low, high, step)   slider; for integers if all numbers are integers
+    Log(low, high)                     slider with equal ratios
     [a, b, c]                          buttons, or a drop-down list for more than six
     True or False                      checkbox
     "text"                             text field
     3 or 0.5                           no control: the value is fixed
 
-All are plain ipywidgets: reachable with Tab, moved with the arrow keys.
+All are plain ipywidgets, so they can be reached with Tab and moved with the arrow keys.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_BUTTONS = 6
 class Log:
     """A logarithmic slider: low, low × base, low × base² ... for integers, fine steps for floats.
 
-    ValueError unless 0 < low < high and base > 1.
+    Raises ValueError unless 0 < low < high and base > 1.
     """
 
     low: float
@@ -41,10 +41,10 @@ Control: TypeAlias = "tuple[float, ...] | Log | list[Any] | bool | str | float"
 
 
 def make_control(name: str, control: Control, default: Any) -> ipywidgets.Widget:
-    """Make the widget of an abbreviation, with a label made from the name.
+    """Make the widget for an abbreviation, with a label made from the name.
 
-    It starts at `default` if it can take that value, else at its first or lowest value; a checkbox and a text
-    field start at the value given. TypeError or ValueError in one line for what is not an abbreviation.
+    It starts at `default` if it can take that value, otherwise at its first or lowest value; a checkbox and a text
+    field start at the given value. Raises TypeError or ValueError for an invalid abbreviation.
     """
     label = {"description": name.replace("_", " "), "style": {"description_width": "initial"}}
     if isinstance(control, bool):
@@ -117,9 +117,10 @@ def _within(low: float, high: float, default: Any) -> float:
 
 
 def _step(low: float, high: float, start: float) -> float:
-    """Return about a hundredth of the range, so that the start is an integer number of steps from the lower end.
+    """Return a step of about a hundredth of the range, such that the start value is a whole number of steps from the
+    lower end.
 
-    A browser moves a value between two steps to the nearest one: looking at the picture would change it.
+    A browser rounds a value to the nearest step, so without this rule, displaying the slider would change the value.
     """
     steps_to_start = round(100 * (start - low) / (high - low))
     return (start - low) / steps_to_start if steps_to_start else (high - low) / 100

@@ -1,7 +1,7 @@
 """Sliders and buttons for any plotting function: `explore(figures.number_line, format=["e4m3", "e5m2"])`.
 
-The picture is an HTML widget holding an <img>, not an Output widget: it carries alt text, has no output
-stream that can swallow an error, and needs no `clear_output`, which nbval cannot follow.
+The picture is an HTML widget with an <img>, not an Output widget. So it can have alt text, there is no output stream
+that could hide an error, and it does not need `clear_output`, which nbval does not support.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from lmcourse.widgets.live import LiveFigure, error_html, image_html
 
 
 class Explorer(LiveFigure):
-    """A figure with controls: `controls[name]` is the widget of a parameter, `picture` the figure's."""
+    """A figure with controls: `controls[name]` is the widget of a parameter, and `picture` is the widget of the
+    figure."""
 
     def __init__(self, draw: Callable[..., Figure], controls: dict[str, ipywidgets.Widget]) -> None:
         self._draw = draw
@@ -48,9 +49,9 @@ class Explorer(LiveFigure):
 def explore(draw: Callable[..., Figure], /, **controls: Control) -> Explorer:
     """Return a figure whose arguments the reader can change; see `lmcourse.widgets.controls` for the abbreviations.
 
-    A control starts at the default of the function's parameter where that is possible. Parameters without a
-    control keep their default. An error while drawing is shown in place of the figure, and raised. TypeError
-    for a control that is not a parameter of `draw`.
+    If possible, a control starts at the default of the function's parameter. Parameters without a control keep their
+    defaults. An error while drawing is shown in place of the figure, and raised. Raises TypeError for a control that is
+    not a parameter of `draw`.
     """
     parameters = inspect.signature(draw).parameters
     unknown = [name for name in controls if name not in parameters]

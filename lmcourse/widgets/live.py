@@ -1,7 +1,7 @@
-"""A live widget where there is a kernel, and a static picture of it everywhere else.
+"""A live widget if there is a kernel, and otherwise a static picture of it.
 
-GitHub, a PDF and nbval cannot run a widget. So one display carries both: the live view for JupyterLab, and
-the figure of the state it was built in, with its alt text, for all others.
+GitHub, PDFs and nbval cannot run widgets. So an output has both: the live view for JupyterLab, and a figure of the
+initial state, with its alt text, for everything else.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _ERROR_COLOUR = "#B3261E"
 
 
 class LiveFigure:
-    """A column of widgets with a still figure of its first state; as the last value of a cell it displays itself.
+    """A column of widgets with a static figure of its first state; Jupyter displays it as the last value of a cell.
 
     Args:
         children: the widgets from top to bottom.
-        still: the figure, or what `mimebundle` gave for it, if it has been drawn for one of them already.
+        still: the figure, or the result of `mimebundle` for it if it has already been drawn.
     """
 
     def __init__(self, children: Sequence[ipywidgets.Widget], still: Figure | MimeBundle) -> None:
@@ -59,7 +59,7 @@ def image_html(figure: Figure | MimeBundle) -> str:
 
 
 def error_html(error: Exception) -> str:
-    """An error as one red line that screen readers announce: its type and the first line of its message."""
+    """Return an error as one red line that screen readers announce: its type and the first line of its message."""
     message = str(error).partition("\n")[0]
     text = html.escape(f"{type(error).__name__}: {message}")
     return f'<p role="alert" style="color: {_ERROR_COLOUR}">{text}</p>'

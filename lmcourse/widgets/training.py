@@ -1,4 +1,4 @@
-"""A training run that draws itself in a notebook."""
+"""A live plot of a training run in a notebook."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from lmcourse.training.metrics import Record, running_mean
 from lmcourse.widgets.live import image_html
 
 ALT_TEXT = "Curves of a training run"
-"""The text for a terminal. Losses differ a little between machines, so they are in the picture's description only."""
+"""The text for a terminal. Losses differ a little between machines, so only the picture's description contains them."""
 
 WIDTH, HEIGHT, MARGIN = 640, 200, 16
-"""Size of the sketch in pixels; a line of text fits into the margin."""
+"""Width, height and margin of the sketch in pixels; a line of text fits into the margin."""
 
 MAX_POINTS = 320
-"""Most points of the curve in the sketch."""
+"""Largest number of points of the curve in the sketch."""
 
 
 class LivePlot:
@@ -36,17 +36,17 @@ class LivePlot:
         with LivePlot(entropy=0.62) as plot:
             Trainer(model, config, tokens, folder, callbacks=[plot]).run()
 
-    Meanwhile it is a sketch of the mean loss, with a line of numbers, renewed every second: Matplotlib takes longer
-    than ten steps of a small model. At the end, also of a run that was stopped, it is `training_curves`. All is one
-    display: where there is no widget (GitHub, a PDF), the picture at the end is all that is seen.
+    During the run it shows a sketch of the mean loss with a line of numbers, redrawn every second, because Matplotlib
+    takes longer than ten steps of a small model. At the end, even if the run was stopped, it shows `training_curves`.
+    All of this is one output: without widgets (GitHub, a PDF), only the final picture is shown.
 
     Args:
-        entropy: of the text, if it is known, nats per token.
-        seconds: between two sketches, at least.
-        clock: tells the time, in seconds.
+        entropy: the entropy of the text in nats per token, if it is known.
+        seconds: least time between two sketches.
+        clock: returns the time in seconds.
 
     Attributes:
-        view: the widget.
+        view: the widget of the plot.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class LivePlot:
 
     @property
     def figure(self) -> Figure:
-        """The curves so far. ValueError before the first step."""
+        """Return the curves so far; raise ValueError before the first step."""
         return training_curves(self._records, entropy=self._entropy)
 
     def __call__(self, record: Record) -> None:
@@ -82,7 +82,7 @@ class LivePlot:
             return
         self._still = mimebundle(self.figure)
         self.view.value = image_html(self._still)
-        if self._display is not None:  # None where nothing can be displayed, in a plain Python process
+        if self._display is not None:  # None in a plain Python process, which cannot display anything
             self._display.update(self)
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class LivePlot:
         return {**self.view._repr_mimebundle_(), **data, "text/plain": ALT_TEXT}, metadata
 
     def _sketch(self) -> str:
-        """The mean loss as an <img>, with the numbers of the last step below it."""
+        """Return the mean loss as an <img>, with the numbers of the last step below it."""
         losses = [record["loss"] for record in self._records]
         numbers = f"step {self._records[-1]['step']:,} · {self._progress_line.format(self._records[-1])}"
         picture = base64.b64encode(
@@ -105,10 +105,10 @@ class LivePlot:
 
 
 def sketch(values: Sequence[float], baseline: float | None = None) -> str:
-    """A curve as SVG, in equal steps from left to right, with its highest and lowest value in numbers.
+    """Return a curve as SVG, with equal steps from left to right and its highest and lowest values as numbers.
 
     Args:
-        values: at least one; of many, some are left out.
+        values: at least one value; if there are many, some are left out.
         baseline: a value that gets a dotted line.
     """
     shown = [*values[:: len(values) // MAX_POINTS + 1], values[-1]]

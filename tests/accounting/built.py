@@ -1,4 +1,4 @@
-"""Models whose operators are counted."""
+"""Build models whose operators are counted."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.models.tiny import LENGTH
 
 
 def on_cpu(config: TransformerConfig) -> tuple[Transformer, Tensor]:
-    """A small model, and a batch of tokens for it. It has numbers, as that is faster: on the meta device most operators
-    are Python."""
+    """Return a small model and a batch of tokens. It is on the CPU, because most operators of the meta device are slow
+    Python code."""
     return Transformer(config), torch.zeros(2, LENGTH, dtype=torch.long)
 
 
 def on_meta(config: TransformerConfig) -> tuple[Transformer, Tensor]:
-    """A model without memory, as large as it may be, and a batch of tokens for it."""
+    """Return a model of any size on the meta device, and a batch of tokens."""
     with torch.device("meta"):
         return on_cpu(config)

@@ -1,4 +1,4 @@
-"""Configurations that nobody would publish: every variant with every other, in odd sizes."""
+"""Random configurations with unusual sizes, in which every variant is combined with every other."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
 
 LONGEST = 9
-"""Tokens that every configuration can read."""
+"""Number of tokens that every configuration can read."""
 
 SIZES = st.integers(1, 7)
 D_HEADS = st.integers(2, 7)
-"""Not 1: torch.einsum does not multiply matrices to contract a single number (see `counter`)."""
+"""Head widths. 1 is left out, because torch.einsum then uses no matrix product (see `counter`)."""
 NORMS = st.builds(NormConfig, st.sampled_from(["layer", "rms"]), scale=st.booleans(), bias=st.booleans())
 NARROW = st.builds(FeedForwardConfig, SIZES, gated=st.booleans(), bias=st.booleans())
 QK_NORMS = st.builds(
@@ -85,7 +85,7 @@ def transformers(
     causal: bool | None = None,
     serial: bool = False,
 ) -> TransformerConfig:
-    """A decoder or encoder; what is given stays, the rest is drawn."""
+    """Draw a decoder or encoder with the given fields; all other fields are random."""
     heads = draw(st.sampled_from([1, 2, 3, 4, 6]))
     d_head = draw(st.none() | D_HEADS) if d_model is None else draw(D_HEADS)
     d_model = d_model or (draw(st.integers(1, 20)) if d_head else heads * draw(D_HEADS))

@@ -1,4 +1,4 @@
-"""What autograd really keeps of models and blocks, for comparison with the prediction."""
+"""Measure what autograd keeps for models and blocks, to compare with the prediction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NORMS = ("input_norm", "output_norm", "post_norm", "norm", "norm_feed_forward")
 
 
 def part_of(module: str) -> str:
-    """The part of a prediction to which a module belongs."""
+    """Return the part of a prediction to which a module belongs."""
     inside = module.split(".", 2)[2] if module.startswith("blocks.") else module
     last = inside.rsplit(".", 1)[-1]
     if inside.startswith("embedding"):
@@ -37,7 +37,7 @@ def part_of(module: str) -> str:
 
 
 def build(config: TransformerConfig, dtype: torch.dtype = torch.float32, form: str = "fused") -> Transformer:
-    """A model in training whose attention takes this form where it has the choice."""
+    """Return a model in training mode that uses this form of attention if there is a choice."""
     model = Transformer(config).train()
     if dtype != torch.float32:
         model.to(dtype)
@@ -53,7 +53,7 @@ def casting(autocast: bool) -> AbstractContextManager[object]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Tiny models: threads cost forty times what they save."""
+    """Use one thread, because with tiny models several threads cost forty times what they save."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -61,7 +61,7 @@ def one_thread() -> Iterator[None]:
 
 
 def recompute_blocks(model: Transformer) -> None:
-    """Let every block keep its input only."""
+    """Let every block keep only its input."""
     for block in model.blocks:
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
 
@@ -76,7 +76,7 @@ def saved_by_model(
     autocast: bool = False,
     recompute: bool = False,
 ) -> SavedTensors:
-    """Of a model and its loss."""
+    """Return the saved bytes of a model and its loss."""
     model = build(config, dtype, form)
     tokens, targets = (torch.randint(config.vocab_size, (batch, seq_len)) for _ in range(2))
     if recompute:
@@ -94,7 +94,7 @@ def saved_by_block(
     *,
     autocast: bool = False,
 ) -> SavedTensors:
-    """Of the first block, from an input with a gradient, as in the middle of a model."""
+    """Return the saved bytes of the first block, for an input with a gradient as in the middle of a model."""
     model = build(config, dtype, form)
     x = torch.randn(batch, seq_len, config.d_model, dtype=dtype, requires_grad=True)
     positions = default_positions(torch.zeros(batch, seq_len, dtype=torch.long))
@@ -104,5 +104,5 @@ def saved_by_block(
 
 
 def _owners(model: Transformer) -> list[nn.Module]:
-    """The block first: names are relative to it."""
+    """Return the modules, starting with the block, because names are relative to the first module."""
     return [model.blocks[0], *([] if model.position_bias is None else [model.position_bias])]

@@ -1,4 +1,4 @@
-"""The table of accelerators against what the chips are made of, and the names that drivers print."""
+"""Compare the table of accelerators with the chips' units and clocks, and test names that drivers print."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ MEMORIES = [
 """Accelerator, bits of the bus, Gbit/s of each."""
 
 
-def test_a_peak_is_units_times_their_rate() -> None:
-    """Within the digits of data sheets. A sparse or half-rate figure would be off by a factor of two."""
+def test_a_peak_is_the_number_of_units_times_their_rate() -> None:
+    """They agree within the digits of data sheets; a sparse or half-rate figure would be off by a factor of two."""
     table = {(name, precision): find_accelerator(name).peak(precision) for name, precision, *_ in UNITS}
     chips = {(name, precision): units * flops * clock * 1e9 for name, precision, units, flops, clock in UNITS}
     assert table == pytest.approx(chips, rel=0.01)
@@ -82,7 +82,7 @@ def test_a_bandwidth_is_bus_times_rate() -> None:
 
 
 def test_a100_has_the_published_ridges() -> None:
-    """195 and 156 FLOPs per byte are printed with bandwidths rounded to 1.6 and 2.0 TB/s."""
+    """The published ridges, 195 and 156 FLOPs per byte, use bandwidths rounded to 1.6 and 2.0 TB/s."""
     assert find_accelerator("a100-40gb").ridge("bf16") == pytest.approx(312e12 / 1.555e12)
     assert find_accelerator("a100-80gb").ridge("bf16") == pytest.approx(312e12 / 2.039e12)
 
@@ -119,7 +119,7 @@ def test_a_driver_name_selects_the_family_member() -> None:
     assert not set(ALIASES) & known
 
 
-def test_an_unknown_name_gets_the_nearest() -> None:
+def test_an_unknown_accelerator_name_suggests_similar_names() -> None:
     with pytest.raises(CourseError, match=r"no accelerator 'h100-sxn'.* h100-sxm") as error:
         find_accelerator("h100-sxn")
     assert "\n" not in str(error.value)
@@ -159,7 +159,7 @@ SEEN = [
     ("AMD Instinct MI300X", 191.7, "mi300x"),
     ("AMD Instinct MI250X", 64.0, "mi250x-die"),
 ]
-"""Name, GiB that torch sees, and what it is."""
+"""Driver names, GiB that torch reports, and the expected accelerators."""
 
 UNKNOWN = [
     "NVIDIA H100",

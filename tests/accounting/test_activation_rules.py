@@ -1,4 +1,4 @@
-"""Formulas for activation memory, against their sources' figures and a block that is as they assume."""
+"""Compare formulas for activation memory with their sources' numbers, and with a block as they assume it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gpt(layers: int, d_model: int, heads: int, expansion: int = 4, dropout: floa
 
 
 class MaskedBlock(nn.Module):
-    """A block as the formulas have it: masks of dropout that are bool, everything else as wide as the parameters."""
+    """A block as the formulas assume it: dropout masks are bool, and everything else has the parameters' format."""
 
     def __init__(self, d: int, heads: int) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class MaskedBlock(nn.Module):
         (batch, seq_len, d), a = x.shape, self.heads
         y = self.norms[0](x)
         q, k, v = (layer(y).view(batch, seq_len, a, d // a).transpose(1, 2) for layer in self.qkv)
-        # One sequence after the other, so that products take views of q, k and v instead of copies.
+        # One sequence at a time, so that products use views of q, k and v instead of copies.
         scores = torch.stack([q[i] @ k[i].mT for i in range(batch)]) / math.sqrt(d // a)
         weights = self.drop(scores.softmax(dim=-1))
         mixed = torch.stack([(weights[i] @ v[i]).transpose(0, 1).reshape(seq_len, d) for i in range(batch)])
@@ -73,7 +73,7 @@ def test_formulas_are_exact_for_the_block_they_assume(dtype: torch.dtype, width:
 
 @pytest.mark.parametrize("expansion", [1, 4, 6])
 @pytest.mark.parametrize("width", [2, 4])
-def test_the_parts_add_up(width: int, expansion: int) -> None:
+def test_activation_parts_add_up_to_the_total(width: int, expansion: int) -> None:
     (B, S, D, A, L), p, E = (3, 20, 48, 6, 5), width, expansion
     config = gpt(L, D, A, E)
     parts = activation_bytes_by_layer_kind(config, B, S, width=p)
@@ -87,7 +87,7 @@ def test_both_forms_of_the_rule_agree() -> None:
     assert korthikanti(config, 3, 20) == activation_bytes_by_layer_kind(config, 3, 20).total
 
 
-def test_rows_of_korthikantis_table() -> None:
+def test_korthikantis_table_is_matched() -> None:
     (s, b, h, a, L, t) = 2048, 1, 12_288, 96, 96, 8
     sbh, squares = L * s * b * h, 5 * a * s / h
     assert squares == 80
@@ -101,7 +101,7 @@ def test_rows_of_korthikantis_table() -> None:
         assert found == pytest.approx(sbh * factor, rel=1e-15)
 
 
-def test_gpt3_takes_as_much_for_scores_as_for_the_rest_at_870_tokens() -> None:
+def test_gpt3s_scores_take_half_of_the_memory_at_870_tokens() -> None:
     assert activation_bytes_by_layer_kind(GPT3, 1, 0).total == 0
     per_token = activation_bytes_by_layer_kind(GPT3, 1, 1).total - 5 * 96 * 96
     assert per_token == 40_108_032
@@ -109,7 +109,7 @@ def test_gpt3_takes_as_much_for_scores_as_for_the_rest_at_870_tokens() -> None:
     assert round(per_token / (5 * 96 * 96)) == 870
 
 
-def test_gpt3_on_eight_devices() -> None:
+def test_gpt3_on_eight_devices_matches_the_notes() -> None:
     linear = (4 * korthikanti(GPT3, 1, 1, tensor=8) - korthikanti(GPT3, 1, 2, tensor=8)) / 2
     square = (korthikanti(GPT3, 1, 2, tensor=8) - 2 * korthikanti(GPT3, 1, 1, tensor=8)) / 2
     assert float(f"{linear / GIB:.2e}") == 1.43e-2

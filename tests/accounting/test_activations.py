@@ -1,4 +1,4 @@
-"""Saved bytes by arithmetic, against what autograd keeps: difference 0, in total and part by part."""
+"""Predicted saved bytes equal the bytes that autograd keeps, in total and for each part."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def assert_block(config: TransformerConfig, form: str = "fused", batch: int = BA
 
 def assert_same(predicted: Any, kept: SavedTensors, autocast: bool = False, **_: Any) -> None:
     assert sum(predicted.values()) == kept.total
-    if not autocast:  # copies of weights are a part of their own, wherever they were made
+    if not autocast:  # all copies of weights belong to one part, no matter where they were made
         assert dict(predicted) == dict(kept.by(part_of))
 
 
@@ -210,7 +210,7 @@ def test_whole_models_save_the_predicted_bytes_in_every_precision(name: str, pre
 
 
 @pytest.mark.parametrize(("name", "precision"), [("gpt-2", "bf16"), ("bert-base", "fp32"), ("gemma-3-4b", "autocast")])
-def test_checkpoints_keep_the_inputs_of_blocks(name: str, precision: str) -> None:
+def test_activation_checkpointing_keeps_block_inputs(name: str, precision: str) -> None:
     config = TINY[name]
     kept = saved_by_model(config, 2, 21, recompute=True, **PRECISIONS[precision])
     predicted = predict_saved_bytes(config, 2, 21, activation_checkpointing="blocks", **PRECISIONS[precision])
@@ -221,7 +221,7 @@ def test_checkpoints_keep_the_inputs_of_blocks(name: str, precision: str) -> Non
 
 @st.composite
 def varied(draw: st.DrawFn) -> TransformerConfig:
-    """A random model with dropout, every non-linearity and every way to turn."""
+    """Draw a random model with dropout, any non-linearity and any rotation."""
     config = draw(transformers())
     share = st.sampled_from([0.0, 0.1])
 
@@ -257,7 +257,7 @@ def test_random_models_save_the_predicted_bytes(
 
 
 def test_layers_with_the_same_rotation_share_tables() -> None:
-    """RoPE's two tables are kept once, however many layers and texts there are."""
+    """RoPE's two tables are kept once for any number of layers and texts."""
     config = TINY["llama-7b"]
     layers = [config.layers[:1] * count for count in (1, 2, 3)]
     one, two, three = (predict_saved_bytes(config.with_(layers=chosen), 2, 21).total for chosen in layers)
@@ -267,9 +267,10 @@ def test_layers_with_the_same_rotation_share_tables() -> None:
 
 
 def test_a_small_model_saves_the_bytes_computed_by_hand() -> None:
-    """GPT-2's block in fp32: 16 numbers per feature and 1 per score, the weights. Statistics and mask are the rest.
+    """GPT-2's block in fp32 keeps 16 numbers per feature and 1 per score (the weights), plus statistics and a mask.
 
-    Attention, 6: input, q, k, v, the last product's input, the norm's. Feed-forward, 10: input, 4 and 4, the norm's.
+    Attention has 6: input, q, k, v, and the inputs of the last product and the norm. Feed-forward has 10: input, 4 and
+        4, and the norm's input.
     """
     b, s, h, heads = 2, 32, 64, 4
     layer = LayerConfig(AttentionConfig(heads), FeedForwardConfig(4 * h, "gelu", gated=False))

@@ -1,4 +1,4 @@
-"""Torch's counter made to count everything, and what it passes over otherwise."""
+"""Our use of torch's counter counts everything, including operators that torch's counter alone skips."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.models.tiny import LENGTH
 
 
 def test_two_linear_layers_have_the_flops_of_the_notes() -> None:
-    """Errata E0-33: 1.2 times the forward while the input needs no gradient, else twice."""
+    """Errata E0-33: backward takes 1.2 times the forward pass if the input needs no gradient, otherwise twice."""
     x, first, second = torch.randn(64, 128), nn.Linear(128, 128, bias=False), nn.Linear(128, 32, bias=False)
     run: Callable[[], Tensor] = lambda: second(first(x))  # noqa: E731
     assert count_flops(run, backward=True).parts == {"forward": 2_621_440, "backward": 3_145_728}
@@ -28,7 +28,7 @@ def test_two_linear_layers_have_the_flops_of_the_notes() -> None:
 
 
 def test_torchs_counter_skips_fused_attention_on_a_cpu() -> None:
-    """Why `count_flops` insists on the plain form; engineering notes: attention is silently left out."""
+    """This is why `count_flops` uses the plain form of attention."""
     config = llama_like(2, 64, 4, 96, vocab_size=53, context=64)
     model, tokens = Transformer(config), torch.zeros(2, LENGTH, dtype=torch.long)
     with FlopCounterMode(display=False) as counter:
@@ -40,7 +40,7 @@ def test_torchs_counter_skips_fused_attention_on_a_cpu() -> None:
 
 
 def test_einsum_over_a_single_number_is_not_a_matrix_product() -> None:
-    """With one token, readable attention weighs one value: torch multiplies without a matrix product, and counts 0."""
+    """With one token, readable attention has one weight, so torch uses no matrix product and counts 0."""
     config = gpt_like(1, 8, 2, vocab_size=5, context=8, soft_cap=20.0)
     predicted = forward_flops(config, 1, 1)
     assert predicted.total - counted_flops(config, 1, 1).total == predicted["attention values"]

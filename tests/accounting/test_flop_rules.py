@@ -1,4 +1,4 @@
-"""Rules of thumb: what papers print from them, and where they are exact."""
+"""Compare rules of thumb with numbers in papers, and with exact counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_published_training_runs_match_six_n_d() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "llama-3-8b", "bert-base", "palm-8b", "opt-350m"])
-def test_two_n_d_leaves_out_scores_and_values_only(name: str) -> None:
+def test_two_n_d_omits_only_scores_and_values(name: str) -> None:
     config = decoder(name)
     exact = forward_flops(config, 2, 128)
     left_out = exact["attention scores"] + exact["attention values"]
@@ -51,7 +51,7 @@ def test_kaplans_table_is_matched_row_by_row() -> None:
 
 
 @pytest.mark.parametrize(("name", "share"), [("gpt-2", 0.111), ("gpt-2-xl", 0.053), ("gpt-3", 0.014)])
-def test_kaplans_mask_beside_two_n(name: str, share: float) -> None:
+def test_kaplans_forward_adds_the_mask_to_two_n(name: str, share: float) -> None:
     """Errata R-46: n_ctx / 12d, and C = 2N + 2 · L · n_ctx · d."""
     config = decoder(name)
     assert config.context is not None
@@ -62,7 +62,7 @@ def test_kaplans_mask_beside_two_n(name: str, share: float) -> None:
 
 
 def test_kaplans_table_is_half_a_token_short_of_the_causal_count() -> None:
-    """A query sees (n_ctx + 1)/2 tokens on average, and the table says n_ctx/2."""
+    """On average a query sees (n_ctx + 1)/2 tokens, but the table uses n_ctx/2."""
     config, seq_len = decoder("gpt-2"), 1024
     rows = kaplan_forward(config, seq_len)
     exact = forward_flops(config, 1, seq_len, pairs="visible").total
@@ -78,13 +78,13 @@ def test_kaplans_parameters_are_the_matrices_of_gpt_blocks() -> None:
         )
 
 
-def test_kaplans_parameters_with_heads_wider_than_the_model() -> None:
+def test_kaplans_parameters_allow_heads_wider_than_the_model() -> None:
     """2 · d_model · n_layer · (2 · d_attn + d_ff) with d_attn = 16 heads of 128 in a width of 1,024."""
     assert kaplan_parameters(decoder("qwen3-0.6b")) == 2 * 1024 * 28 * (2 * 16 * 128 + 3072)
 
 
 @pytest.mark.parametrize(("name", "share"), [("gpt-2", 0.271), ("gpt-3", 0.0034)])
-def test_the_head_takes_the_stated_fraction_of_flops(name: str, share: float) -> None:
+def test_the_head_needs_the_stated_fraction_of_flops(name: str, share: float) -> None:
     """Errata E3-20: the vocabulary costs 2bsvh, 27.1 % of GPT-2 small and .34 % of GPT-3."""
     config = decoder(name)
     assert config.context is not None

@@ -1,4 +1,4 @@
-"""FLOPs by arithmetic, against torch's FlopCounterMode: difference 0, in total and part by part."""
+"""Computed FLOPs equal the count of torch's FlopCounterMode, in total and for each part."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ SOURCE = 37
 
 
 def shortened(config: TransformerConfig) -> TransformerConfig:
-    """The first layer of every kind: that many add up, smaller models show."""
+    """Keep the first layer of every kind; tests with smaller models cover the sum over layers."""
     return config.with_(layers=tuple(dict.fromkeys(config.layers)))
 
 
 def assert_equal(config: TransformerConfig | EncoderDecoderConfig, batch: int, seq_len: int, **source: int) -> None:
-    """Whether a step takes the FLOPs that are counted on the meta device."""
+    """Check that computed FLOPs equal the count on the meta device."""
     assert_counted(counted_flops(config, batch, seq_len, backward=True, **source), config, batch, seq_len, **source)
 
 
@@ -62,7 +62,7 @@ def assert_counted(
 
 @pytest.mark.prove
 @pytest.mark.parametrize("entry", all_models(), ids=lambda entry: entry.name)
-def test_every_model_of_the_zoo_at_its_width(entry: Entry) -> None:
+def test_every_zoo_model_matches_torchs_count_at_its_width(entry: Entry) -> None:
     config = entry.config
     if isinstance(config, EncoderDecoderConfig):
         halves = EncoderDecoderConfig(shortened(config.encoder), shortened(config.decoder))
@@ -100,7 +100,7 @@ def test_encoder_decoders_of_odd_sizes_match_torchs_count(
 
 
 def zeros(batch: int, seq_len: int) -> Tensor:
-    """Texts in which every token is the first of the vocabulary."""
+    """Return texts in which every token is token 0."""
     return torch.zeros(batch, seq_len, dtype=torch.long)
 
 
@@ -117,11 +117,11 @@ PLACES = {
     "attention": "attention itself",
     "cross": "cross-attention itself",
 }
-"""Modules, and the part that their products count to; those of attention less its projections are attention itself."""
+"""Modules, with the part to which their products count. The part "attention" excludes the projections."""
 
 
 def counted_parts(model: nn.Module, *texts: Tensor) -> dict[str, int]:
-    """FLOPs of a forward pass by module, of attention in its plain form, as `count_flops` counts."""
+    """Count the FLOPs of a forward pass by module, with plain attention as in `count_flops`."""
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         model(*texts)
     sizes: Counter[str] = Counter()
@@ -159,7 +159,7 @@ def test_every_part_matches_torchs_count(config: TransformerConfig) -> None:
 
 
 @pytest.mark.parametrize("name", ["transformer-base", "t5-v1.1-small"])
-def test_encoder_decoders_part_by_part(name: str) -> None:
+def test_each_part_of_encoder_decoders_matches_torchs_count(name: str) -> None:
     config = find_model(name).config
     assert isinstance(config, EncoderDecoderConfig)
     with torch.device("meta"):
@@ -169,7 +169,8 @@ def test_encoder_decoders_part_by_part(name: str) -> None:
 
 
 def test_scores_and_values_take_equal_flops() -> None:
-    """By hand: a dot product of 64 numbers for each of 12 heads, 12 layers, 2 texts and 100² pairs; then the same."""
+    """By hand: a dot product of 64 numbers for each of 12 heads, 12 layers, 2 texts and 100² pairs; values take the
+    same."""
     count = forward_flops(find_model("gpt-2").decoder, 2, 100)
     assert count["attention scores"] == count["attention values"] == 2 * 64 * 12 * 12 * 2 * 100 * 100
 
@@ -195,7 +196,7 @@ def test_a_block_has_the_flops_of_the_notes() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "opt-350m"])
-def test_logits_of_the_last_token_only(name: str) -> None:
+def test_last_token_logits_take_fewer_flops(name: str) -> None:
     config = find_model(name).decoder
     model, tokens = on_meta(config)
     counted = count_flops(lambda: model.head(model.encode(tokens)[:, -1])).total
@@ -212,11 +213,11 @@ T5 = find_model("t5-small").config
         (TINY, {"batch": 0}, "must be positive"),
         (TINY, {"seq_len": 0}, "must be positive"),
         (TINY, {"past": -1}, "must not be negative"),
-        (TINY, {"source": 3}, "and only then"),
+        (TINY, {"source": 3}, "if and only if"),
         (T5, {}, "`source`, the length"),
         (T5, {"source": 0}, "must be positive"),
         (find_model("bert-base").config, {"past": 1}, "no KV cache"),
-        (TINY, {"pairs": "some"}, "there is no choice of pairs 'some'; there are 'all', 'visible'"),
+        (TINY, {"pairs": "some"}, "there is no choice of pairs 'some'; choose from 'all', 'visible'"),
         (TINY, {"logits": "first"}, "there is no choice of logits 'first'"),
     ],
 )
@@ -227,7 +228,7 @@ def test_impossible_arguments_are_rejected_in_one_line(config: Any, arguments: d
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "llama-7b", "llama-3-8b", "qwen3-0.6b"])
-def test_training_is_six_n_d_and_attention(name: str) -> None:
+def test_training_takes_six_n_d_plus_attention(name: str) -> None:
     """6 · N · tokens + 12 · L · heads · d_head · T · tokens, exactly."""
     config = find_model(name).decoder
     attention, tokens = config.layers[0].attention, 3 * 128
@@ -237,7 +238,7 @@ def test_training_is_six_n_d_and_attention(name: str) -> None:
 
 
 def flash(q: Tensor, k: Tensor, v: Tensor, visible: Any, bias: Any = None, *, causal: bool, **others: Any) -> Tensor:
-    """The operator that CUDA's flash attention is dispatched to."""
+    """Count CUDA's flash-attention operator."""
     result: Tensor = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0]
     return result
 
@@ -263,29 +264,29 @@ def checkpointed(config: TransformerConfig) -> int:
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "gemma-2-9b", "falcon-7b", "bert-base"])
-def test_checkpointed_blocks_go_forward_twice(name: str) -> None:
+def test_checkpointed_blocks_run_forward_twice(name: str) -> None:
     config = architectures()[name]
     with set_checkpoint_early_stop(False):
         counted = checkpointed(config)
     assert training_flops(config, 2, LENGTH, recompute="blocks").hardware.total == counted
 
 
-def test_torch_may_leave_out_a_blocks_last_product() -> None:
+def test_torch_may_skip_a_blocks_last_product_when_recomputing() -> None:
     config = architectures()["llama-7b"]
     last = sum(2 * 2 * LENGTH * layer.feed_forward.width * config.d_model for layer in config.layers)
     assert training_flops(config, 2, LENGTH, recompute="blocks").hardware.total == checkpointed(config) + last
 
 
 def test_recomputing_blocks_takes_a_third_more() -> None:
-    """Inventory 14.18: HFU/MFU = 8/6, but for the head."""
+    """Inventory 14.18: HFU/MFU = 8/6, without the head."""
     step = training_flops(find_model("gpt-3").decoder, 1, 2048, recompute="blocks")
     outside = step.model["head"]
     assert 3 * (step.hardware.total - outside) == 4 * (step.model.total - outside)
 
 
 @pytest.mark.parametrize(("scale", "left_out"), [(True, 0), (False, 1)])
-def test_a_product_after_no_parameters_has_one_gradient(scale: bool, left_out: int) -> None:
-    """A frozen embedding saves the first input gradient only if the norm behind it has no parameters either."""
+def test_a_product_with_no_earlier_parameters_has_one_gradient(scale: bool, left_out: int) -> None:
+    """A frozen embedding saves the first input gradient only if the norm after it has no parameters, either."""
     config = llama_like(3, 64, 4, 96, vocab_size=53, context=64, norm=NormConfig("rms", scale=scale))
     model, tokens = on_cpu(config)
     model.embedding.requires_grad_(False)
@@ -294,6 +295,6 @@ def test_a_product_after_no_parameters_has_one_gradient(scale: bool, left_out: i
     assert counted["backward"] == training_flops(config, 2, LENGTH).backward.total - left_out * first
 
 
-def test_a_recomputation_that_does_not_exist_is_rejected() -> None:
+def test_an_unknown_recomputation_is_rejected() -> None:
     with pytest.raises(ValueError, match="there is no recomputation of 'all'"):
         training_flops(find_model("nano").config, 1, 1, recompute="all")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Bytes of the KV cache by arithmetic, against the tensors of a real one: difference 0."""
+"""Computed bytes of the KV cache equal the bytes of a real cache's tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def decoder(name: str) -> TransformerConfig:
 
 
 def real_bytes(config: TransformerConfig, batch: int, seq_len: int) -> int:
-    """What a cache takes after a model has read a whole text."""
+    """Return the bytes of a cache after a model has read a whole text."""
     cache = Cache(config, capacity=seq_len)
     with torch.no_grad():
         Transformer(config)(torch.zeros(batch, seq_len, dtype=torch.long), kv_cache=cache)
@@ -67,13 +67,13 @@ def test_predicted_cache_bytes_match_a_real_pass(attention: dict[str, object], p
 @pytest.mark.parametrize(
     ("name", "size"), [("llama-3-8b", 131_072), ("llama-3.1-405b", 516_096), ("llama-2-7b", 524_288)]
 )
-def test_published_bytes_per_token(name: str, size: int) -> None:
+def test_bytes_per_token_match_published_numbers(name: str, size: int) -> None:
     config = decoder(name)
     assert bytes_per_token(config) == size
     assert cache_bytes(config, 3, 100).parts == {"full": 300 * size}
 
 
-def test_a_window_stops_growing() -> None:
+def test_a_window_limits_the_cache() -> None:
     mistral = decoder("mistral-7b")
     assert cache_bytes(mistral, 1, 4096).total == cache_bytes(mistral, 1, 100_000).total
     assert list(cache_bytes(mistral, 1, 1).parts) == ["window 4096"]
@@ -81,13 +81,13 @@ def test_a_window_stops_growing() -> None:
 
 
 def test_cache_exceeds_weights_at_6_d_tokens() -> None:
-    """Weights 12 · L · d² · p, cache 2 · p · L · d per token; the embedding is what the rule leaves out."""
+    """Weights take 12 · L · d² · p, and the cache 2 · p · L · d per token; the rule leaves out the embedding."""
     config = llama_like(4, 96, 4, 256, vocab_size=1, context=8)
     assert batch_where_cache_exceeds_weights(config, 1) == pytest.approx(6 * 96, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gpt-3"])
-def test_batch_beyond_weights_is_the_first(name: str) -> None:
+def test_the_batch_is_the_smallest_whose_cache_exceeds_weights(name: str) -> None:
     config = decoder(name)
     weights = 2 * count_parameters(find_model(name).config).total
     batch = batch_where_cache_exceeds_weights(config, 8192)

@@ -1,4 +1,4 @@
-"""The roofline: bytes against what a real model's layers read and write, seconds against published figures."""
+"""Compare the roofline's bytes with a real model's layers, and its seconds with published numbers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def group_of(name: str) -> str:
 
 
 def really_moved(config: TransformerConfig, batch: int, seq_len: int) -> Counter[str]:
-    """Bytes that a model's linear layers, norms and non-linearities read and write, by hooks."""
+    """Measure the bytes that a model's linear layers, norms and non-linearities read and write, with hooks."""
     moved: Counter[str] = Counter()
 
     def linear(name: str) -> Any:
@@ -116,7 +116,7 @@ def test_time_is_the_larger_of_arithmetic_and_memory_time(flops: int, moved: int
 
 
 def test_decoding_one_text_takes_as_long_as_reading_the_weights() -> None:
-    """Llama-2 7B on an A100: 13.5 GB at 2.039 TB/s is 6.6 ms, and every group is limited by memory."""
+    """Llama-2 7B on an A100: 13.5 GB at 2.039 TB/s take 6.6 ms, and memory limits every group."""
     operations = forward_operations(decoder("llama-2-7b"), 1, 1, past=0)
     seconds = roofline_seconds(operations, A100, "bf16")
     embedding = 32_000 * 4096
@@ -124,7 +124,7 @@ def test_decoding_one_text_takes_as_long_as_reading_the_weights() -> None:
     assert {work.limit(A100, "bf16") for work in operations.values()} == {"memory"}
 
 
-def test_prefill_is_limited_by_arithmetic_and_takes_2nd_over_peak() -> None:
+def test_prefill_is_limited_by_arithmetic() -> None:
     config = decoder("llama-3-8b")
     operations = forward_operations(config, 8, 2048)
     assert operations["feed-forward"].limit(H100, "bf16") == "arithmetic"
@@ -147,7 +147,7 @@ def test_throughput_grows_with_the_batch_until_the_cache_limits_it() -> None:
     assert rates[3] == pytest.approx(1 / per_text, rel=0.1)
 
 
-def test_no_run_reaches_all_of_the_peak() -> None:
+def test_roofline_mfu_is_below_1() -> None:
     for name in ("gpt-2", "llama-3-8b", "llama-3.1-405b"):
         assert 0.4 < roofline_mfu(decoder(name), 4, 2048, H100) < 1
     config = decoder("gpt-2")
@@ -192,8 +192,8 @@ def test_elementwise_intensity_follows_the_formula() -> None:
 
 
 @pytest.mark.parametrize("name", ["llama-2-7b", "llama-3-8b", "falcon-7b"])
-def test_attention_of_a_whole_model_in_decoding(name: str) -> None:
-    """Long texts: queries and results no longer count beside the cache."""
+def test_decoding_attention_of_a_model_has_the_stated_intensity(name: str) -> None:
+    """For long texts, queries and results are negligible compared with the cache."""
     config = find_model(name).decoder
     attention = config.layers[0].attention
     work = forward_operations(config, 4, 1, past=200_000)["attention"]

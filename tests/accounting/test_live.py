@@ -1,4 +1,4 @@
-"""Storages are counted from their birth to their release; views and arguments are not."""
+"""Storages are counted from allocation to release; views and arguments are not counted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINES: dict[str, tuple[Callable[..., Tensor], int, int]] = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_the_peak_and_the_sum_of_a_line(name: str) -> None:
+def test_live_bytes_counts_peak_and_sum_of_an_expression(name: str) -> None:
     function, peak, allocated = LINES[name]
     x, y = torch.rand(1000), torch.rand(1000)
     counted = live_bytes(function, x, y)
@@ -38,17 +38,17 @@ def test_a_second_count_starts_from_zero() -> None:
     assert live_bytes(torch.exp, x) == live_bytes(torch.exp, x)
 
 
-def test_a_tensor_beside_the_arguments_counts_only_if_returned() -> None:
+def test_a_tensor_outside_the_arguments_counts_only_if_returned() -> None:
     bias = torch.rand(1000)
     assert live_bytes(lambda x: x + bias, torch.rand(1000)).allocated == SIZE
 
 
 def test_all_results_of_an_operation_count() -> None:
     counted = live_bytes(lambda x: x.sort(), torch.rand(1000))
-    assert counted.peak == counted.allocated == SIZE + 2 * SIZE  # floats and int64 places
+    assert counted.peak == counted.allocated == SIZE + 2 * SIZE  # floats and int64 indices
 
 
-def test_the_profiler_records_sizes_in_order_with_a_minus_for_a_release() -> None:
+def test_memory_events_are_in_order_with_negative_releases() -> None:
     def step() -> None:
         x = torch.ones(1000)
         y = torch.cat([x, x])

@@ -1,4 +1,4 @@
-"""Rates from times that a test gives: what counts as a FLOP, and as a byte."""
+"""Test rates with given times: the numbers of FLOPs and bytes must be right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def one_second(function: Callable[[], object]) -> float:
     return 1.0
 
 
-def test_flops_of_a_product_are_those_that_torch_counts() -> None:
+def test_product_flops_match_torchs_count() -> None:
     counted: list[int] = []
 
     def count(function: Callable[[], object]) -> float:
@@ -70,7 +70,7 @@ def test_other_load_does_not_lower_a_measured_peak() -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The same measurement of next to nothing."""
+    """Make the measurement with tiny sizes."""
     monkeypatch.setattr(machine, "SIZES", {"cpu": (16, 32, 64)})
     monkeypatch.setattr(machine, "COPY_BYTES", {"cpu": 2**16})
     monkeypatch.setattr(machine, "SECONDS", 0.0)
@@ -90,7 +90,7 @@ def test_a_measured_machine_is_an_accelerator(small: pytest.MonkeyPatch) -> None
     assert source == f"measured on {today} with torch {torch.__version__}, {torch.get_num_threads()} threads"
 
 
-def test_the_best_size_counts_and_quick_leaves_out_the_largest(small: pytest.MonkeyPatch) -> None:
+def test_the_best_size_counts_and_quick_omits_the_largest(small: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, ...]] = []
 
     def rates(precision: str, sizes: tuple[int, ...], **options: object) -> dict[int, float]:

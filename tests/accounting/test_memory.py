@@ -1,4 +1,4 @@
-"""What fits into memory: against tensors that are really kept, and against sizes just below and above a limit."""
+"""Compare memory estimates with real tensors, and limits with sizes just below and above them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def test_the_loss_counts_three_fp32_copies_of_the_logits() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.trains])
-def test_every_recipe_has_its_activations(name: str) -> None:
+def test_activations_follow_the_recipes_formats(name: str) -> None:
     recipe = find_recipe(name)
     moment, *_ = step_moments(MICRO, 2, 16, recipe)
     saved = predict_saved_bytes(MICRO, 2, 16, dtype=recipe.dtype, autocast=recipe.autocast)
     assert moment["activations"] + moment["logits"] == saved.total
 
 
-def test_inference_takes_weights_and_cache() -> None:
+def test_inference_memory_is_weights_plus_cache() -> None:
     config = decoder("llama-3-8b")
     memory = inference_memory(config, 4, 1000)
     assert memory.parts == {"weights": 2 * 8_030_261_248, "KV cache": 4 * 1000 * 131_072}
@@ -85,7 +85,7 @@ def test_parallel_layouts_divide_memory() -> None:
         (80 * GB, "inference", 40e9),
     ],
 )
-def test_largest_model_before_activations(memory: int, recipe: str, parameters: float) -> None:
+def test_largest_parameters_ignores_activations(memory: int, recipe: str, parameters: float) -> None:
     assert largest_parameters(memory, find_recipe(recipe)) == pytest.approx(parameters, rel=2e-3)
 
 
@@ -101,7 +101,7 @@ def test_largest_batch_fits_and_the_next_does_not(activation_checkpointing: str,
 
     batch = largest_batch(config, 512, find_recipe(recipe), room, activation_checkpointing=activation_checkpointing)  # type: ignore[arg-type]
     assert size(batch) <= room < size(batch + 1)
-    for whole in (1, batch):  # nothing is left over
+    for whole in (1, batch):  # the limit is exactly the needed size
         exact = size(whole)
         assert (
             largest_batch(config, 512, find_recipe(recipe), exact, activation_checkpointing=activation_checkpointing)

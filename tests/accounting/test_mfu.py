@@ -1,4 +1,4 @@
-"""MFU, days and energy: published figures, and what cannot be."""
+"""Compare MFU, days and energy with published numbers, and reject impossible values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_mfu_of_round_numbers_is_exact() -> None:
     assert mfu(100, 1.0, ROUND, "bf16") == 1.0
 
 
-def test_seven_billion_parameters_on_32_a100() -> None:
-    """1e5 tokens/s at 6 · 7e9 FLOPs each."""
+def test_training_7b_on_32_a100s_matches_a_hand_calculation() -> None:
+    """The run reads 1e5 tokens/s at 6 · 7e9 FLOPs each."""
     assert throughput_mfu(1e5, 6 * 7e9, A100, "bf16", devices=32) == pytest.approx(0.4207, abs=5e-5)
 
 
@@ -32,7 +32,7 @@ def test_palm_reached_46_percent() -> None:
     assert share == pytest.approx(0.462, abs=0.0005)
 
 
-def test_more_than_the_peak_is_an_error_that_helps() -> None:
+def test_an_mfu_above_1_is_an_error_with_likely_causes() -> None:
     with pytest.raises(
         ValueError, match=r"200% of the bf16 peak of round numbers .* is impossible\. .*synchronise"
     ) as error:
@@ -45,7 +45,7 @@ def test_more_than_the_peak_is_an_error_that_helps() -> None:
 
 
 @pytest.mark.parametrize(("flops", "seconds", "devices"), [(-1, 1, 1), (1, 0, 1), (1, -1, 1), (1, 1, 0)])
-def test_impossible_measurements(flops: float, seconds: float, devices: int) -> None:
+def test_impossible_measurements_are_rejected(flops: float, seconds: float, devices: int) -> None:
     with pytest.raises(ValueError, match="must be above 0"):
         mfu(flops, seconds, ROUND, "bf16", devices=devices)
 
@@ -56,7 +56,7 @@ def test_mfu_rejects_a_format_that_the_device_lacks() -> None:
 
 
 def test_recomputing_everything_takes_8_instead_of_6_flops() -> None:
-    """Without attention and head a step is 2 + 4 parts; computed again, 2 + 4 + 2."""
+    """Without attention and head, a step takes 2 + 4 parts; with recomputation it takes 2 + 4 + 2."""
     config = modern(2, 64, 4, 128)
     again = training_flops(config, 2, 16, recompute="blocks")
     shares = [mfu(flops.total, 1.0, A100, "bf16") for flops in (again.model, again.hardware)]
@@ -67,7 +67,7 @@ def test_recomputing_everything_takes_8_instead_of_6_flops() -> None:
     )
 
 
-def test_70_billion_parameters_on_15_trillion_tokens() -> None:
+def test_training_70b_on_15_trillion_tokens_matches_the_formula() -> None:
     cluster = Cluster(H100, 1024, 0.5)
     flops = 6 * 70e9 * 15e12
     assert flops == 6.3e24
@@ -82,7 +82,7 @@ def test_device_hours_do_not_depend_on_the_number_of_devices() -> None:
     assert one.days(1e24) * 24 == pytest.approx(one.device_hours(1e24))
 
 
-def test_llama_7b_as_published() -> None:
+def test_llama_7b_training_time_matches_the_paper() -> None:
     """Touvron et al. (2023), LLaMA, table 15: 82,432 A100-hours and 36 MWh for a trillion tokens, with a power usage
     effectiveness of 1.1; so 400 W is what they count."""
     hours, tokens, parameters = 82_432, 1e12, 6.7e9

@@ -1,4 +1,4 @@
-"""Pairs of queries and keys: against the rules that draw the masks, and against what the cache really hands out."""
+"""Compare numbers of query–key pairs with masks, and with the keys that a real cache returns."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ LENGTHS = st.integers(1, 40)
 
 
 def drawn(pattern: AttentionPattern, seq_len: int, past: int = 0) -> int:
-    """The ones in the mask."""
+    """Count the True entries of the mask."""
     keys = torch.arange(past + seq_len)[None]
     return int(pattern.visible(keys[:, past:], keys).sum())
 
 
 @given(pattern=patterns(causal=True), seq_len=LENGTHS, past=st.integers(0, 30))
-def test_visible_pairs_are_the_ones_in_a_causal_mask(pattern: AttentionPattern, seq_len: int, past: int) -> None:
+def test_visible_pairs_match_a_causal_mask(pattern: AttentionPattern, seq_len: int, past: int) -> None:
     assert count_pairs(pattern, seq_len, past, "visible") == drawn(pattern, seq_len, past)
 
 
 @given(pattern=patterns(causal=False), seq_len=LENGTHS)
-def test_visible_pairs_are_the_ones_in_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
+def test_visible_pairs_match_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
     assert count_pairs(pattern, seq_len, 0, "visible") == drawn(pattern, seq_len)
 
 
 @given(pattern=st.booleans().flatmap(patterns), seq_len=LENGTHS)
-def test_all_pairs_are_a_square_with_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
+def test_all_pairs_are_a_square_for_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
     assert count_pairs(pattern, seq_len) == seq_len * seq_len
 
 
@@ -49,7 +49,7 @@ def test_a_causal_query_sees_half_the_text() -> None:
     assert 4 * 1600 * count_pairs(AttentionPattern(), 2048) / 2048 == 2 * 6_553_600
 
 
-def test_a_window_is_linear_in_the_length() -> None:
+def test_window_pairs_grow_linearly_with_length() -> None:
     """2,048 + 1 … = the triangle of the first window, then 4,096 keys for every token."""
     window = 4096
     triangle = window * (window + 1) // 2
@@ -62,7 +62,7 @@ def test_a_window_is_linear_in_the_length() -> None:
     "name", ["gqa", "window of one", "chunk", "strided", "two windows", "shaw window", "soft cap window"]
 )
 def test_decoding_flops_with_a_cache_match_torchs_count(name: str) -> None:
-    """A prompt, single tokens until every window is full, and several tokens at once behind them."""
+    """The passes are a prompt, single tokens until every window is full, and then several tokens at once."""
     config, past = CONFIGS[name], 0
     model, cache = build(config), Cache(config)
     for seq_len in (3, 1, 1, 1, 1, 1, 1, 4, 1, 2, 1):
@@ -72,7 +72,7 @@ def test_decoding_flops_with_a_cache_match_torchs_count(name: str) -> None:
 
 
 def test_an_encoder_decoder_decodes_with_a_cache() -> None:
-    """The first pass reads the source, the others do not."""
+    """The first pass reads the source; later passes do not."""
     model = encoder_decoder()
     source, target = random_tokens(2, 9), random_tokens(2, 6)
     cache = Cache(model.config.decoder)
@@ -87,7 +87,7 @@ def test_an_encoder_decoder_decodes_with_a_cache() -> None:
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gemma-3-1b"])
 def test_prefill_in_pieces_counts_the_same_pairs(name: str) -> None:
-    """What may be used does not depend on how a text is cut; what kernels are given does."""
+    """Visible pairs do not depend on how a text is divided into passes; pairs passed to kernels do."""
     config: TransformerConfig = find_model(name).decoder
     whole = forward_flops(config, 1, 600, pairs="visible").total
     pieces = sum(forward_flops(config, 1, 200, past=past, pairs="visible").total for past in (0, 200, 400))

@@ -1,4 +1,4 @@
-"""Bytes that devices hold and send, and pipeline schedules, against published tables, collectives and formulas."""
+"""Compare memory, traffic and pipeline schedules with published tables, simulated collectives and formulas."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def decoder(name: str) -> TransformerConfig:
 
 
 @pytest.mark.parametrize(("stage", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])
-def test_zero_as_published(stage: ZeroStage, gigabytes: float) -> None:
+def test_zero_memory_matches_the_paper(stage: ZeroStage, gigabytes: float) -> None:
     """Rajbhandari et al. (2020), figure 1: 7.5 billion parameters on 64 devices."""
     memory = state_memory(7_500_000_000, MIXED, Layout(data=64, zero=stage))
     assert round(memory.total / 1e9, 1) == gigabytes
 
 
 @pytest.mark.parametrize(("devices", "trillion"), [(1024, 1.0)])
-def test_a_trillion_parameters_as_published(devices: int, trillion: float) -> None:
+def test_a_trillion_parameters_take_the_published_memory(devices: int, trillion: float) -> None:
     """Rajbhandari et al. (2020), table 1: stage 3 takes 15.6 GB each on 1024 devices; stage 1 over 4 TB."""
     parameters = int(trillion * 1e12)
     assert round(state_memory(parameters, MIXED, Layout(devices, zero=3)).total / 1e9, 1) == 15.6
@@ -59,7 +59,7 @@ def test_tensor_and_pipeline_divide_everything() -> None:
     assert state_memory(10_000, MIXED, Layout(data=8)) == whole
 
 
-def test_gpt_3_on_8_devices() -> None:
+def test_tensor_parallel_gpt_3_takes_an_eighth_per_device() -> None:
     states = state_memory(174_588_641_280, find_recipe("mixed-fp32-gradients"), Layout(tensor=8))
     assert 364.5 < states.total / GIB < 366
     config = decoder("gpt-3")
@@ -70,7 +70,7 @@ def test_gpt_3_on_8_devices() -> None:
 
 
 class Ring:
-    """A ring of devices that counts what each sends. Vectors are lists, one number per part."""
+    """A ring of devices that counts the numbers that each sends. Vectors are lists with one number per part."""
 
     def __init__(self, devices: int) -> None:
         self.n, self.sent = devices, [0] * devices
@@ -109,19 +109,19 @@ def test_a_ring_sends_the_bytes_of_the_formulas(devices: int) -> None:
 
 
 @pytest.mark.parametrize(("devices", "ring", "chief"), [(2, 1.0, 2), (8, 1.75, 14), (64, 1.97, 126)])
-def test_ring_traffic_hardly_grows_and_root_traffic_does(devices: int, ring: float, chief: int) -> None:
+def test_ring_traffic_is_bounded_and_root_traffic_grows(devices: int, ring: float, chief: int) -> None:
     assert round(all_reduce_bytes(1, devices), 2) == ring
     assert naive_all_reduce_bytes(1, devices) == chief
 
 
 @pytest.mark.parametrize(("stage", "times"), [(0, 2), (1, 2), (2, 2), (3, 3)])
 def test_zero_sends_2_or_3_times_the_parameters(stage: ZeroStage, times: int) -> None:
-    """Rajbhandari et al. (2020), §7.2, in numbers of 2 bytes each; n − 1 of n parts really travel."""
+    """Rajbhandari et al. (2020), §7.2, in numbers of 2 bytes each; n − 1 of n parts are sent."""
     sent = data_parallel_traffic(1000, MIXED, Layout(data=10, zero=stage)).total
     assert sent == pytest.approx(times * 2 * 1000 * 9 / 10)
 
 
-def test_tensor_parallel_traffic() -> None:
+def test_tensor_parallel_traffic_matches_the_papers() -> None:
     """4 all-reduces of b·s·h numbers per layer (Shoeybi et al., 2019, figure 4)."""
     gpt = decoder("gpt-2")
     size = 3 * 100 * 768 * 2
@@ -133,7 +133,7 @@ def test_tensor_parallel_traffic() -> None:
 
 
 def test_bubble_follows_the_formula() -> None:
-    """Counted on a schedule of p stages and m micro-batches: each works m of m + p − 1 ticks."""
+    """In a schedule of p stages and m micro-batches, each stage works in m of m + p − 1 ticks."""
     for stages, micro in ((1, 4), (4, 1), (4, 12)):
         ticks = max(stage + batch for stage in range(stages) for batch in range(micro)) + 1
         assert pipeline_bubble_fraction(stages, micro) == pytest.approx((ticks - micro) / ticks)
@@ -182,5 +182,5 @@ def test_deadlocked_orders_are_reported() -> None:
     waiting = "deadlock: these steps wait for a result that never arrives: stage 0 for B0, stage 1 for F1"
     with pytest.raises(ValueError, match=waiting):
         run_pipeline([["F0", "B0", "F1", "B1"], ["F0", "F1", "B0", "B1"]])
-    with pytest.raises(ValueError, match="there is no schedule 'zigzag': there are gpipe, 1f1b"):
+    with pytest.raises(ValueError, match="there is no schedule 'zigzag'; choose from gpipe, 1f1b"):
         pipeline_orders(2, 2, "zigzag")

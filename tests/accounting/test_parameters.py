@@ -1,4 +1,4 @@
-"""Parameters by arithmetic, against the tensors of models that are really built."""
+"""Compare computed parameter counts with the tensors of real models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PLACES = {
     "head.project": "head projection",
     "head.linear": "head",
 }
-"""Where a parameter lies in the model's modules, and the part it counts to. All others are norms."""
+"""Places of parameters in the model's modules, with their parts. All other parameters are norms."""
 
 
 def build(config: TransformerConfig | EncoderDecoderConfig) -> nn.Module:
@@ -43,7 +43,7 @@ def build(config: TransformerConfig | EncoderDecoderConfig) -> nn.Module:
 
 
 def parts_of(model: nn.Module) -> Iterator[tuple[str, int]]:
-    """Every parameter once, with its part; q, k and v share a matrix, and so do a cross-attention's k and v."""
+    """Count every parameter once, by part. q, k and v share a matrix, and so do k and v of cross-attention."""
     for name, parameter in model.named_parameters():
         path = [step for step in name.split(".") if not step.isdecimal() and step not in ("encoder", "blocks", "layer")]
         module = model.get_submodule(name.rpartition(".")[0].rpartition(".")[0])
@@ -102,12 +102,12 @@ def test_parts_of_odd_encoder_decoders_match_their_tensors(config: EncoderDecode
         ("t5-11b", 11_307_321_344),
     ],
 )
-def test_published_totals_to_the_last_digit(name: str, published: int) -> None:
+def test_parameter_totals_match_published_digits(name: str, published: int) -> None:
     assert count_parameters(find_model(name).config).total == published
 
 
-def test_llama_3_405b_part_by_part() -> None:
-    """Inventory 10.11: four fifths are feed-forward, and norms are 4,145,152."""
+def test_each_part_of_llama_3_405b_has_the_published_size() -> None:
+    """Inventory 10.11: feed-forward layers have four fifths of the parameters, and norms have 4,145,152."""
     count = count_parameters(find_model("llama-3.1-405b").config)
     assert count["norms"] == 4_145_152
     assert round(count["feed-forward"] / count.total, 2) == 0.81
@@ -117,11 +117,11 @@ def test_llama_3_405b_part_by_part() -> None:
 def test_a_tied_head_is_counted_once() -> None:
     config = find_model("gpt-2").config
     assert count_parameters(config)["head"] == 0
-    assert count_parameters(find_model("bert-base").config)["head"] == 30_522  # its bias
+    assert count_parameters(find_model("bert-base").config)["head"] == 30_522  # the head's bias
 
 
 def linear_weights(model: nn.Module) -> int:
-    """Everything that a token is multiplied with; a tied matrix is in two modules, and this one in the head."""
+    """Count all weights that a token is multiplied by; a tied matrix counts as part of the head."""
     return sum(module.weight.numel() for module in model.modules() if isinstance(module, nn.Linear))
 
 
@@ -133,5 +133,5 @@ def test_matmul_parameters_match_linear_layers(name: str) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(config=transformers())
-def test_matmul_parameters_of_odd_models(config: TransformerConfig) -> None:
+def test_matmul_parameters_match_linear_layers_of_odd_models(config: TransformerConfig) -> None:
     assert matmul_parameters(config) == linear_weights(build(config))

@@ -1,4 +1,4 @@
-"""Bytes per parameter, against the tensors that torch's optimisers really keep."""
+"""Compare bytes per parameter with the tensors that torch's optimizers keep."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def backward(model: nn.Module) -> None:
 
 
 def state(optimizer: Optimizer) -> int:
-    """Bytes of all that it keeps, but its counters of steps."""
+    """Return the bytes of an optimizer's state, without its step counters."""
     return nbytes(each[name] for each in optimizer.state.values() for name in each if name != "step")
 
 
@@ -70,7 +70,7 @@ def test_a_step_leaves_the_predicted_bytes(
 
 
 @pytest.mark.parametrize(("name", "gradients"), [("mixed", torch.bfloat16), ("mixed-fp32-gradients", torch.float32)])
-def test_master_weights(name: str, gradients: torch.dtype) -> None:
+def test_master_weights_take_the_predicted_bytes(name: str, gradients: torch.dtype) -> None:
     """Mixed precision by hand: the optimizer steps on an fp32 copy of bf16 weights."""
     model = Transformer(CONFIG).to(torch.bfloat16)
     master = [parameter.detach().float() for parameter in model.parameters()]
@@ -99,7 +99,7 @@ def test_autocast_leaves_weights_and_gradients_in_fp32() -> None:
     assert not RECIPES["mixed"].autocast
 
 
-def test_published_bytes_per_parameter() -> None:
+def test_bytes_per_parameter_match_published_numbers() -> None:
     """Rajbhandari et al. (2020), §3.1: 16 Ψ; with fp32 gradients 18."""
     published = {"fp32": 16, "mixed": 16, "mixed-fp32-gradients": 18, "autocast": 16, "sgd": 8, "momentum": 12}
     assert {name: find_recipe(name).per_parameter for name in published} == published
@@ -111,15 +111,15 @@ def test_a_scale_per_block_of_2048_makes_8_bit_moments_larger_than_2() -> None:
     assert memory["optimiser moments"] == 2 * (2048 * 10 + 10 * 4)
 
 
-def test_names_and_formats() -> None:
+def test_recipes_are_found_by_name() -> None:
     assert all(find_recipe(name).name == name for name in RECIPES)
     assert not find_recipe("inference").trains
     with pytest.raises(ValueError, match=r"no recipe 'fp31': choose from fp32, mixed, "):
         find_recipe("fp31")
 
 
-def test_muon_keeps_one_number_per_weight_and_its_products_count() -> None:
-    """The trainer's optimiser: its state, and the FLOPs of its step."""
+def test_muon_keeps_one_moment_and_its_products_are_counted() -> None:
+    """Compare with the trainer's optimizer: its state, and the FLOPs of its step."""
     model = Transformer(CONFIG)
     optimizer = make_optimizer(model, TrainingConfig(1, 1, 8, optimizer="muon"), SINGLE_PROCESS)
     backward(model)

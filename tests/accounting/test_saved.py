@@ -1,4 +1,4 @@
-"""What autograd keeps: counted by hand, through the graph itself, and without memory."""
+"""Compare what autograd keeps with counts by hand, in the graph, and on the meta device."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_each_storage_is_counted_once_for_its_first_module() -> None:
     model, x = Branches(), batch()
     found = saved_tensors(lambda: model(x), model)
     assert [(tensor.module, tensor.shape, tensor.size) for tensor in found] == [
-        ("left", (2, 3), 24),  # x, which "right" keeps too
-        ("", (2, 5), 40),  # the ReLU's output, which the product keeps too
+        ("left", (2, 3), 24),  # x, which "right" also keeps
+        ("", (2, 5), 40),  # the ReLU's output, which the product also keeps
         ("", (2, 5), 40),
     ]
     assert found.total == 104
@@ -68,7 +68,7 @@ def test_parameters_and_inputs_do_not_count_as_saved() -> None:
     model.register_buffer("table", torch.ones(2, 5))
     work = lambda: model(x) * model.table  # noqa: E731
     assert saved_tensors(work, model, without=[x]).total == 80
-    assert saved_tensors(work).total == 104 + 2 * 60 + 40  # two weights and the buffer
+    assert saved_tensors(work).total == 104 + 2 * 60 + 40  # the last term is two weights and the buffer
 
 
 def test_a_view_keeps_all_of_its_storage() -> None:
@@ -97,7 +97,7 @@ def test_a_pass_that_fails_leaves_no_hooks() -> None:
 
 
 def saved_in_graph(result: Tensor) -> Iterator[Tensor]:
-    """Every tensor that the nodes of a graph hold."""
+    """Yield all tensors in the nodes of a graph."""
     seen: set[Any] = set()
     todo: list[Any] = [result.grad_fn]
     while todo:
@@ -106,7 +106,7 @@ def saved_in_graph(result: Tensor) -> Iterator[Tensor]:
             continue
         seen.add(node)
         held = [getattr(node, name) for name in dir(node) if name.startswith("_saved_")]
-        # A number of Python's, such as the 2.5 in 2.5 · x, is a double without dimensions to the graph.
+        # In the graph a Python number, such as 2.5 in 2.5 · x, is a double without dimensions.
         yield from (t for t in held if isinstance(t, Tensor) and (t.dim() or t.dtype != torch.float64))
         todo += [after for after, _ in node.next_functions]
 

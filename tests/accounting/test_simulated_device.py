@@ -1,4 +1,4 @@
-"""The simulated device against what a queue does, by hand."""
+"""Compare the simulated device with hand calculations for a queue."""
 
 from __future__ import annotations
 

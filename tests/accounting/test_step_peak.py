@@ -1,4 +1,4 @@
-"""The peak of a training step, held to what torch's profiler sees a real step of the trainer allocate on a CPU."""
+"""Compare the predicted peak of a training step with the allocations of a real step in torch's CPU profiler."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gpt(vocabulary: int) -> TransformerConfig:
 
 
 def measure(config: TransformerConfig, training: TrainingConfig, micro_batches: int = 2) -> int:
-    """Bytes of weights and optimiser, and the most that the second step has allocated at once on top of them."""
+    """Return the bytes of weights and optimizer, and the additional peak of the second step."""
     model = Transformer(config)
     if training.activation_checkpointing:
         apply_activation_checkpointing(model)
@@ -56,12 +56,12 @@ def measure(config: TransformerConfig, training: TrainingConfig, micro_batches: 
     step()
     moments = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
     assert isinstance(optimizer, MuonAdamW) == (training.optimizer == "muon")
-    # The profiler may lose events of a long step, which only makes the sum smaller: the larger of two runs.
+    # The profiler may lose events of a long step, which makes the sum smaller, so take the larger of two runs.
     return sum(tensor.nbytes for tensor in (*model.parameters(), *moments)) + max(most_alive(step), most_alive(step))
 
 
 def most_alive(step: Callable[[], None]) -> int:
-    """The largest sum of all allocations and releases so far."""
+    """Return the largest running sum of allocations and releases."""
     return max(accumulate(memory_events(step)))
 
 
@@ -77,7 +77,7 @@ def most_alive(step: Callable[[], None]) -> int:
         (llama(16), {}, "block backward"),
         (llama(TINY, tied=True), {"activation_checkpointing": True}, "recomputed block"),
         (gpt(TINY), {"activation_checkpointing": True}, "recomputed block"),
-        (llama(1024, d=128, context=8), {"batch": 1}, "loss backward"),  # the head's gradient
+        (llama(1024, d=128, context=8), {"batch": 1}, "loss backward"),  # the head's gradient is the peak
         (llama(WIDE, context=8), {"batch": 1, "precision": "bf16"}, "loss backward"),
         (llama(WIDE, tied=True, context=8), {"batch": 1}, "embedding backward"),
         (
@@ -88,7 +88,7 @@ def most_alive(step: Callable[[], None]) -> int:
         (llama(TINY, layers=4, d=128, context=16), {"optimizer": "muon"}, "optimiser step"),
     ],
 )
-def test_predicted_peak_is_the_profilers(config: TransformerConfig, changes: dict[str, object], worst: str) -> None:
+def test_predicted_peak_matches_the_profiler(config: TransformerConfig, changes: dict[str, object], worst: str) -> None:
     assert config.context is not None
     training = TrainingConfig(**{"steps": 1, "batch": 2, "seq_len": config.context, "precision": "fp32", **changes})  # type: ignore[arg-type]
     predicted = training_memory(

@@ -1,4 +1,4 @@
-"""The model of a training step on two kinds of links, against the package's other counts and a simulated pipeline."""
+"""Compare the cluster model of a training step with other counts of the package and a simulated pipeline."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_divided_gradients_and_weights_are_sent_for_each_micro_batch() -> None:
 
 
 @pytest.mark.parametrize("pipeline", [2, 4, 8])
-def test_the_bubble_is_that_of_a_simulated_pipeline(pipeline: int) -> None:
+def test_the_bubble_matches_a_simulated_pipeline(pipeline: int) -> None:
     layout = (64 // (pipeline * 4), 4, pipeline, 0, 1)
     time = step_time(STEP, MACHINES, *layout)  # type: ignore[arg-type]
     micro = time.parts.micro_batches
@@ -75,7 +75,7 @@ def test_candidates_use_all_devices_and_whole_heads_layers_and_texts() -> None:
         step_parts(STEP, MACHINES, data, tensor, pipeline, zero, micro)
 
 
-def test_a_layout_that_cannot_be_is_rejected() -> None:
+def test_an_impossible_layout_is_rejected() -> None:
     with pytest.raises(ValueError, match="not the number of devices"):
         step_parts(STEP, MACHINES, 8, 4, 1, 0, 1)
     with pytest.raises(ValueError, match="cannot be divided into micro-batches"):

@@ -1,4 +1,4 @@
-"""Timing with a clock that the tests turn: what is run, how often, in which order, and what is made of the times."""
+"""Test timing with a fake clock: which functions run, how often, in which order, and the statistics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmcourse.accounting.timing import Timing, cache_flusher, make_stopwatch, ti
 
 
 class Clock:
-    """Time stands still unless somebody works."""
+    """A clock on which time passes only while a function works."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -22,7 +22,7 @@ class Clock:
         return self.now
 
     def work(self, *durations: float) -> Callable[[], None]:
-        """A function whose runs take these seconds, the last one ever after."""
+        """Return a function whose runs take these seconds; further runs take as long as the last."""
         left = list(durations)
 
         def run() -> None:
@@ -36,12 +36,12 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_run_takes_the_clocks_time(clock: Clock) -> None:
+def test_the_clock_measures_the_time_of_a_run(clock: Clock) -> None:
     watch = make_stopwatch("cpu", clock)
     assert watch(clock.work(2.5)) == 2.5
 
 
-def test_runs_to_warm_up_do_not_count(clock: Clock) -> None:
+def test_warm_up_runs_do_not_count(clock: Clock) -> None:
     function = clock.work(100.0, 50.0, 1.0, 2.0, 3.0)
     timing = time_it(function, warmup=2, repeats=3, stopwatch=make_stopwatch("cpu", clock))
     assert timing.seconds == (1.0, 2.0, 3.0)

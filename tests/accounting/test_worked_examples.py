@@ -1,4 +1,4 @@
-"""The worked examples of the notes: every right value, to the digits in which it is known."""
+"""Check the right values of all worked examples, to the digits that are known."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RIGHT = {
 
 
 def with_the_digits_of(value: float, wanted: str) -> str:
-    """A number as precise as the wanted one is written."""
+    """Round a number to the digits of the expected number."""
     mantissa, _, exponent = wanted.partition("e")
     decimals = len(mantissa.partition(".")[2])
     return f"{value:.{decimals}{'e' if exponent else 'f'}}"

@@ -1,4 +1,4 @@
-"""The whole budget: every number is that of the module it comes from, and the command says so."""
+"""Every number of the whole budget equals its module's result, and the command prints it."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def test_account_is_the_sum_of_its_modules() -> None:
     assert found.cache == cache_bytes(LLAMA, 2, 4096)
 
 
-def test_texts_are_written_in_the_format_of_the_products() -> None:
+def test_inference_memory_uses_the_format_of_the_products() -> None:
     for name, width in (("fp32", 4), ("autocast", 2)):
         found = account(Workload(LLAMA, 1, 128, find_recipe(name)))
         assert found.inference is not None
         assert found.inference.parts == {"weights": width * 8_030_261_248, "KV cache": width * 128 * 65_536}
 
 
-def test_an_encoder_writes_nothing_and_inference_trains_nothing() -> None:
+def test_encoders_cannot_generate_and_inference_recipes_cannot_train() -> None:
     bert = decoder("bert-base")
     found = account(Workload(bert, 2, 128, MIXED))
     assert (found.cache, found.inference) == (None, None)
@@ -92,9 +92,6 @@ def test_a_training_run_has_days_hours_and_energy() -> None:
     assert run.flops == pytest.approx(per_token * 15e12)
     assert run.days == Cluster(H100, 1024, 0.4).days(run.flops)
     assert run.device_hours == pytest.approx(run.days * 24 * 1024)
-
-
-# The command
 
 
 def test_json_has_exact_numbers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,7 +186,7 @@ def test_a_mistake_is_reported_in_one_line(words: list[str], told: str, capsys: 
 
 
 def test_tensor_parallelism_copies_key_heads_but_never_splits_one() -> None:
-    """8 key heads among 16 devices: each on two of them, as servers do it; among 3 devices there is no way."""
+    """With 16 devices, each of 8 key heads is on two devices, as in inference servers; 3 devices are impossible."""
     account(Workload(LLAMA, 1, 128, MIXED, layout=Layout(tensor=16)))
     with pytest.raises(ValueError, match="8 key heads, which 12 devices cannot divide evenly"):
         Workload(decoder("llama-3.2-3b"), 1, 128, MIXED, layout=Layout(tensor=12))
@@ -203,10 +200,7 @@ def test_units_are_formatted() -> None:
     assert gib(512) == "0.50 KiB"
 
 
-# docs/accounting.md
-
-
-def test_differences_from_other_calculators_are_the_documented_ones(course: Path) -> None:
+def test_differences_from_other_calculators_are_documented(course: Path) -> None:
     text = (course / "docs" / "accounting.md").read_text(encoding="utf-8")
     recipe = find_recipe("mixed-fp32-gradients")
     fused, readable = (training_memory(LLAMA, 1, 8192, recipe, attention=form) for form in ("fused", "readable"))

@@ -1,4 +1,4 @@
-"""A tiny course, built once; a test that spoils it gets a copy."""
+"""A tiny course that is built once; tests that change it get a copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.authoring.tiny import TINY, write_source
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course folder with the tiny chapter, built. Not to be changed."""
+    """A course folder with the built tiny chapter, which tests must not change."""
     root = tmp_path_factory.mktemp("built")
     write_source(root)
     build([TINY], root)
@@ -23,7 +23,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tiny_course(built: Path, tmp_path: Path) -> Path:
-    """A course folder with the tiny chapter, built, that a test may spoil."""
+    """A copy of the course folder with the built tiny chapter, which a test may change."""
     return Path(shutil.copytree(built, tmp_path / "course"))
 
 

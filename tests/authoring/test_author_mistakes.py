@@ -1,4 +1,4 @@
-"""Every mistake of an author is reported, with file and line, and all of them together."""
+"""All mistakes of authors are reported together, with file and line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HALF = SOURCE[SOURCE.index(AFTER) : SOURCE.index('# %% tags=["hide-input"]')]
 HEADING = "# ### Exercise 1 · Twice  (2 points · 1 min · ●)"
 
 MISTAKES: dict[str, tuple[str, str, str, str]] = {
-    # name: what is replaced, by what, the line that is named (a part of it), and what is said
+    # name: the replaced text, its replacement, a part of the reported line, and the message
     "unknown exercise": ('exercise="double"', 'exercise="duble"', "duble", "unknown exercise 'duble'"),
     "unknown check": ('check="double"', 'check="duble"', "duble", "unknown exercise 'duble'"),
     "two exercise cells": (CHECK, f"{DOUBLE}{CHECK}", EXERCISE, "'double' has 2 exercise cells"),
@@ -142,7 +142,7 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
 
 
 def spoilt(mistake: str) -> str:
-    """The tiny source with this mistake."""
+    """Return the tiny source with this mistake."""
     old, new, *_ = MISTAKES[mistake]
     assert old in SOURCE
     return SOURCE.replace(old, new, 1)

@@ -1,4 +1,4 @@
-"""Building: only what changed, the same bytes each time, and never over somebody's work."""
+"""Test building: only changed notebooks, the same bytes each time, and no loss of a learner's work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def times_of(files: ChapterFiles) -> tuple[int, int]:
 
 
 def work_in(path: Path) -> bytes:
-    """Somebody writes a note into their copy."""
+    """Write a note into a student copy."""
     notebook = load_notebook(path)
     assert notebook is not None
     notebook.cells[0].source += "\n\nMy note."
@@ -52,7 +52,7 @@ def test_a_first_build_makes_the_solution_and_the_release(tmp_path: Path) -> Non
     assert made == {"tiny.py", "tiny.ipynb"}
 
 
-def test_a_source_that_did_not_change_leaves_its_files_untouched(tiny_course: Path, files: ChapterFiles) -> None:
+def test_an_unchanged_source_leaves_its_files_untouched(tiny_course: Path, files: ChapterFiles) -> None:
     before = bytes_of(files), times_of(files)
     assert [item.changed for item in build([TINY], tiny_course)] == [False]
     assert (bytes_of(files), times_of(files)) == before
@@ -65,7 +65,7 @@ def test_building_again_changes_no_byte(tiny_course: Path, files: ChapterFiles) 
     assert times_of(files) != times
 
 
-def test_a_changed_source_is_built_and_only_it(tmp_path: Path) -> None:
+def test_only_a_changed_source_is_built(tmp_path: Path) -> None:
     for chapter in (TINY, SECOND):
         write_source(tmp_path, chapter=chapter)
     build([TINY, SECOND], tmp_path)
@@ -166,11 +166,11 @@ class Tiny(course.Chapter):
     module = "tests.authoring.tiny"
 course.CHAPTERS = (*course.CHAPTERS, Tiny("98-tiny", "Tiny", 3, "Tests"))
 """
-"""Makes the tiny chapter one of the course's, in every Python that starts."""
+"""Code that makes the tiny chapter a part of the course in every Python process."""
 
 
 def test_build_works_without_an_activated_environment(tmp_path: Path) -> None:
-    """`.venv/bin/lmcourse build`, with nothing of .venv on the PATH, and the same bytes in two places."""
+    """`.venv/bin/lmcourse build` works without .venv on the PATH, and gives the same bytes in two places."""
     (tmp_path / "sitecustomize.py").write_text(WITH_TINY)
     path = os.pathsep.join([str(tmp_path), str(REPOSITORY)])
     built = []

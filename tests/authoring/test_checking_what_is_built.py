@@ -1,4 +1,4 @@
-"""`lmcourse build --check`: every file that is not what its source builds is named."""
+"""`lmcourse build --check` reports every file that differs from its source's output."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_a_fresh_build_is_up_to_date(tiny_course: Path) -> None:
 
 
 @pytest.mark.parametrize("new", [("three lines", "3 lines"), ('tags=["hide-input"]', 'tags=["hidden"]')])
-def test_a_changed_source_makes_both_stale(new: tuple[str, str], tiny_course: Path) -> None:
+def test_a_changed_source_makes_both_notebooks_stale(new: tuple[str, str], tiny_course: Path) -> None:
     write_source(tiny_course, SOURCE.replace(*new))
     assert check_built([TINY], tiny_course) == [f"{SOLUTION} {STALE}", f"{RELEASE} {STALE}"]
 
 
-def test_another_answer_makes_only_the_solution_stale(tiny_course: Path) -> None:
+def test_a_changed_answer_makes_only_the_solution_stale(tiny_course: Path) -> None:
     write_source(tiny_course, SOURCE.replace("x + x", "2 * x"))
     assert check_built([TINY], tiny_course) == [f"{SOLUTION} {STALE}"]
 
@@ -82,6 +82,6 @@ def test_outputs_are_not_compared_but_unrun_cells_are_reported(tiny_course: Path
     assert check_built([TINY], tiny_course) == [f"{SOLUTION} holds cells that were never run: run `lmcourse build 98`"]
 
 
-def test_a_release_with_an_output_is_not_as_built(tiny_course: Path, files: ChapterFiles) -> None:
+def test_a_release_with_an_output_is_reported_as_different(tiny_course: Path, files: ChapterFiles) -> None:
     edit(files.release, lambda notebook: notebook.cells[-1].update(outputs=[new_output("stream", text="a run")]))
     assert check_built([TINY], tiny_course) == [f"{RELEASE} {STALE}"]

@@ -1,4 +1,4 @@
-"""A document's cells: ids that stay, nbgrader's metadata, folded cells."""
+"""Test a document's cells: stable ids, nbgrader's metadata, collapsed cells."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def test_cells_have_nbgraders_metadata(tmp_path: Path) -> None:
     assert sum(said is not None for said in cells.values()) == 4
 
 
-def test_a_folded_cell_is_folded_and_keeps_its_tag(tmp_path: Path) -> None:
+def test_a_folded_cell_is_collapsed_and_keeps_its_tag(tmp_path: Path) -> None:
     *others, folded = made(SOURCE, tmp_path).cells
     assert folded.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}, "lmcourse": SKIPPED}
     assert all("jupyter" not in cell.metadata and "tags" not in cell.metadata for cell in others)
 
 
-def test_metadata_has_no_machine_and_no_jupytext(tmp_path: Path) -> None:
+def test_metadata_has_no_traces_of_machine_or_jupytext(tmp_path: Path) -> None:
     metadata = made(SOURCE, tmp_path).metadata
     assert metadata.lmcourse == {"chapter": TINY.id}
     assert set(metadata) == {"kernelspec", "language_info", "lmcourse"}
@@ -90,7 +90,7 @@ def test_a_file_that_is_not_a_notebook_loads_as_none(tmp_path: Path) -> None:
 
 
 def test_only_the_cell_that_starts_a_notebook_looks_for_the_package(tmp_path: Path) -> None:
-    """It says what to run where there is no package, before it imports from it or from what comes with it."""
+    """If the package is missing, the cell says what to run, before it imports from the package or its dependencies."""
     started = made(SOURCE.replace("# %%\nimport", '# %%\nstart("00-tiny")\nimport', 1), tmp_path)
     places = [n for n, cell in enumerate(started.cells) if cell.source.startswith(WITHOUT_THE_PACKAGE)]
     assert places == [1]

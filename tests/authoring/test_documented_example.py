@@ -1,4 +1,4 @@
-"""The example in docs/authoring.md is a chapter: without mistakes, proved, and with the report that it shows."""
+"""The example in docs/authoring.md is a valid chapter that passes the answer checks and gives the shown report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROOM = f"lmcourse.chapters.{EXAMPLE.topic}"
 
 @pytest.fixture(autouse=True)
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The example as a chapter of the course: its room, and its line in the map."""
+    """Add the example to the course as a chapter: its package, and its line in the map."""
     folder = tmp_path / "chapters" / EXAMPLE.topic
     folder.mkdir(parents=True)
     for name, text in (("__init__", ""), ("exercises", EXERCISES), ("figures", FIGURES)):

@@ -1,4 +1,4 @@
-"""Execution: what differs from run to run never gets into a notebook, and what fails is told with its line."""
+"""Executed notebooks contain nothing that differs between runs, and failures are reported with their line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.prove
 
 
 def run(cells: Sequence[str], folder: Path) -> NotebookNode:
-    """A notebook of these cells, executed. Each starts at line 1 + 3 · its place."""
+    """Return an executed notebook of these cells. Cell i starts at line 1 + 3 · i."""
     source = source_of("".join(f"# %%{cell}\n\n" for cell in cells), folder)
     notebook = document(source, TINY)
     execute(notebook, source)
@@ -40,7 +40,8 @@ def test_outputs_are_kept_without_traces_of_the_machine(tmp_path: Path) -> None:
     stream, result = notebook.cells[0].outputs
     assert (stream.text, result.data["text/plain"]) == ("a\n", "'b'")
     assert notebook.cells[1].outputs[0].data["text/plain"] == "'1'"
-    assert notebook.cells[2].outputs[0].data["text/plain"] == "'0x3f800000'"  # a bit pattern is no address
+    # a bit pattern does not count as an address
+    assert notebook.cells[2].outputs[0].data["text/plain"] == "'0x3f800000'"
     assert [cell.execution_count for cell in notebook.cells] == [1, 2, 3]
     assert notebook.metadata == document(source_of("", tmp_path), TINY).metadata
     assert all(not {**cell.metadata}.keys() - {"lmcourse"} for cell in notebook.cells)
@@ -119,7 +120,7 @@ def test_a_cell_that_ends_or_hangs_is_reported(
     assert complaints(["\n1", f"\n{cell}"], tmp_path) == [f"{tmp_path / 'some.py'}:4: {told}"]
 
 
-def test_files_beside_the_source_and_profiles_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_next_to_the_source_and_profiles_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "colorsys.py").write_text("raise RuntimeError('I shadow a module')")
     startup = tmp_path / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)

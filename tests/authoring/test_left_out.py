@@ -1,4 +1,4 @@
-"""A teacher deletes the cells of an exercise: the notebook builds, and its totals follow."""
+"""If a teacher deletes the cells of an exercise, the notebook still builds, and its totals change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def totals(text: str, root: Path) -> str:
     return source.cells[0].text.split("\n")[2]
 
 
-def test_the_totals_match_the_cells_that_are_there(tmp_path: Path) -> None:
+def test_the_totals_match_the_existing_cells(tmp_path: Path) -> None:
     assert totals(SOURCE.replace("2 exercises · 3 points", "9 exercises · 1 point"), tmp_path) == (
         "**3 min · 2 exercises · 3 points**"
     )
@@ -59,7 +59,7 @@ def test_another_order_and_free_headings_are_fine(tmp_path: Path) -> None:
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The second exercise uses the first."""
+    """Let the second exercise use the first."""
     half = Exercise("half", 1, 2, 2, reference=lambda: 0.5, cases=tiny.half.cases, value=True, uses=["double"])
     monkeypatch.setattr(tiny, "EXERCISES", (tiny.double, half))
     from lmcourse.exercises import registry

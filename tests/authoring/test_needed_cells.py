@@ -1,4 +1,4 @@
-"""Which cells grading does not run: those that no printed answer needs. Cells that change what it needs do run."""
+"""Grading skips cells that no printed solution needs, but runs cells that change a needed name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANSWER = "def answer(x):\n    return x + data[0] * helper(x)"
 HELPER = "def helper(x):\n    return scale * x"
 
 TABLE: dict[str, tuple[list[str], set[int]]] = {
-    # name: the cells, of which those that define `answer` are the answers, and the places of those that are skipped
+    # name: the cells (those that define `answer` are answers), and the indices of skipped cells
     "a figure": ([IMPORTS, "data, helper = [1], abs", "plot(answer)", ANSWER, "plot(answer(2))"], {2, 4}),
     "through a helper": ([IMPORTS, "data = [1]", "scale = 3", HELPER, "other = scale + 1", ANSWER], set()),
     "a helper below what it needs": ([HELPER, "data = [1]", "scale = 3", ANSWER, "scale = 4"], {4}),

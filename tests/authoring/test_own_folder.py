@@ -1,4 +1,4 @@
-"""A teacher's own notebooks: a folder anywhere, exercises beside the source, learners with the release alone."""
+"""Test a teacher's own notebooks: any folder, exercises next to the source, learners with only the release."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ print("ALL WELL")
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A teacher's course folder, built. Not to be changed."""
+    """A teacher's built course folder, which tests must not change."""
     root = tmp_path_factory.mktemp("teacher")
     folder = root / "solutions" / "w1-warmup"
     folder.mkdir(parents=True)
@@ -228,7 +228,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def course(built: Path, tmp_path: Path) -> Path:
-    """The same folder, for a test that spoils it."""
+    """A copy of the folder, which a test may change."""
     return Path(shutil.copytree(built, tmp_path / "course"))
 
 
@@ -282,7 +282,7 @@ def test_changed_exercises_make_the_release_stale(course: Path) -> None:
     assert "Then add up." in (course / "notebooks/w1-warmup/exercises.json").read_text()
 
 
-def test_the_proof_reads_such_notebooks(built: Path) -> None:
+def test_the_answer_checks_read_own_notebooks(built: Path) -> None:
     ((chapter, source),) = read_sources(chapters_in(built), built).items()
     assert [exercise.name for exercise in exercises_of(chapter)][:3] == [
         cell.exercise for cell in source.cells if cell.exercise
@@ -338,11 +338,11 @@ def test_a_damaged_file_of_exercises_is_reported_in_one_line(course: Path) -> No
     ]  # fmt: skip
     for text in ("", "{", '{"a": "\udc80"}', *map(json.dumps, damaged)):
         path.write_bytes(text.encode(errors="surrogateescape"))
-        with pytest.raises(CourseError, match=r"^exercises.json beside this notebook is damaged \(\w+\): get the ass"):
+        with pytest.raises(CourseError, match=r"^exercises.json next to this notebook is damaged \(\w+\): get the ass"):
             read_released(path)
 
 
-def test_cases_and_outcomes_come_back_as_they_were(built: Path) -> None:
+def test_cases_and_outcomes_survive_a_round_trip(built: Path) -> None:
     released = read_released(built / "notebooks/w1-warmup/exercises.json")
     for mine, theirs in zip(released, exercises_beside(built / "solutions/w1-warmup"), strict=False):
         for part in ("name", "points", "minutes", "difficulty", "value", "rules", "seconds", "tolerance", "summary"):

@@ -1,4 +1,4 @@
-"""Regions: what nbgrader takes away, and the markers that it would misread."""
+"""Test regions that nbgrader removes, and markers that it would misread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_regions_are_found_with_their_lines() -> None:
     assert find_regions(hidden) == ([Region(SOLUTION, 1, 3), Region(SOLUTION, 6, 8), Region(HIDDEN, 9, 11)], [])
 
 
-def test_a_value_is_left_as_it_starts_without_a_stub() -> None:
+def test_a_value_keeps_its_start_value_without_a_stub() -> None:
     assert student_text("x = None  # a number\n### BEGIN SOLUTION\nx = 2\n### END SOLUTION") == "x = None  # a number"
     assert student_text("### BEGIN SOLUTION\nx = 2\n### END SOLUTION\ny = 1") == "y = 1"
 

@@ -1,4 +1,4 @@
-"""The release that the real nbgrader makes: everything a student needs, and nothing they must not have."""
+"""The release that nbgrader makes has everything that a student needs, and no solutions or hidden tests."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_release_contains_no_solutions(student: NotebookNode) -> None:
     assert all("execution" not in cell.metadata for cell in student.cells)
 
 
-def test_checksums_are_nbgraders_and_stay(student: NotebookNode, executed: NotebookNode, folder: Path) -> None:
+def test_checksums_match_nbgraders_and_are_stable(student: NotebookNode, executed: NotebookNode, folder: Path) -> None:
     from nbgrader.utils import compute_checksum
 
     marked = [cell for cell in student.cells if "nbgrader" in cell.metadata]
@@ -72,7 +72,7 @@ def test_checksums_are_nbgraders_and_stay(student: NotebookNode, executed: Noteb
     assert dumps(release(unexecuted, TINY)) == dumps(student) == dumps(release(executed, TINY))
 
 
-def test_the_notebook_it_is_made_from_stays_as_it_is(executed: NotebookNode) -> None:
+def test_a_release_does_not_change_its_solution_notebook(executed: NotebookNode) -> None:
     before = copy.deepcopy(executed)
     release(executed, TINY)
     assert executed == before
@@ -94,7 +94,7 @@ def test_nbgraders_own_error_message_is_shown(executed: NotebookNode) -> None:
 
 
 def test_no_gradebook_is_opened(executed: NotebookNode, student: NotebookNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would take seconds, and nothing is recorded in it."""
+    """Opening a gradebook would take seconds, and it is not needed."""
     monkeypatch.setattr("nbgrader.api.Gradebook.__init__", lambda *_, **__: pytest.fail("a gradebook was opened"))
     assert dumps(release(executed, TINY)) == dumps(student)
 
@@ -119,7 +119,7 @@ def test_a_file_without_our_digest_counts_as_work(text: str, files: ChapterFiles
     assert has_student_work(files.release)
 
 
-def test_a_deleted_cell_or_another_metadata_is_work(files: ChapterFiles) -> None:
+def test_a_deleted_cell_or_changed_metadata_counts_as_work(files: ChapterFiles) -> None:
     notebook = load_notebook(files.release)
     assert notebook is not None
     for about in ({}, {"lmcourse": "ours"}, {"lmcourse": {"cells": "another"}}):

@@ -1,4 +1,4 @@
-"""Sources are read as jupytext reads them, with the number of every line."""
+"""Sources are read as in jupytext, but with line numbers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_cells_with_their_options_and_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("text", [TEXT, SOURCE], ids=["text", "tiny"])
-def test_every_line_of_a_cell_knows_its_line_in_the_file(text: str, newline: str, tmp_path: Path) -> None:
+def test_every_line_of_a_cell_has_its_number_in_the_file(text: str, newline: str, tmp_path: Path) -> None:
     written = text.split("\n")
     for cell in source_of(text.replace("\n", newline), tmp_path).cells:
         assert written[cell.line - 1].startswith("# %%")
@@ -73,7 +73,7 @@ def test_a_form_feed_or_a_line_separator_is_not_a_new_line(tmp_path: Path) -> No
 @pytest.mark.prove
 @pytest.mark.parametrize("path", AUTHORED, ids=lambda path: path.parent.name)
 def test_jupytext_reads_the_same_cells(path: Path) -> None:
-    """So an author may open a source as a notebook in JupyterLab."""
+    """So an author can open a source as a notebook in JupyterLab."""
 
     import jupytext
 

@@ -1,4 +1,4 @@
-"""Two files are written as one: both, or neither."""
+"""Two files are written together: both or neither."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ def contents(folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
-    """Two files in two folders, of which the first is there."""
+    """Return two files in two folders, of which the first exists."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "one").write_text("old")
     return tmp_path / "a" / "one", tmp_path / "b" / "two"
 
 
-def test_both_are_written_with_the_same_bytes_on_every_system(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_files_have_the_same_bytes_on_every_system(pair: tuple[Path, Path], tmp_path: Path) -> None:
     write_all(dict(zip(pair, ("new\n", "é\n"), strict=True)))
     assert [path.read_bytes() for path in pair] == [b"new\n", "é\n".encode()]
     assert set(contents(tmp_path)) == {"a/one", "b/two"}
 
 
-def test_a_folder_that_cannot_be_made_leaves_all_as_it_was(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_changes_no_file(pair: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "b").write_text("a file, where a folder should be")
     before = contents(tmp_path)
     with pytest.raises(CourseError, match=r"/b cannot be written: "):
@@ -36,7 +36,7 @@ def test_a_folder_that_cannot_be_made_leaves_all_as_it_was(pair: tuple[Path, Pat
     assert contents(tmp_path) == before
 
 
-def test_a_target_that_cannot_be_replaced_leaves_all_as_it_was(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_target_that_cannot_be_replaced_changes_no_file(pair: tuple[Path, Path], tmp_path: Path) -> None:
     (pair[1] / "folder").mkdir(parents=True)
     fresh = tmp_path / "c" / "three"
     with pytest.raises(CourseError, match=r"/two cannot be written: "):

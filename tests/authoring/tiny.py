@@ -1,4 +1,4 @@
-"""A chapter so small that it is built in a second: one function, one value, and an author who can make mistakes."""
+"""A chapter that builds in a second: one function and one value, in which tests can make mistakes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PREDICTIONS = ()
 
 
 class TinyChapter(Chapter):
-    """A chapter whose exercises are those of this module."""
+    """A chapter with the exercises of this module."""
 
     module = __name__
 
@@ -108,7 +108,7 @@ print("three lines end here")
 
 
 def write_source(root: Path, text: str = SOURCE, chapter: Chapter = TINY) -> Path:
-    """The source in its place in a course folder."""
+    """Write the source to its place in a course folder."""
     path = ChapterFiles.of(chapter, root).source
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -116,13 +116,13 @@ def write_source(root: Path, text: str = SOURCE, chapter: Chapter = TINY) -> Pat
 
 
 def source_of(text: str, folder: Path) -> Source:
-    """A source as it is read from a file that says this."""
+    """Return the source read from a file with this text."""
     path = folder / "some.py"
     path.write_bytes(text.encode())
     return read_source(path)
 
 
 def line_of(text: str, part: str) -> int:
-    """The number of the first line of `text` that is `part`, or else has it in it."""
+    """Return the number of the first line of `text` that equals `part` or, if there is none, contains it."""
     lines = text.split("\n")
     return 1 + (lines.index(part) if part in lines else next(n for n, line in enumerate(lines) if part in line))

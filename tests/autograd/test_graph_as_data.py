@@ -1,4 +1,4 @@
-"""The graph as data, and both passes as steps: what they say is what the engine computed."""
+"""The graph as data and the steps of both passes agree with the engine's results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def own_graph() -> Graph:
 GRAPHS = pytest.mark.parametrize("graph", [*map(example, EXAMPLES), own_graph()], ids=[*EXAMPLES, "own"])
 
 
-def test_the_graph_of_a_linear_regression() -> None:
+def test_the_graph_of_a_linear_regression_has_the_expected_nodes() -> None:
     graph = example("linear regression")
     said = {node.label: (node.kind, node.formula, node.data, node.grad) for node in graph.nodes}
     assert said == {
@@ -106,6 +106,6 @@ def test_steps_are_reported_as_assignments() -> None:
     assert texts[6] == "z.grad += L.grad · ∂L/∂z = 1 · -8  →  -8"
 
 
-def test_an_unknown_example_is_named_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="unknown graph 'lstm'; there are linear regression, fan-out"):
+def test_an_unknown_example_is_reported_with_all_names() -> None:
+    with pytest.raises(ValueError, match="unknown graph 'lstm'; choose from linear regression, fan-out"):
         example("lstm")

@@ -1,4 +1,4 @@
-"""The engine against torch: every operation, random graphs, long chains, and torch's own gradcheck."""
+"""Compare the engine with torch: every operation, random graphs, long chains, and torch's gradcheck."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ STEPS: list[Callable[[Any, Any], Any]] = [
 
 @st.composite
 def programs(draw: st.DrawFn) -> tuple[list[float], list[tuple[int, int, int]]]:
-    """Leaves, and steps that each combine two of the nodes so far: (operation, first, second)."""
+    """Draw leaves, and steps that combine two earlier nodes: (operation, first, second)."""
     numbers = draw(st.lists(st.floats(-2, 2), min_size=1, max_size=4))
     count = draw(st.integers(1, 25))
     steps = []
@@ -112,7 +112,7 @@ def test_random_graphs_agree_with_torch(program: tuple[list[float], list[tuple[i
 @given(st.lists(st.floats(-1.5, 1.5), min_size=3, max_size=3))
 def test_torchs_gradcheck_accepts_the_engine(numbers: list[float]) -> None:
     class Ours(torch.autograd.Function):
-        """tanh(ab) + e^c / (a² + 1), computed and differentiated by the engine."""
+        """The function tanh(ab) + e^c / (a² + 1), computed and differentiated by the engine."""
 
         @staticmethod
         def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Predicted beside measured, on a machine of round numbers with a clock that always says the same."""
+"""Compare predictions and measurements on a machine with round numbers and a fake clock."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def found() -> Bench:
     return small()
 
 
-def test_flops_of_the_step_are_those_that_torch_counts(found: Bench) -> None:
-    """On the meta device, where attention is plain products."""
+def test_step_flops_match_torchs_count(found: Bench) -> None:
+    """This is counted on the meta device, where attention consists of matrix products."""
     config = find_model("nano").config
     with torch.device("meta"):
         model, tokens = Transformer(config), torch.zeros(2, 16, dtype=torch.long)
@@ -50,7 +50,7 @@ def test_flops_of_the_step_are_those_that_torch_counts(found: Bench) -> None:
     assert found.mfu == found.training.flops / HALF / 1e12
 
 
-def test_rates_come_from_the_clock(found: Bench) -> None:
+def test_rates_use_the_given_clock(found: Bench) -> None:
     assert found.training.measured.seconds == (HALF,) * 3
     assert found.training.tokens_per_second == 2 * 16 / HALF
     assert found.decoding.tokens_per_second == 2 / HALF
@@ -59,14 +59,14 @@ def test_rates_come_from_the_clock(found: Bench) -> None:
 
 
 def test_decoding_moves_the_weights_at_least(found: Bench) -> None:
-    """Every matrix once per step: the tied embedding as the head. Activations and cache of nano are less than that."""
+    """Every matrix is read once per step, the tied embedding as the head. Activations and cache of nano are smaller."""
     model = Transformer(find_model("nano").config)
     weights = sum(parameter.nbytes for parameter in model.parameters() if parameter.ndim == 2)
     assert weights <= found.decoding.moved < 2 * weights
 
 
 def test_decoding_is_predicted_for_the_cache_of_the_middle_step(found: Bench) -> None:
-    """A prompt of 11, two runs to warm up, three that count: the middle one has 14 tokens before it, 15 with itself."""
+    """After a prompt of 11 tokens and two warm-up runs, the middle of three timed runs has 15 tokens in its cache."""
     model = Transformer(find_model("nano").config)
     weights = sum(parameter.numel() for parameter in model.parameters() if parameter.ndim == 2)
     layers, width, texts = 2, 64, 2
@@ -75,8 +75,8 @@ def test_decoding_is_predicted_for_the_cache_of_the_middle_step(found: Bench) ->
     assert longer.moved - found.decoding.moved == texts * 2 * layers * width * 4
 
 
-def test_training_takes_the_optimizer_too(found: Bench) -> None:
-    """On a machine of endless arithmetic the time is that of the bytes, seven numbers per parameter among them."""
+def test_training_includes_the_optimizer(found: Bench) -> None:
+    """With infinitely fast arithmetic, the time depends only on the bytes, including seven numbers per parameter."""
     config = find_model("nano").config
     endless = replace(FAST, peaks={"fp32": 1e30})
     moved, seconds = predict_training(config, 2, 16, endless, "fp32")
@@ -95,7 +95,7 @@ def test_the_peak_of_a_training_step_is_predicted(found: Bench) -> None:
 
 
 def test_decoding_stays_within_the_sequence_length() -> None:
-    """Prompt, warm-up and counted steps are `seq_len` tokens together: a longer text would not fit into the cache."""
+    """Prompt, warm-up and timed steps have `seq_len` tokens together; a longer text would not fit into the cache."""
     assert small(seq_len=WARMUP + 20 + 1, steps=20).decoding.measured.count == 20
 
 
@@ -120,10 +120,10 @@ def test_bench_measures_the_machine_by_default(monkeypatch: pytest.MonkeyPatch) 
         ({"seq_len": 3 + WARMUP}, "are not possible"),
         ({"batch": 0}, "are not possible"),
         ({"steps": 0}, "are not possible"),
-        ({"precision": "fp16"}, "take one of fp64, fp32, bf16"),
+        ({"precision": "fp16"}, "use one of fp64, fp32, bf16"),
         ({"precision": "nonsense"}, "nonsense is not measured on a cpu device"),
-        ({"machine": replace(FAST, memory=10**6)}, "Take a smaller model"),
-        ({"batch": 10**15, "machine": None}, "Take a smaller model, --batch or --seq-len"),
+        ({"machine": replace(FAST, memory=10**6)}, "Use a smaller model"),
+        ({"batch": 10**15, "machine": None}, "Use a smaller model, --batch or --seq-len"),
         ({"machine": replace(FAST, peaks={"fp32": 1.0})}, "is impossible"),
     ],
 )

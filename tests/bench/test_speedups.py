@@ -1,4 +1,4 @@
-"""Changes to a training step: every setup computes the same, one thing changes at a time, and only what helps stays."""
+"""All setups of a training step compute the same, each change is a single one, and only faster ones are kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_fused_kernels_compute_the_same_steps(setup: StepSetup) -> None:
         torch.testing.assert_close(plain(), fused())
 
 
-def test_bf16_rounds_and_learns_all_the_same() -> None:
+def test_bf16_rounds_but_still_learns() -> None:
     plain, rounded = (
         make_training_step(CONFIG, StepSetup(3), 16),
         make_training_step(CONFIG, StepSetup(3, bf16=True), 16),
@@ -52,7 +52,7 @@ def test_measuring_speedups_leaves_random_state_unchanged() -> None:
 
 
 def test_only_faster_changes_are_kept() -> None:
-    # A round each: before and after of four changes. Eight texts in 4 s are twice the tokens per second of one in 1 s.
+    # Each change is timed once without and once with it. Eight texts in 4 s are twice the tokens/s of one text in 1 s.
     times = iter([1.0, 4.0, 4.0, 5.0, 4.0, 2.0, 2.0, 2.0])
     speedups = measure_speedups(CONFIG, 8, batch=8, warmup=0, repeats=1, stopwatch=lambda step: next(times))
     assert [speedup.ratio for speedup in speedups] == pytest.approx([2.0, 0.8, 2.0, 1.0])

@@ -19,27 +19,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the `chromium` fixture says what to do where playwright is missing
+if TYPE_CHECKING:  # if playwright is missing, the `chromium` fixture prints advice
     from playwright.sync_api import Browser, Locator, Page
 
 COURSE = Path(__file__).resolve().parents[2]
 LONG = 30_000
-"""Milliseconds that a kernel or a page may need on a busy machine."""
+"""Largest time in milliseconds for a kernel or a page on a busy machine."""
 
 
 def find_chromium() -> str | None:
-    """The path of a Chromium or Chrome that is installed, if there is one."""
+    """Return the path of an installed Chromium or Chrome, if there is one."""
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")
     return next(filter(None, map(shutil.which, names)), None)
 
 
 @contextmanager
 def open_browser(chromium: str) -> Iterator[Browser]:
-    """A headless browser."""
+    """Open a headless browser."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # Chromium's own sandbox does not start as root, and a container's /dev/shm is too small for it.
+        # Chromium's sandbox does not start as root, and a container's /dev/shm is too small for Chromium.
         arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         try:
@@ -57,13 +57,13 @@ class Lab:
     token: str
 
     def url(self, path: str) -> str:
-        """The address of a page of it."""
+        """Return the address of a page."""
         return f"{self.address}/{path}?token={self.token}"
 
 
 @contextmanager
 def start_lab(folder: Path) -> Iterator[Lab]:
-    """`lmcourse lab` on a fresh copy of `notebooks/`, made in `folder`, with settings of its own."""
+    """Start `lmcourse lab` with separate settings on a new copy of `notebooks/` in `folder`."""
     course = folder / "course"
     ignored = shutil.ignore_patterns("welcome.ipynb", ".ipynb_checkpoints")
     shutil.copytree(COURSE / "notebooks", course / "notebooks", ignore=ignored)
@@ -108,7 +108,7 @@ def _wait_until_up(lab: Lab, server: subprocess.Popen[bytes], log: Path) -> None
 
 
 class Notebook:
-    """A notebook that is open in the browser."""
+    """An open notebook in the browser."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -116,7 +116,7 @@ class Notebook:
 
     @classmethod
     def open(cls, page: Page, lab: Lab, path: str) -> Notebook:
-        """Open a notebook by its address, as somebody does who follows a link."""
+        """Open a notebook by its address, as a link does."""
         page.set_default_timeout(LONG)
         page.goto(lab.url(f"lab/tree/{path}"))
         notebook = cls(page)
@@ -140,7 +140,7 @@ class Notebook:
         return self.page.evaluate(f"async argument => {{ {names} {body} }}", argument)
 
     def run_all(self) -> None:
-        """Run every cell from the top, one after the other: "Run All" would stop at the first open exercise."""
+        """Run all cells one after the other, because "Run All" would stop at the first open exercise."""
         self.run_script("""
             for (let index = 0; index < panel.content.widgets.length; index++) {
                 if (panel.content.widgets[index].model.type !== 'code') continue;
@@ -155,7 +155,7 @@ class Notebook:
         self.run_script("await app.commands.execute('notebook:run-cell');")
 
     def select(self, cell_id: str) -> Locator:
-        """Make a cell the active one and bring it into view; returns it."""
+        """Make a cell active, scroll it into view, and return it."""
         index = [cell["id"] for cell in self.cells()].index(cell_id)
         self.run_script(
             "panel.content.activeCellIndex = argument; await panel.content.scrollToItem(argument, 'center');",
@@ -167,8 +167,8 @@ class Notebook:
         return cell
 
     def write(self, cell_id: str, source: str) -> None:
-        """Replace what a cell says, by hand."""
-        for _ in range(5):  # on a busy machine a cell that is drawn again takes the keyboard's focus away
+        """Replace the text of a cell by typing."""
+        for _ in range(5):  # on a busy machine, a cell that is rendered again takes the keyboard focus away
             self.select(cell_id).locator(".cm-content").click()
             self.page.keyboard.press("ControlOrMeta+a")
             self.page.keyboard.insert_text(source)
@@ -189,17 +189,17 @@ class Notebook:
         self.run_script("await panel.context.save();")
 
     def cells(self) -> list[dict[str, Any]]:
-        """The cells as they would be saved now."""
+        """Return the cells in the form in which they would be saved."""
         cells: list[dict[str, Any]] = self.run_script("return panel.context.model.toJSON().cells;")
         return cells
 
     def cell(self, cell_id: str) -> dict[str, Any]:
-        """One cell as it would be saved now."""
+        """Return a cell in the form in which it would be saved."""
         return next(cell for cell in self.cells() if cell["id"] == cell_id)
 
 
 def solution_of(cell_id: str, chapter: str = "01-floating-point", name: str = "floating_point") -> str:
-    """What the solution notebook has in this cell, without nbgrader's markers."""
+    """Return the text of this cell in the solution notebook, without nbgrader's markers."""
     text = (COURSE / "solutions" / chapter / f"{name}.ipynb").read_text(encoding="utf-8")
     [source] = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["id"] == cell_id]
     return "\n".join(line for line in source.splitlines() if "###" not in line)

@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @contextmanager
 def formgrader(course: Path, folder: Path) -> Iterator[str]:
-    """A Jupyter server with formgrader on a course; gives its address, up to the path."""
+    """Start a Jupyter server with formgrader on a course, and yield its address without a path."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Takes the pictures in README.md from the real JupyterLab: `python -m tests.browser.pictures`."""
+"""Take the pictures in README.md from the real JupyterLab: `python -m tests.browser.pictures`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.browser.driver import COURSE, Notebook, find_chromium, open_browser, 
 PATH = "01-floating-point/floating_point.ipynb"
 FOLDER = COURSE / "docs" / "pictures"
 SHARP = 1.5
-"""Pixels of a picture for each of the page."""
+"""Number of picture pixels per page pixel."""
 
 WRONG = """\
 def stable_softmax(logits: Tensor) -> Tensor:
@@ -24,7 +24,7 @@ def stable_softmax(logits: Tensor) -> Tensor:
 
 
 def main() -> int:
-    """Take every picture. Returns the exit status."""
+    """Take all pictures and return the exit status."""
     chromium = find_chromium()
     if chromium is None:
         print("The pictures need chromium: apt install chromium", file=sys.stderr)
@@ -44,12 +44,13 @@ def main() -> int:
 
 
 def cell_saying(notebook: Notebook, text: str) -> str:
-    """The id of the first code cell that holds this text."""
+    """Return the id of the first code cell that contains this text."""
     return next(cell["id"] for cell in notebook.cells() if cell["cell_type"] == "code" and text in cell["source"])
 
 
 def save(notebook: Notebook, name: str, *, top: str) -> None:
-    """Save a picture of the window with this cell near its top. A palette makes it a third of the size."""
+    """Save a picture of the window with this cell near its top, with a palette that makes the file three times
+    smaller."""
     index = [cell["id"] for cell in notebook.cells()].index(top)
     notebook.run_script(
         "panel.content.activeCellIndex = argument; await panel.content.scrollToItem(argument, 'start');", index

@@ -1,4 +1,4 @@
-"""formgrader in a browser, on a gradebook and folders whose names hold script: none of it runs."""
+"""Names with scripts in a gradebook and in folders do not run in formgrader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.prove
 
 NAMES = ("<img src=x onerror=pwned=1>", 'x";pwned=1;"', "</script><script>pwned=1<", "\\")
-"""Of students, assignments and notebooks: what ends an element, a string, a script, and what keeps a string open."""
+"""Names of students, assignments and notebooks that end an element, a string or a script, or keep a string open."""
 
 PLAIN = "ada"
 
@@ -30,17 +30,17 @@ FILES = {
     "a.xml": "<html xmlns='http://www.w3.org/1999/xhtml'><head><title>quiet</title></head>"
     "<body><script>document.title = 'ran'</script></body></html>",
 }
-"""Beside a notebook that was handed in, whose text links to them."""
+"""Files next to a submitted notebook whose text links to them."""
 
 
 @pytest.fixture(scope="module")
 def submissions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A course with such names on disk and in the gradebook, and the ids of the graded notebooks."""
+    """Create a course with such names on disk and in the gradebook; yield the ids of the graded notebooks."""
     from nbgrader.api import Gradebook
 
     course = tmp_path_factory.mktemp("course")
     shutil.copy(COURSE / "nbgrader_config.py", course)
-    nbgrader_configuration(course)  # finds what a gradebook is made with
+    nbgrader_configuration(course)  # finds alembic, which creates gradebooks
     ids = []
     with Gradebook(f"sqlite:///{course}/gradebook.db", "lmcourse") as book:
         for name in NAMES:

@@ -37,7 +37,7 @@ def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
 
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Iterator[Page]:
-    """A tab."""
+    """A browser tab."""
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     yield page
     page.close()
@@ -45,7 +45,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def notebook(lab: Lab, page: Page) -> Notebook:
-    """Notebook 01, opened from the welcome page, every cell run once."""
+    """Notebook 01, opened from the welcome page, with every cell run once."""
     welcome = Notebook.open(page, lab, "welcome.ipynb")
     page.locator(".jp-RenderedMarkdown table a", has_text="Floating point").click()
     welcome.wait_until_ready(PATH)
@@ -54,14 +54,14 @@ def notebook(lab: Lab, page: Page) -> Notebook:
 
 
 def report(notebook: Notebook, name: str) -> dict[str, Any]:
-    """The report under an exercise."""
+    """Return the report below an exercise."""
     [output] = notebook.cell(check_id(name))["outputs"]
     found: dict[str, Any] = output["data"][REPORT_MIME]
     return found
 
 
 def with_widgets(notebook: Notebook) -> list[str]:
-    """The ids of the cells that show a widget."""
+    """Return the ids of the cells that show a widget."""
     return [
         cell["id"]
         for cell in notebook.cells()
@@ -83,11 +83,11 @@ def test_every_cell_runs_and_only_open_exercises_raise(notebook: Notebook) -> No
 
 
 def test_no_dialog_or_notification_is_shown(notebook: Notebook) -> None:
-    """No question about Jupyter's news or updates, no dialog about a kernel or a file that changed."""
+    """There is no question about Jupyter's news or updates, and no dialog about a kernel or a changed file."""
     assert notebook.page.locator(".Toastify__toast, .jp-Dialog").all_inner_texts() == []
 
 
-def test_panels_for_authors_of_assignments_are_not_there(notebook: Notebook) -> None:
+def test_panels_for_authors_of_assignments_are_hidden(notebook: Notebook) -> None:
     assert notebook.page.get_by_text("Create Assignment").count() == 0
 
 
@@ -99,7 +99,7 @@ def test_every_figure_has_alt_text(notebook: Notebook) -> None:
 
 
 def test_every_control_shows_its_name_and_value(notebook: Notebook) -> None:
-    """What a screen reader reads: of a slider in equal ratios the number itself, not its logarithm."""
+    """For a slider with equal ratios, a screen reader must read the number itself, not its logarithm."""
     told = 0
     for slider in notebook.panel.locator(".widget-slider").all():
         shown = [slider.locator(part).text_content() for part in (".widget-label", ".widget-readout")]
@@ -116,7 +116,7 @@ def test_every_control_shows_its_name_and_value(notebook: Notebook) -> None:
 
 
 def test_a_figure_without_controls_has_alt_text(notebook: Notebook) -> None:
-    """JupyterLab itself drops the alt text of a picture that is no widget's."""
+    """JupyterLab itself drops the alt text of pictures outside widgets."""
     notebook.run_script(
         "await app.commands.execute('notebook:insert-cell-below');"
         "panel.content.activeCell.model.sharedModel.setSource(argument);"
@@ -160,7 +160,7 @@ def test_each_control_of_each_widget_changes_the_picture(notebook: Notebook) -> 
 
 
 def controls(cell: Locator) -> list[Locator]:
-    """What a hand can move in a widget: one of each group of buttons, every slider, list, box and field."""
+    """Return the controls of a widget: one button of each group, and every slider, list, box and field."""
     kinds = (
         ".noUi-handle",
         ".widget-toggle-buttons",
@@ -193,7 +193,7 @@ def use(control: Locator) -> None:
 
 
 def wait_for_change(page: Page, shown: Locator, before: str, what: str) -> None:
-    """Wait until the widget shows something else, and no error."""
+    """Wait until the widget changes without an error."""
     for _ in range(100):
         now = shown.inner_html()
         if now != before:
@@ -242,13 +242,13 @@ def test_the_right_answer_turns_the_report_green(notebook: Notebook) -> None:
 
 
 def border(shown: Locator) -> tuple[int, ...]:
-    """The colour of the bar beside a report."""
+    """Return the colour of the bar next to a report."""
     colour = shown.evaluate("element => getComputedStyle(element).borderLeftColor")
     return tuple(int(part) for part in re.findall(r"\d+", colour)[:3])
 
 
 def test_validate_names_open_exercises_until_all_are_solved(notebook: Notebook) -> None:
-    """Validate runs the notebook from the top, so what only shows something is deleted first."""
+    """Validate runs the whole notebook, so demonstration cells are deleted first."""
     cells = notebook.cells()
     start = next(cell for cell in cells if cell["cell_type"] == "code")
     notebook.keep([cell["id"] for cell in cells if cell is start or "nbgrader" in cell["metadata"]])
@@ -262,7 +262,7 @@ def test_validate_names_open_exercises_until_all_are_solved(notebook: Notebook) 
 
 
 def validate(notebook: Notebook) -> str:
-    """Press nbgrader's Validate button, read what it says, close it."""
+    """Press nbgrader's Validate button, return its message, and close it."""
     notebook.save()
     notebook.page.get_by_role("button", name="Validate").click()
     dialog = notebook.page.locator(".jp-Dialog")
@@ -279,7 +279,7 @@ def test_the_welcome_page_shows_the_points(notebook: Notebook) -> None:
     notebook.save()
     notebook.switch("welcome.ipynb")
     shown = notebook.select("progress-table").locator(".jp-RenderedHTML")
-    assert "tensor_bytes –/2" in shown.inner_text()  # written when the server started
+    assert "tensor_bytes –/2" in shown.inner_text()  # the page was written when the server started
     notebook.run("progress-table")
     shown = notebook.select("progress-table").locator(".jp-RenderedHTML")
     assert "tensor_bytes ✓ 2/2" in shown.inner_text()

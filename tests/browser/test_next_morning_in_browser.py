@@ -1,7 +1,7 @@
 """Widgets after a reload, after a restart of the kernel, and the next morning.
 
-The tests are steps with one notebook, in this order. It has one widget of each kind: a figure with controls, a widget
-of its own, a prediction.
+The tests are steps with one notebook, in this order. It has one widget of each kind: a figure with controls, a
+chapter's own widget, a prediction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.prove
 PATH = "01-floating-point/floating_point.ipynb"
 KINDS = FIGURE, OWN, PREDICTION = ("explore(figures.code_grid", "figures.BitExplorer(", "predict(")
 RESTORED = 90_000
-"""Milliseconds until JupyterLab has found all widgets again on a busy machine."""
+"""Largest time in milliseconds until JupyterLab has restored all widgets on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +44,12 @@ def notebook(lab: Lab, browser: Browser) -> Iterator[Notebook]:
 
 
 def with_widget(notebook: Notebook, kind: str) -> str:
-    """The id of the first cell that shows a widget of this kind."""
+    """Return the id of the first cell that shows a widget of this kind."""
     return next(str(cell["id"]) for cell in notebook.cells() if cell["source"].startswith(kind))
 
 
 def verdict(notebook: Notebook) -> Locator:
-    """The text under the buttons of the prediction."""
+    """Return the text below the buttons of the prediction."""
     found = notebook.select(with_widget(notebook, PREDICTION)).locator("[role=status]")
     found.wait_for(timeout=RESTORED)
     return found

@@ -38,6 +38,6 @@ def test_no_name_is_wider_than_the_page(page: Path, browser: Browser, width: int
         assert LONG[:20] in tab.inner_text("body")
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         tab.add_style_tag(content="* { overflow-wrap: normal !important; white-space: nowrap !important; }")
-        assert tab.evaluate("document.documentElement.scrollWidth") > width  # so the measure sees it
+        assert tab.evaluate("document.documentElement.scrollWidth") > width  # the measurement detects a wide element
     finally:
         tab.close()

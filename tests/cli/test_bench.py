@@ -1,4 +1,4 @@
-"""`lmcourse bench`: what is typed reaches the measurement, and what it found is printed."""
+"""`lmcourse bench` passes its options to the measurement and prints the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def half_a_second(function: Callable[[], object]) -> float:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What the command asks for; it gets a measurement of a tiny model."""
+    """Record the options of the command, and give it a measurement of a tiny model."""
     given: list[object] = []
 
     def measure(model: str | None, **options: object) -> Bench:
@@ -53,7 +53,7 @@ def test_json_is_one_document_even_if_code_prints(asked: list[object], capsys: p
 
 
 def test_an_unknown_model_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Told before anything is measured."""
+    """It is reported before the measurement."""
     assert main(["bench", "--model", "mimi"]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)

@@ -45,7 +45,7 @@ HEAVY = ["torch", "nbgrader", "nbformat", "IPython", "rich", "matplotlib", "jupy
 
 @pytest.fixture
 def clone(course: Path, tmp_path: Path) -> Path:
-    """A copy of the course's first notebook that a test may spoil."""
+    """A copy of the course's first notebook, which a test may change."""
     for name in ("notebooks", "solutions"):
         shutil.copytree(course / name / CHAPTERS[0].id, tmp_path / name / CHAPTERS[0].id)
     shutil.copy(course / "nbgrader_config.py", tmp_path)
@@ -53,12 +53,9 @@ def clone(course: Path, tmp_path: Path) -> Path:
 
 
 def printed_json(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[int, Any]:
-    """The exit status of a command and the one document on stdout."""
+    """Return the exit status of a command and the JSON document on stdout."""
     status = main([*words, "--json"])
     return status, json.loads(capsys.readouterr().out)
-
-
-# Help, and what makes no sense
 
 
 def test_help_lists_the_commands_and_loads_nothing_heavy(course: Path) -> None:
@@ -119,7 +116,7 @@ def test_failures_of_the_environment_are_reported_in_one_line(shell: str, line: 
         (["account", "--model", "gpt-2", "--gpu", "h100", "--tokens", "1e300"], "1e+300 tokens are too many"),
         (["train", "--corpus", "/dev/null", "--dry-run"], "/dev/null is a device or a pipe"),
         (["train", "--corpus", "ONE", "--dry-run"], "the part to train on has no text"),
-        (["train", "--corpus", "SHORT", "--dry-run"], "take a longer text or shorter windows"),
+        (["train", "--corpus", "SHORT", "--dry-run"], "use a longer text or shorter windows"),
         (["train", "--corpus", "UTF16", "--dry-run"], "is UTF-16 or UTF-32, not UTF-8"),
         (["train", "--corpus", "UTF32", "--dry-run"], "is UTF-16 or UTF-32, not UTF-8"),
         (["train", "--config", "UTF16", "--dry-run"], "is not UTF-8"),
@@ -174,9 +171,6 @@ def test_a_mistake_is_one_line_on_stderr(words: list[str], told: str, capsys: py
     assert told in err
 
 
-# list and status
-
-
 def test_list_in_json_has_only_built_notebooks(capsys: pytest.CaptureFixture[str]) -> None:
     status, rows = printed_json(capsys, ["list"])
     assert status == 0
@@ -206,7 +200,7 @@ print("torch" in sys.modules, file=sys.stderr)
 @pytest.mark.prove
 @pytest.mark.parametrize("words", [["list", "--json"], ["status"], ["doctor"]])
 def test_commands_that_only_read_do_not_load_torch(words: list[str], course: Path) -> None:
-    """To import it takes seconds; only to ask for a GPU that is there is it worth that."""
+    """The import takes seconds, so only a command that looks for an existing GPU may do it."""
     program = [sys.executable, "-c", WITHOUT_TORCH, *words]
     run = subprocess.run(program, capture_output=True, text=True, cwd=course, timeout=120, check=True)
     assert run.stdout
@@ -237,9 +231,6 @@ def test_status_names_a_notebook_that_cannot_be_read(clone: Path, capsys: pytest
     (clone / "notebooks" / CHAPTERS[0].id / f"{CHAPTERS[0].topic}.ipynb").write_text("{")
     assert main(["--course", str(clone), "status"]) == 0
     assert "cannot be read" in capsys.readouterr().out
-
-
-# build
 
 
 def test_build_check_names_the_stale_file(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,9 +274,6 @@ def test_all_mistakes_of_an_author_are_shown(
     assert capsys.readouterr().err == "lmcourse: a.py:1: one\na.py:2: two\n"
 
 
-# grade
-
-
 def test_grade_prints_points_and_reasons(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     results = [
         SubmissionResult("[b]ada[/b]", "01-floating-point", 2.5, 4, {"ulp": 2.5, "round_to": 0.0}, "round_to: [bold]"),
@@ -296,9 +284,6 @@ def test_grade_prints_points_and_reasons(capsys: pytest.CaptureFixture[str], mon
     out = capsys.readouterr().out
     for text in ("[b]ada[/b]", "2.5 / 4", "round_to: [bold]", "bob", "The file is empty."):
         assert text in out
-
-
-# matrix
 
 
 def row(public: float, graded: float, named: bool) -> MisconceptionResult:
@@ -321,16 +306,13 @@ def row(public: float, graded: float, named: bool) -> MisconceptionResult:
         (Matrix(1, (), guessable=("ulp: [0] earns 1 in the grade",)), 1, "constant ulp: [0] earns 1 in the grade"),
     ],
 )
-def test_matrix_fails_unless_all_is_proved(
+def test_matrix_fails_unless_all_checks_pass(
     proof: Matrix, status: int, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "answer_cells", lambda chapters, root: {})
     monkeypatch.setattr(prove, "prove", lambda cells: proof)
     assert main(["matrix", "01"]) == status
     assert told in capsys.readouterr().out
-
-
-# lab and doctor
 
 
 @pytest.mark.parametrize(
@@ -351,15 +333,12 @@ def test_lab_passes_options_on(
     assert given == [passed_on, clone, clone]
 
 
-def test_doctor_is_asked_in_either_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_prints_text_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[bool] = []
     monkeypatch.setattr(doctor, "main", lambda json: given.append(json) or 1)
     assert main(["doctor"]) == 1
     assert main(["doctor", "--json"]) == 1
     assert given == [False, True]
-
-
-# Ends that come early
 
 
 def test_ctrl_c_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Flags, settings and documents name the same things: none is forgotten in one of them."""
+"""Flags, settings and documents agree: each name occurs in all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_FLAG = {
     "model": "RunConfig holds a ModelChanges, whose fields have flags",
     "parallel": "TrainingConfig holds a Parallelism, whose fields have flags",
 }
-"""Fields without a flag of their name, and why."""
+"""Fields without a flag of the same name, with the reason."""
 
 NOT_OURS = {
     "--nproc-per-node": "torchrun's",
@@ -38,14 +38,14 @@ NOT_OURS = {
     "--ffn-hidden-size": "of another calculator",
     "--kv-size-ratio": "of another calculator",
 }
-"""Flags that documents name and no command of ours has, and whose they are."""
+"""Flags in documents that belong to other programs, with these programs."""
 
 EVERYWHERE = {"--help": "of every command", "--course": "of every command"}
 """Flags that a command's document need not name."""
 
 
 def flags(command: str) -> set[str]:
-    """The long flags of a command."""
+    """Return the long flags of a command."""
     parser: argparse.ArgumentParser = make_train_parser("lmcourse train")
     if command != "train":
         [group] = [a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction)]
@@ -54,13 +54,13 @@ def flags(command: str) -> set[str]:
 
 
 def documented(course: Path, document: str) -> set[str]:
-    """The flags that a document names."""
+    """Return the flags that a document mentions."""
     text = (course / "docs" / document).read_text(encoding="utf-8")
     return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
 
 
 @pytest.mark.parametrize("owner", [RunConfig, ModelChanges, TrainingConfig, Parallelism])
-def test_every_field_has_a_flag_of_its_name(owner: type) -> None:
+def test_every_field_has_a_flag_with_its_name(owner: type) -> None:
     names = {field.name for field in fields(owner)} - NO_FLAG.keys()
     assert {f"--{name.replace('_', '-')}" for name in names} <= flags("train")
 

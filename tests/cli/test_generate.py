@@ -1,4 +1,4 @@
-"""`lmcourse generate`: a model that was trained goes on with a text."""
+"""`lmcourse generate` continues a text with a trained model."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(run: Path, tmp_path: Path) -> Path:
-    """A run that a test may spoil."""
+    """A copy of the run, which a test may change."""
     return Path(shutil.copytree(run, tmp_path / "copy"))
 
 
 def answer(capsys: pytest.CaptureFixture[str], folder: Path, *words: str, prompt: str = "One ") -> dict[str, Any]:
-    """The JSON document about a text."""
+    """Return the JSON document about a generated text."""
     assert main(["generate", "--checkpoint", str(folder), "--prompt", prompt, *words, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -52,14 +52,11 @@ def place(folder: Path, step: int) -> Path:
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
-    """The one line about a mistake."""
+    """Return the line that reports a mistake."""
     assert main(["generate", *map(str, words)]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     return err
-
-
-# What is written
 
 
 def test_a_seed_gives_the_same_text(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,8 +66,8 @@ def test_a_seed_gives_the_same_text(run: Path, capsys: pytest.CaptureFixture[str
     assert drawn["text"] == answer(capsys, run, "--seed", str(drawn["seed"]))["text"]
 
 
-def test_a_person_sees_the_same_text_as_a_program(course: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The text of an untrained model of bytes is full of broken characters."""
+def test_text_output_equals_the_json_text(course: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The text of an untrained byte model is full of broken characters."""
     words = ["--seed", "3", "--tokens", "12"]
     found = answer(capsys, run, *words)
     shown = typed(course, "generate", "--checkpoint", run, "--prompt", "One ", *words)
@@ -83,10 +80,10 @@ def test_a_person_sees_the_same_text_as_a_program(course: Path, run: Path, capsy
 
 
 @pytest.mark.parametrize("flags", [["--temperature", "0"], ["--top-k", "1"], ["--top-p", "1e-9"], ["--min-p", "1"]])
-def test_temperature_0_takes_the_likeliest_token(
+def test_temperature_0_chooses_the_most_likely_token(
     flags: list[str], run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Found without a cache, token by token."""
+    """The expected tokens are computed one by one, without a cache."""
     trained = load_trained_model(run)
     tokens = trained.tokenizer.encode("One ")
     for _ in range(8):
@@ -116,11 +113,8 @@ def test_a_prompt_in_utf_16_is_rejected(
     assert "the prompt on stdin is not UTF-8" in told(capsys, "--checkpoint", str(run), "--prompt", "-")
 
 
-# Which checkpoint
-
-
-def test_the_best_checkpoint_the_last_or_a_named_one(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The losses of the run are replaced, so that the best is not the last."""
+def test_generate_loads_the_best_the_last_or_a_named_checkpoint(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The losses of the run are changed, so that the best checkpoint is not the last."""
     metrics = copy / "metrics.jsonl"
     records = [json.loads(line) for line in metrics.read_text().splitlines()]
     for record in records:
@@ -136,13 +130,10 @@ def test_the_best_checkpoint_the_last_or_a_named_one(copy: Path, capsys: pytest.
     assert answer(capsys, copy)["step"] == STEPS
 
 
-def test_a_run_can_be_moved_without_its_text(copy: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_moved_run_works_without_its_training_text(copy: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("train.tokens", "validation.tokens"):
         (copy / name).unlink()
     assert answer(capsys, copy, "--seed", "1")["text"] == answer(capsys, run, "--seed", "1")["text"]
-
-
-# Mistakes
 
 
 @pytest.mark.parametrize(
@@ -186,7 +177,7 @@ def test_a_damaged_file_is_named(name: str, line: str, copy: Path, capsys: pytes
 def test_a_damaged_best_checkpoint_is_reported_with_an_alternative(
     copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The best is taken unless somebody names one; the last is damaged, too, and so is passed over."""
+    """By default the best checkpoint is used. The last one is damaged, too, so it is not suggested."""
     best = Path(answer(capsys, copy)["checkpoint"])
     steps = sorted(path.name for path in (copy / "checkpoints").iterdir())
     for path in {best, place(copy, STEPS)}:
@@ -255,17 +246,17 @@ def test_generate_works_with_int8_and_bf16_weights(run: Path, capsys: pytest.Cap
     assert text == trained.tokenizer.decode(tokens)
 
 
-def test_a_compiled_step_writes_the_same(
+def test_a_compiled_step_generates_the_same_text(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Graphs are run as they are: the C++ compiler has its own test."""
+    """The graphs run without C++ compilation, which has its own test."""
     monkeypatch.setattr(torch, "compile", lambda function, **settings: torch._dynamo.optimize("eager")(function))
     words = ["--seed", "3", "--tokens", "6"]
     assert answer(capsys, run, *words, "--compile")["text"] == answer(capsys, run, *words)["text"]
 
 
 def test_without_a_compiler_one_line_reports_it(run: Path, tmp_path: Path) -> None:
-    """A cache of its own, too: what was compiled once needs no compiler."""
+    """The compiler's cache must be empty, because cached programs do not need a compiler."""
     machine = {**os.environ, "PATH": "", "CXX": "", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     words = ["generate", "--checkpoint", str(run), "--prompt", "One ", "--tokens", "2", "--compile"]
     done = subprocess.run([sys.executable, "-m", "lmcourse", *words], env=machine, capture_output=True, text=True)

@@ -13,7 +13,7 @@ from lmcourse.data.tokenizers import ByteTokenizer
 
 @given(st.binary(max_size=40))
 def test_pieces_together_are_the_text(text: bytes) -> None:
-    """Also of bytes that are no UTF-8."""
+    """This includes bytes that are not UTF-8."""
     tokenizer = ByteTokenizer()
     assert "".join(as_text(tokenizer, list(text))) == tokenizer.decode(list(text))
 

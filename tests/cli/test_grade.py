@@ -1,4 +1,4 @@
-"""Flags of `lmcourse grade` that make no sense."""
+"""`lmcourse grade` rejects impossible flags."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_option_that_is_not_a_number_is_rejected(flags: Sequence[str], capsys
 @pytest.mark.parametrize(
     ("text", "told"), [("{", "cannot be read as a notebook"), ('{"nbformat": 9, "cells": []}', "has notebook format 9")]
 )
-def test_one_unreadable_notebook_is_an_error_of_one_line(
+def test_one_unreadable_notebook_is_reported_in_one_line(
     text: str, told: str, course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.ipynb").write_text(text)

@@ -1,4 +1,4 @@
-"""Progress is read from saved reports, and no notebook, however broken, can stop it."""
+"""Progress is read from saved reports, and broken notebooks do not stop it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report(points: float, answered: bool = True) -> Report:
 
 
 def check_cell(name: str, most: float, *shown: Report) -> dict[str, Any]:
-    """A check cell as JupyterLab saves it."""
+    """Return a check cell in the form in which JupyterLab saves it."""
     outputs = [
         {
             "output_type": "execute_result",
@@ -97,7 +97,7 @@ def test_copies_of_a_notebook_and_foreign_folders_do_not_count(tmp_path: Path) -
         "[" * 100_000,
     ],
 )
-def test_a_broken_notebook_is_one_line(tmp_path: Path, text: str) -> None:
+def test_a_broken_notebook_is_reported_in_one_line(tmp_path: Path, text: str) -> None:
     path = save(tmp_path)
     path.write_text(text)
     progress = read_progress(tmp_path)
@@ -105,7 +105,7 @@ def test_a_broken_notebook_is_one_line(tmp_path: Path, text: str) -> None:
     assert progress.notebooks[0].problem == f"{path} cannot be read: it is not a notebook."
 
 
-def test_unreadable_and_missing_notebooks_are_one_line(tmp_path: Path) -> None:
+def test_unreadable_and_missing_notebooks_are_reported_in_one_line(tmp_path: Path) -> None:
     path = save(tmp_path)
     path.write_bytes(b"\xff\xfe\x00")
     assert "cannot be read" in read_notebook_progress(CHAPTER, path).problem

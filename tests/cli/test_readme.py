@@ -1,4 +1,4 @@
-"""README.md is true: its table, its links, its commands; and so are the plans for teachers."""
+"""The table, links and commands in README.md are correct, and so are the plans for teachers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = [
 
 
 def row_of(chapter: Chapter) -> list[str]:
-    """The row that the course asks for, but for the sentence about the notebook."""
+    """Return the expected row, without the sentence about the notebook."""
     name = f"{chapter.number} {chapter.title}"
     exercises = exercises_of(chapter)
     link = f"[{name}](notebooks/{chapter.id}/{chapter.topic}.ipynb)"
@@ -53,7 +53,7 @@ def test_pictures_are_small_and_described(course: Path) -> None:
         assert (course / path).stat().st_size < 300_000
 
 
-def test_commands_exist(course: Path) -> None:
+def test_documented_commands_exist(course: Path) -> None:
     known = make_parser().format_help()
     for command in re.findall(r"(?:`|^)lmcourse ([a-z]+)", README, re.M):
         assert f"    {command} " in known, command

@@ -1,4 +1,4 @@
-"""The course's folder is found from wherever somebody types."""
+"""The course's folder is found from any working folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_course_is_found_in_the_installed_clone(clone: Path, tmp_path: Path)
     assert find_root(here=tmp_path, checkout=clone) == clone
 
 
-def test_a_folder_with_only_solutions_is_the_course(clone: Path) -> None:
+def test_a_folder_with_only_solutions_is_a_course(clone: Path) -> None:
     (clone / "notebooks").rename(clone / "solutions")
     assert find_root(clone) == clone
 

@@ -1,4 +1,4 @@
-"""Tables of grades in a terminal: a long name takes lines of its own, not the room of the others."""
+"""In tables of grades, a long name is wrapped and does not narrow other columns."""
 
 from __future__ import annotations
 

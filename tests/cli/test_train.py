@@ -1,4 +1,4 @@
-"""`lmcourse train`, as it is typed."""
+"""Test `lmcourse train` from the command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(one_thread: None, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """The folder of a run that was never stopped, and what it printed."""
+    """The folder of an uninterrupted run, and its output."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     often = ["--checkpoint-every", "3", "--evaluate-every", "4", "--keep-checkpoints", "9"]
     with redirect_stdout(StringIO()) as out:
@@ -43,14 +43,11 @@ def checkpoint(folder: Path, step: int) -> Path:
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
-    """The JSON document of a command that succeeds."""
+    """Return the JSON document of a successful command."""
     status = main([*map(str, words), "--json"])
     out, err = capsys.readouterr()
     assert status == 0, err
     return json.loads(out)
-
-
-# A run
 
 
 def test_a_run_writes_the_files_that_the_docs_list(whole: tuple[Path, dict[str, Any]]) -> None:
@@ -69,10 +66,10 @@ def test_a_run_writes_the_files_that_the_docs_list(whole: tuple[Path, dict[str, 
     assert Path(told["checkpoint"]) == checkpoint(folder, STEPS)
 
 
-def test_a_run_that_resumes_equals_one_that_was_not_stopped(
+def test_a_resumed_run_equals_an_uninterrupted_run(
     whole: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is killed after step 3: what came later is lost. `--out` alone says how it goes on."""
+    """The run is killed after step 3, and later steps are lost. `--out` is enough to resume it."""
     folder, killed = whole[0], tmp_path / "killed"
     shutil.copytree(folder, killed)
     for step in (4, 6, STEPS):
@@ -85,7 +82,7 @@ def test_a_run_that_resumes_equals_one_that_was_not_stopped(
 
 
 @pytest.mark.prove
-def test_ctrl_c_saves_and_loses_nothing(
+def test_ctrl_c_saves_a_checkpoint_without_losing_steps(
     course: Path, corpus: Path, one_thread: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = ["train", "--corpus", corpus, "--schedule", "constant", "--held-out", "0", *FLAGS, "--out"]
@@ -115,8 +112,8 @@ def test_ctrl_c_saves_and_loses_nothing(
 
 
 @pytest.mark.prove
-def test_module_takes_the_same_flags(course: Path, corpus: Path, tmp_path: Path) -> None:
-    """`torchrun -m lmcourse.training` starts this."""
+def test_module_accepts_the_same_flags(course: Path, corpus: Path, tmp_path: Path) -> None:
+    """`torchrun -m lmcourse.training` starts this module."""
     words = ["--corpus", str(corpus), *FLAGS, "--out", str(tmp_path), "--steps", "0"]
     run = subprocess.run(
         [sys.executable, "-m", "lmcourse.training", *words],
@@ -130,18 +127,15 @@ def test_module_takes_the_same_flags(course: Path, corpus: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["train", "generate"])
-def test_the_commands_explain_themselves(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_prints_the_usage_of_the_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main([name, "--help"])
     assert stop.value.code == 0
     assert f"usage: lmcourse {name}" in capsys.readouterr().out
 
 
-# Settings
-
-
 def test_settings_in_a_file_equal_flags(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is typed wins."""
+    """Flags override the file."""
     file = tmp_path / "run.toml"
     file.write_text(
         f'corpus = "{corpus.as_posix()}"\ntokenizer = "bytes"\nseq_len = 16\ngrad_clip = "none"\n'
@@ -156,7 +150,7 @@ def test_settings_in_a_file_equal_flags(corpus: Path, tmp_path: Path, capsys: py
     assert saved["pipeline_schedule"] == "gpipe"
 
 
-def test_a_run_can_be_made_longer(
+def test_more_steps_extend_a_finished_run(
     whole: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     longer = tmp_path / "longer"
@@ -170,16 +164,13 @@ def test_a_run_can_be_made_longer(
 def test_train_accepts_every_kind_of_tokenizer(
     kind: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the run needs, the model gets: a token for each of the tokenizer's."""
+    """The model's vocabulary has the size of the tokenizer's."""
     words = ["--corpus", corpus, *FLAGS, "--tokenizer", kind, "--vocab-size", "300", "--steps", "2", "--held-out", "0"]
     told = printed(capsys, "train", *words, "--out", tmp_path / "run")
     assert (told["step"], told["best_loss"]) == (2, None)
     trained = load_trained_model(tmp_path / "run")
     assert trained.model.config.vocab_size == trained.tokenizer.vocab_size
     assert trained.tokenizer.decode(trained.tokenizer.encode("One 漢 or é.")) == "One 漢 or é."
-
-
-# Before a run
 
 
 def test_a_dry_run_is_right_and_writes_nothing(
@@ -208,7 +199,7 @@ def test_a_dry_run_is_right_and_writes_nothing(
 
 
 def test_a_dry_run_names_what_exceeds_memory(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """400 billion weights; nothing is built, so it costs no more than a small one."""
+    """The model has 400 billion weights. It is not built, so the test is fast."""
     words = ["train", "--corpus", corpus, *FLAGS, "--preset", "llama-3.1-405b", "--dry-run"]
     told = printed(capsys, *words)
     assert told["needed"] > told["room"] > 2**30
@@ -219,10 +210,10 @@ def test_a_dry_run_names_what_exceeds_memory(corpus: Path, capsys: pytest.Captur
     assert "--activation-checkpointing" in line
 
 
-def test_the_text_of_a_forecast_matches_the_run(
+def test_a_dry_run_counts_the_training_part_of_the_corpus(
     corpus: Path, whole: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Bytes: each file that is not held out, and the empty line that ends it."""
+    """The bytes are those of each file in the training part, and of the empty line after it."""
     told = printed(capsys, "train", "--corpus", corpus, *FLAGS, "--dry-run")
     held_out = (whole[0] / "validation.tokens").stat().st_size
     texts = [path.read_text(encoding="utf-8").rstrip("\n").encode() for path in corpus.iterdir()]
@@ -230,9 +221,6 @@ def test_the_text_of_a_forecast_matches_the_run(
     assert 0 < told["corpus_tokens"] < everything
     assert everything - told["corpus_tokens"] in {len(text) + 2 for text in texts}
     assert held_out > 2 * (everything - told["corpus_tokens"])
-
-
-# Mistakes
 
 
 NEW = ["--corpus", "CORPUS", "--out", "OUT"]
@@ -248,11 +236,11 @@ MISTAKES = [
     ([*NEW, "--steps", "ten"], "steps must be a whole number, not 'ten' (lmcourse train --help)"),
     ([*NEW, "--steps", "0"], "steps must be at least 1, not 0"),
     ([*NEW, "--seed", str(2**63)], "seed must be below 2⁶³"),
-    ([*NEW, "--warmup-steps", "9"], "a warm-up of 9 steps do not fit into a run of 8"),
+    ([*NEW, "--warmup-steps", "9"], "a warm-up of 9 steps does not fit into a run of 8"),
     ([*NEW, "--vocab-size", "255"], "vocab_size must be at least 256"),
     ([*NEW, "--held-out", "1"], "held_out must be at least 0 and below 1, not 1.0"),
     ([*NEW, "--validation-tokens", "1"], "validation_tokens must be at least 2"),
-    ([*NEW, "--seq-len", "100000"], "take a longer text or shorter windows"),
+    ([*NEW, "--seq-len", "100000"], "use a longer text or shorter windows"),
     ([*NEW, "--fsdp", "2"], "the run is for 2 processes"),
     (["--corpus", "CORPUS", "--out", "CORPUS/00.txt"], "cannot be written: File exists"),
     (["--corpus", "CORPUS", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read"),
@@ -282,7 +270,7 @@ def test_a_mistake_is_one_line_and_leaves_no_run(
         (["--resume", "--seq-len", "8"], "seq_len cannot change when a run resumes: it is 16, not 8"),
         (["--resume", "--seed", "1"], "seed cannot change"),
         (["--resume", "--preset", "micro"], "preset cannot change"),
-        (["--resume", "--steps", "1"], "do not fit into a run of 1"),
+        (["--resume", "--steps", "1"], "does not fit into a run of 1"),
     ],
 )
 def test_an_existing_run_is_not_overwritten(
@@ -296,6 +284,6 @@ def test_an_existing_run_is_not_overwritten(
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_a_run_that_cannot_begin_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_run_that_cannot_begin_leaves_no_files(tmp_path: Path) -> None:
     assert main(["train", "--corpus", str(tmp_path / "nowhere"), "--out", str(tmp_path / "run")]) == 2
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The welcome page: its map, its example and its progress are true, and JupyterLab trusts it."""
+"""The welcome page has a correct map, example and progress, and JupyterLab trusts it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def notebooks(course: Path, tmp_path: Path) -> Path:
     return tmp_path / "notebooks"
 
 
-def test_it_is_a_valid_notebook_that_jupyterlab_trusts(notebooks: Path) -> None:
+def test_the_welcome_page_is_a_valid_trusted_notebook(notebooks: Path) -> None:
     path = welcome.write_welcome(notebooks)
     assert path == notebooks / "welcome.ipynb"
     page = nbformat.read(path, as_version=4)
@@ -52,7 +52,7 @@ def test_the_example_is_a_report_of_the_course() -> None:
 def test_the_progress_cell_prints_the_shown_table(notebooks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = welcome.welcome(notebooks)
     [cell] = [cell for cell in page["cells"] if cell["cell_type"] == "code"]
-    monkeypatch.chdir(notebooks)  # where JupyterLab runs it
+    monkeypatch.chdir(notebooks)  # JupyterLab runs the page in this folder
     names: dict[str, object] = {}
     exec(cell["source"].replace("progress_table()", "shown = progress_table()"), names)
     assert cell["outputs"][0]["data"]["text/plain"] == repr(names["shown"])

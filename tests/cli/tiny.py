@@ -1,4 +1,4 @@
-"""A run so small that every test of the commands can afford one."""
+"""A run that is small enough for every test of the commands."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ FLAGS = [
     str(STEPS),
 ]
 ONE_CPU = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-"""Sums in another order are other sums: runs that are compared use one thread, and no GPU."""
+"""Environment for comparable runs: one thread and no GPU, because the order of sums changes their rounding."""
 
 
 def write_corpus(folder: Path) -> Path:
-    """Some stories, a file each; one has letters of two, three and four bytes."""
+    """Write stories into separate files; one has letters of two, three and four bytes."""
     folder.mkdir()
     source = random.Random(1)
     for index in range(12):
@@ -43,17 +43,17 @@ def write_corpus(folder: Path) -> Path:
 
 
 def command(*words: str | Path) -> list[str]:
-    """How `lmcourse words...` is started by this Python."""
+    """Return the command that runs `lmcourse words...` with this Python."""
     return [sys.executable, "-m", "lmcourse", *map(str, words)]
 
 
 def environment(course: Path) -> dict[str, str]:
-    """In which it finds the package, wherever it is started."""
+    """Return an environment in which the package is found from any folder."""
     return os.environ | ONE_CPU | {"PYTHONPATH": str(course), "COLUMNS": "80"}
 
 
 def typed(course: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    """What a person gets who types `lmcourse words...`."""
+    """Run `lmcourse words...` as a user would, and return the result."""
     start = command(*words)
     return subprocess.run(
         start, capture_output=True, text=True, cwd=course, env=environment(course), timeout=120, check=False
@@ -61,11 +61,11 @@ def typed(course: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def losses(folder: Path) -> list[tuple[int, float]]:
-    """Step and loss of every step."""
+    """Return number and loss of every step."""
     return [(record["step"], record["loss"]) for record in read_metrics(folder / "metrics.jsonl")]
 
 
 def settings(folder: Path) -> dict[str, Any]:
-    """What a run has saved of itself."""
+    """Return the saved settings of a run."""
     found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     return found

@@ -1,4 +1,4 @@
-"""A learner's answers as a package: what becomes of each, and that it runs alone, as the course's model does."""
+"""Test the package of a learner's answers: the result of each, and that it runs alone like the course's model."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ from lmcourse.pretrained import load_pretrained
 pytestmark = pytest.mark.prove
 
 WITHOUT_COURSE = "import sys; sys.modules['lmcourse'] = None\n"
-"""In front of a program that must run where `import lmcourse` fails."""
+"""Code that makes `import lmcourse` fail in a program."""
 
 LOGITS_ERROR = 1e-6
-"""Of the largest logit, in fp32: each is a sum of a few hundred products with a relative error of 6e-8."""
+"""Tolerance relative to the largest logit in fp32: each is a sum of a few hundred products with a relative error of
+6e-8."""
 
 
 def check_same(found: Tensor, expected: Tensor) -> None:
-    """Equal up to rounding: to 1e-5 for logits of up to ten."""
+    """Check that two models are equal up to rounding: to 1e-5 for logits of up to ten."""
     error = LOGITS_ERROR * max(10.0, expected.abs().max().item())
     torch.testing.assert_close(found, expected, rtol=0, atol=error)
 
@@ -71,7 +72,7 @@ save_file(results, "results.safetensors")
 
 
 def alone(folder: Path, code: str, *words: str) -> str:
-    """What a program prints that runs in a folder, without the course."""
+    """Return the output of a program that runs in a folder without the course."""
     command = [sys.executable, "-c", WITHOUT_COURSE + code, *words]
     done = subprocess.run(command, cwd=folder, text=True, capture_output=True, timeout=240)
     assert done.returncode == 0, done.stderr
@@ -85,12 +86,12 @@ def write_model(folder: Path, model: Transformer, tokens: Tensor) -> None:
     save_file({"tokens": tokens}, folder / "tokens")
 
 
-# Every answer of the course, by somebody who has solved it all
+# A learner who has solved everything
 
 
 @pytest.fixture(scope="module")
 def solved(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package of a learner whose answers are the printed ones."""
+    """A folder with the package of a learner whose answers are the printed solutions."""
     folder = tmp_path_factory.mktemp("solved")
     chapters = list(CHAPTERS)
     printed = printed_notebooks(chapters, course)
@@ -104,14 +105,14 @@ def solved(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     origins = {part.exercise: part for parts in collection.parts.values() for part in parts.values()}
     left_out = {name: part.reason for name, part in origins.items() if not part.origin}
     assert {answer.chapter.number for answer in answers if answer.exercise in left_out} == {"13", "18"}
-    assert all("of lmcourse, but your package must run without lmcourse" in reason for reason in left_out.values())
+    assert all("from lmcourse, but your package must run without lmcourse" in reason for reason in left_out.values())
     assert {answer.exercise for answer in answers} <= origins.keys()
     write_files(package_files("my_transformer", collection), folder / "my_transformer")
     return folder
 
 
 def models() -> Mapping[str, Transformer]:
-    """The trained one, one with another base, one of the zoo with fewer heads and layers, one of transformers."""
+    """Four models: the trained one, one with another RoPE base, a smaller one of the zoo, one of transformers."""
     torch.manual_seed(0)
     llama = find_model("llama-3-8b").decoder.layers[0].attention
     heads = {"kv_heads": llama.key_heads // 4, "theta": llama.rotary.theta if llama.rotary else 0.0}
@@ -175,7 +176,7 @@ def test_no_module_has_more_than_its_answers_need(solved: Path) -> None:
     )
 
 
-# A learner who has solved a little, graded
+# A learner who has solved only a little
 
 
 GLU = '''def glu_ffn(x, w_gate, w_value, w_down, kind):
@@ -193,7 +194,7 @@ WRONG_INTENSITY = "def elementwise_intensity(kernels, bytes_each):\n    return -
 
 @pytest.fixture(scope="module")
 def learner(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course folder whose notebook 11 has a right answer with a helper cell, a wrong one, and else none."""
+    """A course folder whose notebook 11 has only a right answer with a helper cell, and a wrong answer."""
     root = tmp_path_factory.mktemp("learner")
     shutil.copy(course / "nbgrader_config.py", root)
     for chapter in {find_chapter(number) for number in PARTS.values()}:
@@ -215,7 +216,7 @@ def learner(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def collected(learner: Path) -> dict[str, Any]:
-    """The package of that learner, as the command tells of it."""
+    """The command's description of that learner's package."""
     return told(learner, "11")
 
 
@@ -250,7 +251,7 @@ def test_helpers_are_copied_and_course_answers_are_marked(collected: dict[str, A
 
 
 def test_files_changed_by_hand_are_reported_before_grading(collected: dict[str, Any], learner: Path) -> None:
-    """With an isolation that does not exist, grading would be an error of its own."""
+    """The isolation does not exist, so grading would raise another error."""
     module = learner / "my_transformer" / "attention.py"
     text = module.read_text(encoding="utf-8")
     module.write_text(f"{text}# mine\n", encoding="utf-8")

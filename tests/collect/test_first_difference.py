@@ -1,4 +1,4 @@
-"""The first sub-layer that differs is named, and no part after it: by its result, or else by its gradients."""
+"""Only the first sub-layer that differs is reported, by its result or by its gradients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rms_norm(x: Tensor, scale: Tensor, eps: float) -> Tensor:
 
 @pytest.fixture(scope="module")
 def parts(course: Any) -> Parts:
-    """The printed solutions of the notebooks."""
+    """Return the printed solutions of the notebooks."""
     found: dict[str, Callable[..., Any]] = {}
     for number in sorted(set(PARTS.values())):
         chapter = find_chapter(number)
@@ -49,12 +49,12 @@ def grouped() -> Transformer:
     torch.manual_seed(0)
     model = Transformer(llama_like(2, 32, 4, 64, vocab_size=512, context=32, kv_heads=2, theta=500.0)).eval()
     with torch.no_grad():
-        model.embedding.tokens.weight.mul_(0.05)  # as small as after `initialize`: ε shows
+        model.embedding.tokens.weight.mul_(0.05)  # as small as after `initialize`, so that ε matters
     return model
 
 
 @pytest.mark.parametrize("model", [lambda: load_pretrained().model, grouped], ids=["trained", "grouped"])
-def test_right_parts_do_not_differ(model: Callable[[], Transformer], parts: Parts, tokens: Tensor) -> None:
+def test_correct_parts_do_not_differ(model: Callable[[], Transformer], parts: Parts, tokens: Tensor) -> None:
     assert first_difference(parts, model(), tokens) is None
 
 
@@ -71,7 +71,7 @@ def centred(x: Tensor, scale: Tensor, eps: float) -> Tensor:
 
 
 def halves_rotated(parts: Parts) -> Parts:
-    """RoPE in the order of most published weights, which pairs i with i + d/2."""
+    """Apply RoPE in the order of most published weights, which pairs i with i + d/2."""
 
     def rope(x: Tensor, positions: Tensor, base: float) -> Tensor:
         paired = torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)
@@ -143,7 +143,7 @@ def copied_targets(parts: Parts) -> Parts:
 
 
 def spoiling(parts: Parts) -> Parts:
-    """A right norm that empties its input, and a wrong part behind it."""
+    """Return a right norm that overwrites its input, and a wrong part after it."""
 
     def emptying(x: Tensor, scale: Tensor, eps: float) -> Tensor:
         y = rms_norm(x, scale, eps)
@@ -178,7 +178,7 @@ def test_the_wrong_part_is_named(
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "norm" in name:
-                weight.mul_(1.5)  # at 1, a norm that forgets its scale would be right
+                weight.mul_(1.5)  # with scale 1, a norm that forgets its scale would be right
     found = first_difference(spoil(parts), model, tokens)
     assert found is not None
     assert (found.place, found.part) == (place, part)
@@ -242,8 +242,8 @@ def test_a_cut_gradient_is_named_when_results_agree(
     assert str(first_difference(cut(parts), grouped(), tokens)).startswith(told)
 
 
-def test_the_first_of_two_wrong_parts_and_only_where_it_differs(parts: Parts, tokens: Tensor) -> None:
-    """A norm that is right for the first block's scale alone is named in the second one."""
+def test_only_the_first_of_two_wrong_parts_is_named(parts: Parts, tokens: Tensor) -> None:
+    """A norm that is right only for the first block's scale is reported in the second block."""
     model = grouped()
     with torch.no_grad():
         model.blocks[1].attention.input_norm.weight.mul_(2.0)

@@ -1,4 +1,4 @@
-"""Parts for another notebook: the learner's where they are there and run, the course's elsewhere, with the reason."""
+"""Parts for another notebook are the learner's if they exist and run, otherwise the course's, with the reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANSWERS = {
 
 @pytest.fixture(scope="module")
 def root(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course folder in which four answers are written and `block` is not; notebook 12 is not there."""
+    """A course folder with four answers but without `block`; notebook 12 does not exist."""
     root = tmp_path_factory.mktemp("own")
     (root / "nbgrader_config.py").touch()
     for number in ("08", "09", "10", "11"):

@@ -1,4 +1,4 @@
-"""A package is made of the right functions, and written without losing what was changed in it by hand."""
+"""A package has the right functions, and writing it does not lose manual changes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_export_replaces_and_removes_its_own_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("files", [FILES | {"a.py": b"a = 2\n"}, {"deep/b.bin": b"new"}])
 def test_nothing_is_written_if_a_file_was_changed_by_hand(files: dict[str, bytes], tmp_path: Path) -> None:
-    """Whether it is to be replaced or removed."""
+    """This holds for files that would be replaced or removed."""
     out = tmp_path / "out"
     write_files(FILES, out)
     (out / "a.py").write_text("mine = 1\n")
@@ -87,14 +87,14 @@ def test_a_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
 
 
 def collection(course: Path, state: Any, *, lend: bool) -> Collection:
-    """Notebook 11, in which `glu_ffn` alone is in this state, and its answer is wrong."""
+    """Return notebook 11 with only `glu_ffn` in this state; its answer is wrong."""
     chapter = find_chapter("11")
     printed = printed_notebooks([find_chapter(number) for number in set(PARTS.values())], course)
     own = {chapter: type(printed[chapter])(("import torch\n" + WRONG,), {"glu_ffn": 0})}
     return Collection([Answer(chapter, "glu_ffn", state, "0 of 3 points")], own, printed, lend)
 
 
-def test_a_wrong_answer_is_replaced_or_taken_along(course: Path) -> None:
+def test_a_wrong_answer_is_replaced_or_included(course: Path) -> None:
     chapter = find_chapter("11")
     lent = collection(course, "wrong", lend=True).parts[chapter]["glu_ffn"]
     assert (lent.origin, lent.reason) == ("lent", "0 of 3 points")
@@ -112,7 +112,7 @@ def test_a_missing_answer_without_a_replacement_raises_when_called(course: Path)
 
 
 def test_helpers_of_an_answer_come_in_notebook_order(course: Path) -> None:
-    """`causal_attention` passes and calls `causal_mask`, which is wrong: the course's takes its place."""
+    """`causal_attention` passes and calls `causal_mask`, which is wrong, so the course's version replaces it."""
     chapter = find_chapter("08")
     printed = printed_notebooks([find_chapter(number) for number in set(PARTS.values())], course)
     wrong = Answer(chapter, "causal_mask", "wrong", "0 of 2 points")

@@ -1,4 +1,4 @@
-"""What an answer takes along from its notebook: its imports and helpers, and nothing else."""
+"""An answer is collected with only its imports and helpers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def texts(name: str, *others: str) -> tuple[list[str], set[str]]:
     return [statement.text.split("\n")[0] for statement in statements], used
 
 
-def test_imports_and_helpers_come_along_one_by_one() -> None:
+def test_only_needed_imports_and_helpers_are_included() -> None:
     assert texts("first") == (["import math", "# the base of everything", "def helper(a):", "def first(a):"], set())
 
 
@@ -43,7 +43,7 @@ def test_a_comment_stays_with_its_line() -> None:
 
 
 def test_names_inside_a_function_are_local_but_defaults_are_not() -> None:
-    """`einsum` and the second `BASE` are local; the default BASE is that of the notebook."""
+    """`einsum` and the second `BASE` are local; the default BASE is the notebook's."""
     found, used = texts("second", "first")
     assert found == ["# the base of everything", "def second(a: float = BASE) -> float:"]
     assert used == {"first"}
@@ -54,7 +54,7 @@ def test_a_name_means_its_last_definition_above() -> None:
     assert "BASE = 3.0" not in texts("first")[0]
 
 
-def test_a_class_body_is_read_too() -> None:
+def test_names_in_a_class_body_are_included() -> None:
     assert texts("Seventh")[0] == ["def helper(a):", "BASE = 3.0", "class Seventh:"]
 
 
@@ -62,7 +62,7 @@ def test_a_class_body_is_read_too() -> None:
     ("name", "why"),
     [
         ("third", "it needs `total`, a value that a cell computes: compute it in a function"),
-        ("fourth", "it needs `find_model` of lmcourse, but your package must run without lmcourse"),
+        ("fourth", "it needs `find_model` from lmcourse, but your package must run without lmcourse"),
         ("fifth", "it needs `later`, which no cell above it defines"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What every invariant is about: the chapters that are written, their sources and what is built from them."""
+"""The finished chapters, with their sources and built notebooks, for tests of all chapters."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def source(chapter: Chapter) -> Source:
 
 @cache
 def solution(chapter: Chapter) -> NotebookNode:
-    """The executed notebook. Not to be changed."""
+    """Return the executed notebook, which tests must not change."""
     return nbformat.read(ChapterFiles.of(chapter, ROOT).solution, as_version=4)
 
 
 @cache
 def prose(chapter: Chapter) -> str:
-    """All Markdown of a notebook, a blank line between two cells."""
+    """Return all Markdown of a notebook, with a blank line between two cells."""
     return "\n\n".join(cell.text for cell in source(chapter).cells if cell.kind == "markdown")
 
 
 @cache
 def code(chapter: Chapter) -> str:
-    """All code of a notebook."""
+    """Return all code of a notebook."""
     return "\n\n".join(cell.text for cell in source(chapter).cells if cell.kind == "code")

@@ -1,4 +1,4 @@
-"""Every notebook is built of the same parts, in the same order."""
+"""Every notebook has the same parts in the same order."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def sections(chapter: Chapter) -> list[str]:
 
 
 def section(chapter: Chapter, title: str) -> str:
-    """The text from a heading to the next."""
+    """Return the text from a heading to the next."""
     found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", prose(chapter), re.M | re.S)
     assert found, f"no section ## {title}"
     return found[1]
 
 
 def calls(chapter: Chapter, name: str) -> list[ast.Call]:
-    """The calls of a function by its bare name."""
+    """Return the calls of a function by its plain name."""
     nodes = (node for node in ast.walk(ast.parse(code(chapter))) if isinstance(node, ast.Call))
     return [node for node in nodes if isinstance(node.func, ast.Name) and node.func.id == name]
 

@@ -1,6 +1,6 @@
-"""Every notebook in the sandbox of a grade, solved; some untouched, or with only those answers that call a blank one.
+"""Grade every solved notebook in the sandbox, some unchanged notebooks, and some with blank answers.
 
-The proof judges all other answers, and a smoke test the stubs of all notebooks."""
+The answer checks judge all other answers, and a smoke test judges the stubs of all notebooks."""
 
 from __future__ import annotations
 
@@ -21,23 +21,22 @@ from tests.course.chapters import ROOT, WRITTEN
 from tests.grading.conftest import needs_bubblewrap
 
 SECONDS = 180 * len(WRITTEN)
-"""The time limit of the command that grades the whole course; on a quiet machine it takes a fifth of that."""
+"""The time limit in seconds for grading the whole course, which takes a fifth of it on an idle machine."""
 
 pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(2 * SECONDS)]
 
 UNTOUCHED = [find_chapter("01-floating-point"), find_chapter("03-autograd")]
-"""Their stubs are of every kind: functions, values, classes."""
+"""Notebooks to grade unchanged. Together they have all kinds of stubs: functions, values, classes."""
 
 GAPS = [find_chapter(name) for name in ("07-tokens-and-data", "08-attention", "13-training")]
-"""Their answers call earlier ones: functions, classes, and chains of them. That `uses` names what an answer calls is a
-promise of all chapters, tested beside the others."""
+"""Notebooks whose answers call earlier answers: functions, classes, and chains of them."""
 
 Result = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Result]:
-    """What was earned, by learner and assignment, in the notebooks that are tested."""
+    """The points by learner and assignment, in the tested notebooks."""
     folder = tmp_path_factory.mktemp("class")
     for chapter in {item.callspec.params["chapter"] for item in request.session.items if item.path == request.path}:
         for student, notebook in handed_in(chapter).items():
@@ -52,7 +51,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def handed_in(chapter: Chapter) -> dict[str, NotebookNode]:
-    """The notebooks of a chapter, by learner."""
+    """Return the notebooks of a chapter, by learner."""
     files = ChapterFiles.of(chapter, ROOT)
     solved, released = (nbformat.read(path, as_version=4) for path in (files.solution, files.release))
     found = {"solved": solved}
@@ -69,21 +68,21 @@ def handed_in(chapter: Chapter) -> dict[str, NotebookNode]:
 
 
 def resting_on_gaps(chapter: Chapter) -> set[str]:
-    """The exercises that call answers to others, but for those that are called themselves."""
+    """Return the exercises that call other answers and are not called themselves."""
     exercises = exercises_of(chapter)
     called = {name for exercise in exercises for name in exercise.uses}
     return {exercise.name for exercise in exercises if exercise.uses} - called
 
 
 def by_hand(chapter: Chapter) -> dict[str, float]:
-    """The questions that a person grades; until then they count 0."""
+    """Return the manually graded questions, which have 0 points until then."""
     notebook = nbformat.read(ChapterFiles.of(chapter, ROOT).solution, as_version=4)
     marks = [cell.metadata.get("nbgrader", {}) for cell in notebook.cells]
     return {mark["grade_id"]: 0.0 for mark in marks if mark.get("task")}
 
 
 def full(chapter: Chapter) -> dict[str, float]:
-    """All points of the exercises, and none for what a person grades."""
+    """Return full points for exercises, and 0 for manually graded questions."""
     return {exercise.name: float(exercise.points) for exercise in exercises_of(chapter)} | by_hand(chapter)
 
 
@@ -96,7 +95,7 @@ def test_printed_solutions_earn_all_points(chapter: Chapter, results: dict[tuple
 
 
 @pytest.mark.parametrize("chapter", UNTOUCHED, ids=lambda chapter: chapter.id)
-def test_untouched_notebook_earns_nothing(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
+def test_unchanged_notebook_earns_no_points(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
     result = results["untouched", chapter.id]
     assert result["exercises"] == dict.fromkeys(full(chapter), 0.0)
     assert "Not answered: " in result["reason"]
@@ -104,7 +103,7 @@ def test_untouched_notebook_earns_nothing(chapter: Chapter, results: dict[tuple[
 
 
 @pytest.mark.parametrize("chapter", GAPS, ids=lambda chapter: chapter.id)
-def test_a_blank_answer_costs_no_later_answer(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
+def test_a_blank_answer_does_not_affect_later_answers(chapter: Chapter, results: dict[tuple[str, str], Result]) -> None:
     result, points = results["gaps", chapter.id], full(chapter)
     earned = {name: points[name] for name in resting_on_gaps(chapter)}
     assert result["exercises"] == dict.fromkeys(points, 0.0) | earned, result["reason"]

@@ -1,4 +1,4 @@
-"""The first cell of a notebook imports what the notebook needs, and no heavy package beside it."""
+"""The first cell of a notebook imports only what the notebook needs, and no other heavy package."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lmcourse.course import CHAPTERS
 pytestmark = pytest.mark.prove
 
 HEAVY = ("nbgrader", "sqlalchemy", "transformers", "torch._dynamo", "sympy", "pandas", "tensorboard")
-"""Each takes half a second or more to import."""
+"""Packages that take half a second or more to import."""
 
 
 def test_no_first_cell_imports_a_heavy_package(course: Path) -> None:
-    """All first cells in one process."""
+    """All first cells run in one process."""
     cells = []
     for chapter in CHAPTERS:
         notebook = json.loads((course / "notebooks" / chapter.id / f"{chapter.topic}.ipynb").read_text("utf-8"))

@@ -47,7 +47,7 @@ def package_of(path: Path, package: Path) -> str:
 
 
 def imported_names(text: str) -> Iterator[tuple[int, list[str]]]:
-    """What a module imports from lmcourse, anywhere in it: the line, and the dotted name in its parts."""
+    """Yield a module's imports from lmcourse: the line, and the parts of the dotted name."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -61,12 +61,12 @@ def imported_names(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def imported(text: str) -> Iterator[tuple[int, str]]:
-    """The packages of lmcourse that a module imports from, with the line."""
+    """Yield the packages of lmcourse that a module imports from, with the line."""
     yield from ((line, name[1]) for line, name in imported_names(text))
 
 
 def upward(package: Path) -> list[str]:
-    """Every import that does not point downwards."""
+    """Return all imports that do not point to a lower layer."""
     found = []
     for path in sorted(package.rglob("*.py")):
         name = package_of(path, package)
@@ -77,14 +77,14 @@ def upward(package: Path) -> list[str]:
 
 
 def imported_chapters(path: Path) -> Iterator[tuple[int, str, list[str]]]:
-    """The chapters that a file imports from: the line, the topic, and what of it."""
+    """Yield the chapters that a file imports from: the line, the topic, and the imported part."""
     for line, name in imported_names(path.read_text(encoding="utf-8")):
         if name[1] == "chapters":
             yield line, name[2] if len(name) > 2 else "", name[3:]
 
 
 def into_other_chapters(chapters: Path) -> list[str]:
-    """Every import of a chapter from another one."""
+    """Return all imports of a chapter from another chapter."""
     return [
         f"{path.relative_to(chapters)}:{line}: {package_of(path, chapters)} imports {topic or 'all chapters'}"
         for path in sorted(chapters.rglob("*.py"))
@@ -144,7 +144,7 @@ def test_a_notebook_imports_from_its_own_chapter_but_no_exercises() -> None:
             assert what[:1] != ["exercises"], f"{source.name}:{line}"
 
 
-def test_the_engine_holds_no_exercise() -> None:
+def test_the_engine_contains_no_exercise() -> None:
     """`lmcourse/exercises` is shared by all chapters; the exercises of one chapter are in its own package."""
     engine = PACKAGE / "exercises"
     assert [path.name for path in engine.iterdir() if path.is_dir() and path.name != "__pycache__"] == ["evidence"]

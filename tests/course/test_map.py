@@ -1,4 +1,4 @@
-"""The map of the course, and what lies in its folders."""
+"""Test the map of the course and the contents of its folders."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_chapter_builds_on_earlier_ones(chapter: Chapter) -> None:
     assert all(find_chapter(number) for number in before)
 
 
-def test_sections_at_which_a_route_stops_are_there() -> None:
+def test_sections_named_in_routes_exist() -> None:
     for number, last in (stop for route in ROUTES for stop in route.stops):
         source = ChapterFiles.of(find_chapter(number), ROOT).source.read_text(encoding="utf-8")
         assert not last or f"\n# ## {last} · " in source, (number, last)
@@ -58,12 +58,12 @@ def test_at_least_one_chapter_is_available() -> None:
     assert WRITTEN
 
 
-def test_notebooks_has_only_what_is_built() -> None:
-    allowed = {ROOT / "notebooks" / "welcome.ipynb"}  # written by `lmcourse lab`, and ignored by git
+def test_notebooks_folder_has_only_built_files() -> None:
+    allowed = {ROOT / "notebooks" / "welcome.ipynb"}  # `lmcourse lab` writes this file, and git ignores it
     assert files_in("notebooks") - allowed == {ChapterFiles.of(chapter, ROOT).release for chapter in WRITTEN}
 
 
-def test_solutions_holds_a_source_and_a_notebook_per_chapter() -> None:
+def test_solutions_has_a_source_and_a_notebook_per_chapter() -> None:
     files = [ChapterFiles.of(chapter, ROOT) for chapter in WRITTEN]
     assert files_in("solutions") == {path for item in files for path in (item.source, item.solution)}
 

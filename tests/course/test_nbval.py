@@ -1,4 +1,4 @@
-"""`pytest --nbval solutions` proves something: nbval never compares a cell that was stored unrun."""
+"""`pytest --nbval solutions` has no gaps, although nbval does not compare cells that were stored without running."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SOLUTION = {"nbgrader": {"solution": True, "grade": False}}
 CHECK = {"nbgrader": {"solution": False, "grade": True}}
 NOT_COMPARED = {"nbval-skip", "nbval-ignore-output"}
 BECAUSE = "because "
-"""How the tag starts that gives the reason: `tags=["nbval-ignore-output", "because it shows the time"]`."""
+"""The beginning of the tag with a reason: `tags=["nbval-ignore-output", "because it shows the time"]`."""
 
 
 def gaps(notebook: NotebookNode) -> Iterator[str]:
-    """Every way in which a notebook's cells would go through nbval without being looked at."""
+    """Return all cells of a notebook that nbval would not check, with the reason."""
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
@@ -60,7 +60,7 @@ GOOD = new_notebook(
 )
 
 
-def test_a_notebook_without_gaps_has_none() -> None:
+def test_a_notebook_without_stubs_has_no_gaps() -> None:
     assert list(gaps(GOOD)) == []
 
 
@@ -96,7 +96,7 @@ CELLS: list[tuple[str, dict[str, Any], bool]] = [
     ("assert x == 2", {}, False),
     ("1 / 0", {"tags": ["raises-exception"]}, True),
 ]
-"""What a cell says, its metadata, and whether it may say so in a student's copy."""
+"""The output of a cell, its metadata, and whether the output is allowed in a student's copy."""
 
 
 @pytest.mark.prove

@@ -22,11 +22,11 @@ from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN, solution, source
 
 LONGER_THAN = 25
-"""Characters from which on a line is somebody's and not everybody's."""
+"""Number of characters above which a line is specific to one file."""
 
 
 def solution_lines(chapter: Chapter) -> tuple[set[str], set[str]]:
-    """The lines of a source's solution regions, and all its other lines."""
+    """Return the lines in a source's solution regions, and all its other lines."""
     inside: set[str] = set()
     outside: set[str] = set()
     for cell in source(chapter).cells:
@@ -43,7 +43,7 @@ def solution_lines(chapter: Chapter) -> tuple[set[str], set[str]]:
 
 
 def exercise_lines(chapter: Chapter) -> set[str]:
-    """The lines of the references, the hidden cases and the misconceptions with their sentences."""
+    """Return the lines of references, hidden cases and misconceptions with their sentences."""
     lines: set[str] = set()
     for exercise in exercises_of(chapter):
         lines |= {wrong.sentence for wrong in exercise.misconceptions}
@@ -59,8 +59,8 @@ def exercise_lines(chapter: Chapter) -> set[str]:
 
 @cache
 def secrets() -> dict[str, str]:
-    """What no student may find, each with where it is from. A line that a text shows on purpose is no secret, nor is a
-    name that other files have, too."""
+    """Return the secrets that students must not find, with their origins. Lines that a text shows on purpose, and names
+    that occur in other files, are not secrets."""
     found = dict.fromkeys(SOLUTION_MARKS, "a marker")
     shown = set().union(*(solution_lines(chapter)[1] for chapter in WRITTEN))
     files = {path.name for folder in ("lmcourse", "benchmarks") for path in (ROOT / folder).rglob("*.py")}
@@ -77,7 +77,7 @@ def secrets() -> dict[str, str]:
 
 
 def strings(item: Any) -> Iterator[str]:
-    """Every string in a JSON document, keys too."""
+    """Yield all strings in a JSON document, including keys."""
     if isinstance(item, str):
         yield item
     elif isinstance(item, dict):
@@ -93,13 +93,13 @@ def strings(item: Any) -> Iterator[str]:
 
 @cache
 def words_within(secret: str) -> frozenset[str]:
-    """The words that a secret has between others: where it stands, they stand as words too."""
+    """Return the inner words of a secret, which must also occur in a text that contains the secret."""
     return frozenset(re.findall(r"(?<=\W)\w+(?=\W)", secret))
 
 
 def leaks(folder: Path) -> list[str]:
-    """Every secret in a file below a folder. Most are ruled out by their words: to look for each in all texts takes a
-    minute."""
+    """Return all secrets in files below a folder. Most are excluded by their words, because searching all texts for
+    each secret takes a minute."""
     found = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -115,16 +115,16 @@ def leaks(folder: Path) -> list[str]:
 
 
 def test_no_secret_is_under_notebooks(tmp_path: Path) -> None:
-    for chapter in WRITTEN:  # not the welcome page, nor checkpoints of what somebody solved here
+    for chapter in WRITTEN:  # without the welcome page and checkpoints of solved notebooks
         release = ChapterFiles.of(chapter, ROOT).release
         (tmp_path / chapter.id).mkdir()
         shutil.copy(release, tmp_path / chapter.id)
     assert leaks(tmp_path) == []
 
 
-def test_the_secrets_are_many_and_the_solution_notebook_is_full_of_them(tmp_path: Path) -> None:
+def test_solution_notebooks_contain_many_secrets(tmp_path: Path) -> None:
     for chapter in WRITTEN:
-        cells = [cell.source for cell in solution(chapter).cells]  # without the pictures, which are most of the file
+        cells = [cell.source for cell in solution(chapter).cells]  # without pictures, which are most of the file
         (tmp_path / f"{chapter.id}.ipynb").write_text(json.dumps(cells), encoding="utf-8")
     exercises = sum(len(exercises_of(chapter)) for chapter in WRITTEN)
     assert len(secrets()) > 10 * exercises

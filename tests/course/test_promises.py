@@ -1,4 +1,4 @@
-"""What the curriculum promises of every notebook, and more of the first."""
+"""Every notebook fulfils the promises of the curriculum."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_exercises_fit_into_the_time_of_the_notebook(chapter: Chapter) -> No
 
 
 def broken_promises(exercise: Exercise) -> Iterator[str]:
-    """What is wrong with an exercise, a sentence each."""
+    """Return one sentence for each broken promise of an exercise."""
     if len(exercise.misconceptions) < 3 or not exercise.hints:
         yield "fewer than three misconceptions, or no hint"
     for words in (exercise.hints, [wrong.sentence for wrong in exercise.misconceptions]):
@@ -60,10 +60,10 @@ def broken_promises(exercise: Exercise) -> Iterator[str]:
     if not (exercise.name.isidentifier() and exercise.name.isascii() and len(check_id(exercise.name)) <= 64):
         yield "its name cannot be the id of a cell"
     for case in [*exercise.cases, *exercise.hidden]:
-        to_plain(case.args), to_plain(case.kwargs)  # raises for what is no plain data
+        to_plain(case.args), to_plain(case.kwargs)  # raises an error for values that are not plain data
         if not case.name:
             yield "a case without a name"
-    # Where a property of an answer is compared, it is asked for nothing else.
+    # If a view compares a property, the exercise must not ask for anything else.
     if not exercise.value and not exercise.view:
         outcomes = (run_case(exercise.reference, case, name=exercise.name) for case in exercise.hidden)
         if all(outcome.failure for outcome in outcomes):
@@ -71,14 +71,14 @@ def broken_promises(exercise: Exercise) -> Iterator[str]:
 
 
 @EACH
-def test_exercises_are_those_of_the_curriculum(chapter: Chapter) -> None:
+def test_exercises_match_the_curriculum(chapter: Chapter) -> None:
     found = [f"{exercise.name}: {what}" for exercise in exercises_of(chapter) for what in broken_promises(exercise)]
     assert found == []
 
 
 @EACH
 def test_calls_of_earlier_answers_are_declared(chapter: Chapter) -> None:
-    """So that a blank one does not cost the points of those after it (`Exercise.uses`)."""
+    """Then a blank answer does not affect the points of later answers (`Exercise.uses`)."""
     exercises = {exercise.name: exercise for exercise in exercises_of(chapter)}
     earlier: list[str] = []
     for cell in source(chapter).cells:
@@ -112,7 +112,7 @@ def _spelled(value: object) -> object:
 
 @pytest.mark.prove
 def test_hidden_cases_are_the_same_in_every_process() -> None:
-    """A mark depends on nothing but the answer: neither on the order of sets nor on what was drawn before."""
+    """A mark depends only on the answer, not on the order of sets or on earlier random numbers."""
     program = "from tests.course.test_promises import hidden_inputs; print(hidden_inputs())"
     environment = os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
     run = subprocess.run(

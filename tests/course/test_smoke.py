@@ -1,4 +1,4 @@
-"""The known answers of each notebook, once; `test_proof` goes on with mutants, variants and constants."""
+"""Test the known answers of each notebook once; `test_proof` adds mutants, variants and constants."""
 
 from __future__ import annotations
 

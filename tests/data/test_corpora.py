@@ -1,4 +1,4 @@
-"""Corpora: texts in one order, what is no text left out or named, and a split that never changes."""
+"""Corpora have texts in a fixed order, leave out or report other files, and have a fixed split."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lmcourse.data.corpora import CORPORA, Corpus, find_corpus, split
 from lmcourse.errors import CourseError
 
 
-def test_each_name_is_its_own_corpus() -> None:
+def test_each_corpus_name_has_its_source() -> None:
     assert {name: corpus.read for name, corpus in CORPORA.items()} == {
         "synthetic": corpus_sources.stories,
         "course-text": corpus_sources.course_text,
@@ -124,7 +124,7 @@ def test_a_folder_without_text_is_reported(tmp_path: Path) -> None:
         ("", "There are synthetic"),
     ],
 )
-def test_an_unknown_corpus_gets_the_nearest_name(spec: str, message: str) -> None:
+def test_an_unknown_corpus_suggests_a_similar_name(spec: str, message: str) -> None:
     with pytest.raises(CourseError, match=message):
         find_corpus(spec)
 
@@ -155,7 +155,7 @@ def test_a_split_holds_out_whole_documents(texts: list[str], held_out: float) ->
 
 
 def test_a_split_does_not_change() -> None:
-    """The documents with the smallest SHA-256, computed here by hand."""
+    """The test computes the documents with the smallest SHA-256 itself."""
     every = [str(number) for number in range(100)]
     smallest = sorted(every, key=lambda text: hashlib.sha256(text.encode()).hexdigest())[:10]
     train, validation = split(corpus_of(every), 0.1)

@@ -1,4 +1,4 @@
-"""Where the named corpora come from."""
+"""Test the sources of the named corpora."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_help_topics_match_help() -> None:
     assert set(corpus_sources.python_docs()) == set(topics.values())
 
 
-def test_the_standard_library_is_there_without_tests() -> None:
+def test_python_code_contains_the_library_but_no_tests() -> None:
     texts = set(corpus_sources.python_code())
     with tokenize.open(tokenize.__file__) as file:
         assert file.read() in texts
@@ -38,7 +38,7 @@ def test_the_standard_library_is_there_without_tests() -> None:
 
 
 def test_downloaded_corpora_have_the_expected_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they do with a file once it is there; the downloads have tests of their own."""
+    """The test uses existing files; downloads have separate tests."""
     path = tmp_path / "stories.txt"
     path.write_text("\nOne day.\n<|endoftext|>\nTwo days.\n<|endoftext|>\n\n")
     asked: list[Download] = []
@@ -49,14 +49,14 @@ def test_downloaded_corpora_have_the_expected_texts(tmp_path: Path, monkeypatch:
 
 
 def library(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> None:
-    """Put these files in place of Python's standard library."""
+    """Replace Python's standard library by these files."""
     for name, content in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
     monkeypatch.setattr(sysconfig, "get_path", {"stdlib": str(folder)}.__getitem__)
 
 
-def test_modules_come_in_the_order_of_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_are_sorted_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"m{number:02}.py" for number in range(40)]
     library(tmp_path, monkeypatch, {name: name.encode() for name in reversed(names)})
     assert list(corpus_sources.python_code()) == names

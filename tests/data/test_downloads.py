@@ -1,4 +1,4 @@
-"""Downloads from a server of our own: once, whole, checked; and one line when something is wrong."""
+"""Download from a local server: once, completely and checked, with one line for each error."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lmcourse.data.downloads import Download, cache_folder, fetch
 from lmcourse.errors import CourseError
 
 CONTENT = b"To be, or not to be" * 200_000
-"""More than the downloader reads at once."""
+"""A file larger than the downloader's chunks."""
 
 
 @dataclass
 class Server:
-    """What a server on this machine answers, and what it was asked."""
+    """A server on this machine, with its answers and the received requests."""
 
     address: str = ""
     body: bytes = CONTENT
@@ -45,11 +45,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
             self.send_response(200 if self.path == "/hamlet" else 404)
             self.send_header("Content-Length", str(state.promised))
             self.end_headers()
-            with suppress(ConnectionError):  # the downloader may hang up first
+            with suppress(ConnectionError):  # the downloader may close the connection first
                 self.wfile.write(state.body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing on stderr."""
+            """Print no log messages on stderr."""
 
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
@@ -71,7 +71,7 @@ def test_a_file_is_fetched_once(server: Server, tmp_path: Path) -> None:
     assert list(folder.iterdir()) == [place], "nothing temporary stays"
 
 
-def test_a_file_put_there_by_hand_is_taken_and_another_is_replaced(server: Server, tmp_path: Path) -> None:
+def test_a_matching_file_is_used_and_another_is_replaced(server: Server, tmp_path: Path) -> None:
     place = tmp_path / "hamlet.txt"
     place.write_bytes(CONTENT)
     fetch(server.download, tmp_path)
@@ -95,7 +95,7 @@ def test_an_unexpected_file_is_rejected(server: Server, tmp_path: Path, body: by
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_does_not_stop_sending_is_not_listened_to(server: Server, tmp_path: Path) -> None:
+def test_a_server_that_does_not_stop_sending_is_cut_off(server: Server, tmp_path: Path) -> None:
     server.body, server.promised = CONTENT * 10, 10 * len(CONTENT)
     with pytest.raises(CourseError, match="did not send the expected file") as error:
         fetch(server.download, tmp_path)

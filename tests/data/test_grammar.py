@@ -1,4 +1,4 @@
-"""A grammar's probabilities and entropy: against every text written out, closed forms, and its own texts."""
+"""Compare a grammar's probabilities and entropy with all its texts, closed forms, and generated texts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ FINITE = {
     "t": [Production(0.25, "x"), Production(0.75, "yy", ("u",))],
     "u": [Production(0.9, "é"), Production(0.1, "zz")],
 }
-"""A language of a few texts, one symbol in two places, one letter of two bytes."""
+"""A language with a few texts, a symbol in two places, and a letter of two bytes."""
 
 BRACKETS = {"s": [Production(0.2, "(", ("s", "s")), Production(0.8, ".")]}
-"""Two may wait for one: a bracket holds two things."""
+"""A language in which a bracket contains two symbols."""
 
 
 def every_text(rules: dict[str, list[Production]], stack: tuple[str, ...], least: float) -> Iterator[tuple[str, float]]:
-    """All texts of a language whose probability, on the way, stays above `least`; by following every choice."""
+    """Yield all texts of a language whose probability stays above `least`, by following every choice."""
     if not stack:
         yield "", 1.0
         return
@@ -108,14 +108,14 @@ def test_a_text_outside_the_language_is_rejected(text: str, message: str) -> Non
         ({"s": [Production(1.0, "a", ("t",))]}, "no rule for t"),
         ({"s": [Production(1.0, "a", ("t",))], "t": []}, "no rule for t"),
         ({"t": [Production(1.0, "a")]}, "no rule for s"),
-        ({"s": [Production(1.0, "")]}, "writes no text"),
+        ({"s": [Production(1.0, "")]}, "has an empty text"),
         (
             {"s": [Production(0.3, "cat"), Production(0.3, "b"), Production(0.4, "cats")]},
             "begin the same, so a text could not be parsed: 'cat' and 'cats'",
         ),
         ({"s": [Production(0.5, "a"), Production(0.5, "a", ("s",))]}, "begin the same"),
-        ({"s": [Production(0.5, "("), Production(0.5, "[", ("s", "s"))]}, "never end"),
-        ({"s": [Production(1.0, "a", ("s",))]}, "never end"),
+        ({"s": [Production(0.5, "("), Production(0.5, "[", ("s", "s"))]}, "length of this grammar's texts is infinite"),
+        ({"s": [Production(1.0, "a", ("s",))]}, "length of this grammar's texts is infinite"),
     ],
 )
 def test_invalid_grammars_are_rejected(rules: dict[str, list[Production]], message: str) -> None:

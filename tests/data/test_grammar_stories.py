@@ -1,4 +1,4 @@
-"""The course's language: true to its entropy in a long sample, and really with what its description promises."""
+"""In a long sample the course's language has its computed entropy, and the properties in its description."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def standard_error(values: list[float]) -> float:
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
 
 
-def test_a_long_sample_has_the_entropy_that_is_computed(stories: list[str]) -> None:
+def test_a_long_sample_has_the_computed_entropy(stories: list[str]) -> None:
     grammar = story_grammar()
     surprise = [-grammar.log_probability(story) for story in stories]
     assert abs(math.fsum(surprise) / STORIES - grammar.entropy) < 5 * standard_error(surprise)
-    # What a stream's mean differs by from the rate: each text's nats beyond its fair share, of mean zero.
+    # The difference between a stream's mean and the rate: each text's excess nats, whose mean is zero.
     beyond = [nats - grammar.entropy_per_byte * len(story) for nats, story in zip(surprise, stories, strict=True)]
     assert abs(math.fsum(beyond) / STORIES) < 5 * standard_error(beyond)
     assert standard_error(beyond) < 0.02 * grammar.entropy, "the sample is too small to say anything"
 
 
-def test_a_long_sample_has_the_sentences_that_are_computed(stories: list[str]) -> None:
+def test_a_long_sample_has_the_computed_sentence_counts(stories: list[str]) -> None:
     counts = [float(story.count(".")) for story in stories]
     expected = story_grammar().expected(lambda rule: rule.text.count("."))
     assert abs(math.fsum(counts) / STORIES - expected) < 5 * standard_error(counts)
@@ -94,7 +94,7 @@ FRAME = {"one", "many", "that"}
 
 
 def agrees(sentence: str) -> bool:
-    """Whether every verb has its subject's number; with a stack of subjects, knowing nothing of the grammar."""
+    """Return True if all verbs agree with their subjects; uses a stack of subjects, not the grammar."""
     verbs = {verb for topic in TOPICS.values() for verb in (*topic.intransitive_verbs, *topic.transitive_verbs)}
     waiting: list[str] = []
     words = sentence.lower().split()

@@ -1,4 +1,4 @@
-"""The loader's promises: every window once, the same order on any number of processes, no batch lost on the way."""
+"""The loader reads every window once, in the same order with any number of processes, without losing batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ SIZES = {"seq_len": st.integers(1, 7), "seed": st.integers(0, 2**40)}
 
 
 def starts(batches: Iterator[Batch]) -> list[int]:
-    """Where the windows began: the text is 0, 1, 2, …, so a window says it itself. It must be whole."""
+    """Return the starts of windows: the text is 0, 1, 2, …, so the first token is the start. Windows must be
+    complete."""
     found = []
     for batch in batches:
         assert batch.inputs.dtype == batch.targets.dtype == torch.int64
@@ -64,7 +65,7 @@ def test_window_borders_and_order_change_each_epoch(tokens: int, seq_len: int, s
 
 
 def test_an_epoch_is_shuffled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large text has millions of windows: to shuffle them takes a second."""
+    """A large text has millions of windows, and shuffling them takes a second."""
     shuffles, generator = [], np.random.default_rng
 
     def counted(seed: list[int]) -> np.random.Generator:
@@ -117,7 +118,7 @@ def test_the_ranks_together_see_the_data_of_one_process(
 def test_a_loader_resumes_on_any_number_of_processes(
     before: int, first: tuple[int, int], then: tuple[int, int], prefetch: int, seq_len: int, seed: int
 ) -> None:
-    """Whatever the batch and the number of ranks before and after, the windows are those of one process and batch 1."""
+    """For any batch and number of ranks, before and after, the windows equal those of one process with batch 1."""
     text = torch.arange(40)
 
     def read(batch: int, world_size: int, steps: int, state: dict[str, int] | None) -> tuple[list[int], dict[str, int]]:
@@ -140,7 +141,7 @@ def test_a_loader_resumes_on_any_number_of_processes(
     assert state["windows"] == len(head + tail)
 
 
-def test_one_loader_can_go_back() -> None:
+def test_a_loader_can_return_to_an_earlier_position() -> None:
     with Loader(torch.arange(50), 2, 4, seed=1) as loader:
         state = loader.state_dict()
         once = starts(islice(loader, 9))
@@ -166,7 +167,7 @@ def test_a_file_gives_the_same_batches_as_a_tensor(tmp_path: Path) -> None:
 
 
 class Threads:
-    """The threads that were started since this was made."""
+    """Finds the threads that were started since its creation."""
 
     def __init__(self) -> None:
         self.before = set(threading.enumerate())
@@ -181,7 +182,7 @@ class Threads:
 
 
 class Breaks:
-    """A text that cannot be read from its middle on."""
+    """A text whose second half cannot be read."""
 
     def __len__(self) -> int:
         return 60
@@ -193,7 +194,7 @@ class Breaks:
 
 
 class Counts:
-    """A text that counts how often it is read, and says when it was read `enough` times."""
+    """A text that counts its reads, and signals when it was read `enough` times."""
 
     def __init__(self, enough: int) -> None:
         self.reads, self.enough, self.done = 0, enough, threading.Event()
@@ -219,13 +220,13 @@ def test_prefetch_makes_the_given_number_of_batches_in_advance(prefetch: int) ->
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_an_error_arrives_at_its_batch_and_ends_the_thread(prefetch: int) -> None:
+def test_an_error_is_raised_at_its_batch_and_ends_the_thread(prefetch: int) -> None:
     threads, text = Threads(), torch.arange(60)
     good = next(n for n, batch in enumerate(Loader(text, 1, 3, seed=0, prefetch=0)) if batch.inputs[0, 0] >= 30)
     assert good > 0
     loader = Loader(Breaks(), 1, 3, seed=0, prefetch=prefetch)
     assert len(starts(islice(loader, good))) == good
-    for _ in range(2):  # asked again, it tries again
+    for _ in range(2):  # a second request tries again
         with pytest.raises(OSError, match="the disk is gone"):
             next(loader)
         assert not threads.started()
@@ -337,7 +338,7 @@ def test_impossible_arguments_are_rejected_in_one_line(changes: dict[str, int], 
         ({}, "this has nothing"),
     ],
 )
-def test_a_position_of_another_order_is_rejected(state: dict[str, int], message: str) -> None:
+def test_a_position_in_another_window_order_is_rejected(state: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Loader(torch.arange(60), 2, 3, seed=0).load_state_dict(state)
 

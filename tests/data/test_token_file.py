@@ -1,4 +1,4 @@
-"""Token files against NumPy's own reading of their bytes; every broken file is refused in one line."""
+"""Compare token files with NumPy's reading of their bytes, and reject broken files in one line."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_chunk_sizes_do_not_change_the_file(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2 million tokens, once in many chunks and once in one that is a file itself: 16 MB as int64."""
+    """There are 2 million tokens, 16 MB as int64: once in many chunks, and once in a single file."""
     monkeypatch.setattr(token_file, "WRITE_CHUNK_TOKENS", 2**14)
     np.memmap(tmp_path / "raw", np.int64, "w+", shape=2_000_000).flush()
     for chunks in (
@@ -119,7 +119,7 @@ def test_a_vocabulary_that_does_not_fit_is_rejected(tmp_path: Path, vocab_size: 
         write_tokens(tmp_path / "a", [[0]], vocab_size)
 
 
-def test_a_text_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+def test_an_iterator_that_fails_leaves_no_token_file(tmp_path: Path) -> None:
     def text() -> Iterator[list[int]]:
         yield [1, 2]
         raise KeyboardInterrupt
@@ -185,13 +185,13 @@ def test_a_file_that_cannot_be_read_is_reported_in_one_line(tmp_path: Path) -> N
 
 
 def mapped() -> str:
-    """The files this process has mapped, where the system tells."""
+    """Return the files that this process has mapped, if the system reports them."""
     maps = Path("/proc/self/maps")
     return maps.read_text(encoding="utf-8") if maps.exists() else ""
 
 
 def test_a_closed_file_is_released(tmp_path: Path) -> None:
-    """Windows would not replace or remove it otherwise. Tensors that were taken from it stay good."""
+    """Otherwise Windows could not replace or remove it. Tensors from the file stay valid."""
     write_tokens(path := tmp_path / "a.tokens", [range(5)], 5)
     with TokenFile(path) as tokens:
         part = tokens[1:4]

@@ -1,4 +1,4 @@
-"""The format of `tokenizers`: its library reads what we write, makes the same tokens, and we read what it saves."""
+"""The library `tokenizers` reads our files with the same tokens, and we read its files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_tokenizers_library_gives_our_tokens_and_texts(
     assert theirs.get_vocab_size() == ours.vocab_size
 
 
-def test_a_tokenizer_saved_by_their_library_is_the_same(
+def test_a_tokenizer_saved_by_the_tokenizers_library_is_the_same(
     ours: BPETokenizer, theirs: tokenizers.Tokenizer, tmp_path: Path
 ) -> None:
     theirs.save(str(tmp_path / "theirs.json"))
@@ -113,7 +113,7 @@ def test_saved_tokenizers_open_and_other_files_are_rejected(tmp_path: Path) -> N
         open_tokenizer(tmp_path / "missing.json")
 
 
-def test_the_text_of_the_course_is_the_one_that_was_counted() -> None:
+def test_the_courses_text_matches_the_recorded_counts() -> None:
     (text,) = find_corpus("course-text").texts()
     assert list(find_corpus("course-text").texts()) == [text]
     assert 90_000 < len(text.encode()) < 110_000

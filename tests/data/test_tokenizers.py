@@ -1,4 +1,4 @@
-"""Tokenizers: every text comes back, saved ones too; mistakes are one line."""
+"""Tokenizers, also saved ones, restore every text, and mistakes are reported in one line."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def test_characters_are_numbered_in_the_order_of_unicode() -> None:
 
 def test_invalid_tokenizers_are_rejected() -> None:
     for characters in ("", "aba"):
-        with pytest.raises(ValueError, match="each of them once"):
+        with pytest.raises(ValueError, match="each only once"):
             CharacterTokenizer(characters)
-    with pytest.raises(ValueError, match="each of them once"):
+    with pytest.raises(ValueError, match="each only once"):
         CharacterTokenizer.train([])
     with pytest.raises(ValueError, match="at least 256, the bytes alone"):
         BPETokenizer.train([], 255)

@@ -1,4 +1,4 @@
-"""Byte pairs: the merges are those of the definition and of `tokenizers`, and the work is in proportion to the text."""
+"""Merges match the definition and `tokenizers`, and the work is proportional to the length of the text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE_WORD = "abracadabra" * 60 + "aaaaaaa" * 9 + "東京東" * 20
 
 
 def merges_by_definition(words: list[str], merges: int) -> list[Pair]:
-    """Count all pairs anew, merge the commonest (ties: the smallest), everywhere, from left to right."""
+    """Repeatedly count all pairs and merge the most frequent one (in ties the smallest) from left to right."""
     sequences = [list(word.encode()) for word in words]
     found: list[Pair] = []
     while len(found) < merges:
@@ -54,7 +54,7 @@ def tokens_by_definition(text: str, merges: list[Pair]) -> list[int]:
 
 
 def latin(text: str) -> str:
-    """Each byte as the character of the same number: in this form token i of `tokenizers` is byte i, as here."""
+    """Return each byte as the character with the same number, so that token i of `tokenizers` is byte i."""
     return text.encode().decode("latin-1")
 
 
@@ -74,7 +74,8 @@ def train_theirs(texts: list[str], vocab_size: int) -> tuple[list[Pair], tokeniz
 @example(texts=[ONE_WORD], vocab_size=330)
 @settings(deadline=None)
 def test_merges_and_tokens_match_tokenizers(texts: list[str], vocab_size: int) -> None:
-    """Of a few characters: ties everywhere, runs of one letter, whose pairs overlap, and letters of several bytes."""
+    """Texts of few characters have many ties, runs of one letter with overlapping pairs, and letters of several
+    bytes."""
     ours = BPETokenizer.train(texts, vocab_size)
     merges, theirs = train_theirs(texts, vocab_size)
     assert ours.merges == merges
@@ -101,7 +102,7 @@ def test_merges_and_tokens_match_the_definition(texts: list[str]) -> None:
 
 
 def test_merges_match_an_example_by_hand() -> None:
-    """ab occurs three times, then abc twice; bd once. Of the ties that follow none was seen twice."""
+    """ab occurs three times, then abc twice, and bd once. No further pair occurs twice."""
     tokenizer = BPETokenizer.train(["abc", "abc", "abd"], 300)
     assert tokenizer.merges == [(97, 98), (256, 99)]
     assert tokenizer.token_bytes[256:] == [b"ab", b"abc"]
@@ -116,7 +117,7 @@ def test_each_merge_is_reported() -> None:
 
 
 def test_work_grows_in_proportion_to_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs that training and encoding look at, in one word of random letters without a cut."""
+    """The test counts the pairs that training and encoding visit in one long word of random letters."""
     looked = 0
 
     def counted(chain: TokenChain, left: int) -> Pair:
@@ -162,7 +163,7 @@ def test_words_match_tokenizers(text: str) -> None:
 @example(text="it's 12 3a  b !\n\n c\t")
 @example(text="don't we'll I've they're she'd I'm 'tis 's")
 def test_words_of_ascii_match_gpt_2(text: str) -> None:
-    """`tokenizers` has GPT-2's rule built in; there \\x1c to \\x1f are no white space, as here."""
+    """`tokenizers` has GPT-2's rule built in; as in ours, \\x1c to \\x1f are not white space."""
     gpt_2 = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     borders = [begin for _, (begin, _) in gpt_2.pre_tokenize_str(text)]
     words = split_words(text)

@@ -1,4 +1,4 @@
-"""What a function allocates is seen, views are not, and the watch is nothing that an answer has done."""
+"""Allocations of a function are detected, views are not, and the detector does not count as a call of the answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lmcourse.exercises import Exercise, check_exercise, script
 from lmcourse.exercises.allocations import largest_tensor
 
 
-def test_the_largest_of_several_is_reported_in_numbers() -> None:
+def test_largest_tensor_returns_the_largest_size() -> None:
     def squares(x: Tensor) -> Tensor:
         return (x[:, None] * x).sum(dim=0)
 
@@ -20,7 +20,7 @@ def test_a_view_allocates_no_storage() -> None:
     assert largest_tensor(lambda x: x[:, None].expand(7, 100) @ torch.ones(100), torch.ones(7)) == 100
 
 
-def test_a_watched_answer_keeps_the_rule_against_the_package() -> None:
+def test_a_watched_answer_must_not_use_the_package() -> None:
     lines = "from lmcourse.exercises.allocations import largest_tensor\nlargest_tensor(double, x)"
     exercise = Exercise(
         "double",

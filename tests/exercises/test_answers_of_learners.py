@@ -1,4 +1,4 @@
-"""What learners really hand in, and what they are told."""
+"""Test typical answers of learners, and their reports."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_an_input_must_not_be_changed_in_place() -> None:
     assert "it changes input `x` in place" in first_message(report)
 
 
-def test_printing_and_warning_are_shown_and_go_nowhere_else(capfd: pytest.CaptureFixture[str]) -> None:
+def test_printed_text_and_warnings_appear_only_in_the_report(capfd: pytest.CaptureFixture[str]) -> None:
     def double(x: Tensor) -> Tensor:
         print("half way")
         print("oh", file=sys.stderr)
@@ -155,7 +155,7 @@ def test_sys_exit_ends_the_case_and_not_the_kernel() -> None:
     assert "SystemExit" in first_message(report_on(lambda x: sys.exit(3)))
 
 
-def test_an_interrupt_by_the_user_is_an_interrupt() -> None:
+def test_a_user_interrupt_stops_the_check() -> None:
     def double(x: Tensor) -> Tensor:
         raise KeyboardInterrupt
 
@@ -163,7 +163,7 @@ def test_an_interrupt_by_the_user_is_an_interrupt() -> None:
         report_on(double)
 
 
-def test_an_exception_that_cannot_print_itself_is_survived() -> None:
+def test_an_exception_that_cannot_print_itself_is_reported() -> None:
     class BrokenError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no")
@@ -174,7 +174,7 @@ def test_an_exception_that_cannot_print_itself_is_survived() -> None:
     assert "BrokenError" in first_message(report_on(double))
 
 
-def test_a_misconception_is_named_and_the_closest_wins() -> None:
+def test_the_closest_misconception_is_named() -> None:
     assert report_on(lambda x: x**2).diagnosis == "You square instead of doubling."
     assert report_on(lambda x: 2 * abs(x)).diagnosis == "You forget the sign."
     assert report_on(lambda x: x**3).diagnosis == ""
@@ -185,7 +185,7 @@ def test_a_factor_and_a_sign_are_recognised_without_a_misconception() -> None:
     assert "is 3 times the expected one" in report_on(lambda x: 6 * x).diagnosis
 
 
-def test_a_reference_that_raises_wants_the_same_exception() -> None:
+def test_an_answer_must_raise_the_references_exception() -> None:
     def refuse(x: Tensor) -> Tensor:
         raise ValueError("bad")
 
@@ -195,7 +195,7 @@ def test_a_reference_that_raises_wants_the_same_exception() -> None:
     assert "expected ValueError, but it raises KeyError" in first_message(report_on(lambda x: {}[0], **wanted))
 
 
-def test_a_class_is_driven_by_its_script() -> None:
+def test_a_class_is_tested_by_a_script() -> None:
     class Counter:
         def __init__(self, start: int = 0) -> None:
             self.count = start

@@ -1,4 +1,4 @@
-"""An answer that is a class, driven by a script of calls."""
+"""Test answers that are classes, with scripts of calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmcourse.exercises.outcome import run_case
 
 
 class Reference:
-    """Not called what the exercise is called; scripts need not know."""
+    """A reference whose name differs from the exercise's name."""
 
     def __init__(self, size: int) -> None:
         self.items: list[float] = []
@@ -76,7 +76,7 @@ def test_the_expression_that_differs_is_named() -> None:
     assert report.cases[1].message == "`w.total()`: expected 2, yours 4"
 
 
-def test_a_misconception_that_is_a_class_is_killed_and_named() -> None:
+def test_a_class_misconception_loses_points_and_is_named() -> None:
     [wrong] = window().misconceptions
     assert wrong.name == "NeverForgets"
     for hidden in (False, True):
@@ -85,7 +85,7 @@ def test_a_misconception_that_is_a_class_is_killed_and_named() -> None:
         assert report.diagnosis == report.mistake == "You never forget."
 
 
-def test_a_class_with_nothing_in_it_earns_nothing() -> None:
+def test_an_empty_class_earns_nothing() -> None:
     class Window:
         def __init__(self, size: int) -> None:
             raise NotImplementedError
@@ -97,7 +97,7 @@ def test_a_class_with_nothing_in_it_earns_nothing() -> None:
     assert (report.points, report.answered) == (0, False)
 
 
-def test_a_constructor_of_another_shape_and_a_missing_method_are_reported() -> None:
+def test_a_wrong_constructor_and_a_missing_method_are_reported() -> None:
     class Window:
         pass
 
@@ -109,7 +109,7 @@ def test_a_constructor_of_another_shape_and_a_missing_method_are_reported() -> N
 
 def test_a_line_that_makes_an_object_is_compared_by_class() -> None:
     made = script("it", "w = Window(1)\nw\nw.total()")
-    assert run_case(Reference, made).failure is not None  # NameError: the script calls it Window
+    assert run_case(Reference, made).failure is not None  # raises NameError, because the script calls the class Window
     assert run_case(Reference, made, name="Window").value[0].kind == "a Window"
     assert check_exercise(window(cases=[made]), Window).passed
 
@@ -124,7 +124,7 @@ def test_inputs_of_a_script_must_not_be_changed() -> None:
     assert check_exercise(exercise, Window).cases[0].message == "it changes input `start` in place: work on a copy"
 
 
-def test_rules_hold_for_classes() -> None:
+def test_rules_apply_to_classes() -> None:
     class Window(Reference):
         def total(self) -> float:
             return torch.tensor(self.items).sum().item()

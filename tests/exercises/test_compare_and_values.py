@@ -1,4 +1,4 @@
-"""Two values differ in exactly one way, and it is told in one line."""
+"""The first difference between two values is described in one line."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_values_within_the_tolerance_are_equal(expected: Any, received: Any) -> 
         (torch.tensor([5]), torch.tensor([6]), "expected 5, yours 6"),
     ],
 )
-def test_the_difference_in_one_line(expected: Any, received: Any, told: str) -> None:
+def test_the_first_difference_is_described_in_one_line(expected: Any, received: Any, told: str) -> None:
     line = difference(expected, received)
     assert line is not None
     assert told in line
@@ -96,7 +96,7 @@ def test_the_difference_in_one_line(expected: Any, received: Any, told: str) -> 
     assert not equal(expected, received)
 
 
-def test_exact_means_the_sign_of_zero_too() -> None:
+def test_exact_distinguishes_the_sign_of_zero() -> None:
     assert difference(0.0, -0.0) is None
     assert difference(0.0, -0.0, EXACT) == "expected 0.0, yours -0.0"
     assert equal([{"a": 0.0}], [{"a": -0.0}])
@@ -115,7 +115,7 @@ def test_a_difference_can_hide_the_expected_value() -> None:
     assert "42" not in str(difference([42], [41], reveal=False))
 
 
-def test_plain_values_are_copies_without_history() -> None:
+def test_plain_values_are_copies_without_a_graph() -> None:
     weight = torch.ones(2, requires_grad=True)
     copy = to_plain([weight * 2, np.float64(1.5), (1, "a"), torch.Size([2])])
     assert copy[0].requires_grad is False
@@ -133,7 +133,7 @@ def test_long_doubles_are_compared_as_numbers() -> None:
     assert [type(value) for value in plain] == [float, complex]
 
 
-def test_numbers_of_numpy_are_compared_as_exactly_as_their_dtype_allows() -> None:
+def test_numpy_numbers_are_compared_in_their_dtype() -> None:
     for near, far in ((np.float32(0.1), np.float32(0.1001)), (np.float64(0.1), np.float64(0.1 + 1e-8))):
         assert difference(0.1, to_plain(near)) is None
         assert difference(0.1, to_plain(far)) is not None
@@ -164,7 +164,7 @@ def test_a_result_that_is_not_plain_data_keeps_its_kind(value: Any, kind: str) -
     assert difference(plain, [1, 2]) == f"expected {kind}, yours is a list"
 
 
-def test_a_special_result_of_another_value_differs() -> None:
+def test_special_results_with_different_values_differ() -> None:
     assert (
         difference(to_plain(torch.float16), to_plain(torch.float32))
         == "expected 'torch.float16', yours 'torch.float32'"

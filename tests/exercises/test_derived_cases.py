@@ -1,4 +1,4 @@
-"""Cases that come by themselves: scattered inputs, gradients, inputs that a script makes, results that must be new."""
+"""Test derived cases: scattered inputs, gradients, inputs that a script creates, results that must be new."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def asking(reference: Callable[..., Any], *cases: Case, name: str = "f", **flags
 
 
 def squares(**flags: Any) -> Exercise:
-    """Ask for the square of each number of a matrix."""
+    """Return an exercise that asks for the square of each number of a matrix."""
     cases = [case("a row", torch.ones(1, 4)), case("a matrix", X), case("a column", X[:, :1])]
     return Exercise("f", 3, 1, 1, lambda x: x**2, cases, **flags)
 
 
 def failing(report: Report) -> dict[str, str]:
-    """Return what is wrong, by the names of cases."""
+    """Return the failures by the names of cases."""
     return {one.name: one.message for one in report.cases if not one.passed}
 
 
@@ -159,7 +159,7 @@ def test_a_returned_input_fails_where_a_new_result_is_needed(asked: Case, answer
     assert check_exercise(exercise, answer).passed
 
 
-def test_how_a_case_is_run_is_sent_to_the_sandbox() -> None:
+def test_layout_and_gradients_of_a_case_are_sent_to_the_sandbox() -> None:
     for one in squares(differentiable=True).public:
         sent = case_from_plain(decode(encode(case_to_plain(one))))
         assert (sent.layout, sent.gradients) == (one.layout, one.gradients)

@@ -1,4 +1,4 @@
-"""Every detector of a general mistake speaks where its sentence is true, and is silent where it is not."""
+"""Every detector of a general mistake returns its sentence if and only if the sentence is true."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ NAN, INF = math.nan, math.inf
 
 
 def trial(expected: Any, received: Any, *args: Any, **kwargs: Any) -> Trial:
-    """A public case with these inputs and results; a `Failure` in the place of a result was raised."""
+    """Return a trial with these inputs and results; a `Failure` as a result stands for an exception."""
     outcomes = [Outcome(failure=x) if isinstance(x, Failure) else Outcome(x) for x in (received, expected)]
     return Trial(doubling(), case("a case", *args, **kwargs), False, *outcomes)
 
 
 def misusing(*changed: str) -> Trial:
-    """A public case in which these inputs were changed."""
+    """Return a trial in which these inputs were changed."""
     return Trial(doubling(), case("a case", 1.0), False, Outcome(2.0, changed=changed), Outcome(2.0))
 
 
@@ -44,7 +44,7 @@ def numbers(*pairs: tuple[Any, Any]) -> Evidence:
 
 
 def changed(x: Tensor, *index: Any, to: float = 77.0) -> Tensor:
-    """A copy in which the entries at an index are others."""
+    """Return a copy with changed entries at an index."""
     x = x.clone()
     x[index] = to
     return x
@@ -67,7 +67,7 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (relations.same_function_of_expected, numbers((ROWS, 1 / ROWS)), "is 1 divided by the expected one."),
     (relations.same_function_of_expected, numbers((ROWS, ROWS.log())), "the natural logarithm of the expected"),
     (relations.same_function_of_expected, numbers((WEIGHTS, 1 - WEIGHTS)), "is 1 minus the expected one."),
-    (relations.same_function_of_expected, numbers((4.0, 2.0)), ""),  # one number is the root of many
+    (relations.same_function_of_expected, numbers((4.0, 2.0)), ""),  # a single number proves no function
     (relations.same_function_of_expected, numbers((ROWS, changed(ROWS.sqrt(), 1, 1))), ""),
     (relations.constant_offset, numbers((ROWS, ROWS + 0.5)), "is 0.5 too large"),
     (relations.constant_offset, numbers((torch.arange(5), torch.arange(5) - 1)), "is one too small"),
@@ -90,8 +90,8 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (relations.constant_factor, numbers((ROWS, ROWS * math.log(2))), "is 0.6931 times the expected one (ln 2)."),
     (relations.constant_factor, numbers((ROWS, ROWS / math.pi)), "(1 over π)."),
     (relations.constant_factor, numbers((ROWS, -math.pi * ROWS)), "is -3.142 times the expected one."),
-    (relations.constant_factor, numbers((1.0, 8.0)), ""),  # any two numbers have a ratio
-    (relations.constant_factor, numbers((ROWS, ROWS.float())), ""),  # never "1 times the expected one"
+    (relations.constant_factor, numbers((1.0, 8.0)), ""),  # any two numbers have some ratio
+    (relations.constant_factor, numbers((ROWS, ROWS.float())), ""),  # must not report "1 times the expected one"
     (relations.constant_factor, numbers((ROWS, changed(8 * ROWS, 0, 0))), ""),
     (
         relations.one_factor_per_case,
@@ -99,7 +99,7 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
         "the expected ones times one factor: 4 in “a case”, 5 in “a case”.",
     ),
     (relations.one_factor_per_case, numbers((ROWS, 4 * ROWS), (ROWS, 4 * ROWS)), ""),
-    (relations.one_factor_per_case, numbers((1.0, 4.0), (1.0, 5.0)), ""),  # any two numbers have a ratio
+    (relations.one_factor_per_case, numbers((1.0, 4.0), (1.0, 5.0)), ""),  # any two numbers have some ratio
     (positions.moved, numbers((ROWS, ROWS.T)), "the last two axes are swapped"),
     (positions.moved, numbers((ROWS, ROWS.flip(-1))), "in reverse order along the last axis"),
     (positions.moved, numbers((ROWS, ROWS.roll(1, 0))), "moved one place forward along the last axis but one"),
@@ -107,9 +107,11 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (positions.moved, numbers((ROWS, ROWS.T), (CUBE, CUBE + 1)), ""),
     (positions.moved, numbers((torch.ones(3, 3), torch.ones(3, 3) + ROWS)), ""),
     (positions.moved, numbers((CUBE, CUBE.flip(0, 1, 2))), "The right numbers in another order."),
-    (positions.moved, numbers((ROWS[:2], ROWS[:2].flip(0))), "The right numbers in another order."),  # too few to tell
+    # too few numbers for a rule
+    (positions.moved, numbers((ROWS[:2], ROWS[:2].flip(0))), "The right numbers in another order."),
     (positions.moved, numbers((ROWS, changed(ROWS, 0, 0))), ""),
-    (positions.moved, numbers((ROWS[:1], ROWS[:1] * (1 + 1e-7))), ""),  # one row is its own reverse: it is rounded
+    # one row is its own reverse, so this is only rounding
+    (positions.moved, numbers((ROWS[:1], ROWS[:1] * (1 + 1e-7))), ""),
     (positions.sums_along_another_axis, numbers((WEIGHTS, ROWS.softmax(0))), "1 along the last axis but one"),
     (positions.sums_along_another_axis, numbers((WEIGHTS, ROWS)), "and nowhere do yours"),
     (positions.sums_along_another_axis, numbers((WEIGHTS, WEIGHTS.roll(1, 0))), ""),
@@ -121,7 +123,8 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (positions.wrong_in_one_region, numbers((ROWS, changed(ROWS, ..., 0))), "Right but for the first column."),
     (positions.wrong_in_one_region, numbers((ROWS, changed(ROWS, [0, 1], [2, 2]))), "Right but for the last column."),
     (positions.wrong_in_one_region, numbers((ROWS, changed(ROWS, [0, 0], [1, 2]))), "Right but for the first row."),
-    (positions.wrong_in_one_region, numbers((ROWS[:, :2], changed(ROWS[:, :2], ..., 0))), ""),  # of two columns one
+    # one of two columns is wrong
+    (positions.wrong_in_one_region, numbers((ROWS[:, :2], changed(ROWS[:, :2], ..., 0))), ""),
     (positions.wrong_in_one_region, numbers((ROWS, ROWS + 1)), ""),
     (positions.wrong_in_one_region, numbers((3.0, 4.0)), ""),
     (positions.only_one_right, numbers((ROWS, changed(ROWS, [1, 2]))), "Where it fails, only the first row is right."),
@@ -131,8 +134,9 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
         "Where it fails, only the last column is right.",
     ),
     (positions.only_one_right, numbers((ROWS, changed(ROWS, 1))), ""),
-    (positions.only_one_right, numbers(([ROWS, CUBE], [changed(ROWS, [1, 2]), CUBE])), ""),  # the cube is right, too
-    (positions.only_one_right, numbers((ROWS[:2], changed(ROWS[:2], 1))), ""),  # of two the other is wrong
+    # another part, the cube, is right, too
+    (positions.only_one_right, numbers(([ROWS, CUBE], [changed(ROWS, [1, 2]), CUBE])), ""),
+    (positions.only_one_right, numbers((ROWS[:2], changed(ROWS[:2], 1))), ""),  # only the other one of two is wrong
     (
         positions.wrong_where_expected,
         numbers((changed(ROWS, 0, 1, to=-INF), ROWS)),
@@ -210,7 +214,7 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         "`raise` `ValueError` in “a case”. `return` only hands the exception over.",
     ),
     (features.input_returned, evidence(trial(2 * ROWS, ROWS, 1, ROWS)), "What comes back equals input 2."),
-    (features.input_returned, evidence(trial(2.0, 1.0, 1.0)), ""),  # by chance
+    (features.input_returned, evidence(trial(2.0, 1.0, 1.0)), ""),  # equal by chance
     (
         features.same_result_for_all,
         evidence(trial(1, 3, 1), trial(2, 3, 2), passing=(trial(3, 3, 3),)),
@@ -258,7 +262,7 @@ def test_an_explanation_of_some_cases_names_them() -> None:
     assert told == "In “two numbers”: Every number that differs is 3 times the expected one."
 
 
-def test_a_sentence_on_public_cases_names_them_where_hidden_ones_fail_too() -> None:
+def test_a_sentence_on_public_cases_names_them_if_hidden_ones_fail() -> None:
     exercise = doubling(hidden_cases=lambda random: [case("empty", torch.zeros(0))])
 
     def answer(x: Tensor) -> Tensor:
@@ -279,7 +283,7 @@ def test_failing_cases_are_named_if_no_detector_matches() -> None:
         return 2 * x if len(x) < 3 else x**3 + 1
 
     assert check_exercise(exercise, answer).diagnosis == "Only “three numbers” fails."
-    assert check_exercise(exercise, answer, hidden=True).diagnosis == ""  # of a grade, a hidden case fails too
+    assert check_exercise(exercise, answer, hidden=True).diagnosis == ""  # in grading, a hidden case also fails
     assert check_exercise(exercise, lambda x: x**3 + 1).diagnosis == ""
 
 

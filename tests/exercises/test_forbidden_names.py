@@ -1,4 +1,4 @@
-"""Forbidden names are found in the source of an answer however it spells them, and nothing else is."""
+"""Forbidden names are found in the source of an answer in any spelling, without false alarms."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_our_own_package_is_forbidden_unless_an_exercise_allows_it() -> None:
     assert check_exercise(doubling(may_use_package=True), double).passed
 
 
-def test_the_reference_is_forbidden_even_then() -> None:
+def test_the_reference_is_always_forbidden() -> None:
     def double(x: Tensor) -> Tensor:
         from lmcourse.chapters.floating_point.exercises.dot_product import _dot
 
@@ -177,7 +177,7 @@ MANY_NAMES = "def f():\n    return [" + ", ".join(f"g{number}, {number}.5" for n
 
 
 @pytest.mark.parametrize("module", [argparse, inspect, typing, torch.overrides, None])
-def test_the_global_names_of_code_are_those_that_dis_finds(module: ModuleType | None) -> None:
+def test_global_names_match_dis(module: ModuleType | None) -> None:
     text = MANY_NAMES if module is None else inspect.getsource(module)
     code = compile(text, "<text>", "exec")
     found = [*global_names(code)]

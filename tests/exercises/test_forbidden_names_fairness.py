@@ -1,4 +1,4 @@
-"""Forbidden names: answers that only look forbidden pass, and hidden uses are found."""
+"""Answers that only seem to use forbidden names pass, and hidden uses are found."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VECTOR = case("a vector", torch.tensor([1.0, 2.0]))
 
 
 def verdicts(answer: Callable[..., Any], *forbid: str) -> tuple[list[str], list[str]]:
-    """Return the forbidden names in the source, and those of the torch operators that ran."""
+    """Return the forbidden names in the source, and the forbidden torch operators that ran."""
     outcome = run_case(answer, VECTOR, forbid=forbid)
     assert outcome.failure is None, outcome.failure
     found = forbidden_in_source(answer, forbid), outcome.forbidden
@@ -207,7 +207,7 @@ def test_a_class_with_a_forbidden_base_is_found() -> None:
     assert forbidden_in_source(Softer, ("torch.nn",)) == []
 
 
-def test_a_branch_that_no_case_takes_is_read_all_the_same() -> None:
+def test_an_unused_branch_is_searched_for_forbidden_names() -> None:
     def careful(x: Tensor) -> Tensor:
         return torch.softmax(x, -1) if len(x) > 100 else x
 

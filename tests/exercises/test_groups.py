@@ -1,4 +1,4 @@
-"""Points by groups of cases: what a part of an answer earns, and that a constant earns nothing."""
+"""Test points by groups of cases: partly right answers earn some, and constants earn none."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lmcourse.report import Report
 from tests.exercises.toy import answering
 
 Expected = Sequence[Any]
-"""What cases ask for: values, or classes of exceptions."""
+"""Expected results of cases: values, or classes of exceptions."""
 
 
 def asking(public: Expected, hidden: Mapping[str, Expected] | None = None, points: int = 3) -> Exercise:
-    """Return an exercise whose cases ask for these values, the hidden ones by name."""
+    """Return an exercise whose cases expect these values; hidden values are given by name."""
     named = [("hidden", name, value) for name, values in (hidden or {}).items() for value in values]
     values = [*public, *(value for _, _, value in named)]
 
@@ -34,14 +34,14 @@ def asking(public: Expected, hidden: Mapping[str, Expected] | None = None, point
 
 
 def trials_of(exercise: Exercise, hidden: bool = True) -> list[Trial]:
-    """Return the trials of the reference."""
+    """Return the trials of the reference on all cases."""
     cases = [(one, False) for one in exercise.cases] + [(one, True) for one in exercise.hidden if hidden]
     outcomes = [(one, held_back, run_case(exercise.reference, one)) for one, held_back in cases]
     return [Trial(exercise, one, held_back, outcome, outcome) for one, held_back, outcome in outcomes]
 
 
 def without(exercise: Exercise, *wrong: int) -> Callable[[int], Any]:
-    """Return an answer that is right in all places but these."""
+    """Return an answer that is wrong only in these places."""
     return lambda place: "wrong" if place in wrong else exercise.reference(place)
 
 
@@ -86,12 +86,12 @@ def test_no_constant_earns_points_where_cases_differ(name: str, hidden: bool) ->
     ("wrong", "groups", "points"),
     [
         ([], (6, 6), 3.0),
-        ([4], (5, 6), 2.5),  # one of two hidden cases of a name
-        ([4, 5], (5, 6), 2.5),  # both
+        ([4], (5, 6), 2.5),  # one of two hidden cases with the same name
+        ([4, 5], (5, 6), 2.5),  # both hidden cases with the same name
         ([0], (5, 6), 2.5),
-        ([0, 1], (4, 6), 2.0),  # half of the public cases
+        ([0, 1], (4, 6), 2.0),  # half of the public cases fail
         ([0, 1, 6], (3, 6), 1.5),
-        ([0, 1, 2], (3, 6), 0.0),  # more than half of the public cases
+        ([0, 1, 2], (3, 6), 0.0),  # more than half of the public cases fail
     ],
 )
 def test_points_are_the_fraction_of_groups_that_pass(wrong: list[int], groups: tuple[int, int], points: float) -> None:

@@ -1,4 +1,4 @@
-"""What only shows in a real kernel: cells have no files, and their output goes to a learner."""
+"""Test properties that need a real kernel: cells have no files, and learners see their output."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ counter = Exercise("Counter", points=1, minutes=1, difficulty=1, reference=Right
 
 
 class Notebook:
-    """A kernel, cell by cell."""
+    """A kernel that runs single cells."""
 
     def __init__(self, manager: Any, client: Any) -> None:
         self.manager = manager
         self.client = client
 
     def run(self, code: str, seconds: float = 60) -> dict[str, str]:
-        """Run a cell; what it showed: "result", "stdout", "stderr", "error"."""
+        """Run a cell, and return its outputs: "result", "stdout", "stderr", "error"."""
         shown: dict[str, str] = {}
 
         def see(message: Any) -> None:
@@ -113,7 +113,7 @@ def test_an_endless_loop_ends_and_the_kernel_continues(notebook: Notebook) -> No
     assert notebook.run("1 + 1")["result"] == "2"
 
 
-def test_a_name_of_the_course_is_put_back(notebook: Notebook) -> None:
+def test_an_overwritten_course_name_is_restored(notebook: Notebook) -> None:
     notebook.run("check = 3")
     shown = notebook.run("hint('ulp')")
     assert "stderr" not in shown
@@ -125,14 +125,14 @@ def test_a_wrong_call_of_check_shows_one_line(notebook: Notebook) -> None:
     assert notebook.run("check(ulpp=3)")["error"] == "There is no exercise called `ulpp`. Did you mean `ulp`?"
 
 
-def test_a_shadowed_builtin_is_pointed_out(notebook: Notebook) -> None:
+def test_a_shadowed_builtin_is_reported(notebook: Notebook) -> None:
     notebook.run("max = 3\ndef ulp(x, exponent_bits, mantissa_bits):\n    return max(x, 1.0)\n")
     html = notebook.run("check(ulp)")["html"]
     notebook.run("del max")
     assert "del max" in html
 
 
-def test_a_question_and_a_figure_have_a_text_for_those_who_see_no_widgets(notebook: Notebook) -> None:
+def test_questions_and_figures_have_a_text_without_widgets(notebook: Notebook) -> None:
     assert notebook.run("predict('tiny_gradient')")["result"].startswith("Predict. A gradient of 1e-8")
     assert (
         len(notebook.run("from lmcourse.chapters.floating_point import figures\nexplore(figures.spacing)")["result"])
@@ -195,7 +195,7 @@ def test_names_redefined_in_a_cell_do_not_break_the_check(notebook: Notebook) ->
     notebook.run("del list, len, str, sorted, max, any")
 
 
-def test_a_shadowed_module_is_pointed_out(notebook: Notebook) -> None:
+def test_a_shadowed_module_is_reported(notebook: Notebook) -> None:
     notebook.run("def stable_softmax(logits):\n    return torch.exp(logits)\n")
     notebook.run("torch = 3")
     html = notebook.run("check(stable_softmax)")["html"]
@@ -203,7 +203,7 @@ def test_a_shadowed_module_is_pointed_out(notebook: Notebook) -> None:
     assert "is an int in this notebook, because a cell assigned to it: run the cell that imports it again" in html
 
 
-def test_warnings_and_logs_are_no_stderr(notebook: Notebook) -> None:
+def test_warnings_and_logs_are_not_written_to_stderr(notebook: Notebook) -> None:
     notebook.run(
         "import logging, sys, warnings\ndef stable_softmax(logits):\n    warnings.warn('careful')\n"
         "    logging.warning('logged')\n    print('note', file=sys.stderr)\n    return logits\n"
@@ -265,7 +265,7 @@ def test_report_on_a_value_notes_a_version_that_did_not_run(notebook: Notebook, 
     assert (told in html, "did not run" in html) == (True, bool(told))
 
 
-def test_check_of_an_answer_that_is_not_defined_is_one_line(notebook: Notebook) -> None:
+def test_checking_an_undefined_answer_shows_one_line(notebook: Notebook) -> None:
     notebook.run(NAIVE)
     notebook.run("del stable_softmax")
     told = "is not defined in this kernel yet."
@@ -277,7 +277,7 @@ def test_check_of_an_answer_that_is_not_defined_is_one_line(notebook: Notebook) 
     assert "Traceback" in notebook.run("print(stable_softmax)")["error"]
 
 
-def test_saved_points_stay_when_the_answer_is_not_defined(notebook: Notebook, tmp_path: Path) -> None:
+def test_saved_points_are_kept_if_the_answer_is_not_defined(notebook: Notebook, tmp_path: Path) -> None:
     report = {"exercise": "ulp", "points": 1.5, "max_points": 2, "answered": True}
     cell = {
         "metadata": {"nbgrader": {"grade": True, "grade_id": "check_ulp", "points": 2}},
@@ -297,7 +297,7 @@ def test_saved_points_stay_when_the_answer_is_not_defined(notebook: Notebook, tm
     assert read_notebook_progress(find_chapter("01-floating-point"), path).points == 1.5
 
 
-def test_report_names_a_wrong_answer_that_this_one_calls(notebook: Notebook) -> None:
+def test_report_names_a_wrong_answer_that_the_answer_calls(notebook: Notebook) -> None:
     notebook.run("def max_finite(exponent_bits, mantissa_bits):\n    return 1.0\n")
     calling = "def ulp(x, exponent_bits, mantissa_bits):\n    return min([max_finite(5, 10)])\n"
     notebook.run(calling)

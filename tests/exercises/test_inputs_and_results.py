@@ -1,4 +1,4 @@
-"""What an answer is given, and what is taken from it."""
+"""Test the inputs that an answer gets, and the results that are taken from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def outcome_of(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Outcom
     return run_case(answer, case("it", *inputs, **named))
 
 
-def test_inputs_are_fresh_for_every_case() -> None:
+def test_every_case_gets_new_inputs() -> None:
     given = case("it", torch.zeros(2), [1, [2]], {"a": torch.zeros(1)})
 
     def change(x: Tensor, y: list[Any], z: dict[str, Tensor]) -> float:
@@ -48,13 +48,13 @@ def test_inputs_are_fresh_for_every_case() -> None:
         lambda x: x[0].neg_(),
     ],
 )
-def test_every_change_of_an_input_is_seen(change: Callable[[Tensor], Any]) -> None:
+def test_every_change_of_an_input_is_detected(change: Callable[[Tensor], Any]) -> None:
     assert outcome_of(change, torch.zeros(2, 3)).changed == ("input `x`",)
     assert outcome_of(lambda *inputs: change(inputs[0]), torch.zeros(2, 3)).changed == ("input 1",)
     assert outcome_of(lambda **inputs: change(inputs["x"]), x=torch.zeros(2, 3)).changed == ("input `x`",)
 
 
-def test_a_strange_object_put_into_an_input_counts_as_a_change() -> None:
+def test_an_object_put_into_an_input_counts_as_a_change() -> None:
     class Strange(list[Any]):
         def __repr__(self) -> str:
             raise SystemExit
@@ -75,7 +75,7 @@ def test_unchanged_inputs_are_not_reported() -> None:
     assert outcome_of(lambda x, y, z: x.clone().add_(1), nan, [math.nan, {"a": None}], 3).changed == ()
 
 
-def test_an_input_keeps_its_need_for_a_gradient_and_its_strides() -> None:
+def test_an_input_keeps_requires_grad_and_strides() -> None:
     weight = torch.arange(6.0).reshape(2, 3).requires_grad_()
 
     def gradient(w: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ def test_an_input_keeps_its_need_for_a_gradient_and_its_strides() -> None:
     assert outcome_of(lambda x: x.add_(1), torch.zeros(1, 3).expand(2, 3)).changed == ("input `x`",)
 
 
-def test_a_result_is_taken_before_anybody_changes_it() -> None:
+def test_a_result_is_copied_before_it_can_change() -> None:
     kept: list[Tensor] = []
 
     def view(x: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ def test_values_that_are_not_plain_are_rejected(result: Any, told: str) -> None:
     assert failure.message.startswith(told)
 
 
-def test_a_list_that_holds_itself_is_survived() -> None:
+def test_a_list_that_contains_itself_is_rejected() -> None:
     endless: list[Any] = []
     endless.append(endless)
     failure = outcome_of(lambda: endless).failure
@@ -168,7 +168,7 @@ def test_a_tensor_subclass_cannot_change_the_comparison() -> None:
     assert difference(torch.ones(2), value) is not None
 
 
-def test_complex_results_are_compared_whole() -> None:
+def test_both_parts_of_complex_results_are_compared() -> None:
     turned = torch.tensor([1 + 1j, 2 + 2j])
     assert difference(turned, to_plain(turned.conj().conj())) is None
     told = difference(turned, to_plain(turned.conj()))
@@ -191,7 +191,7 @@ def test_complex_results_are_compared_whole() -> None:
         ("two\nlines", r"'two\nlines'"),
     ],
 )
-def test_values_read_as_a_reader_would_write_them(value: Any, text: str) -> None:
+def test_values_are_formatted_as_code(value: Any, text: str) -> None:
     assert format_value(value) == text
 
 

@@ -1,4 +1,4 @@
-"""A check says the same each time it is run, and leaves no trace in the notebook."""
+"""Repeated checks give the same report, and they do not change the notebook's state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer is told: misconceptions, causes, and never the right value of an exercise that asks for one."""
+"""Reports name misconceptions and causes, but never the right value of a value exercise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.exercises.toy import answering, doubling
 
 @pytest.mark.parametrize("wanted", [RuntimeError, Exception])
 @pytest.mark.parametrize("raised", [NotImplementedError, RecursionError])
-def test_a_stub_is_not_right_on_invalid_input(wanted: type[Exception], raised: type[Exception]) -> None:
+def test_a_stub_does_not_pass_on_invalid_input(wanted: type[Exception], raised: type[Exception]) -> None:
     def refuse(x: Tensor) -> Tensor:
         raise wanted("no")
 
@@ -34,7 +34,7 @@ def test_a_reference_without_a_plain_result_passes_no_answer() -> None:
     assert check_exercise(doubling(reference=lambda x: object()), lambda x: object()).points == 0
 
 
-def test_a_more_special_exception_is_right() -> None:
+def test_a_subclass_of_the_expected_exception_passes() -> None:
     class LearnersError(ValueError):
         pass
 
@@ -187,12 +187,12 @@ def test_a_change_in_place_is_not_taken_for_a_misconception() -> None:
     assert check_exercise(doubling(), squares_in_place).diagnosis == "It changes input `x` in place: work on a copy."
 
 
-def test_one_failing_case_reveals_no_factor() -> None:
+def test_one_failing_case_does_not_reveal_a_factor() -> None:
     assert "times" not in check_exercise(doubling(), lambda x: 2 * x if len(x) == 2 else 6 * x).diagnosis
 
 
 def test_only_public_cases_give_a_diagnosis() -> None:
-    """They are chosen to tell mistakes apart; the hidden cases are shown themselves."""
+    """Public cases are chosen to distinguish mistakes; failing hidden cases are shown directly."""
     report = check_exercise(doubling(), lambda x: 2 * x if len(x) < 3 else 6 * x, hidden=True)
     assert [case.passed for case in report.cases] == [True, True, False, False]
     assert report.diagnosis == ""
@@ -223,7 +223,7 @@ def test_any_result_is_judged(result: Any) -> None:
     assert check_exercise(doubling(reference=lambda x: 10**400), lambda x: result).points in (0, 2)
 
 
-def test_a_builtin_that_became_a_number_is_the_cause() -> None:
+def test_a_builtin_overwritten_by_a_number_is_the_cause() -> None:
     names: dict[str, Any] = {"torch": torch, "max": 3}
     exec(compile("def double(x):\n    return max(x)", "<cell>", "exec"), names)
     import linecache
@@ -236,7 +236,7 @@ def test_a_builtin_that_became_a_number_is_the_cause() -> None:
     )
 
 
-def test_a_builtin_that_became_a_number_inside_the_function_is_the_cause() -> None:
+def test_a_builtin_overwritten_inside_the_function_is_the_cause() -> None:
     def double(x: Tensor) -> Any:
         sum = 0
         return sum(x)  # type: ignore[operator]
@@ -245,7 +245,7 @@ def test_a_builtin_that_became_a_number_inside_the_function_is_the_cause() -> No
     assert told == "`sum` is an int inside your function: give it another name there."
 
 
-def test_a_call_of_something_else_is_not_a_shadowed_builtin() -> None:
+def test_another_failing_call_is_not_a_shadowed_builtin() -> None:
     def double(x: Tensor) -> Any:
         return x(max(1, 2))
 
@@ -286,7 +286,7 @@ def test_a_value_exercise_never_shows_the_right_one(given: Any) -> None:
     assert check_exercise(matrix_of_values(), matrix_of_values().reference).passed
 
 
-def test_a_function_where_a_value_is_asked_and_a_value_where_a_function_is() -> None:
+def test_mixing_up_a_value_and_a_function_is_reported() -> None:
     def training_days() -> float:
         return 144.0
 
@@ -296,7 +296,7 @@ def test_a_function_where_a_value_is_asked_and_a_value_where_a_function_is() -> 
         check(ulp=3)
 
 
-def test_a_hint_can_be_asked_by_the_function_itself() -> None:
+def test_hint_accepts_the_function_itself() -> None:
     def round_to() -> None: ...
 
     assert repr(hint(round_to)).startswith("Hint 1 of")
@@ -326,7 +326,7 @@ def test_integers_are_compared_exactly(expected: float, received: float, equal: 
 @pytest.mark.parametrize(
     ("dtype", "step"), [("float64", 1e-11), ("float32", 2e-6), ("float16", 1e-3), ("bfloat16", 8e-3)]
 )
-def test_the_tolerance_lets_one_rounding_pass_and_little_more(dtype: str, step: float) -> None:
+def test_the_tolerance_allows_one_rounding_error(dtype: str, step: float) -> None:
     expected = torch.full((3,), 8.0, dtype=torch.float64)
     kind = getattr(torch, dtype)
     assert difference(expected.to(kind), (expected * (1 + step / 2)).to(kind)) is None
@@ -354,10 +354,10 @@ def test_differences_are_described_in_one_line(expected: Any, received: Any, tol
     line = difference(expected, received)
     assert line is not None
     assert told in line
-    assert "out" not in line  # `.item()` takes one number out, not two
+    assert "out" not in line  # no advice on `.item()`, which works for one number, not for two
 
 
-def test_exact_is_exact_for_tensors_and_nan_is_nan() -> None:
+def test_exact_applies_to_tensors_and_nan_equals_nan() -> None:
     nan = torch.tensor([math.nan])
     assert difference(nan, -nan, EXACT) is None
     assert difference(torch.ones(1), torch.ones(1) + 2e-7, EXACT) is not None
@@ -369,8 +369,8 @@ def test_a_misconception_as_a_value_is_named_for_ints_and_floats() -> None:
         assert check_exercise(answering(), lambda value=value: value).diagnosis == "You added."
 
 
-def test_where_many_answers_are_right_a_property_is_compared() -> None:
-    """Nothing else of a result counts, neither for the points nor for what a constant earns."""
+def test_a_view_compares_a_property_of_the_results() -> None:
+    """Only the property counts, for the points and for constants."""
     cases = [case("is it even?"), case("is it large?"), case("is it no multiple of 4?")]
 
     def view(asked: Case, value: object) -> str:

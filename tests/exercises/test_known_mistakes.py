@@ -1,4 +1,4 @@
-"""Known mistakes as learners write them: edge cases differ from the registered answer, and the sentence comes."""
+"""Known mistakes in learners' versions are recognised, even if edge cases differ from the registered answer."""
 
 from __future__ import annotations
 

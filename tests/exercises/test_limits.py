@@ -1,4 +1,4 @@
-"""An endless loop ends whatever it catches, a huge allocation is refused, and the process is as it was afterwards."""
+"""Endless loops end even if they catch exceptions, huge allocations fail, and the process's state is restored."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_the_line_that_never_ends_is_reported() -> None:
 
 
 @LINUX
-def test_an_import_is_not_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_is_not_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "takes_long.py").write_text("import time\ntime.sleep(0.6)\nwhole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -198,7 +198,7 @@ def test_a_result_that_is_too_large_to_copy_is_rejected() -> None:
     [lambda: torch.zeros(10**12), lambda: np.ones(10**12), lambda: [0] * 10**11, lambda: "x" * 10**12],
     ids=["torch", "numpy", "list", "string"],
 )
-def test_a_huge_allocation_is_one_clear_line(allocate: Callable[[], Any]) -> None:
+def test_a_huge_allocation_is_reported_in_one_line(allocate: Callable[[], Any]) -> None:
     failure = failure_of(lambda x: allocate(), seconds=5)
     assert failure.kind == "MemoryError"
     assert failure.message == "it asked for more memory than this check allows"
@@ -217,7 +217,7 @@ def state() -> tuple[Any, ...]:
 
 
 def address_space() -> Any:
-    """Of this process, where the system has one."""
+    """Return this process's address-space limit, if the system has one."""
     if sys.platform == "win32":
         return None
     import resource
@@ -230,10 +230,10 @@ def test_a_time_limit_leaves_no_trace(answer: Callable[..., Any]) -> None:
     before = state(), address_space()
     run_case(answer, CASE, seconds=0.2, forbid=("lmcourse",))
     assert (state(), address_space()) == before
-    time.sleep(0.3)  # an interrupt too many would come now
+    time.sleep(0.3)  # an unwanted further interrupt would come now
 
 
-def test_a_limit_inside_a_limit_leaves_the_outer_one_standing() -> None:
+def test_an_inner_time_limit_keeps_the_outer_limit() -> None:
     with pytest.raises(TimeLimitExceeded), time_limit(0.4):  # noqa: PT012
         with time_limit(5):
             pass
@@ -241,7 +241,7 @@ def test_a_limit_inside_a_limit_leaves_the_outer_one_standing() -> None:
 
 
 def elsewhere(action: Callable[[], None]) -> list[BaseException]:
-    """Run something in a thread of its own, where signals do not come; what it raised."""
+    """Run a function in a separate thread, which gets no signals, and return its exception."""
     raised: list[BaseException] = []
 
     def guarded() -> None:
@@ -257,7 +257,7 @@ def elsewhere(action: Callable[[], None]) -> list[BaseException]:
     return raised
 
 
-def test_the_limit_works_where_there_are_no_signals() -> None:
+def test_the_time_limit_works_without_signals() -> None:
     def endless() -> None:
         with time_limit(0.2):
             while True:
@@ -280,7 +280,7 @@ def test_the_limit_works_where_there_are_no_signals() -> None:
 
 
 def test_a_limit_in_a_thread_does_not_stop_a_later_profiler() -> None:
-    test_the_limit_works_where_there_are_no_signals()
+    test_the_time_limit_works_without_signals()
     assert run_case(lambda x: sum(x for _ in range(100)), CASE, seconds=5, forbid=("lmcourse",)).value == 100
 
 

@@ -1,4 +1,4 @@
-"""Plain values survive the way through JSON to the bit; whatever else is read raises ValueError."""
+"""Plain values survive conversion to JSON bit for bit, and invalid input raises ValueError."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from lmcourse.exercises.plain_json import MAX_DEPTH, from_json_tree, to_json_tre
 from lmcourse.exercises.values import Special, same
 
 ANY = "."
-"""Whatever is said: that it is said with a ValueError counts."""
+"""Matches any message, because only the ValueError matters."""
 
 SPECIAL = [math.nan, -0.0, 0.0, math.inf, -math.inf, 1e-45, 3.5]
 DTYPES = [
@@ -24,14 +24,14 @@ DTYPES = [
 
 
 def through(value: object) -> Any:
-    """What arrives of a value that goes through JSON and safetensors."""
+    """Return a value after conversion to JSON and safetensors, and back."""
     tensors: dict[str, torch.Tensor] = {}
     text = json.dumps(to_json_tree(value, tensors))
     return from_json_tree(json.loads(text), load(save(tensors)))
 
 
 def bits_of(dtype: torch.dtype) -> torch.Tensor:
-    """A tensor of shape (2, 3, 4) with random bits, NaN and subnormal numbers among them."""
+    """Return a tensor of shape (2, 3, 4) with random bits, which include NaN and subnormal numbers."""
     count = 24 * dtype.itemsize
     numbers = torch.randint(0, 256, (count,), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     return (numbers % 2 if dtype == torch.bool else numbers).view(dtype).view(2, 3, 4)
@@ -60,7 +60,7 @@ def test_tensors_of_every_dtype_and_layout(dtype: torch.dtype) -> None:
 )
 def test_plain_values_survive_a_round_trip(value: object) -> None:
     if isinstance(value, dict):
-        del value[2.5]  # a tuple is plain as a key only
+        del value[2.5]  # a tuple is plain only as a key
     assert same(through(value), value)
 
 

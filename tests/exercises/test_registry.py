@@ -1,4 +1,4 @@
-"""Exercises are found by name and by chapter; predictions say whether and why."""
+"""Exercises are found by name and by chapter, and predictions are answered with a reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_exercises_are_found_by_name_and_chapter() -> None:
         find_exercise("ulq")
 
 
-def test_two_exercises_of_one_name_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_exercises_with_the_same_name_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "exercises_of", lambda chapter: (doubling(), doubling()))
     with pytest.raises(CourseError, match="Two exercises are called 'double'"):
         registry.all_exercises.__wrapped__()

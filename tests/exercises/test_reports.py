@@ -37,7 +37,7 @@ def right_when_short(x: Tensor) -> Tensor:
 
 
 class Tags(HTMLParser):
-    """Collects the tags of a page, and insists that they are closed in order."""
+    """Collects the tags of a page, and checks that they are closed in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ def test_nothing_a_learner_writes_becomes_html() -> None:
     assert parsed(html).seen <= {"section", "div", "b", "code", "details", "summary"}
 
 
-def test_the_html_is_whole_and_speaks_to_screen_readers() -> None:
+def test_the_html_is_well_formed_and_labelled_for_screen_readers() -> None:
     tags = parsed(check_exercise(doubling(), without_sign)._repr_html_())
     assert tags.labels == ["double: 0 of 2 points", "failed", "passed"]
 
@@ -211,7 +211,7 @@ def test_check_finds_the_exercise_by_the_functions_name() -> None:
         (lambda: hint("ulps"), "Did you mean `ulp`?"),
     ],
 )
-def test_a_wrong_call_of_check_is_one_line(call: Any, told: str) -> None:
+def test_a_wrong_call_of_check_is_reported_in_one_line(call: Any, told: str) -> None:
     with pytest.raises(CourseError, match=r".") as error:
         call()
     assert told in str(error.value)

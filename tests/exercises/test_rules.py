@@ -1,4 +1,4 @@
-"""What an answer calls of torch while it runs is seen, with the learner's line; what it may call costs nothing."""
+"""Forbidden torch calls are detected at run time with the learner's line; allowed calls are not reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOFTMAX = ("torch.softmax", ".softmax", ".Softmax")
 
 
 def uses(answer: Callable[..., Any], *rules: str) -> tuple[Use, ...]:
-    """Return what an answer is seen to use."""
+    """Return the detected uses of an answer."""
     outcome = run_case(answer, VECTOR, forbid=rules)
     assert outcome.failure is None, outcome.failure
     return outcome.forbidden
@@ -67,7 +67,7 @@ class Layer(nn.Module):
         by_exec,
     ],
 )
-def test_softmax_is_seen_however_it_is_called(answer: Callable[..., Any]) -> None:
+def test_softmax_is_detected_under_any_name(answer: Callable[..., Any]) -> None:
     assert uses(answer, *SOFTMAX)
 
 
@@ -101,7 +101,7 @@ def test_the_line_in_a_helper_is_the_innermost() -> None:
         lambda x: x.clone().detach(),
     ],
 )
-def test_an_innocent_answer_is_left_alone(answer: Callable[..., Any]) -> None:
+def test_an_allowed_answer_breaks_no_runtime_rule(answer: Callable[..., Any]) -> None:
     assert uses(answer, *SOFTMAX, ".sigmoid", ".layer_norm", *NO_AUTOGRAD) == ()
 
 
@@ -113,26 +113,26 @@ def test_an_innocent_answer_is_left_alone(answer: Callable[..., Any]) -> None:
         lambda x: torch.func.grad(lambda y: (3 * y).sum())(x),
     ],
 )
-def test_backward_is_seen_where_autograd_is_ruled_out(answer: Callable[..., Any]) -> None:
+def test_backward_is_detected_if_autograd_is_forbidden(answer: Callable[..., Any]) -> None:
     assert uses(answer, *NO_AUTOGRAD)
 
 
-def test_inputs_that_require_a_gradient_cost_nothing() -> None:
+def test_inputs_that_require_a_gradient_break_no_rule() -> None:
     assert run_case(lambda x: 2 * x, WITH_GRADIENT, forbid=NO_AUTOGRAD).forbidden == ()
     assert run_case(torch.no_grad()(lambda x: 2 * x), WITH_GRADIENT, forbid=NO_AUTOGRAD).forbidden == ()
 
 
-def test_all_of_torch_may_be_ruled_out() -> None:
+def test_all_of_torch_can_be_forbidden() -> None:
     assert uses(lambda x: 1 + 1, "torch") == ()
     assert uses(lambda x: x + 1, "torch")
 
 
 def modes() -> tuple[int, int]:
-    """Return how many modes are on torch's two stacks."""
+    """Return the numbers of modes on torch's two stacks."""
     return _len_torch_function_stack(), _len_torch_dispatch_stack()
 
 
-def test_the_watch_ends_with_the_case() -> None:
+def test_watching_ends_with_the_case() -> None:
     inside: list[tuple[int, int]] = []
     assert uses(lambda x: inside.append(modes()), "torch.add") == ()
     assert inside == [(1, 1)]
@@ -158,7 +158,7 @@ def test_a_time_limit_restores_torchs_modes(answer: Callable[..., Any]) -> None:
 
 
 def test_an_answer_without_torch_runs_as_fast_as_without_rules() -> None:
-    """Nothing is called at each line or call of Python."""
+    """There is no callback for Python's lines or calls."""
     seen: list[object] = []
 
     def answer(x: Tensor) -> int:

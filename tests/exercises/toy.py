@@ -1,4 +1,4 @@
-"""A toy exercise of every kind, for tests that must not depend on a notebook's."""
+"""Toy exercises of every kind, for tests that must not depend on a notebook."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Counter:
 
 
 def counting() -> Exercise:
-    """Write a class that counts."""
+    """Return an exercise that asks for a class that counts."""
     return Exercise(
         "Counter",
         points=2,
@@ -74,7 +74,7 @@ def counting() -> Exercise:
 
 
 def answering() -> Exercise:
-    """Six times seven."""
+    """Return an exercise that asks for six times seven."""
     exercise = value_exercise("answer", points=1, minutes=1, difficulty=1, reference=lambda: 42, hints=["6 · 7"])
     exercise.wrong_value(13, "You added.")
     return exercise

@@ -1,4 +1,4 @@
-"""What the tests of grading share: a course folder with notebook 01, and the commands that grade a class."""
+"""Shared fixtures for grading: a course folder with notebook 01, and the commands that grade a class."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ needs_bubblewrap = pytest.mark.skipif(bool(isolation_problem()), reason=isolatio
 
 @dataclass
 class Course:
-    """A course folder of its own."""
+    """A separate course folder."""
 
     root: Path
 
     @property
     def submitted(self) -> Path:
-        """Where learners hand in."""
+        """The folder for submissions."""
         return self.root / "submitted"
 
     def run(self, *words: str, rc: int = 0) -> str:
-        """Run a command of Python's in the course's folder; what it printed."""
+        """Run a Python command in the course's folder and return its output."""
         environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
         command = [sys.executable, "-m", *words]
         ran = subprocess.run(
@@ -41,13 +41,13 @@ class Course:
         return ran.stdout if rc == 0 else ran.stdout + ran.stderr
 
     def grade(self, *flags: str) -> dict[str, dict[str, Any]]:
-        """`lmcourse grade submitted --json`; the results by student."""
+        """Run `lmcourse grade submitted --json` and return the results by student."""
         return {
             each["student"]: each for each in json.loads(self.run("lmcourse", "grade", "submitted", "--json", *flags))
         }
 
     def marks(self, assignment: str = ASSIGNMENT) -> dict[str, dict[str, float]]:
-        """The points in the gradebook, by student and exercise."""
+        """Return the points in the gradebook, by student and exercise."""
         from nbgrader.api import Gradebook
 
         with Gradebook(f"sqlite:///{self.root}/gradebook.db") as book:
@@ -62,7 +62,7 @@ class Course:
 
 
 def make_course(root: Path) -> Course:
-    """A course folder with notebook 01, in a folder that is not there yet."""
+    """Create a course folder with notebook 01 at a path that does not exist yet."""
     for folder in ("solutions", "notebooks"):
         shutil.copytree(REPOSITORY / folder / ASSIGNMENT, root / folder / ASSIGNMENT)
     shutil.copy(REPOSITORY / "nbgrader_config.py", root)

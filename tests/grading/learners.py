@@ -1,4 +1,4 @@
-"""Notebooks as learners hand them in: the release of notebook 01 with answers, and anything done to it."""
+"""Make learners' notebooks: the release of notebook 01 with answers and other changes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def _notebook(folder: str) -> NotebookNode:
 
 
 def released() -> NotebookNode:
-    """The notebook as it is handed out."""
+    """Return the released notebook."""
     return copy.deepcopy(_notebook("notebooks"))
 
 
 class Learner:
-    """A copy of the release with every answer right, to which things are done."""
+    """A copy of the release with only right answers, which methods can change."""
 
     def __init__(self) -> None:
         self.nb = released()
@@ -41,45 +41,45 @@ class Learner:
 
     @staticmethod
     def printed(name: str) -> str:
-        """The printed solution of an exercise."""
+        """Return the printed solution of an exercise."""
         return str(next(cell.source for cell in _notebook("solutions").cells if cell["id"] == name))
 
     @staticmethod
     def stub(name: str) -> str:
-        """The cell of an exercise as it is handed out."""
+        """Return the released text of an exercise's answer cell."""
         return str(next(cell.source for cell in _notebook("notebooks").cells if cell["id"] == name))
 
     def place(self, name: str) -> int:
-        """The place of a cell of the course."""
+        """Return the index of a course cell."""
         return next(place for place, cell in enumerate(self.nb.cells) if cell["id"] == name)
 
     def cell(self, name: str) -> NotebookNode:
-        """A cell of the course."""
+        """Return a course cell."""
         return self.nb.cells[self.place(name)]
 
     def answer(self, name: str, text: str) -> Learner:
-        """Write an answer; `{}` in it is the printed one."""
+        """Write an answer; `{}` in it stands for the printed solution."""
         self.cell(name).source = text.replace("{}", self.printed(name))
         return self
 
     def scratch(self, text: str, before: str = "") -> Learner:
-        """Add a cell before one of the course's, or at the end."""
+        """Add a cell before a course cell, or at the end."""
         self.nb.cells.insert(self.place(before) if before else len(self.nb.cells), new_code_cell(text))
         return self
 
     def on_top(self, text: str) -> Learner:
-        """Add lines on top of the course's first code cell."""
+        """Add lines at the beginning of the course's first code cell."""
         first = next(cell for cell in self.nb.cells if cell.cell_type == "code")
         first.source = f"{text}\n{first.source}"
         return self
 
     def do(self, change: Callable[[NotebookNode], Any]) -> Learner:
-        """Do anything to the notebook."""
+        """Apply a function to the notebook."""
         change(self.nb)
         return self
 
     def hand_in(self, submitted: Path, student: str, timestamp: str = "") -> None:
-        """Put the notebook where nbgrader expects it."""
+        """Save the notebook where nbgrader expects it."""
         folder = submitted / student / ASSIGNMENT
         folder.mkdir(parents=True)
         (folder / NAME).write_text(json.dumps(self.nb, indent=1, ensure_ascii=False), encoding="utf-8")

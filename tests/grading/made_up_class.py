@@ -1,4 +1,4 @@
-"""Results of learners who do not exist, in three exercises that do."""
+"""Invented results of learners in three real exercises."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lmcourse.report import Report
 
 CHAPTER = "08-attention"
 NAMES = ("attention_weights", "causal_mask", "causal_attention")
-"""Exercises of 2, 2 and 3 points."""
+"""The names of exercises with 2, 2 and 3 points."""
 
 MISTAKE = find_exercise("causal_mask").misconceptions[0].sentence
 
 
 def report(name: str, points: float, mistake: str = "", answered: bool = True, after: str = "") -> Report:
-    """A report on an answer that earns this many points; the diagnosis is the mistake and what comes `after` it."""
+    """Return a report on an answer with this many points; the diagnosis is the mistake followed by `after`."""
     most = find_exercise(name).points
     return Report(name, points, most, True, (), mistake + after, answered=answered, mistake=mistake)
 
@@ -36,7 +36,7 @@ def result(student: str, *reports: Report, assignment: str = CHAPTER, **rest: An
 
 
 def small_class() -> list[SubmissionResult]:
-    """Six learners whose numbers can be counted by hand."""
+    """Return the results of six learners, with numbers that are easy to count by hand."""
     weights, mask, attention = NAMES
     return [
         result("Ada", *map(solved, NAMES)),

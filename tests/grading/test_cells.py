@@ -1,4 +1,4 @@
-"""Cells as IPython reads them, and which of them grading runs."""
+"""Cells are read as in IPython, and grading runs the right ones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ DEMONSTRATION = "rows = train()\nn = 3\nx: int = 1\nimport extra"
 
 
 def numbers(*texts: str, skipped: str = DEMONSTRATION, answer: int = 0) -> list[int]:
-    """The numbers of the cells that are run; `answer` is the number of the cell for an answer."""
+    """Return the numbers of the cells that run; `answer` is the number of an answer cell."""
     cells = [read_cell(number, text, "f" if number == answer else "") for number, text in enumerate(texts, 1)]
     return [cell.number for cell in cells_to_run(cells, {skipped.strip()})]
 
@@ -69,14 +69,14 @@ def numbers(*texts: str, skipped: str = DEMONSTRATION, answer: int = 0) -> list[
         ([DEMONSTRATION, "def helper(): return rows", "def f(): return 1"], 3, [2, 3]),
         ([DEMONSTRATION, "rows = 4", "def f(): return rows"], 3, [2, 3]),
         ([DEMONSTRATION, "def f(rows):\n    n = rows\n    return n"], 2, [2]),
-        ([f"{DEMONSTRATION}\nprint(n)", "def f(): return 1"], 2, [1, 2]),  # the learner has changed it
+        ([f"{DEMONSTRATION}\nprint(n)", "def f(): return 1"], 2, [1, 2]),  # the learner has changed the demonstration
     ],
 )
 def test_demonstration_runs_only_for_an_answer_that_needs_it(texts: list[str], answer: int, run: list[int]) -> None:
     assert numbers(*texts, answer=answer) == run
 
 
-def test_names_that_an_answer_leads_to_go_through_helpers() -> None:
+def test_names_that_an_answer_uses_include_those_of_helpers() -> None:
     cells: list[Cell] = [
         read_cell(1, "def g(x): return h(x) + scale"),
         read_cell(2, "def f(x): return g(x)", "f"),

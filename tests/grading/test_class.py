@@ -1,4 +1,4 @@
-"""A class of honest learners, graded both ways: by `lmcourse grade --record` and by `nbgrader autograde`."""
+"""Grade a class of honest learners with `lmcourse grade --record` and with `nbgrader autograde`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(fin
 HALF = dict([*POINTS.items()][:5])
 
 SECONDS = 8
-"""The time limit of a cell."""
+"""The time limit of a cell in seconds."""
 
 BOTH_WAYS = ("mistaken", "deleted", "muddled", "moved", "bare", "late")
-"""Who is graded by nbgrader, too: both ways examine alike, but read a submission and put its cells back each in its
-own way."""
+"""Learners who are also graded by nbgrader. Both ways examine in the same way, but they read submissions and restore
+cells differently."""
 
 IPYTHON = r"""
 %matplotlib inline
@@ -56,7 +56,7 @@ def without(*names: str) -> Any:
 
 
 def muddled(nb: NotebookNode) -> None:
-    """Copies, edits and retypes cells, and clears what Jupyter notes in them."""
+    """Copy, edit and retype cells, and clear their Jupyter metadata."""
     cells = {cell["id"]: cell for cell in nb.cells}
     place = nb.cells.index(cells["check_ulp"])
     nb.cells.insert(place + 1, NotebookNode(cells["check_ulp"] | {"id": "a-copy"}))
@@ -68,7 +68,7 @@ def muddled(nb: NotebookNode) -> None:
 
 
 def split_and_moved(nb: NotebookNode) -> None:
-    """Splits an answer in two cells, as JupyterLab does, and moves a check above its answer."""
+    """Split an answer into two cells, as JupyterLab does, and move a check above its answer."""
     cells = {cell["id"]: cell for cell in nb.cells}
     answer = cells["ulp"]
     head, rest = answer.source.split("\n", 1)
@@ -85,7 +85,7 @@ def without_metadata(nb: NotebookNode) -> None:
 
 @dataclass
 class Expected:
-    """A learner: the notebook, the exercises that do not earn everything, and the reason."""
+    """A learner: the notebook, the exercises that lose points, and the reason."""
 
     learner: Learner
     reason: str
@@ -212,7 +212,7 @@ CLASS: dict[str, Expected] = {
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Course, dict[str, Any], Course]:
-    """The class, graded by us, and some of it by nbgrader."""
+    """The class, graded by our command and partly by nbgrader."""
     ours, theirs = (make_course(tmp_path_factory.mktemp(name) / "course") for name in ("ours", "theirs"))
     for course, students in ((ours, CLASS), (theirs, BOTH_WAYS)):
         for student in students:

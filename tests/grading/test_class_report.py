@@ -1,4 +1,4 @@
-"""The class report: what it counts, what its page shows, and files that are whole and harmless."""
+"""The class report has right numbers and a right page, and its files are complete and harmless."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 
 
 def folded(page: BeautifulSoup) -> dict[str, list[str]]:
-    """What each box says once it is opened."""
+    """Return the text of each box after it is opened."""
     return {str(box.summary.text): [each.text for each in box.select("li")] for box in page.select("details.box")}  # type: ignore[union-attr]
 
 
 def test_scores_match_graded_submissions() -> None:
-    [section] = sections_of(small_class())  # 7, 3, 5, 2 and 0 of 7 points; one cannot be read
+    # the scores are 7, 3, 5, 2 and 0 of 7 points, and one notebook is unreadable
+    [section] = sections_of(small_class())
     assert (len(section.results), len(section.graded), section.max_score) == (6, 5, 7)
     assert section.quartiles == [2, 3, 5]
     assert sections_of([result("Ada", *map(solved, NAMES))])[0].quartiles == [7, 7, 7]
@@ -87,7 +88,7 @@ def test_the_most_frequent_mistake_comes_first() -> None:
     assert [one.sentence for one in sections_of(first + second)[0].mistakes] == ["Frequent.", "Rare."]
 
 
-def test_late_broken_and_edited_work_is_folded(tmp_path: Path) -> None:
+def test_late_broken_and_edited_work_is_collapsed(tmp_path: Path) -> None:
     late = result("Ada", solved(NAMES[0]), late=Lateness(7200, 3))
     stopped = result("Bo", solved(NAMES[0]), broke_off="Cell 9 used too much memory.", edited=NAMES[:2])
     failed = result("Cy", failed=True, reason="The grader failed.")
@@ -137,7 +138,7 @@ CLASSES = {
 
 
 @pytest.mark.parametrize("results", CLASSES.values(), ids=CLASSES)
-def test_no_page_runs_or_loads_anything(results: list[SubmissionResult], tmp_path: Path) -> None:
+def test_no_page_runs_scripts_or_loads_files(results: list[SubmissionResult], tmp_path: Path) -> None:
     page = page_of(results, tmp_path)
     assert not page.select("script, link, img, iframe, object, embed, form, base, svg, style + style")
     for tag in page.find_all(True):
@@ -167,13 +168,13 @@ def test_no_cell_of_the_table_is_a_formula(text: str, tmp_path: Path) -> None:
     odd = Report(text, 1.0, 2, True, ())
     write_report([result(text, odd, assignment=text, reason=text, late=Lateness(0, 0, text))], tmp_path)
     data = (tmp_path / "students.csv").read_text(encoding="utf-8")
-    for delimiter in ",;":  # as spreadsheets of different countries separate
+    for delimiter in ",;":  # separators in spreadsheets of different countries
         cells = [cell for row in csv.reader(io.StringIO(data, newline=""), delimiter=delimiter) for cell in row]
         assert cells
         assert not [cell for cell in cells if cell.lstrip(' \t\r\n"').startswith(tuple("=+-@＝＋－＠"))]
 
 
-def test_new_report_replaces_the_old_one_only(tmp_path: Path) -> None:
+def test_a_new_report_replaces_only_the_old_report(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "report"
     write_report(small_class(), folder)
     (folder / "mine.txt").write_text("keep")
@@ -183,11 +184,11 @@ def test_new_report_replaces_the_old_one_only(tmp_path: Path) -> None:
     assert len(rows_of(folder)) == 2
 
 
-def test_files_stay_whole_when_the_table_cannot_be_replaced(tmp_path: Path) -> None:
+def test_no_file_changes_if_the_table_cannot_be_replaced(tmp_path: Path) -> None:
     write_report(small_class(), tmp_path)
     old = (tmp_path / "report.html").read_bytes()
     (tmp_path / "students.csv").unlink()
-    (tmp_path / "students.csv").mkdir()  # nothing can be moved there
+    (tmp_path / "students.csv").mkdir()  # a folder with this name prevents moving the file
     with pytest.raises(CourseError, match=r"students\.csv cannot be written: Is a directory\. Close it") as told:
         write_report(small_class()[:1], tmp_path)
     assert "\n" not in str(told.value)

@@ -1,4 +1,4 @@
-"""A real Dask cluster on this machine: a scheduler and workers as processes, and the same marks as without."""
+"""A real Dask cluster on this machine gives the same marks as grading without it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def address_of(scheduler: subprocess.Popen[str]) -> str:
 
 @dataclass
 class Cluster:
-    """A scheduler and what else belongs to it."""
+    """A scheduler and its workers."""
 
     scheduler: subprocess.Popen[str]
     address: str

@@ -1,4 +1,4 @@
-"""nbgrader's configuration."""
+"""Test nbgrader's configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_nbgrader_finds_alembic_without_an_active_environment(tmp_path: Path, mo
 
 
 def test_configuration_does_not_load_torch(tmp_path: Path) -> None:
-    """JupyterLab reads it at each start."""
+    """JupyterLab reads the configuration at every start."""
     code = "import sys; from traitlets.config import Config; from pathlib import Path; "
     code += (
         "from lmcourse.grading.config import configure; configure(Config(), Path('.')); print('torch' in sys.modules)"

@@ -1,4 +1,4 @@
-"""Submissions examined in a sandbox, with small exercises: partial credit, rules, lost processes, plain tests."""
+"""Examine submissions with small exercises in a sandbox: partial credit, rules, lost processes, plain tests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ PRINTED = {
 def graded(
     answers: dict[str, str], *, scratch: Sequence[str] = (), settings: Settings | None = None, **rest: Any
 ) -> Examination:
-    """Examine a notebook of the printed answers but for these, with scratch cells below its imports."""
+    """Examine a notebook with these answers and otherwise printed solutions, with extra cells after its imports."""
     texts = PRINTED | answers
     sources = [IMPORTS, *scratch, *texts.values()]
     places = dict(enumerate(texts, len(scratch) + 2))
@@ -148,7 +148,7 @@ def test_memory_of_all_processes_together_has_a_limit(monkeypatch: pytest.Monkey
     assert examination.broke_off[0].startswith("Code cell 2 used more than")
 
 
-def test_plain_tests_run_beside_the_answers_and_data_is_there(tmp_path: Path) -> None:
+def test_plain_tests_run_and_data_files_are_available(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("three small words")
     sources = (
         "words = open('words.txt').read().split()",

@@ -1,4 +1,4 @@
-"""The table of a term, exported by nbgrader."""
+"""Test the table of a term that nbgrader exports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_term_table_has_a_row_per_learner_and_a_total(tmp_path: Path) -> None:
     course = Course(tmp_path.resolve())
     (tmp_path / "solutions").mkdir()
     shutil.copy(REPOSITORY / "nbgrader_config.py", tmp_path)
-    nbgrader_configuration(course.root)  # finds what a gradebook is made with
+    nbgrader_configuration(course.root)  # finds alembic, which creates gradebooks
     with Gradebook(f"sqlite:///{tmp_path}/gradebook.db", "lmcourse") as book:
         for name, points in (("01-one", 4), ("02-two", 6), ("=A1", 0)):
             book.add_assignment(name)
@@ -46,7 +46,7 @@ def test_term_table_has_a_row_per_learner_and_a_total(tmp_path: Path) -> None:
         "student_id": ("ada", "bob", "eve"),
         "last_name": ("'=ada", "'=bob", "'=eve"),
         "first_name": ("A, B", "A, B", "A, B"),
-        "01-one": ("2.5", "0", ""),  # bob's penalty is larger than his score; eve handed in nothing
+        "01-one": ("2.5", "0", ""),  # bob's penalty is larger than his score, and eve did not hand in a notebook
         "02-two": ("6", "", ""),
         "'=A1": ("", "", ""),
         "total": ("8.5", "0", "0"),

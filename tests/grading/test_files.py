@@ -1,4 +1,4 @@
-"""Files that learners hand in: which are read, which are rejected and why, and harmful zips."""
+"""Submitted files are read or rejected with a reason, and harmful zips are unpacked safely."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def places(node: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(place: tuple[Any, ...], value: Any) -> bytes:
-    """The notebook with another value in one place."""
+    """Return the notebook with another value in one place."""
     holder = {"notebook": copy.deepcopy(NOTEBOOK)}
     *path, last = ("notebook", *place)
     node: Any = holder
@@ -99,7 +99,7 @@ def test_any_file_is_read_or_rejected(tmp_path_factory: pytest.TempPathFactory, 
 
 
 @pytest.mark.filterwarnings("error")
-def test_cells_keep_ids_marks_and_pictures_only(tmp_path: Path) -> None:
+def test_cells_keep_only_ids_marks_and_pictures(tmp_path: Path) -> None:
     said = {"text": "a", "number": 1, "list": ["a"], "deep": [["a"]], "dictionary": {"a": 1}, "nothing": None}
     kept = {"text": "a", "number": 1, "list": ["a"]}
     marks = json.loads(changed(("cells", 1, "metadata"), {"nbgrader": said, "tags": ["x"]}))
@@ -159,7 +159,7 @@ def cells_of(*sources: str) -> bytes:
         (cells_of("x" * notebooks.MAX_SOURCE_CHARS, "x"), "has more than 300,000 characters"),
     ],
 )
-def test_each_wrong_file_gets_its_reason(tmp_path: Path, data: bytes, told: str) -> None:
+def test_each_wrong_file_is_rejected_with_its_reason(tmp_path: Path, data: bytes, told: str) -> None:
     assert told in problem(written(tmp_path, data))
 
 
@@ -174,7 +174,8 @@ def test_files_at_the_limits_are_read(tmp_path: Path) -> None:
 
 
 def make_socket(path: Path) -> None:
-    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as server:  # a path of 100 characters at most
+    # a socket's path has at most 100 characters
+    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as server:
         server.bind(path.name)
 
 
@@ -226,7 +227,7 @@ def test_a_missing_notebook_is_explained(tmp_path: Path) -> None:
         assert files.why_no_notebook(tmp_path, "01/a.ipynb") == told
 
 
-def test_links_beside_a_notebook_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_next_to_a_notebook_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # nbgrader's paths may be relative
     folder = Path("submitted", "bob", "01")
     (folder / "data").mkdir(parents=True)
@@ -262,7 +263,7 @@ def zipped(folder: Path, *members: tuple[zipfile.ZipInfo | str, bytes]) -> Path:
 
 
 def patched(path: Path, offset: int, form: str, *values: int) -> Path:
-    """The zip with other numbers in each entry of its directory."""
+    """Return the zip with other numbers in each entry of its directory."""
     data = bytearray(path.read_bytes())
     at = -1
     while (at := data.find(b"PK\x01\x02", at + 1)) >= 0:
@@ -271,7 +272,7 @@ def patched(path: Path, offset: int, form: str, *values: int) -> Path:
     return path
 
 
-def test_zip_becomes_a_temporary_folder(tmp_path: Path) -> None:
+def test_zip_is_unpacked_to_a_temporary_folder(tmp_path: Path) -> None:
     path = zipped(tmp_path, ("ada/a.ipynb", SOUND), ("ada/large.csv", bytes(1000)), ("ada/deep/", b""))
     with unpacked([path, tmp_path]) as found:
         folder, unchanged = found.paths
@@ -309,10 +310,10 @@ def test_harmful_members_of_a_zip_are_left_out(
     assert sentence.endswith("; it was left out.")
 
 
-def test_damaged_large_and_undated_notebooks(tmp_path: Path) -> None:
+def test_damaged_large_and_undated_notebooks_are_handled(tmp_path: Path) -> None:
     for offset, form, numbers, told in (
         *((8, "<H", [1], "is encrypted"), (16, "<I", [0], "is damaged"), (20, "<II", [9, 10**9], "compressed more")),
-        (12, "<I", [0], ""),  # no date
+        (12, "<I", [0], ""),  # an entry without a date
     ):
         path = zipped(tmp_path, ("a.ipynb", SOUND))
         with unpacked([patched(path, offset, form, *numbers)]) as found:
@@ -340,10 +341,11 @@ def test_names_without_the_utf8_flag_are_decoded(tmp_path: Path, name: str, enco
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda folder: zipped(folder, *((f"{n}", b"") for n in range(20_001))), "holds more than 20,000 files"),
+        (lambda folder: zipped(folder, *((f"{n}", b"") for n in range(20_001))), "contains more than 20,000 files"),
         (lambda folder: patched(zipped(folder, ("a.ipynb", b""), ("b.ipynb", b"")), 24, "<I", 4 * 10**9), "than 4 GiB"),
         (lambda folder: written(folder, b"no zip", "class.zip"), "class.zip is damaged, or is not a zip"),
-        (lambda folder: patched(zipped(folder, ("a.ipynb", SOUND)), 6, "<H", 99), "is damaged"),  # version 9.9
+        # requires zip version 9.9
+        (lambda folder: patched(zipped(folder, ("a.ipynb", SOUND)), 6, "<H", 99), "is damaged"),
     ],
 )
 def test_a_wrong_zip_is_rejected(tmp_path: Path, make: Callable[[Path], Path], told: str) -> None:

@@ -1,4 +1,4 @@
-"""A file that is handed in inside the notebook: from the output of a cell to the working folder of its answer."""
+"""A file handed in inside a notebook reaches the working folder of its answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def base64_of(data: bytes) -> str:
 
 
 def test_a_file_reaches_the_notes_of_the_restored_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As JupyterLab saves it, through the reading of the file and the rebuilding of its cells; the last one counts."""
+    """The notebook is in JupyterLab's format, and it is read and rebuilt. The last file counts."""
     (tmp_path / "model.bin").write_bytes(bytes(range(256)))
     shown: list[dict[str, Any]] = []
     monkeypatch.setattr(
@@ -55,11 +55,11 @@ def test_a_file_reaches_the_notes_of_the_restored_notebook(tmp_path: Path, monke
      [output(base64_of(bytes(MAX_FILE_BYTES + 1)))]],
     ids=range(9),
 )  # fmt: skip
-def test_what_is_no_file_is_none(outputs: Any) -> None:
+def test_outputs_without_a_file_give_no_base64(outputs: Any) -> None:
     assert encoded_in(outputs) == ""
 
 
-def test_a_file_that_is_too_large_is_refused_in_the_notebook(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_rejected_in_the_notebook(tmp_path: Path) -> None:
     (tmp_path / "large.bin").write_bytes(bytes(MAX_FILE_BYTES + 1))
     with pytest.raises(ValueError, match="524,289 bytes, and at most 524,288"):
         hand_in(tmp_path / "large.bin")
@@ -68,7 +68,7 @@ def test_a_file_that_is_too_large_is_refused_in_the_notebook(tmp_path: Path) -> 
 @pytest.mark.prove
 @needs_bubblewrap
 @pytest.mark.parametrize("isolation", ["bubblewrap", "process"])
-def test_an_answer_reads_what_was_handed_in(isolation: Any, tmp_path: Path) -> None:
+def test_an_answer_reads_the_handed_in_file(isolation: Any, tmp_path: Path) -> None:
     example = tmp_path / "model.bin"
     example.write_bytes(b"12345")
     size = exercise("size", lambda: 5, case("one"), file=example)

@@ -1,4 +1,4 @@
-"""Submissions as they arrive: every student gets a line, and nobody gets somebody else's notebook."""
+"""Every student's submission is found, and students do not get each other's notebooks."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def known(tmp_path: Path) -> Known:
 
 @pytest.fixture
 def school(tmp_path: Path) -> Path:
-    """A class in which alice did everything right."""
+    """A class in which alice submitted correctly."""
     return hand_in(tmp_path / "class" / "alice" / TINY).parents[2]
 
 
 def found(school: Path, known: Known) -> dict[str, Submission]:
-    """What was found by student, without alice, whose notebook is always found."""
+    """Return the submissions by student, without alice, whose notebook is always found."""
     by_student = {each.student: each for each in find_submissions([school], known)}
     for each in by_student.values():
         assert each.student.isprintable()
@@ -139,7 +139,7 @@ def test_unexpected_file_names_are_rejected_for_one_student(
     assert all(told in problem for problem in problems)
 
 
-def test_every_folder_of_a_class_gets_its_line(school: Path, known: Known) -> None:
+def test_every_folder_of_a_class_gets_a_result(school: Path, known: Known) -> None:
     for name in (".git", "__MACOSX/alice", ".ipynb_checkpoints"):
         (school / name).mkdir(parents=True)
     hand_in(school / "bob")
@@ -147,7 +147,7 @@ def test_every_folder_of_a_class_gets_its_line(school: Path, known: Known) -> No
     (school / "dave").symlink_to("alice")
     (school / "eve").mkdir()
     (school / "eve" / TINY).symlink_to(f"../alice/{TINY}")
-    (school / "fay").symlink_to("fay")  # leads nowhere
+    (school / "fay").symlink_to("fay")  # a link to itself
     assert {student: each.problem.split(".")[0] for student, each in found(school, known).items()} == {
         "bob": f"Nothing was handed in: the folder bob has no folder of an assignment, such as {TINY}",
         "carol": "There is no assignment 1-\\u000atiny",
@@ -184,7 +184,7 @@ def test_a_wrong_own_file_is_explained(tmp_path: Path, known: Known) -> None:
         (submission,) = find_submissions([hand_in(tmp_path, "my notes.ipynb", text)], known)
         assert told in submission.problem
         assert (submission.assignment, submission.own) == (None, True)
-        # The file name is enough to know the points that were possible.
+        # The file name is enough to find the possible points.
         assert find_submissions([hand_in(tmp_path, NAME, text)], known)[0].assignment is known[TINY]
 
 
@@ -198,7 +198,7 @@ def test_a_wrong_own_file_is_explained(tmp_path: Path, known: Known) -> None:
         (f"{TINY}/{NAME}", False, [(ME, TINY)]),
     ],
 )
-def test_folders_belong_to_bob_or_to_the_learner(
+def test_a_folder_belongs_to_its_student_or_to_the_learner(
     tmp_path: Path, known: Known, where: str, of_class: bool, who: list[tuple[str, str]]
 ) -> None:
     in_submitted = {".": [("bob", TINY), ("bob", OTHER), ("bob", "")], TINY: [("bob", TINY)]}.get(where, who)
@@ -221,7 +221,7 @@ def test_wrong_paths_are_rejected(tmp_path: Path, school: Path, known: Known) ->
     ):
         with pytest.raises(CourseError, match=told):
             find_submissions(paths, known)
-    assert len(find_submissions([school, school], known)) == 2  # the same folder twice
+    assert len(find_submissions([school, school], known)) == 2  # giving the same folder twice is allowed
 
 
 SAVED = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
@@ -229,7 +229,7 @@ LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
 def came(folder: Path, text: str, saved: datetime = SAVED) -> tuple[str, str]:
-    """The time that counts, to the second, and the note."""
+    """Return the accepted time to the second, and the note."""
     path = hand_in(folder)
     os.utime(path, (saved.timestamp(), saved.timestamp()))
     path.with_name("timestamp.txt").write_bytes(text.encode(errors="surrogateescape"))

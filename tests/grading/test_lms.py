@@ -1,4 +1,4 @@
-"""Downloads from Moodle and Canvas, and their tables filled in: only the right grades change."""
+"""Read downloads from Moodle and Canvas and fill in their tables: only the right grades change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ CELLS = [{"cell_type": "code", "id": "ulp", "metadata": {"nbgrader": {"grade_id"
 SOUND = json.dumps({"nbformat": 4, "cells": CELLS})
 OTHER = json.dumps({"nbformat": 4, "cells": []})
 NAME = "tiny.ipynb"
-EVE = "Eve_1000009_assignsubmission_file_Ada Lovelace_1000001_assignsubmission_file_x.ipynb"  # a forged name
+# a file name that imitates another participant
+EVE = "Eve_1000009_assignsubmission_file_Ada Lovelace_1000001_assignsubmission_file_x.ipynb"
 
 MOODLE = (
     '\ufeffIdentifier,"Full name",Email,Status,Grade,"Maximum Grade","Grade can be changed",Modified,Text,Modified,'
@@ -48,7 +49,7 @@ CANVAS = (
 
 @dataclass
 class Result:
-    """The fields of a result that `fill_in` reads."""
+    """A result with only the fields that `fill_in` reads."""
 
     student: str
     score: float = 13.0
@@ -82,13 +83,14 @@ def test_moodle_folders_belong_to_participants(tmp_path: Path, known: dict[str, 
     folder = downloaded(
         tmp_path / "in",
         *(f"{ada}/{name}" for name in (NAME, "new.ipynb")),
-        "Zoe\u0308 O'Neill-Żak_1000002_assignsubmission_file/my work.ipynb",  # newer ones: no underscore at the end
+        # newer Moodle versions: no underscore at the end
+        "Zoe\u0308 O'Neill-Żak_1000002_assignsubmission_file/my work.ipynb",
         "Zoë ONeill-Żak_1000002_assignsubmission_onlinetext_/onlinetext.html",
         f"Lovelace, Byron_1000003_assignsubmission_file_/deep/{NAME}",
         *(f"Jan Novák_{number}_assignsubmission_file_/{NAME}" for number in (1000004, 1000005)),
         "Ed_1000006_assignsubmission_onlinetext_/onlinetext.html",
         "Flo_1000007_assignsubmission_file_/work.zip",
-        f"=1_1000008_assignsubmission_file_{NAME}",  # older ones: files
+        f"=1_1000008_assignsubmission_file_{NAME}",  # older Moodle versions: files
         EVE,
         *("__MACOSX/x.ipynb", "notes.txt"),
     )
@@ -100,7 +102,7 @@ def test_moodle_folders_belong_to_participants(tmp_path: Path, known: dict[str, 
     (folder / "Hal_1000011_assignsubmission_file_" / NAME).symlink_to(f"../{ada}/{NAME}")
     submissions = found(folder, known)
     assert {student: each.notebook.name for student, each in submissions.items() if each.notebook} == {
-        "Ada Lovelace": "new.ipynb",  # the newest that belongs to the assignment
+        "Ada Lovelace": "new.ipynb",  # the newest file that belongs to the assignment
         "Zoë ONeill-Żak": "my work.ipynb",
         "Lovelace, Byron": NAME,
         "Jan Novák 1000004": NAME,
@@ -135,7 +137,7 @@ def test_canvas_files_belong_to_users(tmp_path: Path, known: dict[str, Assignmen
     downloaded(folder, "müllerjosé_12346_100001_other.ipynb", text=OTHER)
     assert {student: each.notebook and each.notebook.name for student, each in found(folder, known).items()} == {
         "lovelaceada_12345": f"lovelaceada_LATE_12345_67890_{NAME}",
-        "müllerjosé_12346": "müllerjosé_12346_100000_tiny-1.ipynb",  # the newest, by Canvas's number of the file
+        "müllerjosé_12346": "müllerjosé_12346_100000_tiny-1.ipynb",  # the newest file, by Canvas's file number
         "müllerjosé_12348": f"müllerjosé_12348_67893_{NAME}",
         "oneillzoe_12349": None,
     }
@@ -168,7 +170,7 @@ def results(*persons: Person, **others: Result) -> dict[str, Result]:
 def filled(
     path: Path, text: str, persons: list[Person], given: dict[str, Result], column: str | None = None
 ) -> tuple[tuple[str, ...], dict[tuple[str, str], str]]:
-    """What was left, and the cells that changed, by the first cell of the row and the column."""
+    """Return the people without grades, and the changed cells by the row's first cell and the column."""
     path.write_text(text, encoding="utf-8", newline="")
     done = fill_in(read_sheet(path, persons, column), persons, given)
     assert path.read_bytes() == text.encode()
@@ -258,7 +260,7 @@ def test_wrong_tables_are_rejected(text: str, column: str | None, told: str, tmp
         read_sheet(tmp_path / "g.csv", people("Moodle", Ada=1), column)
     (tmp_path / "g.csv").write_text(MOODLE)
     with pytest.raises(CourseError, match=r"g\.csv is from Moodle. Use it with a download from Moodle"):
-        read_sheet(tmp_path / "g.csv", [])  # a class that handed in without a platform
+        read_sheet(tmp_path / "g.csv", [])  # a class that does not use a platform
 
 
 def test_csv_text_quotes_texts_and_has_no_formulas() -> None:

@@ -1,4 +1,4 @@
-"""Feedback and formgrader pages: nothing a learner wrote runs, reaches out, covers the page or fakes a report."""
+"""On feedback and formgrader pages, learners' content cannot run, load files, cover the page or fake a report."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ MIMES = (
 
 
 def configuration(course: Path, template: str) -> Config:
-    """The configuration with which nbgrader draws feedback, or formgrader its pages."""
+    """Return the configuration with which nbgrader renders feedback, or formgrader its pages."""
 
     from nbgrader.converters import GenerateFeedback
     from nbgrader.coursedir import CourseDirectory
@@ -95,13 +95,14 @@ def exporter(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def page(exporter: HTMLExporter, *cells: Any, resources: Any = None, **metadata: Any) -> str:
-    """The page of a notebook. It need not be valid: nbconvert would stop at that before anything is cleaned."""
+    """Return the page of a notebook, without nbconvert's validation, which would reject some attacks before
+    cleaning."""
     notebook = from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": list(cells)})
     cleaned, _ = CleanForDisplay().preprocess(notebook, {})
     marks = {"notebook": "tiny", "score": 1, "max_score": 2, "late_penalty": 0}
     given = {"nbgrader": marks, "index": 0, "total": 1, **(resources or {})}
     drawn: str = exporter.from_notebook_node(cleaned, resources=given)[0]
-    drawn.encode()  # it is written as UTF-8
+    drawn.encode()  # pages are written as UTF-8
     return drawn
 
 
@@ -118,7 +119,7 @@ def marks(name: str) -> dict[str, Any]:
 
 
 def attacks_in(text: str) -> list[str]:
-    """What a browser would run, fetch, send or lay over a page: no attack may be more than text."""
+    """Return the parts that a browser would run, load, send or put over the page; attacks must be only text."""
     soup = BeautifulSoup(text, "html.parser")
     found = [str(tag) for tag in soup.find_all(["svg", "iframe", "object", "embed", "base", "form", "math"])]
     found += [str(tag) for tag in soup.find_all(["script", "style", "link", "meta", "button"]) if "owned" in str(tag)]
@@ -132,7 +133,7 @@ def attacks_in(text: str) -> list[str]:
 
 
 def cells_with(attack: str) -> list[dict[str, Any]]:
-    """The attack in every place of a cell that a page could show."""
+    """Return cells with the attack in every place that a page could show."""
     about = {mime: {"width": attack, "alt": attack, "isolated": True} for mime in MIMES}
     kinds = ({"output_type": "stream", "name": attack, "text": attack}, {"output_type": attack, "data": {}})
     error = {"output_type": "error", "ename": attack, "evalue": attack, "traceback": [attack, attack]}
@@ -150,7 +151,7 @@ def cells_with(attack: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("exporter", ["feedback"], indirect=True)
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_no_text_runs_or_reaches_out_in_feedback(exporter: HTMLExporter, attack: str) -> None:
+def test_feedback_runs_no_script_and_loads_no_file(exporter: HTMLExporter, attack: str) -> None:
     state = {"application/vnd.jupyter.widget-state+json": {"state": {"x": {"model_name": attack}}}}
     language = {"name": attack, "pygments_lexer": attack}
     drawn = page(exporter, *cells_with(attack), widgets=state, title=attack, language_info=language)
@@ -159,7 +160,7 @@ def test_no_text_runs_or_reaches_out_in_feedback(exporter: HTMLExporter, attack:
 
 
 @pytest.mark.parametrize("exporter", ["formgrade"], indirect=True)
-def test_no_text_runs_or_reaches_out_in_formgrader(exporter: HTMLExporter) -> None:
+def test_formgrader_runs_no_script_and_loads_no_file(exporter: HTMLExporter) -> None:
     shown = ("student", "first_name", "last_name", "notebook_path")
     names = dict.fromkeys(shown, "\"'></title><script>owned</script>")
     cells = [cell for attack in ATTACKS for cell in cells_with(attack)]
@@ -172,7 +173,7 @@ def test_the_search_finds_attacks_that_are_html() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, 3, [], {}, "x", [None], {"a": 1}])
-def test_outputs_of_another_form_are_left_out(odd: Any) -> None:
+def test_outputs_of_unknown_types_are_left_out(odd: Any) -> None:
     parts = {"name": odd, "text": odd, "evalue": odd, "traceback": odd, "data": odd, "metadata": odd}
     kinds = ("stream", "error", "display_data", "execute_result", odd)
     outputs = [odd, *({"output_type": kind, **parts} for kind in kinds), *(output({mime: odd}) for mime in MIMES)]
@@ -193,7 +194,7 @@ REPORT = Report(
 )
 
 
-def test_report_of_a_graded_cell_is_drawn_from_its_json(exporter: HTMLExporter) -> None:
+def test_report_of_a_graded_cell_is_rendered_from_its_json(exporter: HTMLExporter) -> None:
     fake = {"text/html": "<b>2 / 2</b> points · all passed", "text/plain": "2"}
     shown = output({REPORT_MIME: REPORT.to_json(), **fake}, "execute_result")
     drawn = page(exporter, code(shown, metadata=marks(check_id("one"))))
@@ -212,14 +213,14 @@ def test_a_report_in_an_ordinary_cell_is_shown_as_a_number(exporter: HTMLExporte
 
 
 @pytest.mark.parametrize("change", [{"points": 3}, {"exercise": None}, {"cases": "x"}, {"more": 1}])
-def test_invalid_reports_are_not_drawn(exporter: HTMLExporter, change: dict[str, Any]) -> None:
+def test_invalid_reports_are_not_rendered(exporter: HTMLExporter, change: dict[str, Any]) -> None:
     shown = output({REPORT_MIME: REPORT.to_json() | change, "text/html": "<b>forged</b>", "text/plain": "1"})
     drawn = page(exporter, code(shown, metadata=marks(check_id("one"))))
     assert "You forgot" not in drawn
     assert "forged" not in drawn
 
 
-def test_honest_work_looks_as_in_the_notebook(exporter: HTMLExporter) -> None:
+def test_honest_work_looks_the_same_as_in_the_notebook(exporter: HTMLExporter) -> None:
     text = "## Notes\n\n`a < b` and $a<b$ **bold**\n\n| x |\n|---|\n| 1 |\n\n![dot](attachment:dot.png)\n\n- [ ] <https://a.example>"
     note = {"cell_type": "markdown", "source": text, "metadata": {}, "attachments": {"dot.png": {"image/png": DOT}}}
     table = "<table><thead><tr><th>1</th></tr></thead></table>"
@@ -266,11 +267,11 @@ def test_large_results_are_shown_as_text(exporter: HTMLExporter) -> None:
 
 
 def test_nbgrader_writes_feedback_without_warnings(tmp_path: Path) -> None:
-    """The real command, on a real gradebook, with a learner's two cells and a mark by hand."""
+    """The test runs the real command on a real gradebook with two cells of a learner and a manual mark."""
     from nbgrader.api import Gradebook
 
     course = Course(tmp_path.resolve())
-    nbgrader_configuration(course.root)  # finds what a gradebook is made with
+    nbgrader_configuration(course.root)  # finds alembic, which creates gradebooks
     with Gradebook(f"sqlite:///{tmp_path}/gradebook.db", "lmcourse") as book:
         book.add_assignment(ASSIGNMENT)
         book.add_notebook("tiny", ASSIGNMENT)

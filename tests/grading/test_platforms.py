@@ -1,4 +1,4 @@
-"""`lmcourse grade` on what Moodle and Canvas give for download, with the grades back in their tables."""
+"""`lmcourse grade` accepts downloads of Moodle and Canvas, and fills in their tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class recorded again: what is unchanged, what has changed, and one exercise again for everybody."""
+"""Record a class again: unchanged and changed submissions, and one exercise again for the whole class."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(2400)]
 
 
 def graded_at(course: Course) -> dict[str, int]:
-    """When each graded notebook was written."""
+    """Return the time at which each graded notebook was written."""
     found = (course.root / "autograded").glob(f"*/{ASSIGNMENT}/{NAME}")
     return {path.parts[-3]: path.stat().st_mtime_ns for path in found}
 
 
-def test_unchanged_work_is_not_graded_again_by_either_way(course: Course) -> None:
+def test_unchanged_work_is_not_graded_again_by_either_command(course: Course) -> None:
     Learner().hand_in(course.submitted, "ada")
     Learner().answer("ulp", "").hand_in(course.submitted, "bob")
     course.run("nbgrader", "generate_assignment", ASSIGNMENT, "--force")
@@ -92,7 +92,7 @@ def test_feedback_shows_hidden_cases_as_the_notebook_does(course: Course) -> Non
     assert all(cell.get("outputs") != [] for cell in graded.cells if cell["id"].startswith("check_"))
 
 
-def test_exercises_left_out_and_plain_tests_are_graded_both_ways(tmp_path: Path) -> None:
+def test_exercises_left_out_and_plain_tests_are_graded_by_both_methods(tmp_path: Path) -> None:
     for way in ("ours", "theirs"):
         course = make_course(tmp_path / way)
         for folder in ("solutions", "notebooks"):

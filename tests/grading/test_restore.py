@@ -1,4 +1,4 @@
-"""The course's cells in a submission, put back."""
+"""The course's cells are put back into a submission."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ RIGHT = [("f", "def f(): return 1"), ("check_f", CHECK)]
     ],
     ids=range(11),
 )
-def test_each_cell_of_the_course_is_there_once(cells: list[NotebookNode], expected: list[tuple[str, str]]) -> None:
+def test_each_course_cell_occurs_once(cells: list[NotebookNode], expected: list[tuple[str, str]]) -> None:
     notebook = put_back(*cells)
     assert shown(notebook) == expected
     points = [cell.metadata["nbgrader"].get("points") for cell in notebook.cells if "nbgrader" in cell.metadata]
@@ -89,7 +89,7 @@ def test_each_cell_of_the_course_is_there_once(cells: list[NotebookNode], expect
 def test_edited_and_deleted_checks_are_noted() -> None:
     assert put_back(answer(), check("1")).metadata[METADATA_KEY]["edited"] == ["check_f"]
     assert put_back(answer(), check("check(f)\n")).metadata[METADATA_KEY]["edited"] == []
-    assert put_back(answer(), check(CHECK)).metadata[METADATA_KEY]["edited"] == []  # from a solution notebook
+    assert put_back(answer(), check(CHECK)).metadata[METADATA_KEY]["edited"] == []  # cells from a solution notebook
     assert put_back(answer()).metadata[METADATA_KEY]["put_back"] == ["check_f"]
 
 

@@ -1,4 +1,4 @@
-"""The sandbox: what a program inside can read, write and reach, and how much of the machine it may use."""
+"""The sandbox limits what a program inside can read, write, reach and use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def trying(act):
 
 
 def inside(code: str, sandbox: Sandbox | None = None) -> Any:
-    """The value of `result` that a piece of Python in the sandbox computes."""
+    """Run Python code in the sandbox and return its variable `result`."""
     program = f"{PREAMBLE}\n{textwrap.dedent(code)}\nprint(json.dumps(result))"
     command = (sandbox or Sandbox()).command([sys.executable, "-c", program])
     ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200, check=False)
@@ -50,13 +50,13 @@ def test_other_peoples_files_are_not_in_the_sandbox(tmp_path: Path) -> None:
     assert all(found in ("FileNotFoundError", "PermissionError") or found == [True, []] for found in inside(code))
 
 
-def test_exercises_of_the_course_are_not_inside() -> None:
+def test_exercises_of_the_course_are_not_in_the_sandbox() -> None:
     found = inside(f"result = sorted(str(p) for p in Path({str(PACKAGE)!r}).glob('chapters/*/exercises/**/*'))")
     assert found == []
     assert inside("import lmcourse.chapters.capstone.figures, lmcourse.notebook\nresult = 'imported'") == "imported"
 
 
-def test_environment_of_the_grader_is_not_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_graders_environment_is_not_in_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADER_TOKEN", SECRET)
     code = """
     seen = [dict(os.environ)]
@@ -75,7 +75,7 @@ def test_only_the_working_folder_can_be_written() -> None:
     assert inside(code) == ["."]
 
 
-def test_data_of_an_assignment_is_there_read_only(tmp_path: Path) -> None:
+def test_assignment_data_is_read_only(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("three small words")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "more.txt").write_text("more")
@@ -93,7 +93,7 @@ def test_a_link_is_rejected_as_assignment_data(tmp_path: Path) -> None:
         Sandbox(data=(tmp_path / "link",)).command([sys.executable])
 
 
-def test_private_folder_is_covered_where_it_is_shown() -> None:
+def test_private_folder_in_a_visible_folder_is_hidden() -> None:
     private = Path("/usr/local/lib/lmcourse-private")
     private.mkdir(exist_ok=True)
     try:
@@ -106,7 +106,7 @@ def test_private_folder_is_covered_where_it_is_shown() -> None:
         Sandbox(private=(PACKAGE,)).command([sys.executable])
 
 
-def test_there_is_no_network() -> None:
+def test_the_sandbox_has_no_network() -> None:
     server = socket.create_server(("127.0.0.1", 0))
     abstract = socket.socket(socket.AF_UNIX)
     abstract.bind(f"\0lmcourse-{os.getpid()}")
@@ -127,7 +127,7 @@ def test_there_is_no_network() -> None:
     assert visits == []
 
 
-def test_submissions_have_neither_root_nor_capabilities() -> None:
+def test_submissions_run_without_root_and_capabilities() -> None:
     code = """
     lines = Path("/proc/self/status").read_text().splitlines()
     status = dict(line.split(":\\t", 1) for line in lines if ":\\t" in line)

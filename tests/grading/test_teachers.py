@@ -1,4 +1,4 @@
-"""A teacher's own course folder: exercises beside a source, and a notebook with plain nbgrader tests."""
+"""A teacher's own course folder: exercises next to a source, and a notebook with plain nbgrader tests."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def plain(identity: str, source: str, **said: Any) -> NotebookNode:
 
 
 def plain_notebook() -> NotebookNode:
-    """A notebook as nbgrader's own documentation makes it: answers, asserts, hidden tests, partial credit."""
+    """Return a notebook as in nbgrader's documentation: answers, asserts, hidden tests, partial credit."""
     triple = "def triple(x):\n    ### BEGIN SOLUTION\n    return 3 * x\n    ### END SOLUTION"
     hidden = "assert triple(2) == 6\n### BEGIN HIDDEN TESTS\nassert triple(-1) == -3\n### END HIDDEN TESTS"
     test = {"grade": True, "locked": True}
@@ -105,7 +105,7 @@ def plain_notebook() -> NotebookNode:
 
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """The course, built, with two assignments."""
+    """The built course with two assignments."""
     course = Course(tmp_path_factory.mktemp("teacher"))
     (course.root / "nbgrader_config.py").write_text(CONFIG)
     own, ready = (course.root / "solutions" / name for name in ("w1-warmup", "w2-plain"))
@@ -120,7 +120,7 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 def hand_in(course: Course, assignment: str, name: str, student: str, **answers: str) -> None:
-    """Hand in the release with these answers."""
+    """Submit the release with these answers."""
     release = nbformat.read(course.root / "notebooks" / assignment / f"{name}.ipynb", as_version=4)
     for cell in release.cells:
         cell.source = answers.get(cell["id"], cell.source)
@@ -131,7 +131,7 @@ def hand_in(course: Course, assignment: str, name: str, student: str, **answers:
 
 DOUBLE = {
     "ada": ("def double(x):\n    if x is None: raise ValueError\n    return x * 2", 4.0),
-    "bob": ("def double(x):\n    return x * 2", 3.0),  # of five groups the bad input fails
+    "bob": ("def double(x):\n    return x * 2", 3.0),  # one of five groups, the bad input, fails
     "cy": ("def double(x):\n    return x * x", 0.0),
     "dee": ("", 0.0),
 }
@@ -171,7 +171,7 @@ def test_release_has_only_what_a_check_needs(teacher: Course) -> None:
     assert "def _double" not in text
 
 
-def test_table_of_a_term_has_a_learner_by_row(teacher: Course) -> None:
+def test_term_table_has_one_row_per_learner(teacher: Course) -> None:
     teacher.run("nbgrader", "export", "--exporter=lmcourse.grading.export.TermTable", "--to", "term.csv")
     header, first, *_ = (teacher.root / "term.csv").read_text().splitlines()
     assert header.replace('"', "") == "student_id,last_name,first_name,w1-warmup,w2-plain,total,max_score"

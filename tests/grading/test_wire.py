@@ -1,4 +1,4 @@
-"""Messages: what is sent arrives, and what is no message raises ProtocolError and nothing else."""
+"""Sent messages arrive unchanged, and invalid messages raise only ProtocolError."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OUTCOME = Outcome(
     ],
     ids=repr,
 )
-def test_value_arrives_as_it_was_sent(value: Any) -> None:
+def test_a_sent_value_is_received_unchanged(value: Any) -> None:
     assert same(decode(encode(value)), value) or repr(decode(encode(value))) == repr(value)
 
 
@@ -80,13 +80,13 @@ def test_value_that_is_too_large_is_not_sent(value: Any) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_value_or_no_message(message: bytes) -> None:
+def test_any_bytes_give_a_value_or_a_protocol_error(message: bytes) -> None:
     with suppress(ProtocolError):
         decode(message)
 
 
 @pytest.mark.parametrize("place", range(0, 120, 12))
-def test_changed_bytes_are_a_value_or_no_message(place: int) -> None:
+def test_changed_bytes_give_a_value_or_a_protocol_error(place: int) -> None:
     message = bytearray(encode([torch.ones(3, 4), {"a": 1.0}]))
     for byte in (0, 0x22, 0x7B, 0xFF):
         changed = bytes(message[:place] + bytes([byte]) + message[place + 1 :])
@@ -117,7 +117,7 @@ def test_invalid_messages_raise_protocol_error(message: bytes) -> None:
         decode(message)
 
 
-def test_outcome_arrives_as_it_was() -> None:
+def test_a_sent_outcome_is_received_unchanged() -> None:
     got = outcome_from_plain(decode(encode(outcome_to_plain(OUTCOME))))
     assert same(got.value, OUTCOME.value)
     assert (got.printed, got.warned, got.changed, got.forbidden) == (
@@ -147,7 +147,7 @@ def test_outcome_arrives_as_it_was() -> None:
     ],
     ids=str,
 )
-def test_outcome_that_is_not_in_order_raises_protocol_error(change: dict[str, Any]) -> None:
+def test_an_invalid_outcome_raises_protocol_error(change: dict[str, Any]) -> None:
     with pytest.raises(ProtocolError):
         outcome_from_plain(outcome_to_plain(OUTCOME) | change)
 

@@ -1,4 +1,4 @@
-"""A course of one tiny notebook, and learners' copies of it, to which anything can be done."""
+"""A course with one tiny notebook, and learners' copies that tests can change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SET_UP = """
 def check(answer, *, hidden=False):
     return answer(hidden)   # here an answer says itself what it is worth
 """
-"""Quick to start: most traps are about cells and scores, and need no real exercise."""
+"""The set-up cell, which is fast, because most traps are about cells and scores and need no real exercise."""
 
 SECRET = "check({name}, hidden=True)  # the secret of {name}"
 
@@ -58,7 +58,7 @@ def graded_cell(name: str, points: float = POINTS) -> NotebookNode:
 
 
 def tiny_notebook(set_up: str = SET_UP, names: Sequence[str] = EXERCISES) -> NotebookNode:
-    """The author's notebook."""
+    """Return the author's notebook."""
     cells = [new_markdown_cell("# Tiny", id="title"), new_code_cell(set_up.strip(), id="set-up")]
     for name in names:
         cells += [solution_cell(name), graded_cell(name)]
@@ -67,7 +67,7 @@ def tiny_notebook(set_up: str = SET_UP, names: Sequence[str] = EXERCISES) -> Not
 
 
 class Submission:
-    """A learner's copy of the release, and what they do to it."""
+    """A learner's copy of the release, which methods can change."""
 
     def __init__(self, release: NotebookNode) -> None:
         self.nb = copy.deepcopy(release)
@@ -103,7 +103,7 @@ class Submission:
 
 
 class Course:
-    """A folder with a tiny course, on which plain `nbgrader` commands are run."""
+    """A folder with a tiny course, for plain `nbgrader` commands."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -115,7 +115,7 @@ class Course:
         (self.source.parent / "data.csv").write_text("1,2,3")
 
     def nbgrader(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run plain nbgrader in the folder."""
+        """Run a plain nbgrader command in the folder."""
         python_path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
         return subprocess.run(
             [sys.executable, "-m", "nbgrader", *command],
@@ -149,7 +149,7 @@ class Course:
         return (self.root / "feedback" / student / ASSIGNMENT / NAME).with_suffix(".html").read_text()
 
     def scores(self) -> dict[str, dict[str, float | None]]:
-        """What the gradebook holds: points by student and graded cell, named by exercise."""
+        """Return the points in the gradebook by student and graded cell, with the exercises' names."""
         from nbgrader.api import Gradebook
 
         with Gradebook(f"sqlite:///{self.root}/gradebook.db") as book:

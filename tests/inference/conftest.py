@@ -1,4 +1,4 @@
-"""What tests of inference need of the machine."""
+"""Requirements of the inference tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def cpp_compiler(in_ci: bool) -> None:
-    """torch.compile translates its programs for a CPU with the machine's C++ compiler."""
+    """Require a C++ compiler, which torch.compile uses for CPU programs."""
     if shutil.which("g++") is None and shutil.which("clang++") is None:
         if in_ci:
             pytest.fail("no C++ compiler: apt-get install g++")

@@ -1,4 +1,4 @@
-"""Attention maps are the weights that the model really uses."""
+"""Attention maps are the weights that the model uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOKENS = torch.arange(9) % 7
 
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 def test_weights_times_values_match_the_layer(kv_heads: int) -> None:
-    """Each layer's input and output come from hooks, its values from its own projection."""
+    """Hooks give each layer's input and output, and its projection gives its values."""
     torch.manual_seed(0)
     model = Transformer(llama_like(3, 16, 4, 32, vocab_size=7, context=16, kv_heads=kv_heads)).double()
     seen: list[tuple[Attention, Tensor, Tensor]] = []

@@ -1,4 +1,4 @@
-"""Beam search against all texts there are, on a vocabulary small enough to write them down."""
+"""Compare beam search with an exhaustive list of texts for a tiny vocabulary."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ MODELS = {
 def toy(name: str = "rope", seed: int = 0) -> Transformer:
     model = build(MODELS[name], seed)
     with torch.no_grad():
-        model.head.linear.weight *= 1.5  # opinions strong enough that beams part
+        model.head.linear.weight *= 1.5  # larger logits, so that beams differ
     return model
 
 
 @functools.cache
 def log_probability(model: Transformer, text: tuple[int, ...]) -> float:
-    """Of a text after the prompt, in one pass without a cache."""
+    """Return the log-probability of a text after the prompt, in one pass without a cache."""
     with torch.inference_mode():
         logits = model(torch.tensor([[*PROMPT, *text]]))[0].log_softmax(dim=-1)
     return sum(float(logits[len(PROMPT) - 1 + i, token]) for i, token in enumerate(text))
 
 
 def all_texts(longest: int) -> list[tuple[int, ...]]:
-    """Every text that ends with the stop token or is cut off at `longest`."""
+    """Yield all texts that end with the stop token or are cut off at `longest`."""
     others = [token for token in range(TOY) if token != STOP]
     ended = [(*t, STOP) for n in range(longest) for t in itertools.product(others, repeat=n)]
     return ended + list(itertools.product(others, repeat=longest))
@@ -50,7 +50,7 @@ def best_texts(model: Transformer, longest: int, alpha: float) -> list[Hypothesi
 
 
 def same(model: Transformer, found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    """Place by place as good, and every text as likely as it says. (Two texts may be equally good up to rounding.)"""
+    """Check that the scores agree at each rank, and that all log-probabilities are right. Texts may differ in ties."""
     assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-4)
     assert len({h.tokens for h in found}) == len(found)
     for h in found:
@@ -59,7 +59,7 @@ def same(model: Transformer, found: list[Hypothesis], expected: list[Hypothesis]
 
 @pytest.mark.parametrize("alpha", [0.0, 2.0])
 @pytest.mark.parametrize("name", MODELS)
-def test_enough_beams_are_an_exhaustive_search(name: str, alpha: float) -> None:
+def test_enough_beams_search_exhaustively(name: str, alpha: float) -> None:
     model, longest = toy(name, 0), 4
     everything = best_texts(model, longest, alpha)
     found = beam_search(model, PROMPT, longest, len(everything), [STOP], alpha=alpha)
@@ -68,7 +68,7 @@ def test_enough_beams_are_an_exhaustive_search(name: str, alpha: float) -> None:
 
 
 def by_hand(model: Transformer, longest: int, beams: int, alpha: float) -> list[Hypothesis]:
-    """Beam search without a cache, without batches and without stopping early."""
+    """Run beam search without a cache, batches or an early stop."""
     live: list[tuple[int, ...]] = [()]
     found: list[tuple[int, ...]] = []
     for _ in range(longest):
@@ -83,7 +83,7 @@ def by_hand(model: Transformer, longest: int, beams: int, alpha: float) -> list[
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("name", MODELS)
-def test_few_beams_prune_as_by_hand(name: str, beams: int, alpha: float) -> None:
+def test_few_beams_match_a_search_by_hand(name: str, beams: int, alpha: float) -> None:
     for seed in range(3):
         model = toy(name, seed)
         same(model, beam_search(model, PROMPT, 6, beams, [STOP], alpha=alpha), by_hand(model, 6, beams, alpha))
@@ -96,7 +96,7 @@ def test_one_beam_without_stops_is_greedy() -> None:
 
 
 def test_greedy_is_not_the_best_text() -> None:
-    """The reason for beam search: over a few models, it finds likelier texts than greedy decoding, and none less so."""
+    """For a few models, beam search finds more likely texts than greedy decoding, and never less likely ones."""
     better = 0
     for seed in range(6):
         model = toy(seed=seed)

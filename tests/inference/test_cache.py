@@ -1,4 +1,4 @@
-"""A cache must change nothing but the time: logits with and without it are the same, for every kind of model."""
+"""A cache changes only the time: logits with and without it are the same for every kind of model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.inference.variants import (
 
 every_kind = pytest.mark.parametrize("name", CONFIGS)
 corners = pytest.mark.parametrize("name", CORNERS)
-LENGTH = 19  # several windows and chunks long
+LENGTH = 19  # texts are longer than several windows and chunks
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def read_in_parts(model: Transformer, tokens: Tensor, sizes: list[int], capacity
 
 
 @every_kind
-def test_cached_equals_uncached(name: str) -> None:
+def test_cached_logits_equal_uncached_logits(name: str) -> None:
     model, tokens = build(CONFIGS[name]), random_tokens(2, LENGTH)
     expected = model(tokens)
     for sizes, capacity in (([1] * LENGTH, None), ([7] + [1] * 12, LENGTH), ([2, 3, 1, 8, 5], None)):
@@ -63,9 +63,9 @@ def test_reading_a_text_in_any_pieces_gives_the_same_logits(sizes: list[int], na
 
 
 def padded(texts: list[Tensor], side: str, start: list[int]) -> tuple[Tensor, Tensor]:
-    """Texts in one tensor, with positions that go on from `start`."""
+    """Return texts as one tensor, with positions that continue from `start`."""
     longest = max(map(len, texts))
-    tokens = torch.full((len(texts), longest), 3)  # a real token: only its position says that it is padding
+    tokens = torch.full((len(texts), longest), 3)  # a real token, which only its position marks as padding
     positions = torch.full((len(texts), longest), PADDING_POSITION)
     for row, (text, first) in enumerate(zip(texts, start, strict=True)):
         place = slice(longest - len(text), None) if side == "left" else slice(0, len(text))
@@ -120,7 +120,7 @@ def test_a_cache_works_with_an_encoder_decoder() -> None:
 
 
 def test_the_work_of_a_step_does_not_grow_with_masks() -> None:
-    """Without padding a single token needs no mask; building one for every token would cost more than attention."""
+    """Without padding a single token needs no mask; building masks for every token would cost more than attention."""
     model = build(tiny(attention(), attention(pattern=WINDOW), attention(pattern=CHUNK)))
     asked: list[int] = []
     see = AttentionPattern.visible
@@ -128,9 +128,6 @@ def test_the_work_of_a_step_does_not_grow_with_masks() -> None:
         patch.setattr(AttentionPattern, "visible", lambda self, *args: (asked.append(1), see(self, *args))[1])
         read_in_parts(model, random_tokens(1, LENGTH), [3] + [1] * 16)
     assert asked == []
-
-
-# ---- memory
 
 
 def formula(config, texts: int, tokens: int, width: int) -> int:
@@ -184,11 +181,8 @@ def test_growing_memory_is_at_most_twice_the_need() -> None:
     close(read_in_parts(model, tokens, [60, 1, 1, 1, 1, 1, 70, 15]), model(tokens))
 
 
-# ---- housekeeping
-
-
 @corners
-def test_reset_forgets_everything(name: str) -> None:
+def test_reset_empties_the_cache(name: str) -> None:
     model, cache, tokens = build(CONFIGS[name]), Cache(CONFIGS[name], LENGTH), random_tokens(2, LENGTH)
     model(random_tokens(3, LENGTH, seed=9), kv_cache=cache)
     cache.reset()
@@ -207,7 +201,7 @@ def test_select_reorders_drops_and_repeats_rows(name: str, padding: bool) -> Non
     cache = Cache(model.config)
     model(tokens[:, :8], positions.clamp(min=PADDING_POSITION) if padding else None, kv_cache=cache)
     cache.select(rows)
-    # Padding stands at the left, so a row's text without it is the uncached text.
+    # Padding is on the left, so without it a row's text is the uncached text.
     skip = [3, 0, 0, 3] if padding else [0, 0, 0, 0]
     expected = [model(tokens[row : row + 1, s:])[0, 8 - s :] for row, s in zip(rows.tolist(), skip, strict=True)]
     close(
@@ -228,7 +222,7 @@ def test_to_changes_the_format_together_with_the_model() -> None:
     close(logits, model(tokens)[:, 10:])
 
 
-def test_to_moves_everything() -> None:
+def test_to_moves_all_tensors() -> None:
     model = build(CONFIGS["mha"])
     cache = Cache(model.config)
     model(random_tokens(2, 4), torch.tensor([[0, 1, 2, 3], [-1, -1, 0, 1]]), kv_cache=cache)
@@ -248,7 +242,7 @@ def test_positions_continue_after_the_read_tokens() -> None:
     assert (positions.tolist(), plain) == ([[5, 6], [4, 5]], False)
 
 
-def test_gradients_do_not_run_into_the_cache() -> None:
+def test_no_gradient_flows_into_the_cache() -> None:
     with torch.inference_mode(False):
         model, cache = build(CONFIGS["two windows"]), Cache(CONFIGS["two windows"])
         model(random_tokens(1, 4), kv_cache=cache)
@@ -280,12 +274,12 @@ def test_too_many_tokens_are_rejected_and_nothing_changes() -> None:
     close(torch.cat([first, model(tokens[:, 4:], kv_cache=cache)], dim=1), model(tokens))
 
 
-def test_another_number_of_texts_is_rejected() -> None:
+def test_a_changed_number_of_texts_is_rejected() -> None:
     model, cache = build(CONFIGS["mha"]), Cache(CONFIGS["mha"])
     model(random_tokens(2, 3), kv_cache=cache)
-    with pytest.raises(ValueError, match="holds 2 texts, but was given 3"):
+    with pytest.raises(ValueError, match="holds 2 texts, but got 3"):
         model(random_tokens(3, 1), kv_cache=cache)
 
 
-def test_every_head_count_divides() -> None:
-    assert WIDTH % HEADS == 0  # the worked numbers above rely on heads of 4
+def test_the_width_divides_evenly_among_heads() -> None:
+    assert WIDTH % HEADS == 0  # the worked numbers above assume heads of width 4

@@ -1,4 +1,4 @@
-"""Generation against a loop without a cache, and against transformers' own."""
+"""Compare generation with a loop without a cache, and with transformers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEW = 10
 
 
 def slow(model: Transformer, prompt: list[int], count: int, stop: tuple[int, ...] = ()) -> list[int]:
-    """Greedy, one text, every token a pass over everything."""
+    """Generate one text greedily, with a pass over the whole text for every token."""
     text = list(prompt)
     while len(text) < len(prompt) + count and not (len(text) > len(prompt) and text[-1] in stop):
         with torch.inference_mode():
@@ -30,7 +30,7 @@ def slow(model: Transformer, prompt: list[int], count: int, stop: tuple[int, ...
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_generation_is_the_slow_loop(name: str) -> None:
+def test_generation_matches_a_loop_without_a_cache(name: str) -> None:
     model = build(CONFIGS[name])
     assert generate(model, PROMPTS, NEW) == [slow(model, prompt, NEW) for prompt in PROMPTS]
 
@@ -41,7 +41,7 @@ def test_prompts_of_one_length_need_no_padding() -> None:
     assert generate(model, prompts, NEW) == [slow(model, prompt, NEW) for prompt in prompts]
 
 
-def test_an_encoder_decoder_answers() -> None:
+def test_generate_works_with_an_encoder_decoder() -> None:
     model = encoder_decoder()
     sources, starts = [[3, 1, 4, 1, 5, 9], [2, 6]], [[1], [1, 2, 3]]
     texts = [list(start) for start in starts]
@@ -52,9 +52,6 @@ def test_an_encoder_decoder_answers() -> None:
     expected = [text[len(start) :] for text, start in zip(texts, starts, strict=True)]
     assert generate(model, starts, NEW, sources=sources) == expected
     assert list(stream(model, starts[1], NEW, source=sources[1])) == expected[1]
-
-
-# ---- stopping
 
 
 def test_every_text_stops_at_its_own_stop_token() -> None:
@@ -79,7 +76,7 @@ def test_generation_ends_when_all_have_stopped() -> None:
 
 
 def test_the_last_token_is_not_read() -> None:
-    """n tokens need n − 1 passes after the prefill: nobody asks what comes after the last."""
+    """n tokens need n − 1 passes after the prefill, because the logits after the last token are not needed."""
     model, passes = build(CONFIGS["mha"]), []
     model.head.register_forward_hook(lambda *_: passes.append(1))
     generate(model, PROMPTS, NEW)
@@ -93,16 +90,13 @@ def test_the_head_sees_one_token_of_each_prompt() -> None:
     assert shapes == [(len(PROMPTS), 24)]
 
 
-# ---- streaming
-
-
 def test_a_stream_gives_the_same_tokens_one_by_one() -> None:
     model = build(CONFIGS["3:1 with nope"])
     assert list(stream(model, PROMPTS[0], NEW)) == generate(model, PROMPTS[:1], NEW)[0]
     assert list(islice(stream(model, PROMPTS[0], NEW), 3)) == generate(model, PROMPTS[:1], 3)[0]
 
 
-def test_a_stream_computes_a_token_when_it_is_asked_for() -> None:
+def test_a_stream_computes_tokens_on_demand() -> None:
     model, passes = build(CONFIGS["mha"]), []
     model.head.register_forward_hook(lambda *_: passes.append(1))
     tokens = stream(model, PROMPTS[0], NEW)
@@ -112,17 +106,14 @@ def test_a_stream_computes_a_token_when_it_is_asked_for() -> None:
     assert len(passes) == 2
 
 
-def test_between_two_tokens_gradients_are_on_as_before() -> None:
-    """A generator that is paused inside `inference_mode` would leave it on for whoever reads the stream."""
+def test_gradients_are_enabled_between_two_tokens() -> None:
+    """A generator paused inside `inference_mode` would leave it on for the code that reads the stream."""
     for _ in stream(build(CONFIGS["mha"]), PROMPTS[0], 3):
         assert torch.is_grad_enabled()
         assert not torch.is_inference_mode_enabled()
 
 
-# ---- modes, seeds
-
-
-def test_dropout_is_off_while_writing_and_the_mode_is_restored() -> None:
+def test_dropout_is_off_during_generation_and_the_mode_is_restored() -> None:
     config = replace(CONFIGS["mha"], block=BlockConfig(NormConfig(), dropout=0.5))
     model = build(config)
     expected = generate(model, PROMPTS, NEW)
@@ -143,12 +134,9 @@ def test_a_seed_repeats_a_text() -> None:
     assert first == again != other
 
 
-def test_bf16_models_write_too() -> None:
+def test_generate_works_with_bf16_models() -> None:
     texts = generate(build(CONFIGS["two windows"]).to(torch.bfloat16), PROMPTS, NEW)
     assert [len(text) for text in texts] == [NEW] * 3
-
-
-# ---- mistakes
 
 
 @pytest.mark.parametrize(
@@ -171,7 +159,7 @@ def test_mistakes_are_reported_in_one_line(changes: dict, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_mistakes_are_reported_before_the_first_token_is_asked_for() -> None:
+def test_mistakes_are_reported_before_the_first_token() -> None:
     with pytest.raises(ValueError, match="empty"):
         stream(build(CONFIGS["mha"]), [], 3)
 

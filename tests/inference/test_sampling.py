@@ -1,4 +1,4 @@
-"""Every rule against brute force on one row, against transformers where both decide alike, and at the edges."""
+"""Compare every rule with brute force on one row and with transformers, and test edge cases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lmcourse.inference.sampling import Sampling, greedy, min_p, sample, temperature, top_k, top_p
 
-# Few values, so that ties are common; steps of ½, so that sums and comparisons are far from rounding.
+# Few different values, so that ties are common; steps of ½, so that rounding does not matter.
 rows = st.lists(st.integers(-6, 6).map(lambda n: n / 2), min_size=1, max_size=9)
 shares = st.sampled_from([0.03, 0.11, 0.27, 0.5001, 0.77, 0.93])
 
@@ -22,7 +22,7 @@ def kept(logits: Tensor) -> list[int]:
 
 
 def by_likelihood(row: list[float]) -> list[int]:
-    """Ids, the likeliest first, the lower id first among equals."""
+    """Return ids by likelihood; among equals the lower id comes first."""
     return sorted(range(len(row)), key=lambda i: (-row[i], i))
 
 
@@ -56,7 +56,7 @@ def test_min_p_by_hand(row: list[float], p: float) -> None:
 
 
 @given(rows, shares, st.integers(1, 9))
-def test_every_row_of_a_batch_is_judged_alone(row: list[float], p: float, k: int) -> None:
+def test_every_row_of_a_batch_is_filtered_separately(row: list[float], p: float, k: int) -> None:
     other = [x * 0.5 for x in reversed(row)]
     both = torch.tensor([row, other])
     for rule in (lambda x: top_k(x, k), lambda x: top_p(x, p), lambda x: min_p(x, p)):
@@ -67,7 +67,7 @@ def test_every_row_of_a_batch_is_judged_alone(row: list[float], p: float, k: int
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), shares, st.integers(1, 40), st.sampled_from([0.3, 1.0, 1.9]))
 def test_the_rules_match_transformers(seed: int, p: float, k: int, t: float) -> None:
-    """On random logits, where no two are equal."""
+    """The random logits have no ties."""
     warpers = pytest.importorskip("transformers.generation.logits_process")
     logits = 3 * torch.randn(4, 40, generator=torch.Generator().manual_seed(seed))
     for ours, theirs in [
@@ -79,9 +79,6 @@ def test_the_rules_match_transformers(seed: int, p: float, k: int, t: float) -> 
         assert torch.equal(ours, theirs(None, logits))
 
 
-# ---- edges
-
-
 def test_the_token_that_crosses_the_threshold_stays() -> None:
     row = torch.tensor([0.5, 0.3, 0.2]).log()
     assert kept(top_p(row, 0.6)) == [0, 1]
@@ -89,13 +86,13 @@ def test_the_token_that_crosses_the_threshold_stays() -> None:
     assert kept(top_p(row, 1.0)) == [0, 1, 2]
 
 
-def test_a_threshold_met_exactly_needs_no_more() -> None:
-    row = torch.zeros(4)  # four tokens of exactly ¼
+def test_top_p_stops_at_an_exact_threshold() -> None:
+    row = torch.zeros(4)  # four tokens with probability ¼ each
     assert kept(top_p(row, 0.5)) == [0, 1]
     assert kept(top_p(row, 0.25)) == [0]
 
 
-def test_top_p_of_one_keeps_even_tokens_too_unlikely_to_add_up() -> None:
+def test_top_p_of_one_keeps_even_very_unlikely_tokens() -> None:
     assert kept(top_p(torch.tensor([40.0, 0.0, -40.0]), 1.0)) == [0, 1, 2]
 
 
@@ -105,7 +102,7 @@ def test_equal_logits_go_to_the_lower_id() -> None:
     assert kept(top_p(tie, 0.2)) == [1]
     assert kept(min_p(tie, 1.0)) == [1, 2, 3]
     assert greedy(tie[None]).tolist() == [1]
-    many = torch.zeros(5000)  # long enough that an unstable sort shuffles
+    many = torch.zeros(5000)  # so many that an unstable sort would change their order
     assert kept(top_k(many, 3)) == [0, 1, 2]
     assert kept(top_p(many, 3 / 5000 - 1e-5)) == [0, 1, 2]
 
@@ -130,7 +127,7 @@ def test_sampling_rules_keep_the_dtype(dtype: torch.dtype) -> None:
     assert sample(logits).dtype == torch.long
 
 
-def test_the_input_is_left_alone() -> None:
+def test_sampling_does_not_change_its_input() -> None:
     logits = torch.randn(2, 50)
     before = logits.clone()
     Sampling(0.5, 5, 0.9, 0.1)(logits, None)
@@ -153,20 +150,17 @@ def test_the_input_is_left_alone() -> None:
         (lambda: Sampling(0, min_p=2), "min-p is a fraction"),
     ],
 )
-def test_impossible_settings_get_one_line(act, message: str) -> None:
+def test_impossible_sampling_settings_are_rejected_in_one_line(act, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         act()
     assert "\n" not in str(caught.value)
-
-
-# ---- chance
 
 
 def test_draws_follow_the_probabilities() -> None:
     row, count = torch.tensor([0.6, 0.3, 0.1]).log(), 20_000
     tokens = sample(row.expand(count, 3), torch.Generator().manual_seed(0))
     shares = torch.bincount(tokens, minlength=3) / count
-    # Four standard deviations of a share are at most 4 · √(¼ / 20000) = 0.014.
+    # Four standard deviations of a fraction are at most 4 · √(¼ / 20000) = 0.014.
     torch.testing.assert_close(shares, torch.tensor([0.6, 0.3, 0.1]), atol=0.014, rtol=0)
 
 
@@ -183,8 +177,8 @@ def test_excluded_tokens_are_never_sampled() -> None:
 
 
 def test_sampling_rules_apply_in_the_documented_order() -> None:
-    """Temperature first: it changes which tokens make up the nucleus. Of ½, 0.3 and 0.2 the
-    first two reach 0.75; at temperature 0.3 the first alone does, at 3 it takes all three."""
+    """The temperature comes first, because it changes the nucleus. Of ½, 0.3 and 0.2 the first two reach 0.75; at
+    temperature 0.3 the first is enough, and at 3 all three are needed."""
     row = torch.tensor([[0.5, 0.3, 0.2]]).log().expand(500, 3)
     seen = {t: set(Sampling(t, top_p=0.75)(row, torch.Generator().manual_seed(0)).tolist()) for t in (0.3, 1.0, 3.0)}
     assert seen == {0.3: {0}, 1.0: {0, 1}, 3.0: {0, 1, 2}}

@@ -1,4 +1,4 @@
-"""The cache of fixed shapes and the compiled step, against the ones that may grow."""
+"""Compare the static cache and the compiled step with the growing cache and the ordinary step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEPS = 12
 
 
 def read_on(model: Model, prompts: Sequence[Sequence[int]], capacity: int, sources=None) -> tuple[Tensor, Tensor]:
-    """Logits of the same steps with the growing and with the static cache."""
+    """Return the logits of the same steps with the growing and with the static cache."""
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(13, (STEPS, len(prompts), 1), generator=generator)
     grown, fixed = [], []
@@ -104,7 +104,7 @@ def test_the_compiler_is_loaded_only_for_compile() -> None:
 @pytest.mark.prove
 @pytest.mark.usefixtures("cpp_compiler")
 def test_the_compiled_step_writes_the_same_text() -> None:
-    """One layer: each of its kernels costs a run of the C++ compiler."""
+    """The model has one layer, because each kernel needs a run of the C++ compiler."""
     config = CONFIGS["thetas"]
     model = build(replace(config, layers=config.layers[:1]))
     step = CompiledStep(model)
@@ -113,7 +113,7 @@ def test_the_compiled_step_writes_the_same_text() -> None:
 
 @pytest.mark.prove
 def test_only_the_batch_size_needs_another_compiled_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs are counted before they are translated, so these are run as they are."""
+    """Graphs are counted before compilation, so they run uncompiled."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     model = build(CONFIGS["thetas"])
     step = CompiledStep(model)
@@ -130,7 +130,7 @@ def test_only_the_batch_size_needs_another_compiled_program(monkeypatch: pytest.
 def test_sources_and_threads_have_separate_compiled_programs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What a program was made for is all that tells it from another."""
+    """Programs differ only in what they were compiled for."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     model = encoder_decoder()
     step = CompiledStep(model)

@@ -1,4 +1,4 @@
-"""Weights in fewer bytes: what is rounded, how far, and what it costs."""
+"""Test weights in fewer bytes: the rounding, its size, and the effect on the loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.training.precision import MixedPrecision
 from tests.inference.variants import CONFIGS, CORNERS, build, encoder_decoder
 
 HALF_STEP_BF16 = 2**-9
-"""Of a number, at most, that bf16 rounds off: its significand has 8 bits."""
+"""Largest relative rounding error in bf16, which has 8 significant bits."""
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def linear() -> nn.Linear:
     generator = torch.Generator().manual_seed(0)
     layer = nn.Linear(96, 40)
     with torch.no_grad():
-        # Rows of very different sizes: one scale for all of them would lose the small ones.
+        # Rows of very different sizes: with a common scale the small rows would round to 0.
         layer.weight.copy_(torch.randn(40, 96, generator=generator) * torch.logspace(-4, 2, 40)[:, None])
         layer.bias.copy_(torch.randn(40, generator=generator))
     return layer
@@ -47,7 +47,7 @@ def test_the_product_matches_the_rounded_weights(kind: type, shape: tuple[int, .
     narrow, x = kind(linear), inputs(*shape)
     weight = narrow.weight.double() * (narrow.scale.double()[:, None] if kind is Int8Linear else 1)
     exact = x.double() @ weight.T
-    # x is rounded, and the product is; the sums are in fp32, whose error is far below.
+    # x and the product are rounded; the error of the fp32 sums is much smaller.
     bound = 2.1 * HALF_STEP_BF16 * (x.double().abs() @ weight.abs().T)
     y = narrow(x)
     assert y.dtype == x.dtype
@@ -55,10 +55,10 @@ def test_the_product_matches_the_rounded_weights(kind: type, shape: tuple[int, .
     assert ((y.double() - narrow.bias.double() - exact).abs() <= bound).all()
 
 
-def test_a_weight_is_off_by_half_a_step_of_its_row_at_most(linear: nn.Linear) -> None:
+def test_a_weight_is_off_by_at_most_half_a_step(linear: nn.Linear) -> None:
     narrow = Int8Linear(linear)
     scale = narrow.scale.double()[:, None]
-    # The scale itself was rounded to bf16: at the largest weight, 127 steps, that may be more than half a step.
+    # The scale itself is rounded to bf16, which can move the largest weight, 127 steps, by more than half a step.
     error = (narrow.weight.double() * scale - linear.weight.double()).abs()
     assert (error <= scale * (0.5 + 127 * HALF_STEP_BF16)).all()
     assert (error <= 0.5001 * scale).double().mean() > 0.99
@@ -70,8 +70,8 @@ def test_a_row_of_zero_weights_stays_zero() -> None:
     assert torch.equal(Int8Linear(layer)(inputs(3, 8)), torch.zeros(3, 2))
 
 
-def test_a_device_without_the_kernel_does_the_same(linear: nn.Linear) -> None:
-    """A meta tensor is on no CPU: it takes the other way, and has the same shape and format."""
+def test_a_device_without_the_int8_kernel_gives_the_same_result(linear: nn.Linear) -> None:
+    """A meta tensor is not on a CPU, so it takes the other code path; shape and format are the same."""
     narrow = Int8Linear(linear).to("meta")
     y = narrow(torch.empty(3, 7, 96, device="meta", dtype=torch.bfloat16))
     assert (y.shape, y.dtype) == ((3, 7, 40), torch.float32)
@@ -100,7 +100,7 @@ def test_another_format_is_rejected() -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize(("format", "share", "cost"), [("bf16", 0.5, 0.0005), ("int8", 0.26, 0.002)])
 def test_narrow_weights_save_bytes_at_little_loss(format: str, share: float, cost: float) -> None:
-    """The figures of docs/training.md: bytes of the matrices, and nats per token of text that was held out."""
+    """The numbers are in docs/training.md: bytes of the matrices, and nats per token of held-out text."""
     trained = load_pretrained()
     narrow = narrow_weights(trained.model, format)  # type: ignore[arg-type]
     matrices = [module.weight.nbytes for module in trained.model.modules() if type(module) is nn.Linear]

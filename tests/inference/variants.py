@@ -1,4 +1,4 @@
-"""Tiny models of every kind that a cache must serve."""
+"""Tiny models of all kinds that a cache must support."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def attention(**changes: Any) -> AttentionConfig:
 
 
 def tiny(*attentions: AttentionConfig, block: dict[str, Any] | None = None, **changes: Any) -> TransformerConfig:
-    """A model with one layer per attention; a single one is repeated."""
+    """Return a configuration with one layer per attention; a single one is repeated."""
     attentions = attentions * 2 if len(attentions) == 1 else attentions
     layers = tuple(LayerConfig(each, FeedForwardConfig(32)) for each in attentions)
-    # Not tied: a tiny model with a tied head repeats its last token for ever, and every wrong generation looks right.
+    # Not tied: a tiny model with a tied head repeats its last token forever, so wrong generations would look right.
     head = HeadConfig(tied=False)
     base = TransformerConfig(VOCABULARY, WIDTH, layers, BlockConfig(NORM, **(block or {})), head=head, final_norm=NORM)
     return replace(base, **changes)
@@ -81,17 +81,17 @@ CONFIGS: dict[str, TransformerConfig] = {
 }
 
 CORNERS = ("gqa", "chunk", "3:1 with nope", "two windows", "alibi window", "learned", "shaw window", "value residual")
-"""Kinds that differ in how a cache keeps them: what depends on nothing else is tried with these."""
+"""Kinds that a cache stores differently, for tests that depend only on storage."""
 
 
 def build(config: TransformerConfig, seed: int = 0) -> Transformer:
-    """A model with random weights."""
+    """Return a model with random weights."""
     torch.manual_seed(seed)
     return Transformer(config).eval()
 
 
 def encoder_decoder(seed: int = 0, **changes: Any) -> EncoderDecoder:
-    """T5's kind: buckets in both halves, grouped keys in the decoder."""
+    """Return a T5-like model: buckets in both parts, grouped keys in the decoder."""
     torch.manual_seed(seed)
     reading = tiny(
         replace(NOPE, pattern=AttentionPattern(causal=False)),

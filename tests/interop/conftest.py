@@ -1,4 +1,4 @@
-"""The models that these tests compare, each built once."""
+"""The compared models, each built once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import nn
 
-# Nothing here may look for anything on the hub.
+# These tests must not contact the hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Without transformers these tests have no reference: skipped on a person's machine, failed in CI."""
+    """Without transformers these tests have no reference: skip them, or fail in CI."""
     if importlib.util.find_spec("transformers") or os.environ.get("CI", "").lower() in ("1", "true"):
         return
     for item in items:
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass(frozen=True)
 class Pair:
-    """A model of `transformers` and its translation."""
+    """A model of `transformers` and our converted model."""
 
     theirs: nn.Module
     ours: nn.Module
@@ -34,7 +34,7 @@ class Pair:
 
 @pytest.fixture(scope="session")
 def pairs():  # type: ignore[no-untyped-def]
-    """By the sample's name; whoever changes one builds its own."""
+    """Return a function from a sample's name to its pair; tests must not change pairs."""
     from lmcourse.models.interop import from_hugging_face
     from lmcourse.parity.reference import build_reference
     from lmcourse.parity.samples import SAMPLES
@@ -51,7 +51,7 @@ def pairs():  # type: ignore[no-untyped-def]
 
 @pytest.fixture(autouse=True)
 def _one_thread():  # type: ignore[no-untyped-def]
-    """Tiny models: threads cost more than they save, and the sums come out in another order."""
+    """Use one thread, because threads slow tiny models down and change the order of sums."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -1,4 +1,4 @@
-"""Weights on disk, both ways: every bit arrives."""
+"""Weights are saved and loaded bit for bit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .test_parity import EVERY_SAMPLE
 pytestmark = pytest.mark.prove
 
 SHARD = 60_000
-"""Bytes: a tiny model makes several files."""
+"""Bytes per file, so few that a tiny model has several files."""
 
 
 def same_weights(a: torch.nn.Module, b: torch.nn.Module) -> bool:
@@ -64,7 +64,7 @@ def test_a_folder_written_by_transformers_loads(sample, pairs, tmp_path) -> None
     pair = pairs(sample.name)
     pair.theirs.save_pretrained(tmp_path, max_shard_size=SHARD)
     if sample.name == "t5-v1.1":
-        # transformers 5 writes tie_word_embeddings=true here and would tie what it has just untied.
+        # transformers 5 writes tie_word_embeddings=true here and would tie the weights again that it has just untied.
         settings = json.loads((tmp_path / "config.json").read_text())
         (tmp_path / "config.json").write_text(json.dumps({**settings, "tie_word_embeddings": False}))
     assert same_weights(from_hugging_face(tmp_path), pair.ours)
@@ -82,14 +82,14 @@ def test_the_dtype_is_kept(dtype, tmp_path) -> None:
 
 
 @EVERY_SAMPLE
-def test_weights_into_a_model_of_transformers(sample, pairs) -> None:
+def test_export_fills_a_model_of_transformers(sample, pairs) -> None:
     pair, other = pairs(sample.name), build_reference(sample, seed=5)
     assert not same_weights(other, pair.theirs)
     to_hugging_face(pair.ours, other)
     assert same_weights(other, pair.theirs)
 
 
-def test_a_smaller_model_leaves_nothing_of_the_larger_one(pairs, tmp_path) -> None:
+def test_a_smaller_export_removes_files_of_a_larger_one(pairs, tmp_path) -> None:
     large, small = pairs("llama2").ours, pairs("gpt2").ours
     to_hugging_face(large, tmp_path, shard_bytes=SHARD)
     to_hugging_face(small, tmp_path)
@@ -97,7 +97,7 @@ def test_a_smaller_model_leaves_nothing_of_the_larger_one(pairs, tmp_path) -> No
     assert same_weights(from_hugging_face(tmp_path), small)
 
 
-def test_a_failure_leaves_the_folder_as_it_was(pairs, tmp_path, monkeypatch) -> None:
+def test_a_failed_export_does_not_change_the_folder(pairs, tmp_path, monkeypatch) -> None:
 
     to_hugging_face(pairs("gpt2").ours, tmp_path)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
@@ -119,8 +119,8 @@ def test_the_family_is_found(pairs, tmp_path) -> None:
         assert settings["eos_token_id"] == 3
 
 
-def test_old_files_without_the_models_prefix(pairs, tmp_path) -> None:
-    """GPT-2's own file: no "transformer." before the names, and masks between the weights."""
+def test_old_files_without_the_models_prefix_load(pairs, tmp_path) -> None:
+    """GPT-2's original file lacks the prefix "transformer." and has masks among its weights."""
     from safetensors.torch import load_file, save_file
 
     pair = pairs("gpt2")
@@ -151,10 +151,10 @@ def test_json_of_another_kind_is_named(name, text, pairs, tmp_path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_index_that_names_no_files(pairs, tmp_path) -> None:
+def test_an_index_without_files_is_reported(pairs, tmp_path) -> None:
     to_hugging_face(pairs("llama2").ours, tmp_path, shard_bytes=SHARD)
     (tmp_path / "model.safetensors.index.json").write_text("{}")
-    with pytest.raises(CourseError, match="does not list the file of each weight"):
+    with pytest.raises(CourseError, match="does not list a file for every weight"):
         from_hugging_face(tmp_path)
 
 
@@ -165,7 +165,7 @@ def test_an_index_that_names_a_file_elsewhere_is_rejected(name, pairs, tmp_path)
     to_hugging_face(pairs("llama2").ours, tmp_path / "model", shard_bytes=SHARD)
     shutil.copytree(tmp_path / "model", tmp_path / "other")
     (tmp_path / "model" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": name}}))
-    with pytest.raises(CourseError, match=r"names .*, which is not a file in this folder") as caught:
+    with pytest.raises(CourseError, match=r"lists .*, which is not a file in this folder") as caught:
         from_hugging_face(tmp_path / "model")
     assert "\n" not in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""What cannot be translated is refused with one line that names it."""
+"""Unsupported models are rejected with one line that names the problem."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_two_spellings_must_agree() -> None:
     assert "n_embed=8 and hidden_size=16" in refusal(FAMILIES["bloom"].read, sizes)
 
 
-def test_one_base_for_two_kinds_of_layers() -> None:
+def test_one_base_for_two_kinds_of_layers_is_rejected() -> None:
     settings = {**LLAMA, "model_type": "gemma3_text", "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}
     line = refusal(FAMILIES["gemma3_text"].read, settings)
     assert "rope_parameters" in line
@@ -94,8 +94,8 @@ def test_one_base_for_two_kinds_of_layers() -> None:
     assert "sliding_attention" in line
 
 
-def test_a_kind_of_layer_without_a_base_has_the_familys() -> None:
-    """As transformers reads it."""
+def test_a_layer_kind_without_a_base_gets_the_familys_default() -> None:
+    """transformers reads such a file in the same way."""
     settings = {
         **LLAMA,
         "model_type": "gemma3_text",
@@ -132,7 +132,7 @@ def test_wrong_weights_are_reported(pairs) -> None:
     without = {key: weight for key, weight in weights.items() if key != name}
     assert name in refusal(family.to_ours, pair.ours, without)
     assert "score.weight" in refusal(family.to_ours, pair.ours, {**weights, "score.weight": torch.zeros(2, 2)})
-    # As one matrix, q, k and v would still fit.
+    # Joined as one matrix, q, k and v would still fit.
     line = refusal(family.to_ours, pair.ours, {**weights, name: torch.zeros(30, 60)})
     assert name in line
     assert "(30, 60)" in line
@@ -140,7 +140,7 @@ def test_wrong_weights_are_reported(pairs) -> None:
 
 
 @pytest.mark.prove
-def test_a_file_that_repeats_a_tied_weight_differently(pairs) -> None:
+def test_a_tied_weight_with_two_values_is_rejected(pairs) -> None:
     pair, family = pairs("gpt2"), FAMILIES["gpt2"]
     weights = dict(pair.theirs.named_parameters())
     other = {**weights, "lm_head.weight": weights["transformer.wte.weight"] + 1}
@@ -154,12 +154,12 @@ def test_a_path_without_a_model_is_reported(tmp_path) -> None:
 
 
 @pytest.mark.prove
-def test_a_model_that_a_family_cannot_express(pairs, tmp_path) -> None:
+def test_a_model_that_a_family_cannot_express_is_rejected(pairs, tmp_path) -> None:
     line = refusal(to_hugging_face, pairs("gemma2").ours, tmp_path, family="llama")
     for name in ("unit_offset", "placement", "soft_cap", "embedding_scale"):
         assert name in line
     assert not list(tmp_path.iterdir())
-    # Two widths of feed-forward layers: no family has that.
+    # No family has feed-forward layers of two widths.
     attention = AttentionConfig(2, rotary=RotaryConfig())
     wide, narrow = (LayerConfig(attention, FeedForwardConfig(width)) for width in (8, 6))
     config = TransformerConfig(
@@ -170,14 +170,14 @@ def test_a_model_that_a_family_cannot_express(pairs, tmp_path) -> None:
 
 
 @pytest.mark.prove
-def test_a_model_of_transformers_of_another_shape(pairs) -> None:
+def test_a_transformers_model_of_another_shape_is_rejected(pairs) -> None:
     line = refusal(to_hugging_face, pairs("llama2").ours, pairs("mistral").theirs)
     assert "span" in line
 
 
 @pytest.mark.prove
 def test_a_missing_package_is_named() -> None:
-    """And it is not needed to import the models."""
+    """Importing the models does not need the package."""
     program = """
 import sys
 sys.modules["transformers"] = None

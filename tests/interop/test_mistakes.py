@@ -1,4 +1,4 @@
-"""Each wrong setting moves logits by more than the tolerance of the parity tests: they tell right from wrong."""
+"""Each wrong setting changes logits by more than the tolerance, so the parity tests detect it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def turned(flat, **changes):
     return replace(flat.rotary, **changes)
 
 
-# What a reader of papers gets wrong: the sample, and the fields that are wrong.
+# Likely mistakes of readers of papers: the sample, and the wrong fields.
 MISTAKES = [
     ("llama2", "theta", lambda f: {"rotary": turned(f, theta=20_000.0)}),
     ("llama2", "interleaved", lambda f: {"rotary": turned(f, layout="interleaved")}),
@@ -125,12 +125,12 @@ MISTAKES = [
 
 
 def off_by(sample, pair, changes) -> float:
-    """How far the logits are when the same weights are in a model with other flat."""
+    """Return the difference in logits if a model with changed fields gets the same weights."""
     config = unflatten(replace(flatten(pair.ours.config), **changes))
     model = Transformer(config) if flatten(config).encoder_layers is None else EncoderDecoder(config)
     weights = pair.ours.state_dict()
     if changes.get("placement") == "pre":
-        # The same norms, one a branch, in another place.
+        # The same norms, one per branch, in another place.
         weights = {
             re.sub(r"\.(output_norm|post_norm)\.", ".input_norm.", name): weight for name, weight in weights.items()
         }
@@ -147,7 +147,7 @@ def difference(model, sample, pair) -> float:
 
 @EVERY_SAMPLE
 def test_every_wrong_field_changes_the_logits(sample, pairs) -> None:
-    """So does a window that is off by one: in the flash-attention convention (N, 0) means N + 1 keys."""
+    """This includes a window that is off by one, because (N, 0) in flash attention's convention means N + 1 keys."""
     pair = pairs(sample.name)
     flat = flatten(pair.ours.config)
     wrong = {mistake: change(flat) for name, mistake, change in MISTAKES if name == sample.name}
@@ -172,7 +172,7 @@ def test_serial_branches_are_detected(name, pairs, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["falcon-40b", "gpt-neox"])
-def test_the_two_norms_of_a_parallel_block_exchanged_are_seen(name, pairs, monkeypatch) -> None:
+def test_swapped_norms_of_a_parallel_block_are_detected(name, pairs, monkeypatch) -> None:
     def exchanged(self, x, step):
         return x + self.attention(self.norm_feed_forward(x), step) + self.feed_forward(self.norm(x))
 
@@ -180,7 +180,7 @@ def test_the_two_norms_of_a_parallel_block_exchanged_are_seen(name, pairs, monke
     assert difference(pairs(name).ours, BY_NAME[name], pairs(name)) > TOLERANCE
 
 
-def test_a_norm_per_head_for_one_over_the_width_is_seen(pairs, monkeypatch) -> None:
+def test_a_norm_per_head_instead_of_over_the_width_is_detected(pairs, monkeypatch) -> None:
     def per_head(self, x):
         scale = self.norm.weight.view(x.shape[1], 1, -1)
         return F.rms_norm(x, x.shape[-1:], eps=self.norm.eps) * scale
@@ -189,13 +189,13 @@ def test_a_norm_per_head_for_one_over_the_width_is_seen(pairs, monkeypatch) -> N
     assert difference(pairs("olmo2").ours, BY_NAME["olmo2"], pairs("olmo2")) > TOLERANCE
 
 
-def test_alibi_slopes_for_a_power_of_two_are_seen_with_six_heads(pairs, monkeypatch) -> None:
+def test_wrong_alibi_slopes_for_six_heads_are_detected(pairs, monkeypatch) -> None:
     monkeypatch.setattr(Alibi, "forward", lambda self, q, k: -(2.0 ** -(8 / 6 * torch.arange(1, 7)))[:, None, None]
                         * (q[:, None, :, None] - k[:, None, None, :]))  # fmt: skip
     assert difference(pairs("bloom").ours, BY_NAME["bloom"], pairs("bloom")) > TOLERANCE
 
 
-def test_buckets_for_both_directions_in_the_decoder_are_seen(pairs) -> None:
+def test_bidirectional_buckets_in_the_decoder_are_detected(pairs) -> None:
     pair = pairs("t5-v1.1")
     config = pair.ours.config
     model = EncoderDecoder(replace(config, decoder=config.decoder.with_(position_bias=config.encoder.position_bias)))
@@ -203,15 +203,15 @@ def test_buckets_for_both_directions_in_the_decoder_are_seen(pairs) -> None:
     assert difference(model.eval(), BY_NAME["t5-v1.1"], pair) > TOLERANCE
 
 
-def test_a_square_matrix_that_was_not_transposed_is_seen(pairs) -> None:
-    """GPT-2 stores in × out: a square one fits either way."""
+def test_a_square_matrix_that_was_not_transposed_is_detected(pairs) -> None:
+    """GPT-2 stores in × out, and a square matrix fits either way."""
     pair, right, ours = pairs("gpt2"), FAMILIES["gpt2"], "blocks.*.attention.out"
     wrong = replace(right, weights={**right.weights, ours: right.weights[ours].parts[0]})
     assert difference(translated(wrong, pair), BY_NAME["gpt2"], pair) > TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["llama2", "gpt2"])
-def test_epsilon_outside_the_root_is_seen(name, pairs, monkeypatch) -> None:
+def test_epsilon_outside_the_root_is_detected(name, pairs, monkeypatch) -> None:
     def outside(self, x):
         centered = x - x.mean(dim=-1, keepdim=True) if self.centered else x
         scaled = centered / (centered.square().mean(dim=-1, keepdim=True).sqrt() + self.eps)
@@ -224,7 +224,7 @@ def test_epsilon_outside_the_root_is_seen(name, pairs, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["bloom", "gpt-neox", "falcon-rw", "falcon-40b"])
-def test_a_wrong_order_of_fused_heads_is_seen(name, pairs) -> None:
+def test_a_wrong_order_of_fused_heads_is_detected(name, pairs) -> None:
     pair, sample = pairs(name), BY_NAME[name]
     right = FAMILIES[sample.model_type]
     fused = right.weights["blocks.*.attention.qkv"]
@@ -233,17 +233,17 @@ def test_a_wrong_order_of_fused_heads_is_seen(name, pairs) -> None:
 
 
 @pytest.mark.parametrize("ours", ["blocks.*.attention.qkv", "blocks.*.feed_forward.gate_up"])
-def test_swapped_matrices_are_seen(ours, pairs) -> None:
+def test_swapped_matrices_are_detected(ours, pairs) -> None:
     sample = BY_NAME["olmo"]
     pair, right = pairs("olmo"), FAMILIES["olmo"]
     first, second, *rest = right.weights[ours].parts
-    # Key and value swapped for q, k, v of unequal heights; gate and up otherwise.
+    # Swaps key and value if q, k, v have unequal heights, otherwise gate and up.
     parts = (first, rest[0], second) if rest else (second, first)
     wrong = replace(right, weights={**right.weights, ours: concatenated(*parts)})
     assert difference(translated(wrong, pair), sample, pair) > TOLERANCE
 
 
-def test_the_opposite_sense_of_rotation_is_detected(pairs) -> None:
+def test_the_opposite_direction_of_rotation_is_detected(pairs) -> None:
     right, ours = FAMILIES["nanochat"], "blocks.*.attention.qkv"
     wrong = replace(right, weights={**right.weights, ours: concatenated(*right.weights[ours].parts)})
     assert difference(translated(wrong, pairs("nanochat")), BY_NAME["nanochat"], pairs("nanochat")) > TOLERANCE

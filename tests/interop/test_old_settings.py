@@ -1,4 +1,4 @@
-"""Settings of published folders, many older than today's names: `transformers` reads them as we do."""
+"""`transformers` and our code read settings of published folders, many with old names, in the same way."""
 
 from __future__ import annotations
 
@@ -371,7 +371,7 @@ TOOLS = {
     "residual_multiplier": 1.0,
     "num_experts": 0,
 }
-"""Keys that change nothing: of tools, switched off, or factors of 1."""
+"""Keys without effect: keys of tools, switched-off settings, and factors of 1."""
 
 TINY_LLAMA = {
     **{"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2},
@@ -420,11 +420,11 @@ def test_folder_with_odd_keys_matches_transformers(architecture, tmp_path) -> No
 
 
 def as_written_today(model_type, settings=None) -> dict:
-    """All settings of a model, as transformers writes them."""
+    """Return all settings of a model in the form that transformers writes."""
     return import_transformers().AutoConfig.for_model(model_type, **(settings or {})).to_dict()
 
 
-def test_published_settings_are_read_as_transformers_reads_them() -> None:
+def test_published_settings_are_read_as_in_transformers() -> None:
     def differs(model_type, settings) -> bool:
         read = FAMILIES[model_type].read
         return read(settings) != read(as_written_today(model_type, settings))
@@ -432,8 +432,8 @@ def test_published_settings_are_read_as_transformers_reads_them() -> None:
     assert [name for name, (model_type, settings) in PUBLISHED.items() if differs(model_type, settings)] == []
 
 
-def test_the_defaults_of_transformers_are_ours_and_survive_both_ways() -> None:
-    """Every key that transformers writes today is known, and has the meaning that its absence has."""
+def test_defaults_match_transformers_and_survive_a_round_trip() -> None:
+    """All keys that transformers writes today are known, and a default value means the same as a missing key."""
     for model_type in FAMILIES.keys() - {"llama4_text"}:
         family, settings = FAMILIES[model_type], as_written_today(model_type)
         config = family.read(settings)
@@ -443,11 +443,12 @@ def test_the_defaults_of_transformers_are_ours_and_survive_both_ways() -> None:
 
 
 WRITTEN_IN_NO_FAMILY = {"transformer", "bert", "gpt", "gopher", "chinchilla", "lamda", "palm", "phi-4"}
-"""Models of the zoo, without their size: transformers has none of their kind, or we do not translate them."""
+"""Zoo models, without their sizes, that transformers does not have or that we cannot convert."""
 
 
 def test_models_of_the_zoo_match_transformers() -> None:
-    """Written as settings, they are models with as many parameters in transformers. Cut to 7 layers, for time."""
+    """Converted to settings, they have the same number of parameters in transformers. They are cut to 7 layers for
+    speed."""
     for entry in all_models():
         family = next((family for family in FAMILIES.values() if can_write(family, entry.config)), None)
         if family is None:
@@ -460,14 +461,14 @@ def test_models_of_the_zoo_match_transformers() -> None:
 
 
 def shallow(config: ModelConfig) -> ModelConfig:
-    """The first layers of a model, more than a round of any pattern."""
+    """Return the first layers of a model, more than one period of any pattern."""
     if isinstance(config, EncoderDecoderConfig):
         return EncoderDecoderConfig(shallow(config.encoder), shallow(config.decoder))
     return config.with_(layers=config.layers[:7])
 
 
 def their_count(settings: dict) -> int:
-    """The parameters of a model of transformers."""
+    """Return the number of parameters of a model in transformers."""
     transformers = import_transformers()
     config = transformers.AutoConfig.for_model(**settings, pad_token_id=None)
     encoder_decoder = settings["model_type"] == "t5"
@@ -475,7 +476,7 @@ def their_count(settings: dict) -> int:
     with torch.device("meta"):
         model = kind.from_config(config)
     count = sum(parameter.numel() for parameter in model.parameters())
-    # transformers ties T5's head until a file says otherwise.
+    # By default transformers ties T5's head.
     return count + model.lm_head.weight.numel() if encoder_decoder and not settings["tie_word_embeddings"] else count
 
 

@@ -1,4 +1,4 @@
-"""Every family computes what its published implementation computes."""
+"""Every family gives the same results as its published implementation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_logits_and_gradients_match_transformers(sample, pairs) -> None:
     expected, found = their_logits(pair.theirs, batch), our_logits(pair.ours, batch)
     assert expected.detach().abs().max() > 0.5, "logits so small that the tolerance hides mistakes"
     torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE)
-    # The table that carries weights carries gradients, and so finds one that went to the wrong place.
+    # The table for weights also converts gradients, which shows gradients at the wrong place.
     theirs = FAMILIES[sample.model_type].to_ours(pair.ours, gradients(pair.theirs, expected, batch))
     ours = gradients(pair.ours, found, batch)
     assert ours.keys() == theirs.keys()
@@ -47,7 +47,7 @@ def test_logits_and_gradients_match_transformers(sample, pairs) -> None:
 
 @EVERY_SAMPLE
 def test_greedy_tokens_match_transformers(sample, pairs) -> None:
-    """Ours in one batch of uneven prompts with a cache, past every window; theirs one by one."""
+    """Ours reads one batch of uneven prompts with a cache, beyond every window; theirs reads single prompts."""
     pair, batch = pairs(sample.name), batch_for(sample)
     assert our_greedy(pair.ours, batch, 20) == their_greedy(pair.theirs, batch, 20)
 
@@ -61,13 +61,13 @@ def test_tied_weights_stay_one_tensor(pairs) -> None:
     assert model.head.linear.weight is not model.embedding.tokens.weight
 
 
-def test_a_translation_shares_no_memory_with_the_original(pairs) -> None:
+def test_a_converted_model_shares_no_memory_with_the_original(pairs) -> None:
     pair = pairs("gpt2")
     theirs = {parameter.data_ptr() for parameter in pair.theirs.parameters()}
     assert not theirs & {parameter.data_ptr() for parameter in pair.ours.parameters()}
 
 
-def test_a_translation_draws_no_random_numbers(pairs) -> None:
+def test_converting_a_model_draws_no_random_numbers(pairs) -> None:
     theirs = pairs("gpt2").theirs
     before = torch.get_rng_state()
     from_hugging_face(theirs)

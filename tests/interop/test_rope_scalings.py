@@ -1,4 +1,4 @@
-"""ConfigJson that scale RoPE mean what transformers takes them to mean, number by number."""
+"""Settings of RoPE scaling have the same effect as in transformers, number by number."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_rope_scalings_are_read_and_written(stated: dict[str, Any], length: int)
     family = FAMILIES["llama"]
     config = family.read(settings)
     assert family.read(family.write(config)) == config
-    # LongRoPE's long list is not for short texts.
+    # LongRoPE does not use its long list for short texts.
     init = ROPE_INIT_FUNCTIONS[stated["rope_type"]]
     frequencies, attention = init(LlamaConfig(**settings), torch.device("cpu"), seq_len=length)
     at = torch.arange(length)[None]

@@ -42,5 +42,5 @@ def test_the_page_needs_only_the_packages_that_it_installs(course: Path, tmp_pat
     project = tomllib.loads((course / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {re.split(r"[^\w.-]", line)[0].replace("-", "_") for line in project["dependencies"]}
     (installed,) = re.findall(r"^python -m pip install (torch .+)$", PAGE, re.M)
-    with_torch = {"filelock"}  # which torch installs
+    with_torch = {"filelock"}  # packages that torch installs
     assert (loaded & declared) - with_torch == {*installed.replace("-", "_").split()}

@@ -1,4 +1,4 @@
-"""No architecture of the zoo looks ahead; padding, batches and prefixes change nothing they should not."""
+"""No architecture of the zoo looks ahead; padding, batches and prefixes have no unwanted effects."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DECODERS = {name: config for name, config in EVERY.items() if config.layers[0].a
 
 
 def other(ids: Tensor, place: int) -> Tensor:
-    """The same texts with another token at one place."""
+    """Return the same texts with another token at one place."""
     changed = ids.clone()
     changed[:, place] = (ids[:, place] + 1) % 53
     return changed
 
 
 def sees_only_earlier(config: TransformerConfig) -> bool:
-    """Whether another token changes the logits of its place, and none before it."""
+    """Return True if changing a token changes the logits at its place, and no earlier logits."""
     model, ids = randomise(Transformer(config)), tokens()
     before = model(ids)
     places = {place: model(other(ids, place)) for place in (1, 7, LENGTH - 1)}
@@ -42,8 +42,8 @@ def test_a_later_token_changes_no_earlier_logit() -> None:
 
 
 @torch.no_grad()
-def test_an_encoder_with_alibi_reads_backwards_as_well() -> None:
-    """Distances have no direction, so a text read from its end gives the same vectors in that order."""
+def test_an_encoder_with_alibi_also_reads_backwards() -> None:
+    """Distances have no direction, so a reversed text gives the same vectors in reverse order."""
     bloom = EVERY["bloom-560m"]
     around = tuple(
         replace(one, attention=replace(one.attention, pattern=AttentionPattern(causal=False))) for one in bloom.layers
@@ -60,7 +60,7 @@ def test_rounded_alibi_rejects_a_prefix() -> None:
 
 
 @torch.no_grad()
-def test_an_encoder_sees_all_around() -> None:
+def test_an_encoder_sees_tokens_on_both_sides() -> None:
     model, ids = randomise(Transformer(EVERY["bert-base"])), tokens()
     assert (model(other(ids, LENGTH - 1))[:, 0] != model(ids)[:, 0]).any()
 
@@ -93,7 +93,7 @@ def test_a_prefix_sees_itself_and_nothing_later(name: str) -> None:
 
 @pytest.mark.prove
 def test_every_parameter_learns() -> None:
-    """A part that is built and never used would have no gradient."""
+    """An unused part would have no gradient."""
     idle = []
     for architecture, config in DECODERS.items():
         model = randomise(Transformer(config))
@@ -107,7 +107,7 @@ def test_every_parameter_learns() -> None:
     "name", ["llama-7b", "bloom-560m", "falcon-7b", "gemma-2-2b", "gpt-j-6b", "llama-4-scout-dense"]
 )
 @torch.no_grad()
-def test_bf16_models_stay_near(name: str) -> None:
+def test_bf16_models_stay_close_to_fp32(name: str) -> None:
     model, ids = Transformer(EVERY[name]).eval(), tokens()
     exact = model(ids)
     half = model.bfloat16()(ids)
@@ -116,8 +116,8 @@ def test_bf16_models_stay_near(name: str) -> None:
 
 
 @torch.no_grad()
-def test_a_window_reaches_layers_times_window_minus_one_back() -> None:
-    """6 layers with a window of 5: token 24 is the last to notice token 0 (Mistral 7B's receptive field)."""
+def test_stacked_windows_reach_layers_times_window_minus_one_back() -> None:
+    """With 6 layers and a window of 5, token 24 is the last that depends on token 0 (as in Mistral 7B)."""
     model, ids = randomise(Transformer(EVERY["mistral-7b"])), tokens(1, 40)
     noticed = (model(other(ids, 0)) != model(ids)).any(-1)[0]
     assert noticed.nonzero().max() == 6 * (5 - 1)

@@ -1,4 +1,4 @@
-"""The 2017 encoder–decoder against torch's own, with our weights in it, and teacher forcing."""
+"""Compare the 2017 encoder–decoder with torch's, with the same weights, and test teacher forcing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def model_of(name: str) -> EncoderDecoder:
 
 
 def padded(length: int, real: int) -> torch.Tensor:
-    """Positions of two texts, the second padded on the right."""
+    """Return positions of two texts, the second with padding on the right."""
     at = torch.arange(length)
     return torch.stack([at, torch.where(at < real, at, PADDING_POSITION)])
 
@@ -53,7 +53,7 @@ def test_post_norm_model_matches_torchs_transformer() -> None:
     assert isinstance(ours, EncoderDecoder)
     theirs = nn.Transformer(160, 4, 3, 3, 44, 0.0, batch_first=True).eval()
     theirs.encoder.use_nested_tensor = False
-    # torch ends both stacks with one more norm than the paper.
+    # torch has one more norm at the end of both stacks than the paper.
     theirs.encoder.norm = theirs.decoder.norm = None
     for block, layer in zip(ours.encoder.blocks, theirs.encoder.layers, strict=True):
         copy_attention(block.attention.layer, layer.self_attn)
@@ -77,8 +77,8 @@ def test_post_norm_model_matches_torchs_transformer() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
-def test_teacher_forcing_is_one_pass_for_many_steps(name: str) -> None:
-    """All positions at once give what reading the target token by token gives."""
+def test_teacher_forcing_matches_step_by_step_decoding(name: str) -> None:
+    """Reading all positions at once gives the same logits as reading the target token by token."""
     model = model_of(name)
     source, target = tokens(length=9), tokens(length=6, seed=2)
     at_once = model(source, target)
@@ -106,7 +106,7 @@ def test_encoder_and_decoder_see_the_right_tokens(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_ends_share_one_embedding(name: str) -> None:
+def test_encoder_and_decoder_share_one_embedding(name: str) -> None:
     model = model_of(name)
     shared = model.encoder.embedding.tokens.weight
     assert model.embedding.tokens.weight is shared
@@ -116,8 +116,8 @@ def test_ends_share_one_embedding(name: str) -> None:
 
 
 @pytest.mark.prove
-def test_t5_is_transformers_t5() -> None:
-    """Encoder, decoder, cross-attention and both tables of buckets, with all weights copied by their order."""
+def test_t5_matches_transformers_t5() -> None:
+    """The test covers encoder, decoder, cross-attention and both bucket tables, with weights copied in order."""
     t5 = pytest.importorskip("transformers.models.t5")
     for name in ("t5-small", "t5-v1.1-small"):
         ours = model_of(name)
@@ -137,7 +137,7 @@ def test_t5_is_transformers_t5() -> None:
 def copy_t5(ours: EncoderDecoder, theirs: nn.Module, newer: bool) -> None:
     theirs.shared.weight.copy_(ours.embedding.tokens.weight)
     if newer:
-        # Built tied whatever the configuration says.
+        # transformers ties the head even if the configuration does not.
         theirs.lm_head.weight = nn.Parameter(ours.head.linear.weight.clone())
     for end, stack in ((ours.encoder, theirs.encoder), (ours, theirs.decoder)):
         table = stack.block[0].layer[0].SelfAttention.relative_attention_bias

@@ -1,4 +1,4 @@
-"""Where weights start: spreads by rule and depth, measured."""
+"""Measure the standard deviations of initial weights by rule and depth."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def spread_of(layer: nn.Module, additions: int) -> None:
 
 
 def test_an_encoder_and_a_decoder_count_their_own_additions() -> None:
-    """Two streams: an encoder's block adds twice to its own, a decoder's three times."""
+    """There are two streams: an encoder block adds twice to its stream, and a decoder block three times."""
     decoder = gpt_like(3, 96, 4, vocab_size=300, context=64)
     around = replace(
         decoder.layers[0], attention=replace(decoder.layers[0].attention, pattern=AttentionPattern(causal=False))
@@ -61,7 +61,7 @@ def test_an_encoder_and_a_decoder_count_their_own_additions() -> None:
 
 @pytest.mark.parametrize("placement", ["pre", "post", "double", "output", "parallel", "parallel_two_norms"])
 def test_counted_additions_match_the_residual_stream(placement: str) -> None:
-    """With every layer silent but those that write, each adding 1 to a stream of 0, the stream ends at the count."""
+    """If only writing layers are active and each adds 1 to a stream of 0, the stream ends with their number."""
     block = {"branches": placement} if placement.startswith("parallel") else {"placement": placement}
     model = Transformer(gpt_like(4, 96, 4, vocab_size=300, context=64, block=block))
     initialize(model)
@@ -81,11 +81,11 @@ def test_counted_additions_match_the_residual_stream(placement: str) -> None:
     assert (x == len(writers)).all()
 
 
-def test_fan_in_keeps_the_variance_and_cuts_the_tails() -> None:
+def test_fan_in_keeps_the_variance_and_truncates_the_tails() -> None:
     model = Transformer(llama_like(3, 96, 4, 256, vocab_size=400, context=64))
     initialize(model, "fan_in")
     down = model.blocks[0].feed_forward.layer.down.weight.detach()
-    # Cut at three standard deviations, a normal keeps 0.9866 of its spread.
+    # Truncated at three standard deviations, a normal distribution keeps 0.9866 of its standard deviation.
     assert std(down) == pytest.approx(0.9866 / 16, rel=0.05)
     assert down.abs().max() <= 3 / 16
     assert down.abs().max() > 2.8 / 16
@@ -106,7 +106,7 @@ def test_tied_weights_stay_tied_and_the_loss_starts_at_ln_v() -> None:
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_zero_outputs_make_blocks_the_identity(tied: bool) -> None:
-    """Unless the head is the embedding, whose vectors must differ."""
+    """A tied head is not 0, because the vectors of the embedding must differ."""
     model = Transformer(llama_like(3, 32, 4, 96, vocab_size=50, context=16, tied=tied))
     initialize(model, zero_outputs=True)
     tokens = torch.arange(16)[None]

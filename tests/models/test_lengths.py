@@ -1,4 +1,4 @@
-"""A text longer than the positions a model has learned is refused in one line, whoever counts."""
+"""A text that is longer than the learned positions is rejected in one line, in every way of counting."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_a_growing_text_is_rejected_at_the_limit() -> None:
         model(tokens(length=1), kv_cache=cache)
 
 
-def test_padding_and_new_starts_do_not_count() -> None:
-    """Nine columns, but no text of more than eight tokens."""
+def test_padding_and_restarted_positions_do_not_count() -> None:
+    """There are nine columns, but no text has more than eight tokens."""
     model = Transformer(config())
     left = torch.arange(9) - 1
     assert left[0] == PADDING_POSITION
@@ -50,8 +50,8 @@ def test_padding_and_new_starts_do_not_count() -> None:
     model(tokens(length=9), torch.stack([left, twice]))
 
 
-def test_without_numbers_the_length_is_seen_all_the_same() -> None:
-    """On the meta device there is nothing to look at; on a GPU, nothing to wait for."""
+def test_the_length_is_checked_on_the_meta_device() -> None:
+    """The meta device has no numbers to read, and on a GPU the check does not wait."""
     with torch.device("meta"):
         model = Transformer(config())
         model(torch.zeros(2, 8, dtype=torch.long))
@@ -59,7 +59,7 @@ def test_without_numbers_the_length_is_seen_all_the_same() -> None:
             model(torch.zeros(2, 9, dtype=torch.long))
 
 
-def test_both_ends_of_an_encoder_decoder_check_the_length() -> None:
+def test_encoder_and_decoder_check_the_length() -> None:
     model = EncoderDecoder(EncoderDecoderConfig(config(AttentionPattern(causal=False)), config()))
     model(tokens(length=8), tokens(length=8))
     for source, target in ((9, 8), (8, 9)):

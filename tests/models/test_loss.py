@@ -1,4 +1,4 @@
-"""The loss against the formula, its gradient against autograd of the formula and the closed form."""
+"""Compare the loss with the formula, and its gradient with the formula's gradient and a closed form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmcourse.models.loss import IGNORE_INDEX, next_token_loss
 
 
 def by_hand(logits: torch.Tensor, targets: torch.Tensor, z_loss: float) -> float:
-    """Token by token, with Python's numbers."""
+    """Compute the loss token by token, with Python numbers."""
     total, count = 0.0, 0
     for row, target in zip(logits.flatten(0, -2).double().tolist(), targets.flatten().tolist(), strict=True):
         if target != IGNORE_INDEX:
@@ -36,7 +36,7 @@ def test_loss_matches_the_formula(seed: int, z_loss: float, share: float) -> Non
 
 
 def test_gradients_of_loss_and_z_loss_are_exact() -> None:
-    """(p − 1_target) / n from the cross-entropy, 2 α log Z p / n from the z-loss, nothing where ignored."""
+    """The cross-entropy gives (p − 1_target) / n, the z-loss 2 α log Z p / n, and ignored targets give 0."""
     logits = torch.randn(6, 9, dtype=torch.float32).requires_grad_()
     targets = torch.tensor([0, 8, IGNORE_INDEX, 3, 3, IGNORE_INDEX])
     next_token_loss(logits, targets, z_loss=0.1).backward()

@@ -1,4 +1,4 @@
-"""Counting: probabilities that sum to one whatever was counted, and a text small enough to count by hand."""
+"""Probabilities sum to one for any counts, and counts match a short text by hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_interpolation_matches_a_result_by_hand() -> None:
     assert mixed.tolist() == pytest.approx([0.25 * 3 / 7, 0.25 * 3 / 7 + 0.75 * 2 / 3, 0.25 / 7 + 0.75 / 3])
 
 
-def test_an_unseen_context_leaves_the_word_to_the_shorter_one() -> None:
+def test_an_unseen_context_uses_the_shorter_context() -> None:
     model = NGram(3, 3).count(TEXT)
     assert torch.equal(model.probabilities([2, 1]), NGram(2, 3).count(TEXT).probabilities([1]))
     assert model.probabilities([0, 1, 2]).tolist() == NGram(2, 3).count(TEXT).probabilities([2]).tolist()
@@ -63,14 +63,14 @@ def test_probabilities_sum_to_one(
     assert torch.equal(p, model.probabilities(context[-(order - 1) :] if order > 1 else []))
 
 
-def test_sequences_of_one_length_sum_to_one() -> None:
-    """The chain rule: Σ p(text) over all 3³ texts."""
+def test_probabilities_of_all_sequences_of_a_length_sum_to_one() -> None:
+    """By the chain rule, Σ p(text) over all 3³ texts is 1."""
     model = NGram(3, 3, add=0.5).count(TEXT)
     every = [[a, b, c] for a in range(3) for b in range(3) for c in range(3)]
     assert sum(math.exp(model.log_probability(text)) for text in every) == pytest.approx(1.0)
 
 
-def test_nothing_is_counted_across_texts() -> None:
+def test_no_ngram_crosses_two_texts() -> None:
     apart = NGram(2, 3).count([0, 1]).count([2, 0])
     assert apart.probabilities([1]).tolist() == NGram(1, 3).count([0, 1, 2, 0]).probabilities([]).tolist()
 
@@ -85,7 +85,7 @@ def test_perplexity_is_exp_of_the_mean_loss() -> None:
 
 
 def test_witten_and_bell_by_hand() -> None:
-    """After a came b, c, b: two different tokens of three. In all there are three different tokens of seven."""
+    """After a came b, c, b: three tokens, two of them different. The text has seven tokens, three of them different."""
     model = NGram(2, 4, witten_bell=True).count(TEXT)
     single = [(count + 3 / 4) / 10 for count in (3, 3, 1, 0)]
     expected = [(count + 2 * p) / 5 for count, p in zip((0, 2, 1, 0), single, strict=True)]

@@ -1,4 +1,4 @@
-"""Recurrent models against torch.nn.RNN and torch.nn.LSTM with the same weights; seq2seq against its formulas."""
+"""Compare recurrent models with torch.nn.RNN and torch.nn.LSTM, and seq2seq with its formulas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = pytest.mark.parametrize("kind", ["rnn", "lstm"])
 
 
 def torchs(ours: Recurrent, kind: str, d_in: int, d: int, layers: int) -> nn.Module:
-    """torch's module with our weights."""
+    """Return torch's module with our weights."""
     theirs = {"rnn": nn.RNN, "lstm": nn.LSTM}[kind](d_in, d, layers, batch_first=True)
     with torch.no_grad():
         for layer, cell in enumerate(ours.cells):
@@ -43,7 +43,7 @@ def test_layers_match_torchs(kind: Kind, layers: int) -> None:
 
 
 @KINDS
-def test_going_on_from_a_state_is_reading_on(kind: Kind) -> None:
+def test_continuing_from_a_state_matches_reading_at_once(kind: Kind) -> None:
     model, ids = RecurrentModel(RecurrentConfig(53, 5, 7, 2, kind)), tokens()
     whole, end = model(ids)
     first, states = model(ids[:, :8])
@@ -64,7 +64,7 @@ def test_a_later_token_changes_no_earlier_logit(kind: Kind) -> None:
 
 
 @KINDS
-def test_padding_leaves_the_state_alone(kind: Kind) -> None:
+def test_padding_does_not_change_the_state(kind: Kind) -> None:
     ours, x = Recurrent(kind, 5, 7, 2), torch.randn(2, 6, 5)
     real = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
     _, ends = ours(x, token_mask=real)
@@ -73,14 +73,14 @@ def test_padding_leaves_the_state_alone(kind: Kind) -> None:
 
 
 def test_an_open_gate_carries_a_gradient_where_an_rnn_loses_it() -> None:
-    """The reason for the LSTM: gradient of the last state in the first input, 60 steps back."""
+    """The gradient of the last state with respect to the first input, 60 steps back, shows the reason for the LSTM."""
     gradients = {}
     for kind in ("rnn", "lstm"):
         torch.manual_seed(0)
         ours = Recurrent(kind, 4, 16, 1)  # type: ignore[arg-type]
         if kind == "lstm":
             with torch.no_grad():
-                ours.cells[0].input.bias[16:32] = 5.0  # the forget gate keeps
+                ours.cells[0].input.bias[16:32] = 5.0  # opens the forget gate, so that it keeps c
         x = torch.randn(1, 60, 4, requires_grad=True)
         ours(x)[0][:, -1].sum().backward()
         assert x.grad is not None
@@ -96,7 +96,7 @@ def translator(kind: Kind = "lstm", attention: bool = True) -> Seq2Seq:
 
 
 @KINDS
-def test_attention_is_the_formula(kind: Kind) -> None:
+def test_recurrent_attention_matches_the_formula(kind: Kind) -> None:
     """e_i = s · h_i, α = softmax e, a = Σ α_i h_i, logits = U [a; s]."""
     model, source, target = translator(kind), tokens(length=9), tokens(length=5, vocab_size=47)
     read = model.encode(source)
@@ -115,7 +115,7 @@ def test_attention_is_the_formula(kind: Kind) -> None:
 
 @KINDS
 @pytest.mark.parametrize("attention", [True, False])
-def test_teacher_forcing_is_reading_step_by_step(kind: Kind, attention: bool) -> None:
+def test_teacher_forcing_matches_reading_step_by_step(kind: Kind, attention: bool) -> None:
     model, source, target = translator(kind, attention), tokens(length=9), tokens(length=5, vocab_size=47)
     at_once = model(source, target)
     read, states = model.encode(source), None
@@ -125,13 +125,13 @@ def test_teacher_forcing_is_reading_step_by_step(kind: Kind, attention: bool) ->
 
 
 @pytest.mark.parametrize("attention", [True, False])
-def test_source_padding_is_invisible(attention: bool) -> None:
+def test_source_padding_is_ignored(attention: bool) -> None:
     model, source, target = translator(attention=attention), tokens(length=9), tokens(length=5, vocab_size=47)
     real = torch.arange(9).expand(2, 9) < torch.tensor([[9], [6]])
     torch.testing.assert_close(model(source, target, real)[1:], model(source[1:, :6], target[1:]))
 
 
-def test_translation_reads_its_own_output() -> None:
+def test_translate_feeds_back_its_own_output() -> None:
     model, source = translator(), tokens(length=9)
     said = model.translate(source, start=3, length=6)
     inputs = torch.cat([torch.full((2, 1), 3), said[:, :-1]], dim=1)
@@ -140,7 +140,7 @@ def test_translation_reads_its_own_output() -> None:
 
 @pytest.mark.prove
 def test_attention_learns_to_copy() -> None:
-    """Reversing eight symbols: in the same few steps the model that may look back gets far further."""
+    """The task is to reverse eight symbols. With attention, the model learns much more in the same few steps."""
     losses = {}
     for attention in (True, False):
         torch.manual_seed(0)
@@ -162,7 +162,7 @@ def test_attention_learns_to_copy() -> None:
     ("make", "told"),
     [
         (lambda: RecurrentConfig(0, 5, 7), "at least 1"),
-        (lambda: RecurrentConfig(9, 5, 7, kind="gru"), "unknown kind 'gru'; there are rnn, lstm"),  # type: ignore[arg-type]
+        (lambda: RecurrentConfig(9, 5, 7, kind="gru"), "unknown kind 'gru'; choose from rnn, lstm"),  # type: ignore[arg-type]
         (lambda: Seq2SeqConfig(9, 9, 5, 7, layers=0), "at least 1"),
         (lambda: Seq2SeqConfig(9, 9, 5, 7, kind="gru"), "unknown kind 'gru'"),  # type: ignore[arg-type]
     ],

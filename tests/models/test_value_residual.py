@@ -1,4 +1,4 @@
-"""Value residuals: every layer mixes the first one's values into its own."""
+"""Test value residuals: every layer mixes the first layer's values into its own."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_every_layer_but_the_first_has_one_residual_weight() -> None:
     assert counted.total == sum(p.numel() for p in model.parameters()) == count_parameters(PLAIN).total + 2
 
 
-def test_the_layer_attends_to_the_mixture() -> None:
-    """With identical weights, a layer with share λ is a layer whose values are (1 − λ) v + λ v₁."""
+def test_attention_uses_the_mixed_values() -> None:
+    """With the same weights, a layer with share λ equals a layer with values (1 − λ) v + λ v₁."""
     model, plain = built(), built(PLAIN)
     plain.load_state_dict({k: w for k, w in model.state_dict().items() if "share" not in k})
     values: list[torch.Tensor] = []
@@ -65,7 +65,7 @@ def test_the_layer_attends_to_the_mixture() -> None:
     torch.testing.assert_close(plain(text()), model(text()))
 
 
-def test_value_residual_weights_0_and_1_are_the_extremes() -> None:
+def test_residual_weights_0_and_1_give_own_and_first_values() -> None:
     model = built()
     for block in model.blocks[1:]:
         nn.init.zeros_(block.attention.layer.first_share)
@@ -94,7 +94,7 @@ def test_value_residual_has_the_right_gradient() -> None:
 
 
 @pytest.mark.parametrize("autocast", [False, True])
-def test_blocks_that_are_computed_again_have_the_same_gradients(autocast: bool) -> None:
+def test_recomputed_value_residuals_have_the_same_gradients(autocast: bool) -> None:
     model = built().train()
     again = copy.deepcopy(model)
     apply_activation_checkpointing(again)
@@ -115,7 +115,7 @@ def test_a_cache_holds_mixed_values() -> None:
     torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
-def test_value_residuals_of_other_shapes_are_rejected() -> None:
+def test_value_residuals_with_different_shapes_are_rejected() -> None:
     first, second = MIXED.layers[:2]
     with pytest.raises(ValueError, match="layer 0: a value residual mixes in layer 0's values"):
         MIXED.with_(layers=(second, second))
@@ -128,5 +128,5 @@ def test_value_residuals_of_other_shapes_are_rejected() -> None:
             for x in PLAIN.layers
         )
     )
-    with pytest.raises(ValueError, match="value residuals are for a decoder alone"):
+    with pytest.raises(ValueError, match="value residuals are for models with only a decoder"):
         EncoderDecoderConfig(encoder, MIXED)

@@ -1,4 +1,4 @@
-"""The zoo's numbers. That the count from a configuration is the built model's is tested with the accounting."""
+"""Test the zoo's numbers. The accounting tests compare counts from configurations with built models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KNOWN = {
     "bert-base": 109_482_240 - 590_592 - 1536 + 30_522,
     "course-124m": 123_587_328,
 }
-"""Counts from other places: the notes, and Hugging Face's BERT less its pooler and segments, with our head's bias."""
+"""Counts from other sources: the notes, and Hugging Face's BERT without pooler and segments, with our head's bias."""
 
 FAMILIES = """
 transformer- gpt-1 bert- gpt-2 gpt-3 t5- t5-v1.1- gopher chinchilla palm- opt- bloom- gpt-j gpt-neox pythia falcon-
@@ -34,7 +34,7 @@ lamda- falcon-2-11b internlm2- nano micro mini course-124m
 
 
 def tolerance(published: int) -> float:
-    """Half a unit of the last digit that was published, and 1 % if it was rounded at all."""
+    """Return half a unit of the last published digit, and 1 % if the number was rounded."""
     unit = 1
     while published % (10 * unit) == 0:
         unit *= 10
@@ -42,20 +42,20 @@ def tolerance(published: int) -> float:
 
 
 def wrong_count(entry: Entry) -> bool:
-    """Whether the count is neither the published one nor explained."""
+    """Return True if a count differs from the published number without an explanation."""
     if entry.published_parameters is None:
-        return not entry.note  # nothing proves these sizes: the entry must say where they come from
+        return not entry.note  # the count does not confirm these sizes, so the entry must explain them
     agrees = abs(count_parameters(entry.config).total - entry.published_parameters) <= tolerance(
         entry.published_parameters
     )
     return agrees != (not entry.count_difference)
 
 
-def test_counts_are_the_published_ones_or_the_entry_explains() -> None:
+def test_counts_match_published_ones_or_the_entry_explains() -> None:
     assert [entry.name for entry in all_models() if wrong_count(entry)] == []
 
 
-def test_counts_known_from_elsewhere_are_met() -> None:
+def test_counts_match_other_sources() -> None:
     assert {name: count_parameters(find_model(name).config).total for name in KNOWN} == KNOWN
 
 
@@ -66,7 +66,7 @@ def test_every_entry_has_a_source_and_a_year() -> None:
         assert entry.name == entry.name.lower()
 
 
-def test_at_least_forty_and_every_family() -> None:
+def test_the_zoo_has_forty_models_and_every_family() -> None:
     names = [entry.name for entry in all_models()]
     assert len(names) >= 40
     assert max(Counter(names).values()) == 1
@@ -74,7 +74,7 @@ def test_at_least_forty_and_every_family() -> None:
 
 
 def test_no_two_zoo_models_are_equal() -> None:
-    """Two names for one configuration are a slip of the hand, but for the models that really are alike."""
+    """Two names for one configuration are a mistake, except for models that really are equal."""
     alike = Counter(entry.config for entry in all_models())
     assert [count for count in alike.values() if count > 1] == []
 
@@ -82,14 +82,14 @@ def test_no_two_zoo_models_are_equal() -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"), [("llama3-8b", "llama-3-8b"), ("GPT2", "gpt-2"), ("Llama 3.1_405B", "llama-3.1-405b")]
 )
-def test_case_and_signs_do_not_matter(typed: str, meant: str) -> None:
+def test_case_and_punctuation_of_names_do_not_matter(typed: str, meant: str) -> None:
     assert find_model(typed) is find_model(meant)
 
 
 @pytest.mark.parametrize(
     ("typed", "meant"), [("llama3-8bb", "llama-3-8b"), ("GPT-22", "gpt-2"), ("course125m", "course-124m"), ("", "")]
 )
-def test_a_wrong_name_gets_the_nearest(typed: str, meant: str) -> None:
+def test_a_wrong_model_name_suggests_similar_names(typed: str, meant: str) -> None:
     with pytest.raises(CourseError, match=f"Did you mean '{meant}") as refusal:
         find_model(typed)
     assert "\n" not in str(refusal.value)
@@ -106,7 +106,7 @@ def test_small_zoo_models_run_with_the_counted_parameters(name: str) -> None:
     assert model(tokens(vocab_size=256)).shape == (2, 21, 256)
 
 
-def test_context_and_positions_fit_together() -> None:
+def test_contexts_match_numbers_of_positions() -> None:
     for entry in all_models():
         config = entry.config
         for end in (config.encoder, config.decoder) if isinstance(config, EncoderDecoderConfig) else (config,):
@@ -124,7 +124,7 @@ ROPE_SCALINGS = {
         factor=16.0, original_context=8192, low_freq_factor=1.0, high_freq_factor=1.0
     ),
 }
-"""As "rope_scaling" has it in Meta's published config.json."""
+"""The values of "rope_scaling" in Meta's published config.json."""
 
 
 def test_later_llamas_scale_their_positions() -> None:
@@ -144,7 +144,7 @@ BLOCKS = {
     "olmo-2-7b": ("serial", "width"),
     "command-r-plus": ("parallel", "heads"),
 }
-"""Branches and QK-norm, as the papers have them: no parameter count shows the first."""
+"""Branches and QK-norm in the papers; parameter counts do not show the branches."""
 
 
 def test_branches_and_norms_of_queries_match_the_papers() -> None:

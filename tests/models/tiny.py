@@ -1,4 +1,4 @@
-"""Every architecture of the zoo at a size that a test can run, and random weights that hide nothing."""
+"""Every architecture of the zoo at a tiny size, with random weights that reveal mistakes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import LayerConfig
 
 LENGTH = 21
-"""Longer than three windows of 5, and no multiple of one."""
+"""Length of texts: longer than three windows of 5, and not a multiple of 5."""
 
 
 def shrink(config: TransformerConfig) -> TransformerConfig:
-    """The same architecture with few, odd sizes: what shapes alone could not tell apart stays different."""
+    """Return the same architecture with small, odd sizes, which keep different shapes different."""
     wide = config.layers[0].attention.d_head is not None
     return replace(
         config,
         vocab_size=53,
-        # 40 per head: every share of a head that the zoo turns is then an even number of features.
+        # 40 features per head, so that every rotated fraction in the zoo is an even number of features
         d_model=72 if wide else 160,
         layers=tuple(_shrink_layer(layer) for layer in config.layers[:6]),
         embedding=replace(
@@ -43,7 +43,7 @@ def _shrink_layer(layer: LayerConfig) -> LayerConfig:
 
 
 def architectures() -> dict[str, TransformerConfig]:
-    """One tiny decoder or encoder for every distinct architecture of the zoo, under the name of its first model."""
+    """Return a tiny decoder or encoder for each distinct architecture of the zoo, named after its first model."""
     found: dict[TransformerConfig, str] = {}
     for entry in all_models():
         if not isinstance(entry.config, EncoderDecoderConfig):
@@ -65,7 +65,8 @@ SPARSE = {
 
 
 def randomise(model: nn.Module, seed: int = 0) -> nn.Module:
-    """Random values in every parameter: the ones and zeros of fresh norms and biases would hide mistakes."""
+    """Fill all parameters with random values, because the ones and zeros of new norms and biases would hide
+    mistakes."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -74,5 +75,5 @@ def randomise(model: nn.Module, seed: int = 0) -> nn.Module:
 
 
 def tokens(batch: int = 2, length: int = LENGTH, vocab_size: int = 53, seed: int = 1) -> torch.Tensor:
-    """Random ids."""
+    """Return random token ids."""
     return torch.randint(vocab_size, (batch, length), generator=torch.Generator().manual_seed(seed))

@@ -1,4 +1,4 @@
-"""The form to read and the form to run give the same numbers, and the same gradients, whatever the variant."""
+"""Readable and fused attention give the same results and gradients for every variant."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def count(batch: int = 2, length: int = LENGTH) -> Tensor:
 
 
 def left_padded() -> Tensor:
-    """The positions of two texts, the second five tokens shorter."""
+    """Return the positions of two texts, of which the second is five tokens shorter."""
     return torch.stack(
         [torch.arange(LENGTH), torch.cat([torch.full((5,), PADDING_POSITION), torch.arange(LENGTH - 5)])]
     )
 
 
 def both_forms(config: AttentionConfig, context: ForwardContext) -> tuple[list[Tensor], list[Tensor]]:
-    """Result and gradients (input, weights) of the two forms, at real tokens."""
+    """Return results and gradients (input, weights) of both forms at real tokens."""
     found = []
     for fused in (True, False):
         built, x = layer(config), text()
@@ -136,7 +136,7 @@ def test_readable_and_fused_attention_agree_with_a_prefix() -> None:
     seed=st.integers(0, 99),
 )
 @settings(max_examples=40, deadline=None)
-def test_the_fused_kernel_is_the_formula(heads: tuple[int, int], lengths: tuple[int, int], seed: int) -> None:
+def test_the_fused_kernel_matches_the_formula(heads: tuple[int, int], lengths: tuple[int, int], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     (h, kv), (s, t) = heads, lengths
     q, k, v = (torch.randn(2, n, m, 7, generator=generator) for n, m in ((h, s), (kv, t), (kv, t)))
@@ -166,7 +166,7 @@ def test_attention_matches_a_formula_with_loops() -> None:
 
 
 def test_scores_stay_within_the_soft_cap() -> None:
-    """With a cap of 1 no key can weigh more than e² times another, however large the queries."""
+    """With a cap of 1, no key's weight is more than e² times another key's, even for large queries."""
     config = replace(BASE, soft_cap=1.0)
     assert not layer(config).fused
     q, k = 100 * torch.randn(1, 2, 4, 8), torch.randn(1, 2, 9, 8)
@@ -176,8 +176,8 @@ def test_scores_stay_within_the_soft_cap() -> None:
 
 @pytest.mark.parametrize("values", [True, False])
 @pytest.mark.parametrize("pattern", [AttentionPattern(), AttentionPattern("window", 4), AttentionPattern(causal=False)])
-def test_shaw_is_the_formula_of_the_paper(values: bool, pattern: AttentionPattern) -> None:
-    """e_ij = q_i (k_j + a_ij) / √d and z_i = Σ α_ij (v_j + a′_ij), with a made large: s × t × d numbers."""
+def test_shaw_matches_the_formula_of_the_paper(values: bool, pattern: AttentionPattern) -> None:
+    """e_ij = q_i (k_j + a_ij) / √d and z_i = Σ α_ij (v_j + a′_ij), where a is expanded to s × t × d numbers."""
     built = layer(
         replace(
             BASE,
@@ -190,7 +190,8 @@ def test_shaw_is_the_formula_of_the_paper(values: bool, pattern: AttentionPatter
     assert built.relative_position_vectors is not None
     index = built.relative_position_vectors.index(positions, positions)
     qk, v = built.project(x)
-    q, k = built.qk_transform(qk, ForwardContext(positions))  # nothing but apart: there is no norm and no rotation
+    # only splits q and k, because there is no norm and no rotation
+    q, k = built.qk_transform(qk, ForwardContext(positions))
     large_keys = k[:, :, None] + built.relative_position_vectors.keys.weight[index][:, None]
     scores = (q[:, :, :, None] * large_keys).sum(-1) * 8**-0.5
     seen = pattern.visible(positions, positions)[:, None]
@@ -205,7 +206,7 @@ def test_shaw_is_the_formula_of_the_paper(values: bool, pattern: AttentionPatter
 @pytest.mark.prove
 @torch.no_grad()
 def test_shaw_matches_transformers() -> None:
-    """Keys only, as wav2vec 2.0 BERT has it."""
+    """The vectors are added only to keys, as in wav2vec 2.0 BERT."""
     wav = pytest.importorskip("transformers.models.wav2vec2_bert")
     settings = wav.Wav2Vec2BertConfig(
         hidden_size=D_MODEL, num_attention_heads=6, position_embeddings_type="relative_key", attention_dropout=0.0,
@@ -237,7 +238,7 @@ def test_shaw_clips_far_distances() -> None:
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_dropout_is_on_in_training_only(fused: bool) -> None:
+def test_dropout_is_active_only_in_training(fused: bool) -> None:
     built, x = layer(replace(BASE, dropout=0.5)), text()
     built.fused = fused
     context = ForwardContext(count())
@@ -248,7 +249,7 @@ def test_dropout_is_on_in_training_only(fused: bool) -> None:
     assert not torch.allclose(built.train()(x, context), clean, atol=1e-3)
 
 
-def test_dropout_leaves_the_mean_as_it_is() -> None:
+def test_dropout_keeps_the_mean() -> None:
     torch.manual_seed(0)
     built, tries = layer(replace(BASE, dropout=0.3, kv_heads=2)), 4000
     with torch.no_grad():
@@ -260,7 +261,7 @@ def test_dropout_leaves_the_mean_as_it_is() -> None:
 
 @pytest.mark.parametrize("fused", [True, False])
 def test_the_scale_multiplies_the_scores(fused: bool) -> None:
-    """By default it is 1/√d_head; another one is the same as longer queries."""
+    """The default is 1/√d_head; another scale has the same effect as longer queries."""
     usual, longer, other = layer(BASE), layer(BASE), layer(replace(BASE, scale=0.5))
     assert usual.scale == 8**-0.5
     with torch.no_grad():
@@ -285,7 +286,7 @@ def test_temperature_follows_llama_4() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_qk_norms_stand_before_or_after_the_rotation(late: bool) -> None:
+def test_qk_norms_apply_before_or_after_the_rotation(late: bool) -> None:
     config = replace(BASE, kv_heads=2, qk_norm=QKNormConfig(NormConfig("rms"), after_rotary=late))
     place = layer(config).qk_transform
     q, k = torch.randn(2, 6, LENGTH, 8), torch.randn(2, 2, LENGTH, 8)
@@ -328,7 +329,7 @@ def test_qk_norms_normalise_their_own_axes() -> None:
     [*VARIANTS.values(), replace(BASE, rotary=None, relative_position_vectors=RelativePositionVectorsConfig(3))],
 )
 def test_padding_changes_nothing_and_makes_no_nan(config: AttentionConfig) -> None:
-    """A text is read alike alone and next to a longer one; whatever stands in its padding."""
+    """A text gives the same result alone and next to a longer text, with any content in its padding."""
     built, x = layer(config), text()
     padded = built(x, ForwardContext(left_padded(), unpadded=False))
     alone = built(x[1:, 5:], ForwardContext(count(1, LENGTH - 5)))
@@ -347,20 +348,20 @@ def test_padding_changes_nothing_and_makes_no_nan(config: AttentionConfig) -> No
         replace(BASE, relative_position_vectors=RelativePositionVectorsConfig(3)),
     ],
 )
-def test_bf16_keeps_its_dtype_and_stays_near(config: AttentionConfig) -> None:
+def test_bf16_keeps_its_dtype_and_stays_close(config: AttentionConfig) -> None:
     built, x = layer(config), text().detach()
     exact = built(x, ForwardContext(count()))
     half = built.bfloat16()(x.bfloat16(), ForwardContext(count()))
     assert half.dtype == torch.bfloat16
-    # 8 bits of mantissa through three products: a few per cent of the largest number.
+    # 8 bits of mantissa in three products: an error of a few percent of the largest number.
     assert (half.float() - exact).abs().max() < 0.05 * exact.abs().max()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="takes a GPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("masked", [False, True])
-def test_on_a_gpu_shared_heads_have_a_fused_kernel(dtype: torch.dtype, masked: bool) -> None:
-    """Without the one that writes scores down torch would refuse."""
+def test_shared_heads_use_a_fused_kernel_on_a_gpu(dtype: torch.dtype, masked: bool) -> None:
+    """The math kernel is disabled, so torch would raise an error if no fused kernel fitted."""
     source = torch.Generator("cuda").manual_seed(0)
     q, k, v = (torch.randn(2, h, 16, 32, device="cuda", dtype=dtype, generator=source) for h in (4, 2, 2))
     visible = torch.ones(2, 16, 16, dtype=torch.bool, device="cuda").tril()
@@ -371,7 +372,7 @@ def test_on_a_gpu_shared_heads_have_a_fused_kernel(dtype: torch.dtype, masked: b
     torch.testing.assert_close(found.double(), expected, atol=0.02, rtol=0.02)
 
 
-def test_a_softmax_of_blocks_is_torchs_even_after_blocks_of_hidden_keys() -> None:
+def test_a_blockwise_softmax_handles_blocks_of_hidden_keys() -> None:
     scores, v = 300 * torch.randn(3, 8, dtype=torch.float64), torch.randn(8, 2, dtype=torch.float64)
     scores[0, :4] = -torch.inf
     state = scores.new_full((3, 1), -torch.inf), scores.new_zeros(3, 1), scores.new_zeros(3, 2)

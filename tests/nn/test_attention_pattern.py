@@ -1,4 +1,4 @@
-"""Who sees whom: every rule against its definition in words, pair by pair."""
+"""Compare the mask of every pattern with its definition, pair by pair."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZED = ("window", "chunk", "strided", "fixed")
 
 
 def in_words(kind: str, size: int | None, q: int, k: int) -> bool:
-    """The definitions, without the direction."""
+    """Return the definition of a pattern for one pair, without causality."""
     if size is None or kind == "full":
         return True
     distance, blocks = abs(q - k), (q // size, k // size)
@@ -59,8 +59,8 @@ def test_every_pair_follows_the_rule_in_words(prefix: int | None) -> None:
 
 
 @given(pattern=rules, places=st.lists(st.integers(0, 40), min_size=2, max_size=9), order=st.randoms())
-def test_only_positions_count(pattern: AttentionPattern, places: list[int], order: random.Random) -> None:
-    """Wherever a key lies in memory, it is seen or not by its position: what a rolling cache relies on."""
+def test_masks_depend_only_on_positions(pattern: AttentionPattern, places: list[int], order: random.Random) -> None:
+    """A key's visibility depends on its position, not on its place in memory, which a rolling cache requires."""
     shuffled = order.sample(range(len(places)), len(places))
     query, key = torch.tensor([places[:3]]), torch.tensor([places])
     assert torch.equal(pattern.visible(query, key[:, shuffled]), pattern.visible(query, key)[..., shuffled])
@@ -73,7 +73,7 @@ def test_a_window_of_three_sees_itself_and_two_before() -> None:
     assert seen[4].tolist() == [False, False, True, True, True, False]
 
 
-def test_every_row_has_its_own_prefix() -> None:
+def test_each_row_can_have_a_different_prefix() -> None:
     at = torch.arange(4).expand(2, 4)
     seen = AttentionPattern().visible(at, at, torch.tensor([0, 3]))
     assert seen[0].sum(-1).tolist() == [1, 2, 3, 4]
@@ -82,7 +82,7 @@ def test_every_row_has_its_own_prefix() -> None:
 
 @given(pattern=rules, length=st.integers(1, 20))
 def test_pattern_properties_match_the_mask(pattern: AttentionPattern, length: int) -> None:
-    """`span`, `sparse` and `is_causal_within` let the fast form skip the mask: they must never say too much."""
+    """`span`, `sparse` and `is_causal_within` allow the fused form to skip the mask, so they must be exact."""
     at = torch.arange(length)[None]
     seen = pattern.visible(at, at)[0]
     if pattern.is_causal_within(length):
@@ -96,7 +96,7 @@ def test_pattern_properties_match_the_mask(pattern: AttentionPattern, length: in
 
 
 @pytest.mark.parametrize("kind", SIZED)
-def test_a_rule_with_a_size_needs_one(kind: str) -> None:
+def test_sizes_are_required_or_rejected_by_kind(kind: str) -> None:
     with pytest.raises(ValueError, match=f"{kind} attention needs a size of at least 1, not None"):
         AttentionPattern(kind)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not 0"):
@@ -117,7 +117,7 @@ def test_a_rule_with_a_size_needs_one(kind: str) -> None:
 )
 @pytest.mark.parametrize("prefixes", [None, torch.tensor([0, 3, 9])])
 def test_equal_rows_share_one_mask(pattern: AttentionPattern, prefixes: torch.Tensor | None) -> None:
-    """In memory too; and it is that of every row by itself."""
+    """The mask is shared in memory, and it equals the mask of every row alone."""
     positions = torch.arange(12).expand(3, 12)
     visible, _ = ForwardContext(positions, prefix_lengths=prefixes).mask(pattern, positions)
     assert torch.equal(visible, pattern.visible(positions.contiguous(), positions.contiguous(), prefixes))

@@ -1,4 +1,4 @@
-"""Blocks against their equations, written out for every placement, and against torch's 2017 layers."""
+"""Compare blocks with their equations for every placement, and with torch's layers of 2017."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_parallel_blocks_match_the_formula(branches: Any) -> None:
     assert len([name for name in block.state_dict() if "norm" in name]) == norms * 2, "no weight under two names"
 
 
-def test_one_norm_is_computed_once() -> None:
+def test_a_shared_norm_is_computed_once() -> None:
     block, calls = ParallelBlock(LAYER, BlockConfig(NORM, branches="parallel"), D), []
     block.norm.register_forward_hook(lambda *_: calls.append(1))
     block(text(), context())
@@ -92,7 +92,7 @@ def test_the_kind_of_block_follows_the_configuration() -> None:
 
 
 def copy_attention(ours: Any, theirs: nn.MultiheadAttention) -> None:
-    """Our random weights into torch's attention, whose q, k, v lie in one matrix too."""
+    """Copy our random weights into torch's attention, which also has q, k and v in one matrix."""
     if hasattr(ours, "qkv"):
         weight, bias = ours.qkv.weight, ours.qkv.bias
     else:
@@ -152,7 +152,7 @@ def test_a_cross_block_matches_torchs_decoder_layer(placement: Any) -> None:
 @pytest.mark.parametrize("silent", ["attention", "feed_forward"])
 @pytest.mark.parametrize("branches", ["serial", "parallel"])
 def test_dropout_applies_to_the_branch_output(branches: Any, silent: str) -> None:
-    """In training each number that is added is 0 or doubled; the stream itself is never dropped."""
+    """In training each added number is 0 or doubled; dropout never applies to the stream itself."""
     block = randomised(build_block(LAYER, BlockConfig(NORM, branches=branches, dropout=0.5), D, 0))
     branch = getattr(block, silent)
     part = branch.layer if branches == "serial" else branch

@@ -1,4 +1,4 @@
-"""Cross-attention: what it takes from the decoder's attention, and what it leaves."""
+"""Test which settings of the decoder's attention cross-attention uses or ignores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def text(length: int = LENGTH, seed: int = 1) -> Tensor:
 @pytest.mark.parametrize("changes", TAKEN.values(), ids=TAKEN)
 @torch.no_grad()
 def test_cross_attention_to_the_same_text_matches_self_attention(changes: dict[str, object]) -> None:
-    """Queries and keys from one text: that is an encoder's attention, which is compared with published models."""
+    """With queries and keys from one text, it equals an encoder's attention, which other tests check."""
     config = replace(BASE, pattern=AttentionPattern(causal=False), **changes)  # type: ignore[arg-type]
     across, within = CrossAttention(config, D_MODEL), Attention(config, D_MODEL)
     randomised(within)
@@ -66,7 +66,7 @@ def test_cross_attention_to_the_same_text_matches_self_attention(changes: dict[s
 @pytest.mark.prove
 @torch.no_grad()
 def test_the_soft_cap_matches_t5gemma() -> None:
-    """And T5Gemma, too, does not turn queries and keys across texts, though it does within one."""
+    """Like our model, T5Gemma rotates queries and keys within a text, but not across texts."""
     t5gemma = pytest.importorskip("transformers.models.t5gemma.modeling_t5gemma")
     settings = t5gemma.T5GemmaModuleConfig(
         hidden_size=D_MODEL, num_attention_heads=6, num_key_value_heads=2, head_dim=10, query_pre_attn_scalar=7,
@@ -88,7 +88,7 @@ def test_the_soft_cap_matches_t5gemma() -> None:
 
 @torch.no_grad()
 def test_cross_attention_ignores_positions() -> None:
-    """Another order of the source gives the same result, whatever tells the decoder its own order."""
+    """Another order of the source gives the same result, for every kind of position in the decoder."""
     config = replace(
         BASE,
         pattern=AttentionPattern("window", 2),
@@ -106,7 +106,7 @@ def test_cross_attention_ignores_positions() -> None:
 
 
 @pytest.mark.parametrize("soft_cap", [None, 1.5])
-def test_dropout_is_on_in_training_only(soft_cap: float | None) -> None:
+def test_dropout_is_active_only_in_training(soft_cap: float | None) -> None:
     attention = CrossAttention(replace(BASE, dropout=0.5, soft_cap=soft_cap), D_MODEL)
     clean = CrossAttention(replace(BASE, soft_cap=soft_cap), D_MODEL)
     clean.load_state_dict(attention.state_dict())

@@ -1,4 +1,4 @@
-"""The two ends: tokens to vectors, vectors to logits."""
+"""Test embedding and head: from tokens to vectors, and from vectors to logits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_token_outside_the_vocabulary_is_named() -> None:
         built(EmbeddingConfig("learned", max_positions=7))(TOKENS + 8, AT)
 
 
-def test_the_length_is_known_without_looking() -> None:
+def test_the_length_is_checked_without_reading_positions() -> None:
     embedding = built(EmbeddingConfig("learned", max_positions=7, position_offset=2))
     embedding.check_seq_len(7)
     with pytest.raises(ValueError, match="8 tokens is longer than the 7 learned positions"):
@@ -50,7 +50,7 @@ def test_the_length_is_known_without_looking() -> None:
     built(EmbeddingConfig("sinusoidal")).check_seq_len(10**9)
 
 
-def test_embedding_of_2017_matches_the_formula() -> None:
+def test_the_original_embedding_matches_the_formula() -> None:
     embedding = built(EmbeddingConfig("sinusoidal", scale=D**0.5))
     expected = embedding.tokens.weight[TOKENS] * D**0.5 + sinusoidal(AT, D)
     torch.testing.assert_close(embedding(TOKENS, AT), expected)
@@ -63,7 +63,7 @@ def test_embedding_applies_norm_and_projection() -> None:
     torch.testing.assert_close(embedding(TOKENS, AT), F.layer_norm(projected, (D,)))
 
 
-def test_dropout_is_on_in_training_only() -> None:
+def test_dropout_is_active_only_in_training() -> None:
     embedding = built(EmbeddingConfig(dropout=0.5))
     clean = embedding.tokens.weight[TOKENS]
     assert torch.equal(embedding.eval()(TOKENS, AT), clean)
@@ -87,7 +87,7 @@ def logits(config: HeadConfig, width: int | None = None) -> tuple[Head, Embeddin
     return head, embedding, torch.randn(2, 3, D)
 
 
-def test_a_tied_head_is_one_tensor_with_the_embedding() -> None:
+def test_a_tied_head_shares_its_tensor_with_the_embedding() -> None:
     head, embedding, x = logits(HeadConfig())
     assert head.linear.weight is embedding.tokens.weight
     torch.testing.assert_close(head(x), x @ embedding.tokens.weight.T)

@@ -1,4 +1,4 @@
-"""Feed-forward layers against their formulas, and one token at a time."""
+"""Compare feed-forward layers with their formulas, and with one token at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMULAS = {
     "silu": lambda x: x / (1 + math.exp(-x)),
     "relu2": lambda x: max(0.0, x) ** 2,
     "elu": lambda x: x if x > 0 else math.expm1(x),
-    # The two numbers keep mean 0 and variance 1 (Klambauer et al., 2017, equation 14).
+    # SELU's two constants keep mean 0 and variance 1 (Klambauer et al., 2017, equation 14).
     "selu": lambda x: 1.0507009873554805 * (x if x > 0 else 1.6732632423543772 * math.expm1(x)),
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
     "identity": lambda x: x,
@@ -37,7 +37,7 @@ def apply(activation: str, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("activation", get_args(Activation))
-def test_activations_are_their_formulas(activation: Activation) -> None:
+def test_activations_match_their_formulas(activation: Activation) -> None:
     x = torch.linspace(-6, 6, 121)
     torch.testing.assert_close(ACTIVATIONS[activation](x), apply(activation, x), atol=2e-6, rtol=2e-6)
 
@@ -54,7 +54,7 @@ def test_the_plain_layer_matches_the_formula(activation: Activation, bias: bool)
 
 @pytest.mark.parametrize(("activation", "bias"), [("silu", False), ("sigmoid", True)])
 def test_the_gated_layer_matches_the_formula(activation: Activation, bias: bool) -> None:
-    """The activation is on the gate, the first half of the fused matrix; the other half stays linear."""
+    """The activation applies to the gate, the first half of the fused matrix; the other half is linear."""
     layer = build_feed_forward(FeedForwardConfig(11, activation, gated=True, bias=bias), 5)
     assert isinstance(layer, GatedFeedForward)
     x = torch.randn(2, 3, 5)
@@ -71,8 +71,8 @@ def test_feed_forward_treats_tokens_separately(gated: bool) -> None:
     torch.testing.assert_close(layer(x)[:, order], layer(x[:, order]))
 
 
-def test_a_gated_layer_of_two_thirds_width_has_equal_parameters() -> None:
-    """A gated layer of 8/3 d has as many as a plain one of 4 d."""
+def test_a_gated_layer_of_two_thirds_width_has_as_many_parameters() -> None:
+    """A gated layer of width 8/3 d has as many parameters as a plain layer of width 4 d."""
     sizes = [
         sum(p.numel() for p in build_feed_forward(FeedForwardConfig(width, gated=gated), 48).parameters())
         for width, gated in ((4 * 48, False), (8 * 48 // 3, True))

@@ -1,4 +1,4 @@
-"""Computed tensors survive what happens to a model: casts, the meta device, pickling."""
+"""Fp32 buffers survive casts, the meta device and pickling."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_casts_do_not_change_an_fp32_buffer() -> None:
     assert not table.state_dict()
 
 
-def test_a_model_built_without_memory_and_filled_is_the_same() -> None:
+def test_a_model_built_on_the_meta_device_gives_the_same_results() -> None:
     for name in ("llama-7b", "bloom-560m"):
         config = architectures()[name]
         model = randomise(Transformer(config))

@@ -1,4 +1,4 @@
-"""Norms against torch's, in full and in half precision."""
+"""Compare norms with torch's in full and in half precision."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_every_norm_matches_torchs(
         assert (got - wanted).abs().max() <= 1e-4 * wanted.abs().max() + 1e-6
 
 
-def test_fresh_norms_only_normalise() -> None:
+def test_new_norms_only_normalise() -> None:
     for config in (NormConfig("rms", bias=True), NormConfig("rms", unit_offset=True), NormConfig("layer", bias=True)):
         y = Norm(config, 64)(7 * torch.randn(5, 64))
         torch.testing.assert_close(y.square().mean(-1), torch.ones(5), atol=1e-3, rtol=0)
@@ -65,7 +65,7 @@ def test_fresh_norms_only_normalise() -> None:
 
 @pytest.mark.parametrize(("kind", "module"), [("layer", nn.LayerNorm), ("rms", nn.RMSNorm)])
 def test_bf16_is_computed_in_fp32(kind: str, module: type[nn.Module]) -> None:
-    """Within one rounding of the exact result; a norm computed in bf16 itself is off by several."""
+    """The result is within one rounding step of the exact one; a norm computed in bf16 would be off by several."""
     x = (3 + torch.randn(200, 512)).bfloat16()
     ours = Norm(NormConfig(kind), 512).bfloat16()(x)  # type: ignore[arg-type]
     assert ours.dtype == torch.bfloat16
@@ -96,7 +96,7 @@ def test_qk_norm_can_have_a_bias_per_head_without_a_scale(kind: str) -> None:
     torch.testing.assert_close(norm(x), plain + norm.bias)
 
 
-def test_half_precision_parameters_meet_full_precision_numbers() -> None:
+def test_norms_accept_fp32_inputs_with_bf16_parameters() -> None:
     norm = randomised(NormConfig("rms", bias=True), 8).bfloat16()
     x = torch.randn(2, 8)
     torch.testing.assert_close(norm(x), F.rms_norm(x, (8,), norm.weight.float(), 1e-5) + norm.bias.float())

@@ -1,4 +1,4 @@
-"""Positions: RoPE, ALiBi, T5's buckets, sines; each against its formula and against another library."""
+"""Compare RoPE, ALiBi, T5's buckets and sines with their formulas and with other libraries."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def at(*positions: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_scores_depend_on_the_distance_only(layout: str) -> None:
-    """The same query and key everywhere: the matrix of scores is constant along its diagonals (Toeplitz)."""
+def test_scores_depend_only_on_the_distance(layout: str) -> None:
+    """With the same query and key everywhere, the matrix of scores is constant along its diagonals (Toeplitz)."""
     rotary = Rotary(RotaryConfig(layout=layout), 16)  # type: ignore[arg-type]
     torch.manual_seed(0)
     q, k = torch.randn(2, 1, 1, 1, 16).expand(-1, -1, -1, 12, -1)
@@ -62,14 +62,14 @@ def test_half_and_interleaved_differ_by_a_permutation_of_features(fraction: floa
     linear_factor=st.sampled_from([1.0, 8.0]),
 )
 @settings(max_examples=50, deadline=None)
-def test_one_pair_is_turned_by_its_angle(position: int, pair: int, theta: float, linear_factor: float) -> None:
+def test_one_pair_is_rotated_by_its_angle(position: int, pair: int, theta: float, linear_factor: float) -> None:
     x = torch.zeros(1, 1, 1, 8)
     x[..., 2 * pair] = 1.0
     turned = Rotary(RotaryConfig(theta, layout="interleaved", linear_factor=linear_factor), 8)(x, at(position))[0, 0, 0]
     angle = position / linear_factor * theta ** (-2 * pair / 8)
     expected = torch.zeros(8)
     expected[2 * pair], expected[2 * pair + 1] = math.cos(angle), math.sin(angle)
-    # fp32 angles up to 5000 are known to about 2e-4.
+    # fp32 angles up to 5000 have an error of about 2e-4.
     torch.testing.assert_close(turned, expected, atol=1e-3, rtol=0)
 
 
@@ -83,7 +83,7 @@ def test_rotation_keeps_lengths_and_undoes_itself(layout: str) -> None:
 
 
 def test_angles_stay_exact_in_a_bf16_model() -> None:
-    """Casting a model to bf16 must not round its frequencies: at position 4000 the slip would be truncate turns."""
+    """Casting a model to bf16 must not round its frequencies: at position 4000 the error would be several turns."""
     x, positions = torch.randn(1, 1, 3, 8).bfloat16(), at(0, 300, 4001)
     exact = Rotary(RotaryConfig(), 8)(x.float(), positions)
     half = Rotary(RotaryConfig(), 8).bfloat16()(x, positions)
@@ -116,7 +116,7 @@ def test_alibi_slopes_and_bias_match_blooms(heads: int) -> None:
     assert alibi_slopes(heads).shape == (heads,)
     theirs = bloom.build_alibi_tensor(torch.ones(1, 9), heads, torch.float32).view(1, heads, 1, 9)
     ours = Alibi(AlibiConfig(), heads, 8)(torch.arange(9)[None], torch.arange(9)[None])
-    # BLOOM adds slope · key: the same but for a constant in each row, which no softmax sees.
+    # BLOOM adds slope · key, which differs only by a constant per row, and a softmax ignores the constant.
     past = torch.ones(9, 9).tril().bool()
     relative = theirs - theirs.transpose(-1, -2)
     torch.testing.assert_close(ours[..., past], relative[..., past])
@@ -130,8 +130,8 @@ def test_alibi_is_a_penalty_on_distance(rounded: bool) -> None:
 
 
 @pytest.mark.prove
-def test_alibi_looks_both_ways() -> None:
-    """Read backwards, a text has the same distances: BLOOM's bias in one direction, mirrored in the other."""
+def test_alibi_applies_in_both_directions() -> None:
+    """A reversed text has the same distances, so the bias is BLOOM's in one direction and mirrored in the other."""
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     theirs = bloom.build_alibi_tensor(torch.ones(1, 9), 6, torch.float32).view(1, 6, 1, 9)
     ours = Alibi(AlibiConfig(), 6, 8)(torch.arange(9)[None], torch.arange(9)[None])
@@ -164,7 +164,7 @@ def test_buckets_match_t5s(distances: list[int], buckets: int, max_distance: int
     assert torch.equal(ours, theirs)
 
 
-def test_near_distances_have_own_buckets_and_far_ones_share() -> None:
+def test_near_distances_have_separate_buckets_and_far_ones_share() -> None:
     table = bucket(torch.tensor([-3, 0, 1, 15, 16, 17, 127, 128, 9999]), RelativePositionBiasConfig())
     assert table.tolist() == [0, 0, 1, 15, 16, 16, 31, 31, 31]
     both = bucket(torch.tensor([-9999, -1, 0, 1, 9999]), RelativePositionBiasConfig(causal=False))
@@ -189,7 +189,7 @@ def test_sines_follow_the_formula(position: int, feature: int) -> None:
 
 @pytest.mark.prove
 def test_sines_match_transformers() -> None:
-    """Marian's, whose cosines stand behind all sines."""
+    """The reference is Marian, in which all cosines follow all sines."""
     marian = pytest.importorskip("transformers.models.marian.modeling_marian")
     theirs = marian.MarianSinusoidalPositionalEmbedding(60, 16).create_weight()
     waves = sinusoidal(torch.arange(60), 16)
@@ -197,7 +197,7 @@ def test_sines_match_transformers() -> None:
 
 
 def test_sinusoids_match_the_notes_example() -> None:
-    """d = 1024: pairs 2 and 500 turn by .964662 and 1.240938e-4 a token."""
+    """With d = 1024, pairs 2 and 500 rotate by 0.964662 and 1.240938e-4 per token."""
     one = sinusoidal(torch.tensor([1]), 1024)[0]
     assert one[4].item() == pytest.approx(math.sin(0.9646616), abs=1e-6)
     assert one[1000].item() == pytest.approx(1.240938e-4, rel=1e-5)

@@ -1,4 +1,4 @@
-"""A configuration that cannot work is refused when it is written, in one line that names what is wrong."""
+"""An impossible configuration is rejected when it is created, in one line that names the problem."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def translator(encoder: dict[str, Any], decoder: dict[str, Any]) -> EncoderDecod
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: NormConfig("batch"), "there is no norm 'batch'; there are 'layer', 'rms'"),  # type: ignore[arg-type]
+    (lambda: NormConfig("batch"), "there is no norm 'batch'; choose from 'layer', 'rms'"),  # type: ignore[arg-type]
     (lambda: NormConfig(eps=0.0), "eps must be positive, not 0.0"),
     (lambda: NormConfig(scale=False, unit_offset=True), "it needs scale=True"),
     (lambda: RotaryConfig(layout="both"), "there is no layout of RoPE's pairs 'both'"),  # type: ignore[arg-type]
@@ -70,14 +70,14 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: AttentionConfig(2, soft_cap=0.0), "the soft cap must be positive"),
     (lambda: AttentionConfig(2, dropout=1.0), "dropout must be at least 0 and below 1, not 1.0"),
     (lambda: FeedForwardConfig(0), "width must be positive"),
-    (lambda: FeedForwardConfig(8, "swish"), "unknown activation 'swish'; there are relu"),  # type: ignore[arg-type]
+    (lambda: FeedForwardConfig(8, "swish"), "unknown activation 'swish'; choose from relu"),  # type: ignore[arg-type]
     (lambda: BlockConfig(NORM, "sandwich"), "there is no placement 'sandwich'"),  # type: ignore[arg-type]
     (lambda: BlockConfig(NORM, branches="both"), "there is no way to branch 'both'"),  # type: ignore[arg-type]
     (lambda: BlockConfig(NORM, "post", "parallel"), "placement must be 'pre', not 'post'"),
     (lambda: BlockConfig(NORM, dropout=-0.1), "not -0.1"),
     (lambda: EmbeddingConfig("rotary"), "there is no kind of position 'rotary'"),  # type: ignore[arg-type]
-    (lambda: EmbeddingConfig("learned"), "set `max_positions` for learned positions"),
-    (lambda: EmbeddingConfig(max_positions=8), "only for them"),
+    (lambda: EmbeddingConfig("learned"), "set `max_positions` if and only if positions are learned"),
+    (lambda: EmbeddingConfig(max_positions=8), "if and only if positions are learned"),
     (lambda: EmbeddingConfig("learned", max_positions=0), "max_positions must be positive"),
     (lambda: EmbeddingConfig(width=-1), "must be positive"),
     (lambda: EmbeddingConfig(dropout=2.0), "not 2.0"),

@@ -1,4 +1,4 @@
-"""RoPE beyond its training context: frequencies and attention factors against those of transformers."""
+"""Compare frequencies and attention factors of RoPE scaling with transformers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONG = LongRope((1.0, 1.1, 1.3, 2.0), (1.0, 2.5, 7.0, 11.0), original_context=24
 
 
 def theirs(kind: str, width: int, theta: float, length: int | None = None, **told: Any) -> tuple[Tensor, float]:
-    """What transformers computes for heads of this width."""
+    """Return transformers' results for heads of this width."""
     rope = pytest.importorskip("transformers.modeling_rope_utils")
     llama = pytest.importorskip("transformers.models.llama")
     config = llama.LlamaConfig(
@@ -71,8 +71,8 @@ def test_llama3_scaling_matches_transformers(
 
 
 @pytest.mark.prove
-def test_llama_4_mixes_nothing() -> None:
-    """Scout's own numbers: the same bound for slow and fast."""
+def test_llama_4_has_no_mixed_frequencies() -> None:
+    """In Scout's numbers the bounds for slow and fast pairs are equal."""
     numbers = {"original_max_position_embeddings": 8192, "low_freq_factor": 1.0, "high_freq_factor": 1.0}
     expected, _ = theirs("llama3", 128, 5e5, factor=16.0, **numbers)
     got = pair_frequencies(RotaryConfig(5e5, scaling=Llama3RopeScaling(16.0, 8192, 1.0, 1.0)), 128)
@@ -105,8 +105,9 @@ def test_longrope_scaling_matches_transformers(length: int, attention_factor: fl
     assert scaling.attention_scaling == pytest.approx(attention)
 
 
-def test_every_text_chooses_for_itself() -> None:
-    """A short text is turned alike next to a long one; a padded one by where its tokens stand, not by the columns."""
+def test_longrope_chooses_the_list_for_each_text() -> None:
+    """A short text is rotated in the same way next to a long one, and a padded text by its positions, not its
+    columns."""
     rotary = Rotary(RotaryConfig(scaling=LONG), 8)
     x = torch.randn(2, 3, 30, 8)
     long, short = torch.arange(30), torch.arange(30) - 6
@@ -117,7 +118,7 @@ def test_every_text_chooses_for_itself() -> None:
 
 
 @pytest.mark.parametrize("scaling", [Yarn(8.0, 100), LONG])
-def test_scaling_lengthens_only_rotated_features(scaling: Yarn | LongRope) -> None:
+def test_scaling_changes_only_rotated_features(scaling: Yarn | LongRope) -> None:
     x = torch.randn(1, 2, 7, 16)
     turned = Rotary(RotaryConfig(fraction=0.5, scaling=scaling), 16)(x, torch.arange(7)[None])
     assert scaling.attention_scaling > 1.1
@@ -126,5 +127,5 @@ def test_scaling_lengthens_only_rotated_features(scaling: Yarn | LongRope) -> No
 
 
 @pytest.mark.prove
-def test_a_single_pair_is_fast() -> None:
+def test_a_single_rotated_pair_is_not_slowed_down() -> None:
     assert Yarn(8.0, 100)(torch.ones(1)) == theirs("yarn", 2, 1e4, factor=8.0, original_max_position_embeddings=100)[0]

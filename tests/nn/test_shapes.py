@@ -1,4 +1,4 @@
-"""The shapes in annotations are true: every layer runs under a runtime type checker (jaxtyping with beartype)."""
+"""Annotated shapes are right: every layer runs with a runtime type checker (jaxtyping with beartype)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 @pytest.mark.prove
-def test_every_layer_keeps_the_shapes_it_promises(course: Path) -> None:
+def test_every_layer_returns_its_annotated_shapes(course: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(course)}
     script = Path(__file__).with_name("typed_run.py")
     done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=200)

@@ -1,7 +1,7 @@
-"""Run by test_shapes.py in a process of its own: every layer and model with shapes checked at run time.
+"""Run every layer and model with shapes checked at run time; test_shapes.py starts this in a separate process.
 
-The import hook must be there before the modules are imported, and stays for good: not something to do to other tests.
-Prints what public functions of `lmcourse.nn` were not called.
+The import hook must be installed before the modules are imported, and it cannot be removed, so it must not affect other
+tests. Prints the public functions of `lmcourse.nn` that were not called.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def note(frame: FrameType, event: str, _: Any) -> None:
 
 
 def public(module: ModuleType) -> list[str]:
-    """The names of the module's own functions and methods."""
+    """Return the names of a module's own public functions and methods."""
     found = []
     for name, thing in vars(module).items():
         if getattr(thing, "__module__", "") != module.__name__ or name.startswith("_"):
@@ -54,7 +54,7 @@ def public(module: ModuleType) -> list[str]:
             found.append(name)
         elif inspect.isclass(thing) and not getattr(thing, "_is_protocol", False):
             found += [f"{name}.{m}" for m, f in vars(thing).items() if callable(f) and f.__module__ == module.__name__]
-    # Configurations were made before we watched, and how a module prints itself has no shapes.
+    # Configurations were created before we recorded calls, and methods for printing have no shapes.
     return [name for name in found if not name.rsplit(".", 1)[-1].startswith(("_", "extra_repr"))]
 
 
@@ -102,7 +102,7 @@ def other_models() -> None:
 
 
 def refused() -> list[str]:
-    """Which wrong arguments the checker stops; without it each of these calls returns something."""
+    """Return the wrong arguments that the checker rejects; without it each of these calls would succeed."""
     q, seen = torch.randn(1, 2, 3, 4), torch.ones(1, 3, 3, dtype=torch.bool)
     wrong = {
         "shape": lambda: attention_weights(q, q, seen, torch.zeros(1, 1, 3, 3), scale=1.0),

@@ -1,4 +1,4 @@
-"""Every code of the small formats, and random codes of the large ones, against PyTorch's own bits."""
+"""Compare every code of the small formats, and random codes of the large ones, with PyTorch's bits."""
 
 import itertools
 import math
@@ -45,7 +45,7 @@ def torch_values(format: FloatFormat) -> list[float]:
 
 
 def same(a: float, b: float) -> bool:
-    """Equal, telling -0.0 from 0.0 and taking any two NaN as equal."""
+    """Return True if two values are equal, where -0.0 differs from 0.0 and NaN equals NaN."""
     return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
 
 
@@ -77,7 +77,7 @@ def test_kinds_match_torchs(format: FloatFormat) -> None:
 @given(st.integers(0, 2**32 - 1))
 @example(0x7F800000)
 @example(0x00000001)
-def test_fp32_codes_are_read_as_c_reads_them(code: int) -> None:
+def test_fp32_codes_match_struct(code: int) -> None:
     (expected,) = struct.unpack("<f", struct.pack("<I", code))
     assert same(decode(code, FP32), expected)
     if not math.isnan(expected):
@@ -85,7 +85,7 @@ def test_fp32_codes_are_read_as_c_reads_them(code: int) -> None:
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_fp64_codes_are_read_as_c_reads_them(code: int) -> None:
+def test_fp64_codes_match_struct(code: int) -> None:
     (expected,) = struct.unpack("<d", struct.pack("<Q", code))
     assert same(decode(code, FP64), expected)
     if not math.isnan(expected):
@@ -111,7 +111,7 @@ def test_every_halfway_point_and_its_fp32_neighbours_round_as_in_torch(format: F
     assert [encode(point, format) for point in points.tolist()] == bits_of(points.to(format.torch_dtype))
 
 
-def test_e4m3_saturates_where_the_others_overflow() -> None:
+def test_e4m3_saturates_and_other_formats_overflow() -> None:
     assert decode(encode(1e9, E4M3), E4M3) == 448
     assert decode(encode(-math.inf, E4M3), E4M3) == -448
     assert decode(encode(61439.0, E5M2), E5M2) == 57344
@@ -143,12 +143,12 @@ def test_all_values_are_finite_distinct_and_ascending(format: FloatFormat, count
     assert bool((values.diff() > 0).all())
 
 
-def test_wide_formats_are_not_listed() -> None:
+def test_all_values_rejects_wide_formats() -> None:
     with pytest.raises(ValueError, match="2\\^32 codes"):
         all_values(FP32)
 
 
-def test_values_between_keeps_to_the_interval() -> None:
+def test_values_between_are_inside_the_interval() -> None:
     assert values_between(1.0, 2.0, E5M2) == [1.0, 1.25, 1.5, 1.75, 2.0]
     assert values_between(1.2, 1.3, E5M2) == [1.25]
     assert values_between(1.1, 1.2, E5M2) == []

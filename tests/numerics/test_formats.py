@@ -1,4 +1,4 @@
-"""The derived limits of every format, against torch.finfo and the published tables."""
+"""Compare the derived limits of every format with torch.finfo and published tables."""
 
 import pytest
 import torch
@@ -34,13 +34,13 @@ def test_find_format_takes_names_and_formats() -> None:
     assert find_format(BF16) is BF16
 
 
-def test_an_unknown_name_gets_the_nearest_names_in_one_line() -> None:
+def test_an_unknown_format_suggests_similar_names_in_one_line() -> None:
     with pytest.raises(ValueError, match=r"'float16'; did you mean fp16") as caught:
         find_format("float16")
     assert "\n" not in str(caught.value)
 
 
-def test_an_unrecognisable_name_gets_all_names() -> None:
+def test_an_unrecognisable_format_lists_all_names() -> None:
     with pytest.raises(ValueError, match="fp64, fp32, tf32, fp16, bf16, e4m3, e5m2"):
         find_format("zzz")
 

@@ -1,4 +1,4 @@
-"""Rounding against torch's casts, ulp against torch.nextafter, stall points against the slow way."""
+"""Compare rounding with torch's casts, ulp with torch.nextafter, and stall points with repeated addition."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What holds for every figure."""
+"""Checks for every figure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.plots.style import with_powers
 
 
 def check_figure(figure: Figure) -> Figure:
-    """Return a figure that has a title, a caption, an alt text in one line, and room for its text."""
+    """Check that a figure has a title, a caption, an alt text in one line, and space for its text; return it."""
     assert figure.axes[0].get_title(loc="left")
     assert len(figure._supxlabel.get_text()) > 40  # type: ignore[attr-defined]
     assert len(plots.alt_text(figure)) > 20
@@ -26,7 +26,7 @@ def check_figure(figure: Figure) -> Figure:
 
 
 def check_room(figure: Figure) -> None:
-    """Nothing lies on the caption, and no text leaves the figure."""
+    """Check that nothing covers the caption and that all text is inside the figure."""
     with kept_ticks(figure):
         figure.draw_without_rendering()
         caption = figure._supxlabel  # type: ignore[attr-defined]
@@ -42,7 +42,7 @@ def check_room(figure: Figure) -> None:
 
 
 def check_labels(figure: Figure) -> None:
-    """All labels, of ticks too, have powers as mathematics, and letters and lines stand out from the ground."""
+    """Check that labels have mathematical powers, and that text and lines contrast with the background."""
     for axes in figure.axes:
         for text in axes.findobj(Text):
             written = text.get_text()
@@ -50,10 +50,12 @@ def check_labels(figure: Figure) -> None:
             if written.strip() and text.get_visible() and to_rgb(text.get_color()) != (1, 1, 1):
                 assert contrast(text.get_color()) >= 4.5, (written, text.get_color())
         for line in axes.get_lines():
-            is_grey = np.ptp(to_rgb(line.get_color())) < 0.05  # a line in the background, or white on something dark
+            # a grey line in the background, or a white line on a dark area
+            is_grey = np.ptp(to_rgb(line.get_color())) < 0.05
             assert is_grey or contrast(line.get_color()) >= 3, line.get_color()
         for axis in (axes.xaxis, axes.yaxis):
-            shared = any(other is not axes and other.bbox.bounds == axes.bbox.bounds for other in figure.axes)  # twinx
+            # two axes in the same place (twinx)
+            shared = any(other is not axes and other.bbox.bounds == axes.bbox.bounds for other in figure.axes)
             if axes.axison and axis.get_visible() and not shared and axis.get_scale() != "linear":
                 title = axes.get_title(loc="left")
                 assert axis.get_label_text() or "(log axis)" in title, (
@@ -68,5 +70,5 @@ def contrast(colour: Any) -> float:
 
 
 def said(figure: Figure) -> str:
-    """Return the alt text of a figure for which `check_figure` holds."""
+    """Return the alt text of a figure after `check_figure`."""
     return plots.alt_text(check_figure(figure))

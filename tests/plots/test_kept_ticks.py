@@ -1,4 +1,4 @@
-"""A figure whose ticks are kept while it is laid out looks as Matplotlib alone draws it, with less work."""
+"""With kept ticks a figure looks the same as without, and takes less work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.plots.style import DPI, describe, new_axes, new_figure, pixels
 
 
 def curve() -> Figure:
-    """A scale of logarithms, long labels and a caption that wraps."""
+    """Return a figure with a log scale, long labels and a wrapped caption."""
     figure = new_figure(6.0, 3.0)
     axes = new_axes(figure, "A title", "x", "two\nlines")
     axes.plot([1, 2, 4], [1, 50, 1e6], label="a curve")
@@ -25,7 +25,7 @@ def curve() -> Figure:
 
 
 def many_axes() -> Figure:
-    """Axes that share a scale, have two, or have a scale of colours."""
+    """Return a figure with axes that share a scale, have two scales, or have a colour bar."""
     figure = new_figure(7.0, 5.0)
     (above, right), (below, _) = figure.subplots(2, 2, sharex=True)
     above.plot([0.1, 123456.0])

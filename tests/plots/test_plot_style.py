@@ -1,4 +1,4 @@
-"""The house style: captions that do not overlap, alt text that is kept, PNGs that are the same every time."""
+"""Test the figure style: captions do not overlap, alt text is kept, PNGs are reproducible."""
 
 import ast
 import inspect
@@ -68,7 +68,7 @@ def test_a_shell_without_display_is_rejected() -> None:
         display.install(shell)
 
 
-def test_no_plot_touches_pyplot() -> None:
+def test_no_plot_uses_pyplot() -> None:
     for path in Path(inspect.getfile(style)).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []

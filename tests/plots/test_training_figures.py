@@ -1,4 +1,4 @@
-"""The curves of a run show its numbers: all of them, and what is unusual marked."""
+"""The curves of a run show all its numbers and mark unusual steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENTROPY = 0.62
 
 
 def run(steps: int = 400, *, validate: int = 100) -> list[dict[str, Any]]:
-    """Records as the trainer makes them: a spike at step 150, two updates left out, an evaluation now and then."""
+    """Return records like the trainer's, with a spike at step 150, two skipped updates and some evaluations."""
     noise = np.random.default_rng(0).normal(size=steps)
     records: list[dict[str, Any]] = []
     for step in range(1, steps + 1):
@@ -35,7 +35,7 @@ def run(steps: int = 400, *, validate: int = 100) -> list[dict[str, Any]]:
 
 
 def lines(axes: Axes) -> dict[str, Line2D]:
-    """What is drawn, by its name in the legend."""
+    """Return the drawn lines by their names in the legend."""
     return {str(line.get_label()): line for line in axes.lines}
 
 
@@ -81,7 +81,7 @@ def test_without_validation_the_mean_of_the_last_losses_is_reported() -> None:
     )
 
 
-def test_the_mean_is_over_as_many_steps_as_asked_for() -> None:
+def test_the_mean_uses_the_requested_number_of_steps() -> None:
     records = run()
     drawn = lines(plots.training_curves(records, smoothing=11).axes[0])["mean of 11 steps around it"]
     assert drawn.get_ydata()[200] == pytest.approx(np.mean([record["loss"] for record in records[195:206]]), rel=1e-12)
@@ -100,7 +100,7 @@ def test_curves_have_units_and_share_the_token_axis() -> None:
     assert boxes[0].y0 > boxes[1].y1 > boxes[1].y0 > boxes[2].y1
 
 
-def test_legends_hide_no_data() -> None:
+def test_legends_do_not_cover_data() -> None:
     figure = plots.training_curves(run(), entropy=ENTROPY)
     figure.draw_without_rendering()
     for axes in (figure.axes[0], figure.axes[2]):

@@ -1,4 +1,4 @@
-"""Which notebooks ask for a device: found in their text, without running anything."""
+"""Find the notebooks that depend on the device from their text, without running them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ DEVICES = {"cuda", "mps"}
 
 
 def branching_notebooks(course: Path, asking: set[str]) -> set[str]:
-    """The folders of those whose code `branches`."""
+    """Return the folders of notebooks whose code `branches`."""
     sources = course.glob("solutions/*/*.py")
     return {path.parent.name for path in sources if branches(path.read_text(encoding="utf-8"), asking)}
 
 
 def branches(code: str, asking: set[str]) -> bool:
-    """Whether code names a GPU, or one of the functions that ask which device there is."""
+    """Return True if code names a GPU or a function that asks for the device."""
     tree = ast.parse(code)
     attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
@@ -25,7 +25,7 @@ def branches(code: str, asking: set[str]) -> bool:
 
 
 def asking_functions(course: Path) -> set[str]:
-    """The package's functions and classes that ask for the best device, by themselves or through others."""
+    """Return the package's functions and classes that ask for the best device, directly or through others."""
     uses: dict[str, set[str]] = {}
     for path in (course / "lmcourse").rglob("*.py"):
         tree, module = ast.parse(path.read_text(encoding="utf-8")), _module(path.relative_to(course))
@@ -47,7 +47,7 @@ def _module(path: Path) -> str:
 
 
 def _imports(tree: ast.Module) -> dict[str, str]:
-    """What each imported name stands for."""
+    """Return the dotted name of each imported name."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -58,7 +58,7 @@ def _imports(tree: ast.Module) -> dict[str, str]:
 
 
 def _used(tree: ast.AST, names: dict[str, str]) -> Iterator[str]:
-    """What a piece of code refers to."""
+    """Return the dotted names that a piece of code refers to."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in names:
             yield names[node.id]

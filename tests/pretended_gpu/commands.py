@@ -1,4 +1,4 @@
-"""`lmcourse train`, `generate` and `bench` on a pretended GPU, and what they leave."""
+"""Run `lmcourse train`, `generate` and `bench` on a simulated GPU."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SETTINGS = {"tokenizer": "bytes", "steps": 4, "batch": 4, "seq_len": 32, "checkp
 
 
 def save_file(tensors: dict[str, torch.Tensor], path: Path, metadata: object) -> None:
-    """As safetensors' function of this name, for pretended tensors: where their bytes should be, there are none."""
+    """Replace safetensors' function for simulated tensors, which have no bytes."""
     with torch.serialization.skip_data(materialize_fake_tensors=True), path.open("wb") as file:
         torch.save(tensors, file)
 
 
 class SafeOpen:
-    """As safetensors' class, for what `save_file` wrote."""
+    """Replaces safetensors' class for files from our `save_file`."""
 
     def __init__(self, path: Path, framework: str) -> None:
         with path.open("rb") as file:
@@ -44,7 +44,7 @@ class SafeOpen:
 
 
 class Slice:
-    """The values of a tensor, as `SafeOpen` gives them."""
+    """The values of a tensor, from `SafeOpen`."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor
@@ -58,7 +58,8 @@ class Slice:
 
 @contextlib.contextmanager
 def checkpoints() -> Iterator[None]:
-    """A context in which there can be checkpoints. Weights are pickled: safetensors asks for the tensors' bytes."""
+    """Make checkpoints possible inside a `with` block. Weights are pickled, because safetensors needs the tensors'
+    bytes."""
     with (
         mock.patch.object(checkpoint_format, "save_file", save_file),
         mock.patch.object(checkpoint_format, "safe_open", SafeOpen),
@@ -73,7 +74,7 @@ def run_command(*arguments: str) -> None:
 
 
 def train_and_generate() -> None:
-    """A run is trained, saved, resumed, and writes."""
+    """Train, save and resume a run, and generate with it."""
     with tempfile.TemporaryDirectory() as name, checkpoints():
         home, text = Path(name) / "run", Path(name) / "text.txt"
         text.write_text("Here is a text, as short as it may be. " * 100, encoding="utf-8")
@@ -91,13 +92,13 @@ def train_and_generate() -> None:
 
 
 def default_precision() -> None:
-    """What `lmcourse train` takes if nothing is said."""
+    """Return the default precision of `lmcourse train`."""
     assert new_run({}).training.precision == "bf16"
     assert new_run({"precision": "fp32"}).training.precision == "fp32"
 
 
 def measure() -> None:
-    """`lmcourse bench` as it is by default, but for how often it runs."""
+    """Run `lmcourse bench` with its defaults, but with fewer runs."""
     with timed_once():
         found: dict[str, Any] = bench(steps=1).to_json()
     assert (found["model"], found["precision"]) == ("course-124m", "bf16")

@@ -1,10 +1,10 @@
-"""A pretended CUDA device on a CPU build of torch: shapes, dtypes and devices are real, numbers are not.
+"""A simulated CUDA device on a CPU build of torch: shapes, dtypes and devices are real, but there are no numbers.
 
-torch's FakeTensorMode computes what every operator returns, but for the numbers, and refuses operands on two devices as
-a GPU does. What reads a number of the device gets 0, and is counted: on a real one the program would wait there for all
-that was asked of the GPU before. So it would for what is copied there from memory that is not pinned.
+torch's FakeTensorMode computes the result of every operator without its numbers, and rejects operands on two devices,
+as a GPU does. Reading a number from the device gives 0 and is counted, because on a real GPU the program would wait for
+all earlier work. The same holds for copies from memory that is not pinned.
 
-Only for a process of its own: guard.cpp, which has to be loaded before torch, cannot be taken back.
+Use it only in a separate process: guard.cpp must be loaded before torch and cannot be unloaded.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 aten = torch.ops.aten
 
 GENERATOR = torch.zeros(16, dtype=torch.uint8)
-"""The state of the GPU's random generator: a real tensor, whose bytes are saved."""
+"""The state of the GPU's random generator. It is a real tensor, because its bytes are saved."""
 
 
 class Properties:
-    """Of the device that is pretended."""
+    """Properties of the simulated device."""
 
     name = "NVIDIA H100 80GB HBM3"
     total_memory = 80 * 2**30
@@ -39,43 +39,44 @@ class Properties:
 
 
 class Event:
-    """A mark in the queue of the device. Between two of them lies a second."""
+    """An event in the queue of the device. There is one second between two events."""
 
     def __init__(self, **_: bool) -> None: ...
 
     def record(self) -> None:
-        """Nothing is queued."""
+        """Do nothing."""
 
     def synchronize(self) -> None:
-        """Who times, waits: that does not count."""
+        """Do nothing: waiting for a timing does not count."""
 
     def elapsed_time(self, other: Event) -> float:
-        """In milliseconds."""
+        """Return the time between two events in milliseconds."""
         return 1000.0
 
 
 class Generator(torch.Generator):
-    """A generator of random numbers that is said to be on a device; a build for CPUs has none for another.
+    """A random generator that claims to be on a device, because a CPU build has generators only for the CPU.
 
-    Its numbers are a CPU's, and nobody reads them.
+    It draws on the CPU, and its numbers are never read.
     """
 
     made: ClassVar[dict[int, tuple[Generator, torch.device]]] = {}
 
     def __new__(cls, device: torch.device | str = "cpu") -> Generator:
-        """Remember where it is under the address by which operators know it; and keep it, lest that be used again."""
+        """Store its device by the address that operators see, and keep the generator so that the address is not
+        reused."""
         generator = super().__new__(cls, "cpu")
         cls.made[generator._cdata] = generator, torch.device(device)
         return generator
 
 
 class Watch:
-    """What happened on the device.
+    """A record of events on the device.
 
     Attributes:
-        waits: how often the program waited for the device, by the line of lmcourse that did.
-        dtypes: how many matrix products had results of each dtype.
-        kernels: how often each kernel for attention ran; "shared" if query heads share the heads of keys.
+        waits: how often the program waited for the device, by the line of lmcourse that waited.
+        dtypes: the number of matrix products by dtype of the result.
+        kernels: how often each attention kernel ran; "shared" if query heads share key heads.
     """
 
     def __init__(self) -> None:
@@ -84,7 +85,7 @@ class Watch:
         self.kernels: Counter[str] = Counter()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Clear all records."""
         for counter in (self.waits, self.dtypes, self.kernels):
             counter.clear()
 
@@ -97,7 +98,7 @@ class Watch:
 
 
 class PretendedDevice(FakeTensorMode):
-    """The mode in which all tensors are pretended."""
+    """The mode in which all tensors are simulated."""
 
     avoid_device_init = True
 
@@ -111,7 +112,7 @@ class PretendedDevice(FakeTensorMode):
         if operator in INSTEAD:
             with self:
                 return INSTEAD[operator](self.watch, args[0])
-        if operator is aten.scaled_dot_product_attention:  # without gradients it arrives in one piece
+        if operator is aten.scaled_dot_product_attention:  # without gradients this operator is not decomposed
             with self:
                 return func.decompose(*args, **kwargs)
         if _waits(operator, args, kwargs):
@@ -125,7 +126,7 @@ class PretendedDevice(FakeTensorMode):
 
 
 def _read(watch: Watch, x: Tensor) -> Any:
-    """A number of the device is 0, one of main memory is 1 (optimizers count their steps there), and none is true."""
+    """Read a number: 0 on the device, 1 in main memory (where optimizers count steps), and False for booleans."""
     if x.device.type == "cuda":
         watch.waits[_line()] += 1
     nothing = _zeros(torch.Size(), x.dtype)
@@ -133,7 +134,7 @@ def _read(watch: Watch, x: Tensor) -> Any:
 
 
 def _nonzero(watch: Watch, x: Tensor) -> Tensor:
-    """Where numbers are not 0: nowhere."""
+    """Return no indices, because all numbers are 0."""
     _read(watch, x)
     return x.new_empty((0, x.dim()), dtype=torch.long)
 
@@ -144,11 +145,11 @@ INSTEAD: dict[Any, Callable[[Watch, Tensor], Any]] = {
     aten._pin_memory: lambda _, x: x,
     aten.is_pinned: lambda _, x: False,
 }
-"""What would need numbers, or a driver."""
+"""Replacements of functions that need numbers or a driver."""
 
 
 def _waits(operator: Any, args: Any, kwargs: dict[str, Any]) -> bool:
-    """Whether it copies between main memory and the device, and the program goes on only after that."""
+    """Return True if an operator copies between main memory and the device, and the program waits for the copy."""
     if operator is aten._to_copy:
         there = torch.device(kwargs.get("device") or args[0].device)
         return there.type != args[0].device.type and not kwargs.get("non_blocking")
@@ -158,7 +159,7 @@ def _waits(operator: Any, args: Any, kwargs: dict[str, Any]) -> bool:
 
 
 def _check_generator(args: Any, kwargs: dict[str, Any]) -> None:
-    """That of another device is an error, in torch's words."""
+    """Raise torch's error for a generator on another device."""
     given = kwargs.get("generator")
     if given is None or given._cdata not in Generator.made:
         return
@@ -169,7 +170,7 @@ def _check_generator(args: Any, kwargs: dict[str, Any]) -> None:
 
 
 def _kernel(operator: Any, args: Any) -> str:
-    """The name of a kernel for attention, and whether it shares heads."""
+    """Return the name of an attention kernel, and whether it shares heads."""
     shared = operator is not aten._safe_softmax and args[0].shape[1] != args[1].shape[1]
     return f"{ATTENTION[operator]}, shared" if shared else ATTENTION[operator]
 
@@ -177,13 +178,13 @@ def _kernel(operator: Any, args: Any) -> str:
 ATTENTION = {
     aten._scaled_dot_product_flash_attention: "flash",
     aten._scaled_dot_product_efficient_attention: "efficient",
-    aten._safe_softmax: "math",  # a part of it, and of nothing else
+    aten._safe_softmax: "math",  # used only by the math kernel
 }
 PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm}
 
 
 def _line() -> str:
-    """The innermost line of lmcourse that is being run."""
+    """Return the innermost running line of lmcourse."""
     for frame in reversed(traceback.extract_stack()):
         if "/lmcourse/" in frame.filename:
             return f"{frame.filename.rsplit('/lmcourse/', 1)[1]}: {frame.line}"
@@ -191,8 +192,8 @@ def _line() -> str:
 
 
 def _mover(watch: Watch) -> Callable[..., nn.Module]:
-    """`nn.Module._apply` without its way to exchange a parameter's data, which pretended tensors have not. That a model
-    is moved is not counted."""
+    """Return `nn.Module._apply` without swapping a parameter's data, which simulated tensors lack. Moving a model is
+    not counted."""
 
     def move(
         self: nn.Module, fn: Any, recurse: bool = True, memo: dict[int, tuple[Any, Any]] | None = None
@@ -214,9 +215,9 @@ def _mover(watch: Watch) -> Callable[..., nn.Module]:
 
 @contextlib.contextmanager
 def pretended_gpu() -> Iterator[Watch]:
-    """A context in which there is a GPU. The library made of guard.cpp must have been loaded before torch."""
+    """Simulate a GPU inside a `with` block. The library made from guard.cpp must have been loaded before torch."""
     watch = Watch()
-    mode = PretendedDevice(watch)  # made before CUDA is said to be there: then torch.tensor stays off the device
+    mode = PretendedDevice(watch)  # created before CUDA seems available, so that torch.tensor does not use the device
     with contextlib.ExitStack() as stack:
         for owner, name, value in _patches(watch):
             stack.enter_context(mock.patch.object(owner, name, value))
@@ -225,7 +226,7 @@ def pretended_gpu() -> Iterator[Watch]:
 
 
 def _patches(watch: Watch) -> list[tuple[Any, str, Any]]:
-    """What of torch asks a driver, and the answers; what of torch cannot be pretended, and what stands for it."""
+    """Return the replacements of torch's functions that need a driver or that cannot be simulated."""
     cuda = torch.cuda
     answers: dict[str, Any] = {
         "is_available": True,
@@ -263,14 +264,15 @@ def _patches(watch: Watch) -> list[tuple[Any, str, Any]]:
 
 
 def _list(x: Tensor, watch: Watch) -> Any:
-    """`tolist`, which copies all numbers at once: one wait. torch's own for pretended tensors reads them one by one."""
+    """Replace `tolist`: it copies all numbers at once, one wait. torch's version for fake tensors reads each
+    separately."""
     if x.device.type == "cuda":
         watch.waits[_line()] += 1
     return _zeros(x.shape, x.dtype)
 
 
 def _zeros(shape: torch.Size, dtype: torch.dtype) -> Any:
-    """Nested lists of nothing but 0 or False."""
+    """Return nested lists that contain only 0 or False."""
     if not shape:
         return False if dtype is torch.bool else 0.0 if dtype.is_floating_point else 0
     return [_zeros(shape[1:], dtype) for _ in range(shape[0])]

@@ -1,4 +1,4 @@
-"""The models that work on a pretended GPU."""
+"""Models for the simulated GPU."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ SIZES: dict[str, Any] = {"vocab_size": 256, "context": 64}
 
 
 def plain() -> Transformer:
-    """As many heads of keys as of queries."""
+    """Return a model with as many key heads as query heads."""
     return Transformer(modern(2, 32, 4, 64)).cuda()
 
 
 def grouped() -> Transformer:
-    """Two query heads share the keys of one."""
+    """Return a model in which two query heads share a key head."""
     return Transformer(llama_like(2, 32, 4, 96, kv_heads=2, qk_norm=QKNormConfig(), **SIZES)).cuda()
 
 
 def windows() -> Transformer:
-    """The same, and every other layer has a window of 8."""
+    """Return the same model with a window of 8 in every other layer."""
     config = llama_like(2, 32, 4, 96, kv_heads=2, qk_norm=QKNormConfig(), layer_pattern=window(8, 2), **SIZES)
     return Transformer(config).cuda()

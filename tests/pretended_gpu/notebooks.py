@@ -1,4 +1,4 @@
-"""The cells of notebooks that depend on the device, on a pretended GPU."""
+"""Run the cells of notebooks that depend on the device on a simulated GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOLUTIONS = Path(__file__).parents[2] / "solutions"
 
 
 def cells(notebook: Source, names: set[str]) -> Iterator[str]:
-    """The imports; then each cell that needs one of these names, or what such a cell defines."""
+    """Yield the imports, then each cell that uses one of these names or names defined by such cells."""
     code = [cell for cell in notebook.cells if cell.kind == "code" and not cell.exercise and not cell.check]
     trees = [node for cell in code for node in ast.parse(cell.text).body]
     yield "\n".join(ast.unparse(node) for node in trees if isinstance(node, ast.Import | ast.ImportFrom))
@@ -32,7 +32,7 @@ def cells(notebook: Source, names: set[str]) -> Iterator[str]:
 
 
 def _referenced(table: symtable.SymbolTable) -> Iterator[str]:
-    """The global names that code refers to."""
+    """Return the global names that code refers to."""
     top = table.get_type() == "module"
     yield from (each.get_name() for each in table.get_symbols() if each.is_referenced() and (top or each.is_global()))
     for inner in table.get_children():
@@ -40,13 +40,13 @@ def _referenced(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def shallow(name: str) -> SimpleNamespace:
-    """A model of the zoo with two of its layers: the others are alike."""
+    """Return a zoo model with only two layers, because the other layers are the same."""
     config = find_model(name).decoder
     return SimpleNamespace(decoder=replace(config, layers=config.layers[:2]))
 
 
 def gpu_timing() -> None:
-    """19: everything that is measured."""
+    """Run all measurements of notebook 19."""
     known: dict[str, Any] = {}
     notebook = read_source(SOLUTIONS / "19-gpu-timing" / "gpu_timing.py")
     imports, *code = cells(notebook, {"best_device"})

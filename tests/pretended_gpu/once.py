@@ -1,4 +1,4 @@
-"""Timing that runs once what is timed: on a pretended GPU no second run differs."""
+"""Time each function with a single run, because on a simulated GPU all runs are the same."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _REAL = timing.time_interleaved
 
 @contextlib.contextmanager
 def timed_once() -> Iterator[None]:
-    """A context in which everything is timed once, without warm-up."""
+    """Run timed functions only once, without warm-up, inside a `with` block."""
     with mock.patch.object(timing, "time_interleaved", _once), mock.patch.object(speedups, "time_interleaved", _once):
         yield
 
 
 def _once(functions: Mapping[str, Callable[[], object]], **how: object) -> dict[str, Timing]:
-    gc.freeze()  # who times collects garbage first, which would take longer than what is timed
+    gc.freeze()  # timing collects garbage first, which would take longer than the timed function
     return _REAL(functions, **{**how, "warmup": 0, "repeats": 1, "seconds": 0.0})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Runs `work` on a pretended GPU: python -m tests.pretended_gpu.start GUARD, where GUARD is made of guard.cpp."""
+"""Run `work` on a simulated GPU: python -m tests.pretended_gpu.start GUARD, with the library from guard.cpp."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Load the guard before torch, whose functions it replaces; then do the work."""
+    """Load the guard before torch, whose functions it replaces, and then do the work."""
     ctypes.CDLL(sys.argv[1])
     from tests.pretended_gpu import work
 

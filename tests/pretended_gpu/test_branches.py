@@ -1,4 +1,4 @@
-"""No notebook's GPU branch is forgotten."""
+"""All GPU branches of notebooks are tested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def asking(course: Path) -> set[str]:
     return asking_functions(course)
 
 
-def test_each_notebook_that_asks_for_a_device_has_one_or_takes_the_cpu(course: Path, asking: set[str]) -> None:
+def test_each_notebook_has_a_gpu_branch_or_uses_the_cpu(course: Path, asking: set[str]) -> None:
     sources = course.glob("solutions/*/*.py")
     on_cpu = {path.parent.name for path in sources if TAKES_CPU in path.read_text(encoding="utf-8")}
     assert branching_notebooks(course, asking) == {*WORK, *on_cpu}

@@ -1,4 +1,4 @@
-"""The GPU's branches on a machine without one: devices, formats, and how often the program waits for the device."""
+"""Test GPU branches without a GPU: devices, formats, and the number of waits for the device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCE = Path(__file__).with_name("guard.cpp")
 COMPILER = shutil.which("c++")
 
 Done = dict[str, dict[str, Any]]
-"""What was seen of each piece of work, by its name."""
+"""The records of each piece of work, by name."""
 
 pytestmark = [
     pytest.mark.prove,
@@ -35,10 +35,10 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory, course: Path) -> Done:
-    """What was seen of each piece of work."""
+    """The records of each piece of work."""
     guard, home = tmp_path_factory.mktemp("guard") / "guard.so", Path(torch.__file__).parent
     assert COMPILER is not None
-    # Without the definition torch's headers include those of all operators: half as long again.
+    # Without this definition torch's headers include the headers of all operators, which takes 50 % longer.
     flags = ["-shared", "-fPIC", "-O0", "-std=c++20", "-DAT_PER_OPERATOR_HEADERS"]
     flags += [f"-I{home / 'include'}", f"-L{home / 'lib'}"]
     libraries = ["-lc10", "-ltorch_cpu", f"-Wl,-rpath,{home / 'lib'}"]
@@ -59,7 +59,7 @@ TRAINING = {
     "steps of shared heads in bf16": "flash, shared",
     "steps of shared heads in fp32": "efficient",
 }
-"""The kernel for attention in each."""
+"""The attention kernel in each training run."""
 
 WRITING = {
     "13 tokens": "efficient",
@@ -76,42 +76,42 @@ WRITING = {
 
 
 @pytest.mark.parametrize("name", [*TRAINING, "steps of shared heads with windows"])
-def test_a_step_looks_at_the_device_once(done: Done, name: str) -> None:
-    """In fp16, too, where whether a gradient overflowed is known on the device only."""
+def test_a_step_waits_for_the_device_once(done: Done, name: str) -> None:
+    """This includes fp16, in which only the device knows if a gradient overflowed."""
     assert done[name]["error"] is None
     assert done[name]["waits"] == STEPS, done[name]["where"]
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("fp32", "float32"), ("bf16", "bfloat16"), ("fp16", "float16")])
-def test_matrix_products_have_the_format_that_was_asked_for(done: Done, name: str, dtype: str) -> None:
-    """But RoPE's few angles, which stay fp32."""
+def test_matrix_products_use_the_requested_format(done: Done, name: str, dtype: str) -> None:
+    """The exception is RoPE's few angles, which stay in fp32."""
     dtypes = done[f"steps in {name}"]["dtypes"]
     assert max(dtypes, key=dtypes.get) == dtype
 
 
 @pytest.mark.parametrize(("name", "kernel"), [*TRAINING.items(), *WRITING.items()])
 def test_attention_uses_the_expected_kernel(done: Done, name: str, kernel: str) -> None:
-    """Never that which writes the matrix of scores down."""
+    """The kernel that stores the matrix of scores is never used."""
     assert set(done[name]["kernels"]) == {kernel}
 
 
-def test_layers_with_windows_have_a_mask_and_no_flash(done: Done) -> None:
+def test_windowed_layers_use_a_mask_and_no_flash_kernel(done: Done) -> None:
     assert set(done["steps of shared heads with windows"]["kernels"]) == {"flash, shared", "efficient"}
 
 
 def test_the_guard_detects_the_math_kernel(done: Done) -> None:
-    """Else its absence would say nothing."""
+    """Otherwise its absence would prove nothing."""
     assert set(done["heads shared in fp32, unmended"]["kernels"]) == {"math"}
 
 
-def test_an_evaluation_waits_at_its_end_however_long_it_is(done: Done) -> None:
+def test_an_evaluation_waits_only_at_its_end(done: Done) -> None:
     for name in ("evaluation of 1 batch", "evaluation of 6 batches"):
         assert done[name]["error"] is None
         assert done[name]["waits"] == 2, done[name]["where"]
 
 
 def test_the_trainer_waits_only_for_steps_evaluations_and_loading(done: Done) -> None:
-    """Its batches come from pinned memory, while the program goes on."""
+    """Its batches come from pinned memory while the program continues."""
     waits = Counter[str]()
     for line, count in done["train and generate"]["where"].items():
         waits[line.split(":")[0]] += count
@@ -123,15 +123,15 @@ def test_the_trainer_waits_only_for_steps_evaluations_and_loading(done: Done) ->
 
 
 @pytest.mark.parametrize("name", ["3 tokens", *WRITING])
-def test_a_token_takes_one_wait_and_so_does_the_prompt_on_its_way(done: Done, name: str) -> None:
-    """Prompts of different lengths have positions, too, and where there are windows it is asked which are padding."""
+def test_each_token_waits_for_the_device_once(done: Done, name: str) -> None:
+    """Prompts of different lengths also have positions, and with windows the padding must be read."""
     assert done[name]["error"] is None
     prompt = 3 if "two prompts with windows" in name else 2 if "two prompts" in name else 1
     assert done[name]["waits"] == int(name.split()[0]) + prompt, done[name]["where"]
 
 
-def test_a_token_of_beam_search_takes_two(done: Done) -> None:
-    """Whatever is a fraction, and whatever is whole."""
+def test_each_beam_search_token_waits_for_the_device_twice(done: Done) -> None:
+    """One wait is for floats and one for integers."""
     short, long = (done[f"{count} tokens of a beam"] for count in (3, 13))
     assert short["error"] is None
     assert long["error"] is None

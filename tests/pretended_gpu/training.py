@@ -1,4 +1,4 @@
-"""Training steps and evaluations on a pretended GPU."""
+"""Run training steps and evaluations on a simulated GPU."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def validate(batches: int) -> None:
 
 
 def mixed_devices() -> None:
-    """A mistake: tokens that were left in main memory."""
+    """Make a deliberate mistake: leave tokens in main memory."""
     plain()(torch.zeros(1, 8, dtype=torch.long))
 
 
 def unmended() -> None:
-    """What would become of fp32 heads that share keys if their keys were not repeated."""
+    """Run shared fp32 key heads without repeating the keys."""
     q, k = (torch.zeros(1, heads, 16, 8, device="cuda") for heads in (4, 2))
     F.scaled_dot_product_attention(q, k, k, is_causal=True, enable_gqa=True)
 

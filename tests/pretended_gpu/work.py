@@ -1,4 +1,4 @@
-"""What is done on a pretended GPU; `start` runs it in a process of its own."""
+"""The work for a simulated GPU, which `start` runs in a separate process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORK: dict[str, Callable[[], object]] = {**training.WORK, **writing.WORK, **comm
 
 
 def do(work: Callable[[], object], watch: Watch) -> dict[str, Any]:
-    """Do it; what there was to see, and the first line of an error with the code that raised it."""
+    """Run a piece of work, and return its records and the first line of any error with the code that raised it."""
     watch.clear()
     error = None
     try:
@@ -36,8 +36,8 @@ def do(work: Callable[[], object], watch: Watch) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print a JSON object: of each piece of work the waits and where they were, the dtypes of products, the kernels of
-    attention, the error."""
-    gc.freeze()  # no pass of the garbage collector needs to look through all that was imported
+    """Print a JSON object with the records of each piece of work: waits and their places, dtypes of products, attention
+    kernels, and the error."""
+    gc.freeze()  # keeps the garbage collector from visiting all imported objects
     with pretended_gpu() as watch:
         print(json.dumps({name: do(work, watch) for name, work in WORK.items()}))

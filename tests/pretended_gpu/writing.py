@@ -1,4 +1,4 @@
-"""Writing text on a pretended GPU."""
+"""Generate text on a simulated GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(model: Transformer, tokens: int, prompts: Sequence[Sequence[int]] = (P
 
 
 def settled(model: Transformer, tokens: int, prompts: Sequence[Sequence[int]] = (PROMPT,)) -> None:
-    """With the static cache, which a compiled step has; torch.compile itself does nothing here."""
+    """Generate with the static cache of a compiled step; torch.compile itself is disabled."""
     write(model, tokens, prompts, compiled=CompiledStep(model))
 
 
@@ -35,12 +35,12 @@ def drawn(tokens: int) -> None:
 
 
 def dice_left_behind() -> None:
-    """A mistake: a generator in main memory."""
+    """Make a deliberate mistake: use a random generator in main memory."""
     write(plain(), 1, sampler=Sampling(), generator=torch.Generator().manual_seed(0))
 
 
 def logits() -> None:
-    """They are where the model is, in its format, as is what is kept of the text."""
+    """Check that logits and cache have the model's device and format."""
     session = DecodingSession(plain().bfloat16().eval(), 32)
     found = session.next_logits(*left_pad([PROMPT], session.device))
     assert (found.device.type, found.dtype, found.shape) == ("cuda", torch.bfloat16, (1, 256))

@@ -1,4 +1,4 @@
-"""A trained model as a folder of `transformers`, and such folders as models that write: both ways, the same tokens."""
+"""Export trained models to folders of `transformers` and load such folders: both generate the same tokens."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from lmcourse.training.command.settings import parse
 from lmcourse.training.command.trained_model import TrainedModel, load_trained_model
 
 TEXT = "Two birds , 1 nest .\n\n  é e\u0301 漢 😀\r\n don't do  not"
-"""Spaces before punctuation, an accent of its own, characters of one to four bytes."""
+"""A text with spaces before punctuation, a combining accent, and characters of one to four bytes."""
 CHARACTERS = "".join(sorted(set(TEXT)))
 
 
 @pytest.fixture(scope="module")
 def transformers() -> Any:
-    """The library; it asks no server."""
+    """The library transformers, offline."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
         return pytest.importorskip("transformers", reason="pip install 'lmcourse[parity]'")
 
 
 def trained_with(tokenizer: Tokenizer) -> TrainedModel:
-    """The preset of the model that ships with the course, with the tokens of another tokenizer and random weights."""
+    """Return the pretrained model's preset with another tokenizer and random weights."""
     there = load_pretrained()
     torch.manual_seed(1)
     model = Transformer(there.run.model_config(tokenizer.vocab_size))
@@ -53,7 +53,7 @@ def trained(kind: str) -> TrainedModel:
 
 
 def trained_by_flags(*flags: str) -> TrainedModel:
-    """The model that `lmcourse train` makes with these flags, with random weights, and the bytes for tokens."""
+    """Return the model that `lmcourse train` makes with these flags, with random weights and byte tokens."""
     there, options = load_pretrained(), parse([*flags, "--seq-len", "64"], "train")
     run = resolve_run(options)
     torch.manual_seed(1)
@@ -63,13 +63,11 @@ def trained_by_flags(*flags: str) -> TrainedModel:
 
 
 def their_greedy(model: Any, prompt: torch.Tensor, count: int) -> list[int]:
-    """Prompt and answer. Without the mask, tokens like the one for padding would be left out."""
+    """Return prompt and answer. The mask is needed, because otherwise tokens equal to the padding token would be
+    ignored."""
     seen = torch.ones_like(prompt)
     found = model.generate(prompt, attention_mask=seen, max_new_tokens=count, do_sample=False, pad_token_id=0)
     return [int(token) for token in found[0]]
-
-
-# From us to them
 
 
 @pytest.mark.prove
@@ -101,7 +99,7 @@ def test_unknown_characters_are_rejected_by_transformers_too(transformers: Any, 
 def test_an_exported_model_generates_the_same_text(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without transformers."""
+    """This does not need transformers."""
     ours, folder = trained(kind), tmp_path / "out"
     export_model(ours, folder)
     words = ["--prompt", "do", "--tokens", "12", "--temperature", "0", "--json"]
@@ -114,7 +112,7 @@ def test_an_exported_model_generates_the_same_text(
 
 @pytest.fixture(scope="module")
 def default_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `lmcourse train` makes of flags that say nothing of the model."""
+    """The folder of a run by `lmcourse train` with default settings of the model."""
     folder = tmp_path_factory.mktemp("default")
     (folder / "text.txt").write_text("".join(f"{number} owls sleep in the tree. " for number in range(300)))
     words = ["--corpus", str(folder / "text.txt"), "--vocab-size", "270", "--steps", "3"]
@@ -123,7 +121,7 @@ def default_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.prove
-def test_a_default_model_is_written_and_read_by_both(
+def test_a_default_model_is_written_and_read_by_course_and_transformers(
     default_run: Path, transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
@@ -187,7 +185,7 @@ def test_export_command_writes_a_folder(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == f"lmcourse: {tmp_path / 'out'} already exists: choose another --out\n"
 
 
-def test_a_model_that_no_family_has_leaves_nothing(tmp_path: Path) -> None:
+def test_a_model_that_no_family_can_express_leaves_no_files(tmp_path: Path) -> None:
     palm = replace(load_pretrained().run, preset="palm-8b").model_config(8)
     with torch.device("meta"):
         model = Transformer(palm)
@@ -198,11 +196,8 @@ def test_a_model_that_no_family_has_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-# From them to us
-
-
 def published(transformers: Any, folder: Path) -> Any:
-    """A model with a tokenizer of another rule: spaces as ▁, the first of them added, and a token before each text."""
+    """Save a model whose tokenizer writes spaces as ▁, adds a first space, and puts a token before each text."""
     made = tokenizers.Tokenizer(tokenizers.models.BPE())
     made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
     made.decoder = tokenizers.decoders.Metaspace()
@@ -250,10 +245,10 @@ def test_a_foreign_model_generates_the_text_of_transformers(
 
 
 @pytest.mark.prove
-def test_a_text_ends_where_the_model_ends_it(
+def test_generation_stops_at_the_models_stop_token(
     transformers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The third token of what it would write is declared to be the end of texts."""
+    """The third generated token is declared to be the stop token."""
     published(transformers, tmp_path)
     found = load_published_model(tmp_path)
     prompt = found.tokenizer.encode("the owl")
@@ -267,8 +262,8 @@ def test_a_text_ends_where_the_model_ends_it(
 
 
 @pytest.mark.prove
-def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
-    """Each token alone would decode without the space before it."""
+def test_spaces_between_printed_pieces_are_kept(transformers: Any, tmp_path: Path) -> None:
+    """Each token alone would decode without its leading space."""
     tokenizer = published(transformers, tmp_path) and LibraryTokenizer(tmp_path / "tokenizer.json")
     tokens = tokenizer.encode("the owl sleeps")
     assert "".join(as_text(tokenizer, tokens)) == "the owl sleeps"
@@ -302,7 +297,7 @@ def test_spaces_stay_between_pieces(transformers: Any, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_spoilt_folder_is_reported_in_one_line(
+def test_a_damaged_folder_is_reported_in_one_line(
     spoil: Any, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     export_model(load_pretrained(), tmp_path / "out")
@@ -313,7 +308,7 @@ def test_a_spoilt_folder_is_reported_in_one_line(
     assert line in err
 
 
-def test_ends_of_text_of_both_files_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_stop_tokens_of_both_files_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     export_model(load_pretrained(), tmp_path / "out")
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     (tmp_path / "out" / "config.json").write_text(json.dumps({**config, "eos_token_id": 50_256}))

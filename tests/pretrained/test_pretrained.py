@@ -1,4 +1,4 @@
-"""The model that ships with the course: what its README says is true, and it still reaches its loss."""
+"""The pretrained model's README is correct, and the model still reaches its loss."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from lmcourse.training.precision import MixedPrecision
 MAX_WEIGHT_BYTES = 6_000_000
 
 SUM_ERROR = 1e-5
-"""Nats: a mean of logarithms of some tens, in fp32 (relative error 6e-8 an operation), over sums of 128 to 512 terms
-that other processors add up in another order."""
+"""Tolerance in nats for the fp32 loss (relative error 6e-8 per operation): sums of 128 to 512 terms, which other
+processors add in another order."""
 
 
 def best(name: str) -> dict[str, float]:
-    """The record of the evaluation with the lowest loss."""
+    """Return the record of the evaluation with the lowest loss."""
     records = read_metrics(pretrained_folder(name) / "metrics.jsonl")
     return min((one for one in records if "validation_loss" in one), key=lambda one: one["validation_loss"])
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("name", PRETRAINED)
-def test_the_model_still_reaches_its_loss(name: str) -> None:
+def test_the_pretrained_model_reaches_its_recorded_loss(name: str) -> None:
     trained = load_pretrained(name)
     settings = trained.run.training
     with TokenFile(pretrained_folder(name) / "validation.tokens") as held_out:
@@ -75,8 +75,10 @@ def test_the_weights_are_small(name: str) -> None:
     assert weights.stat().st_size <= MAX_WEIGHT_BYTES
 
 
-def test_another_name_is_rejected() -> None:
-    with pytest.raises(CourseError, match="no model called 'macro' ships with the course: there is micro-python-docs"):
+def test_an_unknown_pretrained_name_is_rejected() -> None:
+    with pytest.raises(
+        CourseError, match="no model called 'macro' ships with the course; choose from micro-python-docs"
+    ):
         load_pretrained("macro")
 
 
@@ -104,7 +106,7 @@ def test_an_exported_run_loads_without_its_training_state(tmp_path: Path) -> Non
 
 @pytest.mark.prove
 def test_every_file_is_in_the_wheel(course: Path, tmp_path: Path) -> None:
-    """Built from a copy: the build leaves folders behind. The rest of the package is not copied, to be quick."""
+    """The wheel is built from a copy, because the build leaves folders behind; to be fast, only a part is copied."""
     source = tmp_path / "source"
     for name in ("pyproject.toml", "README.md", "LICENSE", "lmcourse/__init__.py", "lmcourse/pretrained"):
         target = source / name

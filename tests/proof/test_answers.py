@@ -1,4 +1,4 @@
-"""Printed solutions and stubs, as live objects: what `lmcourse matrix` submits."""
+"""Test printed solutions and stubs as objects, which `lmcourse matrix` submits."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def test_solutions_are_right_and_stubs_are_not(tmp_path: Path) -> None:
     assert proof(tmp_path).proved
 
 
-def test_each_has_the_source_that_it_was_made_of(tmp_path: Path) -> None:
-    """The rules of an exercise read it: a solution that is read as its stub would break no rule."""
+def test_inspect_finds_the_source_of_each_answer(tmp_path: Path) -> None:
+    """The rules of an exercise read the source, so a solution that is read as its stub would break no rule."""
     write_source(tmp_path)
     [double, _] = cells(tmp_path)[TINY]
     assert "return x + x" in inspect.getsource(double.run(double.solution))
     assert "raise NotImplementedError" in inspect.getsource(double.run(double.stub))
 
 
-def test_one_exercise_can_be_picked_out(tmp_path: Path) -> None:
+def test_one_exercise_can_be_selected(tmp_path: Path) -> None:
     write_source(tmp_path)
     assert [cell.exercise.name for cell in only("half", cells(tmp_path))[TINY]] == ["half"]
     with pytest.raises(CourseError, match="no exercise called 'third'"):
@@ -52,10 +52,11 @@ def test_one_exercise_can_be_picked_out(tmp_path: Path) -> None:
     ("solution", "not_full"),
     [
         ("return 3 * x", ("double",)),
-        ("return x + x if x == x else math.ldexp(x, 1)", ("double",)),  # forbidden, in a branch that never runs
+        ("return x + x if x == x else math.ldexp(x, 1)", ("double",)),  # a forbidden call in a branch that never runs
         ("return math.ldexp(x, 1)", ("double",)),
-        ("return math.fsum([x, x])", ()),  # what a cell above imports is there
-        ("return check(x)", ("double",)),  # what it defines is not: an answer stands alone
+        ("return math.fsum([x, x])", ()),  # imports of earlier cells are available
+        # definitions of earlier cells are not available, because an answer must run alone
+        ("return check(x)", ("double",)),
     ],
 )
 def test_a_solution_that_is_wrong_or_breaks_a_rule_is_not_full(

@@ -1,4 +1,4 @@
-"""`prove` fails when an exercise lets a wrong answer pass, or a right one lose."""
+"""`prove` fails if an exercise lets a wrong answer pass or a right answer fail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def right(x: Tensor) -> Tensor:
 
 
 def prove(exercise: Exercise, solution: str = RIGHT, stub: str = STUB, **names: Any) -> Matrix:
-    """Prove an exercise whose printed solution and stub have these lines."""
+    """Run `prove` on an exercise whose printed solution and stub have these lines."""
     printed, handed_out = (f"def double(x):\n    {line}\n" for line in (solution, stub))
     cell = AnswerCell(exercise, printed, handed_out, {"__name__": "__main__", **names})
     return proof_module.prove({CHAPTER: [cell]})
@@ -84,7 +84,7 @@ def test_a_misconception_named_as_another_fails_the_matrix() -> None:
     assert (proof.to_json()["killed"], proof.to_json()["named"]) == (3, 1)
 
 
-def test_a_misconception_that_only_the_grade_can_name_fails_the_matrix() -> None:
+def test_a_misconception_named_only_in_grading_fails_the_matrix() -> None:
     exercise = doubling()
 
     @exercise.misconception("You square, but short tensors only.")
@@ -158,7 +158,7 @@ def test_a_variant_that_is_wrong_or_breaks_a_rule_fails_the_matrix() -> None:
 
 
 LENIENT = "y = 2 * x if len(x) < 9 else x\n    return y"
-"""A solution of which a mutant survives: no case is that long."""
+"""A solution with a surviving mutant, because no case is long enough."""
 
 
 def test_a_mutant_that_keeps_its_points_fails_the_matrix() -> None:
@@ -169,7 +169,7 @@ def test_a_mutant_that_keeps_its_points_fails_the_matrix() -> None:
     assert "y = 2 * x if len(x) < 9 else x → y = 3 * x if len(x) < 9 else x" not in changes
 
 
-def test_a_mutant_may_be_declared_equivalent_if_it_is() -> None:
+def test_a_right_mutant_may_be_declared_equivalent() -> None:
     exercise = doubling()
     survivors = [mutant.change for mutant in prove(doubling(), LENIENT).survivors]
     for change in survivors:

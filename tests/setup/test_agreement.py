@@ -1,7 +1,7 @@
-"""pyproject.toml, the two locks and environment.yml say the same; both locks are complete on every system.
+"""pyproject.toml, the two locks and environment.yml agree, and both locks are complete on every system.
 
-They are installed without dependencies, so what they forget is missing for good. Only one system runs these
-tests; the others are checked on paper: every requirement's marker is evaluated for each system and Python.
+The locks are installed without dependencies, so a forgotten package would be missing. These tests run on one system and
+evaluate the markers of all requirements for the other systems and Python versions.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ SYSTEMS = {
 }
 CORNERS = [("linux", "3.11"), ("linux", "3.13"), ("macos", "3.12"), ("windows", "3.11"), ("windows", "3.13")]
 
-# The one thing the lock leaves out on purpose; its comments say why.
+# The only package that the lock deliberately leaves out; its comments say why.
 LEFT_OUT = "rfc3987-syntax"
-# Packages of other systems, which are not installed here; none of them needs another.
+# Packages for other systems, which are not installed here and have no requirements.
 FOREIGN = {"appnope", "colorama", "pexpect", "ptyprocess", "pywinpty", "overrides"}
-# What a CUDA build of torch brings along: torch pins these itself.
+# Requirements of a CUDA build of torch, which torch pins itself.
 CUDA = re.compile(r"(nvidia|cuda|triton|pytorch-triton)\b")
 
 Lines = list[Requirement]
 
 
 def locked_lines(lock: str) -> Lines:
-    """A lock without its comments."""
+    """Return the lines of a lock without comments."""
     lines = (line.split("#", 1)[0].strip() for line in lock.splitlines())
     return [Requirement(line) for line in lines if line]
 
@@ -65,25 +65,25 @@ def by_name(lines: Lines) -> dict[str, Requirement]:
 
 
 LEARNERS = by_name(locked_lines(LOCK))
-"""What `make lab` installs."""
+"""The packages that `make lab` installs."""
 LOCKED = by_name(locked_lines(LOCK) + locked_lines(TEST_LOCK))
-"""What `make test` has in the end."""
+"""All packages that `make test` uses."""
 
 
 def asked_for(*extras: str) -> Lines:
-    """What pyproject.toml asks for."""
+    """Return the requirements in pyproject.toml."""
     optional = PROJECT["optional-dependencies"]
     return [Requirement(line) for line in (*PROJECT["dependencies"], *(r for e in extras for r in optional[e]))]
 
 
 def pinned(line: Requirement) -> str:
-    """The version of a line of the lock."""
+    """Return the version in a line of the lock."""
     (only,) = line.specifier
     return only.version
 
 
 def environment(system: str, python: str) -> dict[str, str]:
-    """The values of markers there."""
+    """Return the values of markers on a system and Python version."""
     return {
         **default_environment(),
         **SYSTEMS[system],
@@ -93,13 +93,13 @@ def environment(system: str, python: str) -> dict[str, str]:
 
 
 def holds(requirement: Requirement, where: dict[str, str], extras: set[str]) -> bool:
-    """Whether a requirement counts there, for a package asked for with these extras."""
+    """Return True if a requirement applies in an environment, for a package with these extras."""
     marker = requirement.marker
     return marker is None or any(marker.evaluate({**where, "extra": extra}) for extra in {"", *extras})
 
 
 def needs(name: str, where: dict[str, str], extras: set[str]) -> Iterator[Requirement]:
-    """What an installed package requires there."""
+    """Return the requirements of an installed package in an environment."""
     try:
         lines = importlib.metadata.requires(name) or []
     except importlib.metadata.PackageNotFoundError:
@@ -113,9 +113,9 @@ def needs(name: str, where: dict[str, str], extras: set[str]) -> Iterator[Requir
 
 @pytest.fixture
 def as_locked() -> None:
-    """These tests read what the locked versions require; other versions would answer another question."""
+    """Skip tests if other versions than the locked ones are installed, because their requirements may differ."""
     versions = {name: importlib.metadata.version(name) for name in LOCKED if name not in FOREIGN}
-    # 2.13.0+cpu is a build of 2.13.0.
+    # 2.13.0+cpu is a build of version 2.13.0.
     others = {n: v for n, v in versions.items() if v.split("+")[0] != pinned(LOCKED[n])}
     if others:
         told = f"installed, but not as locked: {others}"
@@ -153,7 +153,7 @@ def test_an_extra_can_be_added_to_the_locked_course(extra: str) -> None:
     [("lmcourse", ("parity", "cluster", "site")), ("tests", ("parity", "cluster", "test"))],
 )
 def test_every_imported_package_is_a_dependency(folder: str, extras: tuple[str, ...]) -> None:
-    """A package that only happens to come with another one leaves when that one changes its mind."""
+    """A package that is only another package's dependency may disappear at any time."""
     allowed = {canonicalize_name(r.name) for r in asked_for(*extras)} | {"lmcourse"}
     owners = importlib.metadata.packages_distributions()
     stray: set[str] = set()
@@ -166,7 +166,7 @@ def test_every_imported_package_is_a_dependency(folder: str, extras: tuple[str, 
 
 
 def imported_modules(file: Path) -> set[str]:
-    """The top-level names a file imports, anywhere in it."""
+    """Yield the top-level modules that a file imports."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -213,8 +213,8 @@ def test_every_locked_version_runs_on_every_python_from_its_first_release() -> N
             assert supported.contains(f"{python}.0"), f"{name} {pinned(LOCKED[name])} needs Python {supported}"
 
 
-def test_a_learner_gets_no_tool_of_the_tests() -> None:
-    """Their size is why there are two locks."""
+def test_learners_do_not_get_test_tools() -> None:
+    """There are two locks because of the size of these tools."""
     heavy = {"playwright", "transformers", "tensorboard", "distributed", "mypy", "sphinx", "hypothesis", "jupytext"}
     assert heavy <= LOCKED.keys() - LEARNERS.keys()
 
@@ -226,7 +226,7 @@ def test_gaps_in_the_lock_are_explained_in_it() -> None:
     assert any(LEFT_OUT in line for line in comments)
 
 
-def test_conda_takes_the_same_pythons() -> None:
+def test_conda_allows_the_same_pythons() -> None:
     (python,) = [line for line in CONDA["dependencies"] if isinstance(line, str) and line.startswith("python")]
     assert SpecifierSet(python.removeprefix("python")) == SpecifierSet(PROJECT["requires-python"])
 
@@ -246,7 +246,7 @@ def test_the_documented_pythons_are_the_allowed_ones() -> None:
 
 
 @pytest.mark.parametrize("name", LOCKS_AND_BUILD)
-def test_no_address_of_one_machine_or_registry(name: str) -> None:
+def test_files_contain_no_address_of_a_machine_or_registry(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     found = re.findall(
         r"file://\S+|index-url\S*|find-links\S*|simple/|(?<![\w.])/(?:home|root|opt|work|Users)/\S+", text

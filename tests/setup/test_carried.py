@@ -1,4 +1,4 @@
-"""Notebooks that a wheel carries reach a learner's folder, and never cost a learner's work."""
+"""A wheel's notebooks are copied to a learner's folder without overwriting the learner's work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACE = Path("notebooks", "01-floating-point", "floating_point.ipynb")
 
 
 def notebook(text: str, handed_out: str = "") -> str:
-    """A notebook of one cell, with the digest of the text that was handed out."""
+    """Return a notebook with one cell, and the hash of its released text."""
     import nbformat
 
     cells = [nbformat.v4.new_code_cell(handed_out or text, id="answer")]
@@ -30,7 +30,7 @@ def notebook(text: str, handed_out: str = "") -> str:
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
-    """What a wheel carries."""
+    """The notebooks of a wheel."""
     folder = tmp_path / "installed" / "course_folder"
     (folder / PLACE).parent.mkdir(parents=True)
     (folder / PLACE).write_text(notebook("raise NotImplementedError"), encoding="utf-8")
@@ -40,7 +40,7 @@ def wheel(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, which we are in. No clone is around."""
+    """An empty current folder, outside any clone."""
     folder = tmp_path / "empty"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -55,14 +55,14 @@ def test_an_empty_folder_becomes_the_course(wheel: Path, empty: Path) -> None:
     assert not [*empty.rglob(".*.new")]
 
 
-def test_from_a_folder_inside_it_is_the_same_course(wheel: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subfolder_finds_the_same_course(wheel: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     course_folder(carried=wheel)
     monkeypatch.chdir(empty / "notebooks")
     assert course_folder(carried=wheel) == empty
     assert not (empty / "notebooks" / "notebooks").exists()
 
 
-def test_a_folder_that_is_named_is_made(wheel: Path, empty: Path) -> None:
+def test_a_named_folder_is_created(wheel: Path, empty: Path) -> None:
     assert course_folder(empty / "new", carried=wheel) == empty / "new"
     assert (empty / "new" / PLACE).is_file()
     assert not (empty / "notebooks").exists()
@@ -102,7 +102,7 @@ def test_outputs_of_an_unanswered_notebook_stay(wheel: Path, empty: Path) -> Non
     assert json.loads((empty / PLACE).read_text(encoding="utf-8")) == ran
 
 
-def test_a_notebook_that_was_moved_away_is_there_again(wheel: Path, empty: Path) -> None:
+def test_a_missing_notebook_is_copied_again(wheel: Path, empty: Path) -> None:
     course_folder(carried=wheel)
     shutil.move(empty / PLACE, empty / "mine.ipynb")
     course_folder(carried=wheel)
@@ -111,7 +111,7 @@ def test_a_notebook_that_was_moved_away_is_there_again(wheel: Path, empty: Path)
 
 def test_other_notebooks_in_the_folder_are_not_changed(wheel: Path, empty: Path) -> None:
     (empty / "notebooks").mkdir()
-    with pytest.raises(CourseError, match=r"holds something else\. Run `lmcourse lab` in an empty folder"):
+    with pytest.raises(CourseError, match=r"has other files\. Run `lmcourse lab` in an empty folder"):
         course_folder(carried=wheel)
     assert [*empty.rglob("*")] == [empty / "notebooks"]
 
@@ -124,7 +124,7 @@ def test_a_clone_keeps_its_own_notebooks(wheel: Path, empty: Path) -> None:
 
 
 def test_without_a_wheel_the_course_is_found_or_reported(empty: Path) -> None:
-    with pytest.raises(CourseError, match="The course is not here"):
+    with pytest.raises(CourseError, match="There is no course in this folder"):
         course_folder(carried=empty / "absent")
 
 
@@ -135,7 +135,7 @@ def test_a_folder_that_cannot_be_written_is_reported_in_one_line(wheel: Path, em
 
 
 @pytest.mark.parametrize("command", [["grade", "notebooks/01-floating-point"], ["collect"]])
-def test_commands_that_need_a_clone_report_it_in_a_line(
+def test_commands_that_need_a_clone_say_so_in_one_line(
     wheel: Path, empty: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     course_folder(carried=wheel)

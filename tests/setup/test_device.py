@@ -1,4 +1,4 @@
-"""The hardware is found and named on machines that this one is not: GPUs, processors, power and memory."""
+"""Detect simulated hardware: GPUs, processors, power and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmcourse.errors import CourseError
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """A machine without any GPU; tests add one."""
+    """A simulated machine without GPUs, to which tests add GPUs."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "hip", None)
@@ -37,7 +37,7 @@ def test_the_cpu_is_used_when_there_is_no_gpu(machine: pytest.MonkeyPatch) -> No
     assert device.accelerators() == ()
 
 
-def test_mps_on_an_apple_machine(machine: pytest.MonkeyPatch) -> None:
+def test_mps_is_used_on_an_apple_machine(machine: pytest.MonkeyPatch) -> None:
     machine.setattr(torch.backends.mps, "is_available", lambda: True)
     machine.setattr(device, "cpu_name", lambda: "Apple M3")
     assert device.best_device() == torch.device("mps")
@@ -53,7 +53,7 @@ def test_cuda_comes_first_and_every_gpu_is_reported(machine: pytest.MonkeyPatch)
     assert shown == ["NVIDIA H100, 80.0 GiB, driver 570.86", "NVIDIA A100, 80.0 GiB, driver 570.86"]
 
 
-def test_another_device_is_taken_where_it_is_named(machine: pytest.MonkeyPatch) -> None:
+def test_the_environment_variable_selects_the_device(machine: pytest.MonkeyPatch) -> None:
     add_cuda(machine, "NVIDIA H100", "NVIDIA A100")
     for name in ("cpu", "cuda:1"):
         machine.setenv(device.DEVICE, name)
@@ -88,7 +88,7 @@ def test_a_gpu_that_torch_cannot_use_is_detected(machine: pytest.MonkeyPatch) ->
     ],
     ids=["answers", "fails", "says nothing", "hangs"],
 )
-def test_nvidia_smi_may_answer_fail_or_hang(
+def test_nvidia_smi_results_and_failures_are_handled(
     script: str, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tool = tmp_path / "nvidia-smi"
@@ -99,12 +99,12 @@ def test_nvidia_smi_may_answer_fail_or_hang(
     assert device._nvidia_smi("driver_version") == expected
 
 
-def test_no_nvidia_smi_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_nvidia_smi_is_handled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert device._nvidia_smi("name") is None
 
 
-def test_the_processor_of_linux(tmp_path: Path) -> None:
+def test_the_processor_name_is_read_on_linux(tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("processor\t: 0\nmodel name\t: AMD  EPYC 9654: 96-Core\nmodel name\t: other\n", encoding="utf-8")
     assert device._cpu_name_from(cpuinfo) == "AMD EPYC 9654: 96-Core"
@@ -114,7 +114,7 @@ def test_the_processor_of_linux(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "watts"), [("700.00", 700.0), ("[N/A]", None), (None, None)])
-def test_the_limit_of_power_matches_torchs_gpu(
+def test_the_power_limit_belongs_to_torchs_gpu(
     answer: str | None, watts: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands: list[list[str]] = []
@@ -131,8 +131,8 @@ def test_a_gpu_without_a_name_for_the_driver_has_no_limit(monkeypatch: pytest.Mo
     assert device.power_limit() is None
 
 
-def test_windows_fills_in_a_structure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its size is what the API asks for, and the memory is the third field (Microsoft, MEMORYSTATUSEX)."""
+def test_windows_memory_is_read_from_a_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its size is the size that the API requires, and the memory is the third field (Microsoft, MEMORYSTATUSEX)."""
 
     def fill(pointer: object) -> int:
         status = pointer._obj  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The doctor finds what is really broken: each test breaks one thing and reads what is said about it."""
+"""The doctor finds problems: each test breaks one part and checks the report."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def test_the_pythons_that_pass_match_pyproject(minor: int) -> None:
     assert bool(check.advice) is not allowed
 
 
-def test_a_package_in_its_range() -> None:
+def test_a_package_in_its_version_range_passes() -> None:
     assert doctor.check_package(Requirement("numpy>=1")).status == "ok"
 
 
 @pytest.mark.parametrize(("wanted", "told"), [("numpy<1", "the course needs <1"), ("no-such-package", "missing")])
-def test_a_package_missing_or_out_of_range(wanted: str, told: str) -> None:
+def test_a_missing_or_outdated_package_fails(wanted: str, told: str) -> None:
     check = doctor.check_package(Requirement(wanted))
     assert check.status == "failed"
     assert told in check.value
     assert "make lab" in check.advice
 
 
-def test_every_dependency_is_looked_at_and_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_dependency_is_checked_but_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["numpy>=1", "no-such-package", 'transformers; extra == "parity"']
     monkeypatch.setattr(doctor, "requires", lambda name: lines)
     monkeypatch.setattr(doctor, "version", lambda name: _version(name))
@@ -50,7 +50,7 @@ def _version(name: str) -> str:
     return "0.1.0" if name == "lmcourse" else importlib.metadata.version(name)
 
 
-def test_the_package_itself_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_installation_of_the_package_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> list[str]:
         raise importlib.metadata.PackageNotFoundError(name)
 
@@ -59,12 +59,12 @@ def test_the_package_itself_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
     assert (check.label, check.status) == ("lmcourse", "failed")
 
 
-def test_the_kernel_is_this_python() -> None:
+def test_the_kernel_check_accepts_this_python() -> None:
     assert doctor.check_kernel().status == "ok"
 
 
 def test_a_kernel_of_another_python_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A python3 kernel that somebody once installed for another environment, where Jupyter looks first."""
+    """A python3 kernel of another environment is in the first folder in which Jupyter looks."""
     other = tmp_path / "bin" / "python"
     other.parent.mkdir()
     other.write_text("#!/bin/sh\n", encoding="utf-8")
@@ -81,7 +81,7 @@ def test_a_kernel_of_another_python_is_detected(tmp_path: Path, monkeypatch: pyt
 
 
 def test_two_environments_over_one_python_are_not_the_same(tmp_path: Path) -> None:
-    """Both link to the same program, so only the folder tells them apart."""
+    """Both link to the same program, so only their folders differ."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "python").symlink_to(sys.executable)
@@ -91,13 +91,13 @@ def test_two_environments_over_one_python_are_not_the_same(tmp_path: Path) -> No
     assert not doctor.same_python("no-such-python", one)
 
 
-def test_nbgrader_is_switched_on() -> None:
+def test_nbgrader_check_passes_if_enabled() -> None:
     assert doctor.check_nbgrader().status == "ok"
 
 
-def test_nbgrader_switched_off_in_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nbgrader_disabled_in_the_server_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = {"ServerApp": {"jpserver_extensions": {"nbgrader.server_extensions.validate_assignment": False}}}
-    # The server reads JSON from folders named after its own configuration file, and later names win.
+    # The server reads JSON files from folders named after its configuration file; later files override earlier ones.
     folder = tmp_path / "jupyter_server_config.d"
     folder.mkdir()
     (folder / "nbgrader.json").write_text(json.dumps(config), encoding="utf-8")
@@ -107,7 +107,7 @@ def test_nbgrader_switched_off_in_the_server(tmp_path: Path, monkeypatch: pytest
     assert "jupyter server extension enable" in check.advice
 
 
-def test_nbgrader_switched_off_in_jupyterlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nbgrader_disabled_in_jupyterlab_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "labconfig").mkdir()
     page = {"disabledExtensions": {"@jupyter/nbgrader:validate-assignment": True}}
     (tmp_path / "labconfig" / "page_config.json").write_text(json.dumps(page), encoding="utf-8")
@@ -149,7 +149,7 @@ def test_tools_for_maintainers_never_fail_the_check(monkeypatch: pytest.MonkeyPa
     assert [c.status for c in checks] == ["optional"] * 3
 
 
-def test_a_check_that_breaks_is_a_failure_and_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_raises_is_reported_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> list[doctor.Check]:
         raise ImportError("libcudart.so.13: cannot open shared object file")
 
@@ -160,7 +160,7 @@ def test_a_check_that_breaks_is_a_failure_and_not_a_traceback(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("status", "code"), [("ok", 0), ("optional", 0), ("failed", 1)])
-def test_exit_status_and_json(
+def test_exit_status_and_json_report_failures(
     status: doctor.Status, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check = doctor.Check("disk", status, "1 GiB", "make room")

@@ -1,4 +1,4 @@
-"""JupyterLab is started with what fits the machine, and options given by hand win."""
+"""JupyterLab starts with options for the machine, and the user's options override them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def arguments(*args: str, env: dict[str, str] | None = None, platform: str = "li
     return lab.jupyter_arguments(args, NOTEBOOKS, env=env, platform=platform, is_root=root, page="welcome.ipynb")
 
 
-def test_opens_the_notebooks_on_the_welcome_page() -> None:
+def test_lab_opens_the_notebooks_on_the_welcome_page() -> None:
     assert f"--ServerApp.root_dir={NOTEBOOKS}" in arguments()
     assert "--LabApp.default_url=/lab/tree/welcome.ipynb" in arguments()
 
 
-def test_our_settings_and_our_programs_come_first_and_replace_nothing() -> None:
+def test_our_settings_come_first_and_replace_no_others() -> None:
     made = lab.environment({"PATH": "/usr/bin", "JUPYTER_CONFIG_PATH": "/mine"})
     assert made["JUPYTER_CONFIG_PATH"].split(os.pathsep) == [str(lab.JUPYTER), "/mine"]
     assert made["JUPYTER_PATH"] == str(lab.JUPYTER)
@@ -77,11 +77,11 @@ def test_an_option_given_by_hand_replaces_ours(given: str, ours: str) -> None:
     assert not any(a.startswith(ours) for a in made[:-1])
 
 
-def test_options_are_passed_on_in_their_order_after_ours() -> None:
+def test_given_options_follow_our_defaults_in_order() -> None:
     assert arguments("--port", "9999", "--no-browser")[-3:] == ["--port", "9999", "--no-browser"]
 
 
-def test_a_missing_course_is_one_line_with_the_remedy(
+def test_a_missing_course_is_reported_with_advice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def nowhere(named: Path | None) -> Path:
@@ -92,7 +92,7 @@ def test_a_missing_course_is_one_line_with_the_remedy(
     assert capsys.readouterr().err == "The course is not here. Go to its folder.\n"
 
 
-def test_a_missing_notebook_is_one_line_with_the_remedy(
+def test_a_missing_notebook_is_reported_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(lab, "course_folder", lambda named: tmp_path)
@@ -103,7 +103,7 @@ def test_a_missing_notebook_is_one_line_with_the_remedy(
 
 @pytest.mark.prove
 def test_the_server_really_starts_shows_its_address_and_opens_our_page(tmp_path: Path) -> None:
-    """The options are JupyterLab's own words: only JupyterLab can tell that it still knows them."""
+    """Only JupyterLab itself can show that it still accepts these options."""
     notebooks = tmp_path / "notebooks"
     notebooks.mkdir()
     (tmp_path / "nbgrader_config.py").touch()

@@ -1,7 +1,7 @@
-"""The Makefile's installation, run for real against a handful of tiny packages.
+"""Run the Makefile's installation with a few tiny packages.
 
-What is at stake: an interrupted installation that looks finished, a second run that installs again, a torch
-whose CUDA packages are missing, a package that was left out on purpose and comes back.
+Possible errors are: an interrupted installation looks finished, a second run installs again, torch's CUDA packages are
+missing, or a deliberately excluded package is installed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = [
 
 LOCK = "torch==2.13.0\nserver==1.0\nschema==1.0\n"
 
-# Enough of a build backend for `pip install --editable .` without setuptools.
+# A minimal build backend, so that `pip install --editable .` works without setuptools.
 BACKEND = """
 import pathlib, zipfile
 FILES = {
@@ -53,7 +53,7 @@ class Course:
     wheels: Path
 
     def make(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run make there; pip sees the tiny packages and nothing else."""
+        """Run make in the course's folder; pip sees only the tiny packages."""
         env = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "MAKE", "MFLAGS", "PYTHON"))}
         env |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels), "PIP_CONFIG_FILE": os.devnull}
         command = [str(MAKE), *arguments]
@@ -64,19 +64,19 @@ class Course:
         )
 
     def installed(self) -> set[str]:
-        """The distributions in .venv, without pip's own."""
+        """Return the distributions in .venv, except pip."""
         (site,) = (self.folder / ".venv").glob("lib/python*/site-packages")
         found = {path.name.removesuffix(".dist-info") for path in site.glob("*.dist-info")}
         return {name for name in found if not name.startswith(("pip-", "setuptools-"))}
 
     def lock(self, text: str) -> None:
-        """Write the lock, newer than anything installed from it."""
+        """Write the lock with a time later than the installation."""
         path = self.folder / "requirements.lock"
         path.write_text(text, encoding="utf-8")
 
 
 def write_wheel(folder: Path, name: str, version: str, *requires: str, extra: str = "") -> None:
-    """A wheel with one empty module."""
+    """Write a wheel with one empty module."""
     info = f"{name}-{version}.dist-info"
     metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
     metadata += [f"Provides-Extra: {extra}"] if extra else []
@@ -90,8 +90,8 @@ def write_wheel(folder: Path, name: str, version: str, *requires: str, extra: st
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """A fresh checkout; its packages stand for torch with CUDA, and for jsonschema with its slow extra."""
-    # The space is on purpose: people keep courses in such folders.
+    """A new checkout with packages that stand for torch with CUDA, and for jsonschema with its slow extra."""
+    # The space is deliberate, because people use folder names with spaces.
     folder = tmp_path_factory.mktemp("a course")
     wheels = tmp_path_factory.mktemp("wheels")
     write_wheel(wheels, "torch", "2.13.0", "nvidia_cuda==13.0")
@@ -131,7 +131,7 @@ def test_make_installs_the_locked_packages_and_torch_with_its_own(course: Course
 
 
 def test_installed_packages_are_compiled(course: Course) -> None:
-    """A sandbox may not write, and would compile it again each time."""
+    """A sandbox cannot write, so it would compile them again each time."""
     (site,) = (course.folder / ".venv").glob("lib/python*/site-packages")
     compiled = {path.name.partition(".")[0] for path in (site / "__pycache__").iterdir()}
     assert compiled >= {"torch", "nvidia_cuda", "server", "schema"}
@@ -145,7 +145,7 @@ def test_a_second_run_starts_at_once_and_passes_options_on(course: Course) -> No
 
 
 def test_tools_of_the_tests_come_with_the_tests(course: Course) -> None:
-    """`python -m pytest` fails here, where nothing of that name is installed; its tools are there by then."""
+    """`python -m pytest` fails because pytest is not installed here, but by then its tools are installed."""
     assert "tool-1.0" not in course.installed()
     assert "No module named pytest" in course.make("tests").stderr
     assert "tool-1.0" in course.installed()
@@ -163,15 +163,15 @@ def test_a_changed_pyproject_installs_only_the_package_again(course: Course) -> 
     assert "--editable ." in steps[0]
 
 
-def test_an_installation_that_breaks_off_is_not_taken_for_done(course: Course) -> None:
-    """A wheel that does not come, in the middle of a new lock; once it comes, the same command finishes."""
+def test_an_interrupted_installation_is_repeated(course: Course) -> None:
+    """A wheel in the new lock is missing at first; when it is available, the same command finishes."""
     course.lock("torch==2.13.0\nserver==2.0\nlate==1.0\n")
     assert course.make("install").returncode != 0
     assert course.make("--question", "install").returncode == 1, "a half-made .venv counts as finished"
     write_wheel(course.wheels, "late", "1.0")
     result = course.make("install")
     assert result.returncode == 0, result.stderr
-    # What the new lock does not name is gone.
+    # Packages that the new lock does not name were removed.
     assert course.installed() == {
         "torch-2.13.0",
         "nvidia_cuda-13.0",
@@ -182,7 +182,7 @@ def test_an_installation_that_breaks_off_is_not_taken_for_done(course: Course) -
     assert course.make("--question", "install").returncode == 0
 
 
-def test_a_python_that_does_not_fit_is_reported_in_one_line(course: Course, tmp_path: Path) -> None:
+def test_an_unsupported_python_is_reported_in_one_line(course: Course, tmp_path: Path) -> None:
     old = tmp_path / "python3.9"
     old.write_text('#!/bin/sh\n[ "$1" = -V ] && echo "Python 3.9.1" && exit\nexit 1\n', encoding="utf-8")
     old.chmod(old.stat().st_mode | stat.S_IXUSR)
@@ -196,7 +196,7 @@ def test_a_python_that_does_not_fit_is_reported_in_one_line(course: Course, tmp_
     assert course.make("--question", "install").returncode == 0, "the working .venv was touched"
 
 
-def test_make_alone_explains_itself(course: Course) -> None:
+def test_make_without_a_target_prints_help(course: Course) -> None:
     shown = course.make().stdout
     for target in ("lab", "test", "build", "doctor", "clean"):
         assert f"make {target}" in shown

@@ -1,4 +1,4 @@
-"""The files by which other machines run the course agree with the Makefile, the locks, the documents and each other."""
+"""Files for other machines agree with the Makefile, the locks, the documents and each other."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def jobs(name: str) -> dict[str, Any]:
 
 
 def commands(job: dict[str, Any]) -> list[str]:
-    """What a job's steps run, line by line."""
+    """Return the commands of a job's steps, line by line."""
     return [line for step in job["steps"] for line in step.get("run", "").splitlines()]
 
 
 def pip_lines() -> list[str]:
-    """The three lines in the lock's head."""
+    """Return the three pip lines at the beginning of the lock."""
     head = text("requirements.lock").splitlines()
     return [line.removeprefix("#").strip() for line in head if line.startswith("#     python -m pip")]
 
@@ -58,7 +58,7 @@ def test_every_action_has_one_version() -> None:
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-def test_a_workflow_may_only_read_and_ends(workflow: Path) -> None:
+def test_workflows_are_read_only_and_have_time_limits(workflow: Path) -> None:
     found = yaml.safe_load(workflow.read_text(encoding="utf-8"))
     assert found["permissions"] == {"contents": "read"}
     assert all(job["timeout-minutes"] for job in found["jobs"].values())
@@ -76,7 +76,7 @@ def test_tests_run_on_every_python_and_system() -> None:
             assert python == "${{ matrix.python }}" or allowed.contains(f"{python}.0")
 
 
-def test_windows_installs_the_locks_lines_and_binder_too() -> None:
+def test_windows_and_binder_install_the_lock() -> None:
     assert len(pip_lines()) == 3
     for written in (commands(jobs("tests.yml")["windows"]), POST_BUILD.splitlines()):
         assert [line for line in written if line in pip_lines()] == pip_lines()
@@ -100,7 +100,7 @@ def test_machines_without_a_gpu_install_the_cpu_build(found: str) -> None:
     assert set(re.findall(r"https://[\w./-]+/whl/\w+", found)) == {CPU_INDEX}
 
 
-def test_the_container_has_the_tests_programs_and_python() -> None:
+def test_the_container_has_the_programs_and_python_of_the_tests() -> None:
     wanted = set(re.findall(r"missing\+=\((?!python3-venv)([\w+-]+)\)", text(".ci", "run")))
     installed = re.search(r"apt-get install -y --no-install-recommends (.+?) \\", DOCKERFILE)
     assert installed is not None
@@ -111,7 +111,7 @@ def test_the_container_has_the_tests_programs_and_python() -> None:
 
 @pytest.mark.prove
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows installs with pip, not with make")
-def test_every_make_target_that_is_named_is_there() -> None:
+def test_every_mentioned_make_target_exists() -> None:
     named = {*re.findall(r'(?:RUN|run:|"postCreateCommand": ") ?make ([\w./-]+)', DOCKERFILE)}
     lines = [line for path in WORKFLOWS for line in re.findall(r"run: make (.+)", path.read_text("utf-8"))]
     named |= {word for line in lines for word in line.split() if not word.startswith("-")}
@@ -136,7 +136,7 @@ def test_binder_can_run_its_scripts(name: str) -> None:
     subprocess.run(["bash", "-n", str(script)], check=True)
 
 
-def test_binder_takes_a_python_that_fits() -> None:
+def test_binder_uses_an_allowed_python() -> None:
     listed = yaml.safe_load(text(".binder", "environment.yml"))["dependencies"]
     assert listed == [f"python={listed[0].removeprefix('python=')}", "pip"]
     assert listed[0].removeprefix("python=") in PYTHONS

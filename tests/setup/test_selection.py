@@ -1,4 +1,4 @@
-"""Which tests `--notebooks` selects, in which order they run, and which go together."""
+"""Test the selection by `--notebooks`, the order of tests, and their distribution over processes."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ NODES = {
     "tests/course/test_layers.py::test_a": None,
     "tests/nn/test_norm.py::test_a": None,
 }
-"""Tests, and the notebook that each is about by its place."""
+"""Tests, with the notebook that each belongs to by its path."""
 
 
 @pytest.fixture
 def plugin(request: pytest.FixtureRequest, course: Path) -> ModuleType:
-    """`tests/conftest.py`, as pytest has loaded it."""
+    """The module `tests/conftest.py` that pytest has loaded."""
     plugins = request.config.pluginmanager.get_plugins()
     return next(one for one in plugins if getattr(one, "__file__", "") == str(course / "tests" / "conftest.py"))
 
 
 def item(course: Path, nodeid: str, **params: Any) -> Any:
-    """A test, as far as a selection looks at it."""
+    """Return a test with only the attributes that the selection reads."""
     parametrized = {"callspec": SimpleNamespace(params=params)} if params else {}
     return SimpleNamespace(nodeid=nodeid, path=course / nodeid.split("::")[0], **parametrized)
 
 
 def selected(plugin: ModuleType, items: list[Any], names: str) -> tuple[list[str], list[str]]:
-    """The tests that are run, in this order, and those that are left out."""
+    """Return the tests that run, in order, and the tests that are left out."""
     left_out: list[Any] = []
     hook = SimpleNamespace(pytest_deselected=lambda items: left_out.extend(items))
     plugin.pytest_collection_modifyitems(SimpleNamespace(getoption=lambda name: names, hook=hook), items)
@@ -51,7 +51,7 @@ def test_only_the_tests_of_chosen_notebooks_run(plugin: ModuleType, course: Path
     assert {*left_out} == {nodeid for nodeid, number in NODES.items() if not number}
 
 
-def test_a_test_is_about_the_chapter_or_the_exercise_that_it_is_given(plugin: ModuleType, course: Path) -> None:
+def test_a_test_belongs_to_its_chapter_or_exercise(plugin: ModuleType, course: Path) -> None:
     nodeid = "tests/course/test_anatomy.py::test_a"
     positions, memory = find_chapter("09"), find_chapter("14")
     mine = [
@@ -72,7 +72,7 @@ def test_without_names_all_tests_run_longest_first(plugin: ModuleType, course: P
     run, left_out = selected(plugin, [item(course, nodeid) for nodeid in nodes], "")
     assert left_out == []
     assert sorted(run) == sorted(nodes)
-    assert run[:2] == nodes[-2:]  # in their order, which some tests build upon
+    assert run[:2] == nodes[-2:]  # in their original order, on which some tests depend
     ranks = [
         next((rank for rank, place in enumerate(plugin.LONGEST_FIRST) if nodeid.startswith(place)), 99)
         for nodeid in run
@@ -90,8 +90,6 @@ def test_without_names_all_tests_run_longest_first(plugin: ModuleType, course: P
         ("tests/course/test_proof.py::test_a[09-positions]", "[09-positions]"),
     ],
 )
-def test_a_module_stays_together_and_the_proofs_of_two_chapters_do_not(
-    plugin: ModuleType, nodeid: str, scope: str
-) -> None:
+def test_a_module_stays_in_one_process_but_proofs_are_distributed(plugin: ModuleType, nodeid: str, scope: str) -> None:
     scheduler = plugin.ByModule.__new__(plugin.ByModule)
     assert scheduler._split_scope(nodeid) == scope

@@ -1,4 +1,4 @@
-"""A wheel, built from the tree and installed outside of it: it opens the course, and a check passes there."""
+"""A wheel that is built and installed elsewhere opens the course, and a check passes there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEEDED = ("LICENSE", "README.md", "MANIFEST.in", "nbgrader_config.py", "pyprojec
 
 
 def run(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command there, with nothing of this process's paths."""
+    """Run a command in a folder, without this process's paths."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "JUPYTER"))}
     return subprocess.run(
         [*map(str, command)], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=240
@@ -30,7 +30,7 @@ def run(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of a copy of the tree: building leaves a folder behind."""
+    """The wheel, built from a copy of the tree because the build leaves a folder behind."""
     folder = tmp_path_factory.mktemp("tree")
     for name in NEEDED:
         shutil.copy(ROOT / name, folder)
@@ -46,14 +46,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has the wheel, and from this environment only the packages that it asks for."""
+    """A Python with the wheel and, from this environment, only the packages that it requires."""
     folder = tmp_path_factory.mktemp("learner")
     venv.create(folder, with_pip=False)
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder), "installed_base": str(folder)})
     site = Path(paths["purelib"])
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    # Added by a .pth of ours, a folder's own .pth files are not read: this tree's package stays out of sight.
+    # If our .pth file adds a folder, the folder's own .pth files are not read, so this tree's package stays invisible.
     (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     return Path(paths["scripts"], "python.exe" if sys.platform == "win32" else "python")
 
@@ -67,7 +67,7 @@ def test_a_wheel_has_the_notebooks_and_no_solution(wheel: Path) -> None:
     assert wheel.stat().st_size < 10e6
 
 
-def test_in_an_empty_folder_the_course_opens_and_an_answer_passes(python: Path, tmp_path: Path) -> None:
+def test_an_installed_wheel_opens_the_course_and_checks_answers(python: Path, tmp_path: Path) -> None:
     said = run([python, "-m", "lmcourse", "lab", "--version"], tmp_path)
     assert said.returncode == 0, said.stderr
     assert len([*tmp_path.glob("notebooks/*/*.ipynb")]) == 20

@@ -1,4 +1,4 @@
-"""Sentences in which the notebooks ask a reader to move the controls of a figure, each with the settings it needs."""
+"""Sentences in which notebooks ask readers to move a figure's controls, each with the settings that it needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 ALL = "all of its values, one after the other"
 
 Settings = tuple[dict[str, Any], ...]
-"""Settings that a sentence asks for, one after the other. The controls of one are set in this order, and stay."""
+"""Settings that a sentence asks for, in order. The controls of a setting are changed in this order and keep their
+values."""
 
 ASKED: dict[str, list[tuple[str, str, Settings]]] = {
     "01": [
@@ -162,7 +163,8 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
     ],
     "19": [("product_intensity", "Make the matrix narrow", ({"width": 256, "tokens": ALL},))],
 }
-"""By chapter: the figure (its function, and which of its calls if there are several), words of the text, settings."""
+"""For each chapter: the figure (its function and, if it has several calls, the call's number), words of the text,
+settings."""
 
 OTHER = (
     "move each parameter a little against its gradient",
@@ -181,7 +183,7 @@ OTHER = (
     "Try both, with *your* cache",
     "Try several, and take the best",
 )
-"""Sentences with such a verb that are not about a figure of the site."""
+"""Sentences with a similar verb that are not about a figure of the site."""
 
 _VERB = re.compile(
     r"(?:^|[(>*\"“]\s*|\bthen |\band |, |: |\bnow )"

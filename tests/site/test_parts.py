@@ -1,4 +1,4 @@
-"""The parts of the site that need no page: calls, stops, frames, cards."""
+"""Test the parts of the site that need no page: calls, stops, frames, cards."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_a_call_is_understood_without_running_the_notebook() -> None:
     assert list(found.controls) == ["format", "code"]
 
 
-def test_figures_of_computed_values_stay_still() -> None:
+def test_figures_of_computed_values_are_static() -> None:
     assert find_figure("explore(figures.code_grid, code=(0, largest))", IMPORTS) is None
     assert find_figure("figures.code_grid()", IMPORTS) is None
 
 
-def test_a_slider_stops_at_both_ends_and_where_it_starts() -> None:
+def test_a_slider_has_stops_at_both_ends_and_its_start() -> None:
     values, settings, together = stops("explore(figures.quantisation_error, scale=Log(0.001, 10000.0, 10))")
     assert values["scale"][0] == 0.001
     assert values["scale"][-1] == 10000.0
@@ -99,7 +99,7 @@ def test_controls_together_reach_the_state_in_the_text(call: str, answer: dict[s
     assert len(drawn) == 32
 
 
-def test_of_too_many_settings_each_value_and_each_pair_of_ends_is_drawn() -> None:
+def test_with_too_many_settings_each_value_and_pair_of_ends_is_drawn() -> None:
     five = {name: make_control(name, ["a", "b", "c", "d"], "b") for name in ("v", "w", "x", "y")}
     controls, together = stops_of("many", five | {"z": make_control("z", (0, 90), 45)})
     assert not together
@@ -158,7 +158,7 @@ def test_card_counts_hidden_cases_and_does_not_list_them() -> None:
     assert shown.closing == "Grading adds 2 cases (bad input): `check(f, hidden=True)` shows them."
 
 
-def test_outputs_with_a_clock_reason_are_recognised() -> None:
+def test_outputs_that_depend_on_time_are_recognised() -> None:
     assert CLOCKS.match("because it shows the time")
     assert CLOCKS.match("because it is a clock")
     assert not CLOCKS.match("because training ends in other digits on another processor")
@@ -208,6 +208,6 @@ def test_without_sphinx_the_command_names_the_package(tmp_path: Path, monkeypatc
 
 def test_a_foreign_folder_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(CourseError, match="holds something other than a site"):
+    with pytest.raises(CourseError, match="contains other things than a site"):
         build_site(tmp_path, tmp_path, [find_chapter("01")])
     assert (tmp_path / "thesis.txt").read_text() == "mine"

@@ -1,8 +1,8 @@
-"""The site, built once, its files read and its pages opened in a real browser from the disk.
+"""Build the site once, read its files, and open its pages from the disk in a real browser.
 
-What a browser loads is weighed for every chapter, and every setting that a text asks for is set. The pages of two are
-read and used: 06 has a figure that only the notebook can draw, and clocks; 19 has sliders, radio buttons, check boxes
-and lists.
+The loaded bytes are measured for every chapter, and every setting that a text asks for is tried. The pages of two
+chapters are read and used: 06 has a figure that only the notebook can draw, and outputs with times; 19 has sliders,
+radio buttons, check boxes and lists.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from tests.site.asked import ALL, ASKED
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
-pytestmark = [pytest.mark.prove, pytest.mark.timeout(1200)]  # the first waits for the site of all chapters
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(1200)]  # the first test waits for the site of all chapters
 
 USED = ("06", "19")
 PAGES = ("index.html", "06-recurrence-and-attention.html", "19-gpu-timing.html", "search.html")
 READ = PAGES[:3]
 LIMIT = 1_800_000
-"""Bytes that a browser loads of a chapter before any figure, uncompressed."""
+"""Largest number of uncompressed bytes that a browser loads for a chapter before any figure."""
 ALT = "A description of a figure, as long as most of them are. " * 3
 DESK: Any = {"width": 1280, "height": 720}
 
 
 @pytest.fixture(scope="module")
 def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of all chapters, without its figures: what a page does is the same with any pictures."""
+    """The site of all chapters, with placeholder figures, because pages work the same with any pictures."""
     out = tmp_path_factory.mktemp("site") / "out"
     (course / CACHE).mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
@@ -62,7 +62,7 @@ def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def stripes(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
-    """Stripes that differ for each frame of the pages that are used, and one picture in place of all others."""
+    """Return different stripes for each frame of the used pages, and one picture for all other frames."""
     keys = {frame: frame.key if is_moved(frame) else "0" * 20 for frame in frames}
     for key in set(keys.values()):
         image = Image.frombytes("L", (20, 1), bytes(17 * int(digit, 16) for digit in key))
@@ -77,7 +77,7 @@ def is_moved(frame: Frame) -> bool:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[str, BeautifulSoup]:
-    """The pages that are read."""
+    """The pages that the tests read."""
     return {name: BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser") for name in PAGES}
 
 
@@ -87,7 +87,7 @@ def test_the_site_has_only_its_pages(site: Path) -> None:
     assert not list(site.rglob("*.ipynb")) + list(site.rglob("*.map")) + list(site.rglob("*.doctree"))
 
 
-def test_links_and_files_are_there(site: Path, pages: dict[str, BeautifulSoup]) -> None:
+def test_links_and_files_exist(site: Path, pages: dict[str, BeautifulSoup]) -> None:
     broken = []
     for name, page in pages.items():
         for tag in page.find_all(["a", "img", "script", "link"]):
@@ -103,7 +103,7 @@ def test_links_and_files_are_there(site: Path, pages: dict[str, BeautifulSoup]) 
     assert broken == []
 
 
-def test_each_frame_that_a_figure_names_is_there(site: Path) -> None:
+def test_each_frame_of_a_figure_exists(site: Path) -> None:
     folder = site / "_frames"
     text = "".join(path.read_text(encoding="utf-8") for path in site.glob("*.html"))
     assert set(re.findall(r"[0-9a-f]{20}\.webp", text)) == {path.name for path in folder.glob("*.webp")}
@@ -157,12 +157,12 @@ def test_reading_lists_link_to_papers_and_checks_are_left_out(pages: dict[str, B
     assert all("is built" not in page.get_text() for page in pages.values())
 
 
-def test_an_output_of_a_clock_is_not_shown(pages: dict[str, BeautifulSoup]) -> None:
+def test_outputs_that_depend_on_time_are_not_shown(pages: dict[str, BeautifulSoup]) -> None:
     assert "Measured times: run the notebook" in pages["19-gpu-timing.html"].get_text()
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.id)
-def test_every_figure_with_controls_moves_unless_it_needs_the_notebook(chapter: Chapter, course: Path) -> None:
+def test_every_figure_with_controls_is_interactive_if_possible(chapter: Chapter, course: Path) -> None:
     cells = nbformat.read(ChapterFiles.of(chapter, course).solution, as_version=4).cells
     sources = [cell.source for cell in cells if cell.cell_type == "code"]
     imports = imports_of(sources)
@@ -219,13 +219,13 @@ def complaints() -> list[str]:
 
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Page:
-    """The page of all tests: its process has the scripts compiled, which is most of what a new one does."""
+    """The browser tab of all tests, whose process has already compiled the scripts."""
     return browser.new_page(viewport=DESK)
 
 
 @pytest.fixture
 def page(tab: Page, complaints: list[str]) -> Iterator[Page]:
-    """An empty page, which remembers nothing of the test before."""
+    """An empty page without data from earlier tests."""
     listeners: dict[Any, Callable[[Any], object]] = {
         "console": lambda message: message.type in ("error", "warning") and complaints.append(message.text),
         "pageerror": lambda error: complaints.append(str(error)),
@@ -251,7 +251,7 @@ def test_the_first_view_of_every_chapter_is_small(site: Path, page: Page) -> Non
 
 
 def first_view(site: Path, page: Page, name: str) -> int:
-    """Bytes of all files but pictures that a page loads by itself, each once."""
+    """Return the bytes of all files except pictures that a page loads by itself, each counted once."""
     addresses: set[str] = set()
 
     def listen(request: Request) -> None:
@@ -274,7 +274,7 @@ def test_a_page_opens_from_the_disk_without_requests(site: Path, page: Page, com
 
 
 def move(page: Page, control: Any) -> None:
-    """Move a control by the keyboard, to a value that it does not have."""
+    """Move a control with the keyboard to another value."""
     control.focus()
     kind = control.get_attribute("type")
     if kind == "checkbox":
@@ -344,11 +344,11 @@ SET = """(figure, [at, index]) => {
 STAND = """(figure) => Object.fromEntries([...figure.querySelectorAll("[data-place]")]
   .filter((one) => one.type !== "radio" || one.checked)
   .map((one) => [one.dataset.place, one.type === "checkbox" ? String(Number(one.checked)) : one.value]))"""
-"""In the browser: set a control of a figure to the index of a value, and read the indices of all its controls."""
+"""Browser code that sets a control of a figure to a value by index, and reads the indices of all its controls."""
 
 
 def text_of(chapter: Chapter) -> str:
-    """The Markdown of a chapter and the answers to its predictions, without line breaks."""
+    """Return the Markdown of a chapter and the answers to its predictions, without line breaks."""
     because = [
         find_prediction(name).because for name in re.findall(r'^predict\("(\w+)"\)$', code(chapter), re.MULTILINE)
     ]
@@ -372,7 +372,7 @@ def test_icons_come_from_the_font_and_not_from_a_script(site: Path, page: Page) 
     assert (site / "_static" / "scripts" / "fontawesome.js").stat().st_size < 200
 
 
-def test_a_prediction_answers_once_and_remembers(site: Path, page: Page) -> None:
+def test_a_prediction_accepts_one_answer_and_stores_it(site: Path, page: Page) -> None:
     page.goto((site / "index.html").as_uri())
     box = page.locator(".prediction")
     wrong = box.get_by_role("button", name="exactly 10")
@@ -381,7 +381,7 @@ def test_a_prediction_answers_once_and_remembers(site: Path, page: Page) -> None
     assert wrong.evaluate("element => element === document.activeElement && element.classList.contains('wrong')")
     assert box.locator("[role=status]").inner_text().startswith("You chose exactly 10. It is 4.0.")
     page.reload()
-    box.get_by_role("button", name="4.0").click(force=True)  # it says that it is disabled
+    box.get_by_role("button", name="4.0").click(force=True)  # the button is marked as disabled
     assert box.locator("[role=status]").inner_text().startswith("You chose exactly 10. It is 4.0.")
     page.evaluate("localStorage.clear()")
     page.reload()
@@ -413,7 +413,7 @@ def test_search_lists_sections_with_the_text_around_a_word(site: Path, page: Pag
     assert complaints == []
 
 
-def test_the_site_remembers_hints_the_place_and_chapters_read(site: Path, page: Page) -> None:
+def test_the_site_remembers_hints_position_and_read_chapters(site: Path, page: Page) -> None:
     chapter = (site / READ[1]).as_uri()
     page.goto(chapter)
     assert page.locator(".resume").count() == 0
@@ -461,7 +461,7 @@ def test_copied_code_has_its_lines_once(site: Path, page: Page) -> None:
     ast.parse(code)
 
 
-def test_figures_are_large_on_a_phone_and_dark_in_the_dark(site: Path, page: Page) -> None:
+def test_figures_are_large_on_a_phone_and_dark_in_dark_mode(site: Path, page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto((site / READ[2]).as_uri())
@@ -476,7 +476,7 @@ def test_figures_are_large_on_a_phone_and_dark_in_the_dark(site: Path, page: Pag
 def test_axe_finds_no_serious_fault(site: Path, page: Page, name: str, theme: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    # Cells that open fade in, and half faded text has half the contrast.
+    # Opened cells fade in, and half-faded text has half the contrast.
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     page.goto((site / name).as_uri())
     page.locator(f"html[data-theme={theme}]").wait_for()
@@ -494,7 +494,7 @@ def test_axe_finds_no_serious_fault(site: Path, page: Page, name: str, theme: An
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_phone_needs_no_sideways_scroll(site: Path, page: Page, name: str) -> None:
+def test_pages_fit_the_width_of_a_phone(site: Path, page: Page, name: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto((site / name).as_uri())
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")

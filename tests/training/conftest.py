@@ -1,4 +1,4 @@
-"""What the tests of runs share."""
+"""Shared fixtures for tests of runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.training import runs
 
 @pytest.fixture(scope="module")
 def whole(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that was never stopped."""
+    """The folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole")
     assert runs.trainer(folder).run() == "steps"
     return folder

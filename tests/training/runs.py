@@ -1,4 +1,4 @@
-"""A small run that every test of the trainer can make, in this process or in one that is killed."""
+"""A small run for tests of the trainer, in this process or in a process that is killed."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ CLOCKS = ("tokens_per_second", "mfu", "mfu_of")
 
 
 def text(tokens: int = 4000) -> Tensor:
-    """Bytes that can be learned: a square wave with noise."""
+    """Return learnable bytes: a square wave with noise."""
     noise = torch.randint(0, 8, (tokens,), generator=torch.Generator().manual_seed(1))
     return noise + 65 + 32 * (torch.arange(tokens) // 5 % 2)
 
 
 def model(dropout: float = 0.1) -> Transformer:
-    """The shape of "nano", smaller; its dropout needs random numbers in every step."""
+    """Return a smaller "nano" whose dropout needs random numbers in every step."""
     config = modern(2, 32, 2, 64)
     built = Transformer(config.with_(block=replace(config.block, dropout=dropout)))
     with torch.random.fork_rng(devices=[]):
@@ -49,13 +49,13 @@ def model(dropout: float = 0.1) -> Transformer:
 
 
 def trainer(folder: Path, *, dropout: float = 0.1, callbacks: Any = (), **changes: Any) -> Trainer:
-    """A trainer of that model and text."""
+    """Return a trainer of this model and text."""
     config = replace(BASE, **changes)
     return Trainer(model(dropout), config, text(), folder, validation=text(200), callbacks=callbacks)
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
-    """The metrics, without what a clock says."""
+    """Return the metrics without times."""
     return [
         {name: value for name, value in record.items() if name not in CLOCKS}
         for record in read_metrics(folder / "metrics.jsonl")
@@ -63,18 +63,18 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
 
 def losses(folder: Path) -> list[float]:
-    """Of every step."""
+    """Return the losses of all steps."""
     return [record["loss"] for record in records(folder)]
 
 
 def same_weights(one: Path, other: Path) -> bool:
-    """Whether two runs ended, bit for bit, with the same model."""
+    """Return True if two runs ended with the same weights bit for bit."""
     name = Path("checkpoints") / f"step-{BASE.steps:08}" / MODEL
     return (one / name).read_bytes() == (other / name).read_bytes()
 
 
 def resume_and_run(folder: Path) -> None:
-    """What a process does that may be killed."""
+    """Resume and finish a run, in a process that may be killed."""
     torch.set_num_threads(1)
     run = trainer(folder)
     run.resume()

@@ -1,4 +1,4 @@
-"""Checkpoints are there as a whole, stay as long as they should, and damage is noticed."""
+"""Checkpoints are written completely, kept as long as needed, and checked for damage."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ FACTS: dict[str, Any] = {"step": 3, "training": {}, "model": None}
 
 
 def tied() -> nn.ModuleDict:
-    """A model in which one matrix has two names."""
+    """Return a model in which one matrix has two names."""
     model = nn.ModuleDict({"embedding": nn.Embedding(5, 3), "head": nn.Linear(3, 5)})
     model["head"].weight = model["embedding"].weight
     return model
 
 
 def write(path: Path, model: nn.Module | None = None, **changes: Any) -> torch.optim.Optimizer:
-    """A checkpoint of a model that has had one update."""
+    """Write a checkpoint of a model after one update."""
     model = model or tied()
     optimizer = torch.optim.AdamW(model.parameters())
     sum(p.square().sum() for p in model.parameters()).backward()  # type: ignore[union-attr]
@@ -120,7 +120,7 @@ def test_damage_is_detected_in_one_line(tmp_path: Path, name: str, damage: str) 
     ],
 )
 def test_a_changed_manifest_is_detected(tmp_path: Path, written: str, changed: str, told: str) -> None:
-    """Good JSON, JSON with NaN, JSON nested too deeply to read, and JSON with a key twice."""
+    """The manifests are JSON with another value, with NaN, nested too deeply, and with a key twice."""
     write(tmp_path / "a", step=31, training={"rate": 0.001, "grad_clip": 2})
     file = tmp_path / "a" / MANIFEST
     text = file.read_text(encoding="utf-8")
@@ -131,7 +131,7 @@ def test_a_changed_manifest_is_detected(tmp_path: Path, written: str, changed: s
 
 
 @pytest.mark.parametrize("lacking", list(FACTS))
-def test_a_manifest_that_lacks_a_fact_is_damaged(tmp_path: Path, lacking: str) -> None:
+def test_a_manifest_that_lacks_an_entry_is_damaged(tmp_path: Path, lacking: str) -> None:
     facts = {name: value for name, value in FACTS.items() if name != lacking}
     commit_checkpoint(make_staging_folder(tmp_path / "a"), tmp_path / "a", facts, {})
     with pytest.raises(DamagedCheckpointError, match="is damaged: its contents do not match the checksum"):
@@ -148,7 +148,7 @@ def test_another_format_is_rejected(tmp_path: Path) -> None:
     assert not isinstance(caught.value, DamagedCheckpointError)
 
 
-def test_an_error_while_writing_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_while_writing_keeps_the_old_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "a"
     write(place, step=1)
 
@@ -166,11 +166,8 @@ def test_an_error_while_writing_leaves_the_old_one(tmp_path: Path, monkeypatch: 
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-# Parts of tensors
-
-
 def in_parts(folder: Path, parts: dict[str, torch.Tensor]) -> Path:
-    """A checkpoint whose weights are these, in two files."""
+    """Write a checkpoint with these weights in two files."""
     folder.mkdir()
     names = sorted(parts)
     for number, chosen in enumerate((names[::2], names[1::2])):
@@ -178,7 +175,7 @@ def in_parts(folder: Path, parts: dict[str, torch.Tensor]) -> Path:
     return folder
 
 
-def test_parts_are_put_together_by_their_offsets(tmp_path: Path) -> None:
+def test_parts_are_joined_by_their_offsets(tmp_path: Path) -> None:
     w, b = torch.arange(20.0).view(5, 4), torch.arange(5.0)
     whole = {"weight@0,0": w[:2, :3], "weight@0,3": w[:2, 3:], "weight@2,0": w[2:], "bias": b}
     model = nn.Linear(4, 5)
@@ -190,7 +187,7 @@ def test_parts_are_put_together_by_their_offsets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weight@2,0": torch.ones(3, 4)}, "weight, of shape .5, 4., is of shape .5, 4."),  # rows 0 and 1 are nowhere
+        ({"weight@2,0": torch.ones(3, 4)}, "weight, of shape .5, 4., is of shape .5, 4."),  # rows 0 and 1 are missing
         ({"weight": torch.ones(6, 4)}, "weight, of shape .5, 4., is of shape .6, 4."),
         ({"weight": torch.ones(5)}, "weight, of shape .5, 4., is of shape .5."),
         ({"weight@0,0,0": torch.ones(5, 4)}, "is damaged: "),
@@ -198,7 +195,7 @@ def test_parts_are_put_together_by_their_offsets(tmp_path: Path) -> None:
         ({}, "weight, of shape .5, 4., is nowhere"),
     ],
 )
-def test_parts_that_do_not_make_the_weights_are_rejected(
+def test_parts_that_do_not_cover_the_weights_are_rejected(
     tmp_path: Path, change: dict[str, torch.Tensor], message: str
 ) -> None:
     with pytest.raises(DamagedCheckpointError, match=message) as caught:
@@ -206,11 +203,8 @@ def test_parts_that_do_not_make_the_weights_are_rejected(
     assert "\n" not in str(caught.value)
 
 
-# Prepared folders
-
-
 class Trap:
-    """A pickle of it creates a file when it is loaded."""
+    """An object whose pickle creates a file when it is loaded."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -233,7 +227,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_loading_a_checkpoint_runs_no_pickle(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], version: int
 ) -> None:
-    """Digests are right; `.metadata` is that of torch.distributed.checkpoint, where old versions read a pickle."""
+    """Hashes are right, and `.metadata` is the file in which old versions of torch.distributed.checkpoint read a
+    pickle."""
     folder, sprung = shutil.copytree(trained, tmp_path / "run"), tmp_path / "sprung"
     [checkpoint] = (folder / "checkpoints").iterdir()
     trap = pickle.dumps(Trap(sprung))
@@ -279,18 +274,15 @@ def test_an_invalid_state_is_rejected_in_one_line(tmp_path: Path, change: dict[s
     assert "\n" not in str(caught.value)
 
 
-# Which stay
-
-
 @pytest.mark.parametrize("keep", [1, 3])
-def test_the_last_few_stay_and_the_best(tmp_path: Path, keep: int) -> None:
+def test_the_last_checkpoints_and_the_best_are_kept(tmp_path: Path, keep: int) -> None:
     assert save(tmp_path / "a", range(1, 7), keep).steps() == list(range(7 - keep, 7))
     assert save(tmp_path / "b", range(1, 7), keep, best=2).steps() == [2, *range(7 - keep, 7)]
     assert save(tmp_path / "c", range(1, 7), keep, best=6).steps() == list(range(7 - keep, 7))
 
 
-def test_checkpoints_of_later_steps_do_not_push_out_earlier_ones(tmp_path: Path) -> None:
-    """After damage a run goes on from an earlier step; what it saves must not be removed at once."""
+def test_checkpoints_of_later_steps_do_not_replace_earlier_ones(tmp_path: Path) -> None:
+    """After damage a run resumes from an earlier step, and its new checkpoints must not be removed at once."""
     save(tmp_path, [10, 20], keep=2)
     assert save(tmp_path, [11], keep=1).steps() == [11, 20]
 

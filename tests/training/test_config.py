@@ -1,4 +1,4 @@
-"""What a run may be, and what is refused in one line."""
+"""Test valid settings of runs, and settings that are rejected in one line."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ PLAIN = TrainingConfig(steps=10, batch=2, seq_len=8)
         ({"max_seconds": 0.0}, "max_seconds must be above 0, not 0.0"),
         ({"max_tokens": 15}, "max_tokens 15 is less than the 16 tokens of one step"),
         ({"betas": (0.9, 1.0)}, "betas must be at least 0 and below 1, not (0.9, 1.0)"),
-        ({"schedule": "linear"}, "there is no schedule 'linear'; there are 'constant', 'cosine', 'wsd'"),
-        ({"precision": "fp8"}, "there is no precision 'fp8'; there are 'fp32', 'bf16', 'fp16'"),
-        ({"warmup_steps": 11}, "a warm-up of 11 steps do not fit into a run of 10"),
+        ({"schedule": "linear"}, "there is no schedule 'linear'; choose from 'constant', 'cosine', 'wsd'"),
+        ({"precision": "fp8"}, "there is no precision 'fp8'; choose from 'fp32', 'bf16', 'fp16'"),
+        ({"warmup_steps": 11}, "a warm-up of 11 steps does not fit into a run of 10 steps"),
         ({"decay_steps": 3}, "decay_steps is only for the schedule 'wsd', not for 'cosine'"),
         ({"min_lr_ratio": 2.0}, "min_lr_ratio is a fraction of the full rate, from 0 to 1, not 2.0"),
     ],
@@ -80,7 +80,7 @@ def test_impossible_parallel_settings_are_rejected(wrong: dict[str, Any], messag
         Parallelism(**wrong)
 
 
-def test_the_schedule_is_the_one_that_is_named() -> None:
+def test_the_named_schedule_is_used() -> None:
     assert replace(PLAIN, schedule="constant", warmup_steps=2).make_schedule() == Constant(2)
     assert replace(PLAIN, warmup_steps=2, min_lr_ratio=0.1).make_schedule() == Cosine(10, 2, 0.1)
     wsd = replace(PLAIN, schedule="wsd", warmup_steps=2, decay_steps=3, min_lr_ratio=0.1)

@@ -1,4 +1,4 @@
-"""The validation loss: of every token once, without dropout."""
+"""The validation loss includes every token once, without dropout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FULL = MixedPrecision("fp32", torch.device("cpu"))
 
 @pytest.mark.parametrize(("tokens", "batch"), [(2, 3), (33, 1), (34, 3), (150, 3)])
 def test_evaluation_is_the_mean_over_all_tokens(tokens: int, batch: int) -> None:
-    """Windows of 16, one at a time; batches and rows of different sizes must not weigh alike."""
+    """The expected loss uses single windows of 16; batches and rows of different sizes must not have equal weight."""
     model, text = runs.model(dropout=0.3), runs.text(tokens)
     found = evaluate(model, text, batch, 16, FULL)
     assert model.training
@@ -36,7 +36,7 @@ def test_evaluation_uses_no_random_numbers_or_gradients() -> None:
     assert all(p.grad is None for p in model.parameters())
 
 
-def test_an_error_leaves_the_model_as_it_was() -> None:
+def test_an_error_restores_the_models_mode() -> None:
     model = runs.model()
     with pytest.raises(ValueError, match="there is nothing to predict"):
         evaluate(model, runs.text(1), 2, 16, FULL)

@@ -1,4 +1,4 @@
-"""A line per step, whatever happens to the process that writes them; and the running mean, which is NumPy's."""
+"""Metrics have a line per step even after crashes, and the running mean matches NumPy's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write(path: Path, steps: range) -> None:
             metrics.write({"step": step, "loss": 1 / step})
 
 
-def test_each_line_is_a_json_object_and_is_there_at_once(tmp_path: Path) -> None:
+def test_each_line_is_json_and_is_written_at_once(tmp_path: Path) -> None:
     path = tmp_path / "m"
     with MetricsFile(path) as metrics:
         for step in range(1, 4):
@@ -65,7 +65,7 @@ def test_a_damaged_line_in_the_middle_deletes_nothing(damage: bytes, tmp_path: P
 
 
 def test_a_line_cut_off_anywhere_is_dropped(tmp_path: Path) -> None:
-    """A killed process leaves a part of its last line, a crashed machine perhaps zeros."""
+    """A killed process leaves a partial last line, and a crashed machine may leave zeros."""
     path = tmp_path / "m"
     write(path, range(1, 4))
     whole = path.read_bytes()

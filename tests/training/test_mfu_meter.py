@@ -1,4 +1,4 @@
-"""MFU is what torch counts, over the time, over a peak that is known; never a guess."""
+"""MFU is torch's count of FLOPs, divided by the time and a known peak."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PEAK = Peak(1e9, "a machine of these tests")
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, name: str, memory: int, power: float | None = None) -> None:
-    """A GPU that this machine does not have."""
+    """Simulate a GPU."""
     gpu = hardware.DetectedAccelerator("cuda", name, memory, None)
     monkeypatch.setattr(hardware, "accelerators", lambda: (gpu,))
     monkeypatch.setattr(hardware, "power_limit", lambda index: power)
 
 
 def test_mfu_is_torchs_flops_over_time_and_peak() -> None:
-    """Forward and backward, counted by torch; it counts no fused attention on a CPU."""
+    """torch counts forward and backward pass; on a CPU it would not count fused attention."""
     model = runs.model(dropout=0.0)
     tokens = runs.text(2 * 16).reshape(2, 16)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
@@ -58,7 +58,7 @@ def test_a_run_reports_mfu_and_its_peak_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_counting_changes_no_number_of_a_run(whole: Path, tmp_path: Path) -> None:
+def test_measuring_mfu_does_not_change_a_run(whole: Path, tmp_path: Path) -> None:
     meter = make_mfu_meter(runs.model(), runs.BASE)
     assert meter is not None
     run = runs.trainer(tmp_path)
@@ -80,7 +80,7 @@ def test_an_mfu_above_1_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> N
 
 
 @pytest.mark.parametrize(("precision", "tflops"), [("bf16", 989.4), ("fp16", 989.4), ("fp32", 67)])
-def test_a_gpu_of_the_table_has_the_dense_peak_of_its_data_sheet(
+def test_a_known_gpu_has_its_data_sheets_dense_peak(
     monkeypatch: pytest.MonkeyPatch, precision: Precision, tflops: float
 ) -> None:
     pretend(monkeypatch, *H200)
@@ -91,7 +91,7 @@ def test_a_gpu_of_the_table_has_the_dense_peak_of_its_data_sheet(
     )
 
 
-def test_fp32_that_is_multiplied_as_tf32_has_the_peak_of_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fp32_multiplied_as_tf32_has_the_peak_of_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, *H200)
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
     assert find_peak(torch.device("cuda", 0), "fp32").flops_per_second == 494.7e12
@@ -121,7 +121,7 @@ def test_a_lower_gpu_power_limit_is_reported(monkeypatch: pytest.MonkeyPatch, ca
 
 @pytest.fixture
 def unmeasured() -> Iterator[None]:
-    """This process has measured no peak yet, and keeps none of the test's."""
+    """Clear cached peaks before and after a test."""
     mfu_meter._measured.cache_clear()
     yield
     mfu_meter._measured.cache_clear()

@@ -1,4 +1,4 @@
-"""Every optimiser against torch's own, and torch's form against the papers'."""
+"""Compare every optimizer with torch's, and torch's form with the papers'."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAIRS: dict[str, tuple[type[Optimizer], type[Optimizer], dict[str, Any]]] = {
 }
 OURS = {"sgd": SGD, "adagrad": AdaGrad, "adam": Adam, "adamw": AdamW}
 GROUPS = ({}, {"lr": 0.005, "weight_decay": 0.0}, {"weight_decay": 0.5})
-"""What the groups of parameters change of the settings."""
+"""The settings that groups of parameters change."""
 
 
 def weights(dtype: torch.dtype) -> list[nn.Parameter]:
@@ -48,7 +48,7 @@ def build(kind: type[Optimizer], parameters: list[nn.Parameter], **settings: Any
 
 
 def set_gradients(parameters: list[nn.Parameter], step: int) -> None:
-    """Noisy gradients of Σ log cosh w, of very different sizes; now and then a parameter has none."""
+    """Set noisy gradients of Σ log cosh w with very different sizes; sometimes a parameter has no gradient."""
     generator = torch.Generator().manual_seed(step)
     for index, w in enumerate(parameters):
         noise = torch.randn(w.shape, generator=generator, dtype=w.dtype)
@@ -64,19 +64,19 @@ def run(optimizer: Optimizer, parameters: list[nn.Parameter], steps: range) -> N
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_every_update_matches_torch_bit_for_bit(name: str, dtype: torch.dtype) -> None:
-    """On a CPU no tolerance is needed: the same operations, in the same order."""
+    """On a CPU no tolerance is needed, because the operations and their order are the same."""
     ours, theirs, settings = PAIRS[name]
     mine, other = weights(dtype), weights(dtype)
     run(build(ours, mine, **settings), mine, range(100))
     run(build(theirs, other, foreach=False, **settings), other, range(100))
     for w, reference, start in zip(mine, other, weights(dtype), strict=True):
         assert torch.equal(w, reference)
-        assert dtype == torch.bfloat16 or not torch.equal(w, start)  # Adam's 1e-3 is lost beside 1 in bf16
+        assert dtype == torch.bfloat16 or not torch.equal(w, start)  # in bf16, Adam's 1e-3 is lost when added to 1
         assert w.isfinite().all()
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_torchs_kernels_for_many_parameters_differ_by_rounding_only(name: str) -> None:
+def test_torchs_multi_tensor_kernels_differ_only_by_rounding(name: str) -> None:
     ours, theirs, settings = PAIRS[name]
     mine, other = weights(torch.float64), weights(torch.float64)
     run(build(ours, mine, **settings), mine, range(100))
@@ -87,7 +87,7 @@ def test_torchs_kernels_for_many_parameters_differ_by_rounding_only(name: str) -
 
 @pytest.mark.parametrize("name", ["nesterov", "adagrad with decay", "adamw with more"])
 def test_a_loaded_optimizer_continues_bit_for_bit(name: str) -> None:
-    """Through a file that torch reads without running code."""
+    """The state goes through a file that torch loads without running code."""
     kind, _, settings = PAIRS[name]
     straight, stopped = weights(torch.float32), weights(torch.float32)
     run(build(kind, straight, **settings), straight, range(20))
@@ -127,7 +127,7 @@ def test_parameters_without_gradients_do_not_change(kind: type[Optimizer]) -> No
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=OURS)
-def test_the_gradient_is_only_read(kind: type[Optimizer]) -> None:
+def test_optimizers_do_not_change_gradients(kind: type[Optimizer]) -> None:
     w = nn.Parameter(torch.ones(3))
     optimizer = kind([w], lr=0.1, weight_decay=0.5)
     for _ in range(3):
@@ -158,7 +158,7 @@ def test_sparse_gradients_are_rejected_in_one_line(kind: type[Optimizer]) -> Non
     ],
 )
 def test_invalid_settings_are_rejected(kind: type[Optimizer], settings: dict[str, Any], message: str) -> None:
-    """Of the optimiser, and of a group."""
+    """This includes settings of the optimizer and of a group."""
     w = nn.Parameter(torch.ones(1))
     with pytest.raises(ValueError, match=message):
         kind([w], **settings)
@@ -171,12 +171,12 @@ START = torch.tensor([3.0, -2.0, 1.0], dtype=torch.float64)
 
 
 def gradient(x: Tensor) -> Tensor:
-    """Of ½ Σ h x²."""
+    """Return the gradient of ½ Σ h x²."""
     return HESSIAN * x
 
 
 def path(optimizer: Callable[[list[nn.Parameter]], Optimizer], steps: int) -> list[Tensor]:
-    """The weights before each step and after the last."""
+    """Return the weights before each step and after the last."""
     w = nn.Parameter(START.clone())
     rule, found = optimizer([w]), [START]
     for _ in range(steps):
@@ -195,7 +195,7 @@ def test_sgd_with_momentum_matches_polyaks_heavy_ball() -> None:
 
 
 def test_nesterov_momentum_matches_the_look_ahead_form() -> None:
-    """y_k = x_k + μ (x_k − x_{k−1}), x_{k+1} = y_k − η ∇f(y_k): the weights that are stored are y."""
+    """y_k = x_k + μ (x_k − x_{k−1}), x_{k+1} = y_k − η ∇f(y_k): the stored weights are y."""
     x, y = [START, START], []
     for _ in range(31):
         y.append(x[-1] + 0.7 * (x[-1] - x[-2]))
@@ -215,7 +215,7 @@ def test_nesterov_momentum_matches_sutskevers_form() -> None:
 
 
 def test_adams_first_step_is_the_learning_rate() -> None:
-    """And what the running means would make of it without correction: 3.16 times as much."""
+    """Without correction the running means would make it 3.16 times as large."""
     _, after = path(lambda w: Adam(w, 0.01), 1)
     torch.testing.assert_close(after, START - 0.01 * START.sign(), rtol=0, atol=1e-10)
     means = (1 - 0.9) / math.sqrt(1 - 0.999)
@@ -274,8 +274,8 @@ def matrices(dtype: torch.dtype) -> list[nn.Parameter]:
 
 
 def multiply_in(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both Muons compute their products in `dtype`. In bf16 the order in which a machine adds up a norm shows in
-    the weights: sums of one matrix and of a batch have orders of their own, by what its vectors hold."""
+    """Let both Muons compute their products in `dtype`. In bf16 the weights depend on the order of the sum in a norm,
+    which differs between a single matrix and a batch, and between machines."""
     monkeypatch.setattr(muon, "product_dtype", lambda device: dtype)
     monkeypatch.setattr(torch.Tensor, "bfloat16", lambda x: x.to(dtype))
 
@@ -285,7 +285,7 @@ def multiply_in(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_muon_matches_torchs(
     dtype: torch.dtype, atol: float, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though matrices of one shape are multiplied together here, one by one there."""
+    """Our Muon multiplies matrices of the same shape together, torch's one by one."""
     multiply_in(torch.float64, monkeypatch)
     mine, other = matrices(dtype), matrices(dtype)
     run(Muon(mine, **settings), mine, range(20))
@@ -295,8 +295,8 @@ def test_muon_matches_torchs(
         assert not torch.equal(w, start)
 
 
-def test_muon_on_a_cpu_matches_torchs_but_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch's own rounds to bf16: without that it is ours."""
+def test_muon_on_a_cpu_matches_torchs_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's Muon rounds to bf16; without this rounding it equals ours."""
     mine, other, rounded = (matrices(torch.float32) for _ in range(3))
     run(Muon(mine), mine, range(20))
     run(torch.optim.Muon(rounded), rounded, range(20))
@@ -307,8 +307,9 @@ def test_muon_on_a_cpu_matches_torchs_but_in_fp32(monkeypatch: pytest.MonkeyPatc
     assert max((w - coarse).abs().max().item() for w, coarse in zip(mine, rounded, strict=True)) > 1e-4
 
 
-def test_muon_in_bf16_matches_torchs_but_for_roundings_of_a_norm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A norm one bf16 step away moves an orthogonal matrix by about as much as its own rounding: lr / 256 each time."""
+def test_muon_in_bf16_matches_torchs_up_to_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A norm that differs by one bf16 step changes an orthogonal matrix by about its own rounding: lr / 256 per
+    step."""
     multiply_in(torch.bfloat16, monkeypatch)
     mine, other = matrices(torch.float32), matrices(torch.float32)
     run(Muon(mine, lr=0.02), mine, range(20))
@@ -317,7 +318,7 @@ def test_muon_in_bf16_matches_torchs_but_for_roundings_of_a_norm(monkeypatch: py
         torch.testing.assert_close(w, reference, rtol=0, atol=0.02 * 20 / 256)
 
 
-def test_muon_on_fewer_iterations_and_one_matrix_at_a_time_matches_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muon_matches_torchs_for_single_matrices_and_few_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     multiply_in(torch.float64, monkeypatch)
     mine, other = matrices(torch.float64), matrices(torch.float64)
     ours, theirs = Muon(mine, iterations=3), torch.optim.Muon(other, ns_steps=3)
@@ -334,7 +335,7 @@ def test_muon_on_fewer_iterations_and_one_matrix_at_a_time_matches_torchs(monkey
 
 
 def test_fused_matrices_are_made_orthogonal_one_by_one() -> None:
-    """Three matrices in one parameter go where the three go by themselves."""
+    """Three matrices in one parameter are updated like three separate matrices."""
     parts = [nn.Parameter(torch.randn(rows, 8, generator=torch.Generator().manual_seed(rows))) for rows in (8, 4, 4)]
     fused = nn.Parameter(torch.cat([part.detach() for part in parts]))
     apart, together = Muon(parts, 0.1), Muon([{"params": [fused], "rows": (8, 4, 4)}], 0.1)
@@ -349,7 +350,8 @@ def test_fused_matrices_are_made_orthogonal_one_by_one() -> None:
 
 
 def test_newton_schulz_raises_small_singular_values() -> None:
-    """All of a matrix whose singular values span two powers of ten end near 1, and its singular vectors stay."""
+    """All singular values of a matrix, which span two powers of ten, end near 1, and the singular vectors do not
+    change."""
     generator = torch.Generator().manual_seed(0)
     u, v = (torch.linalg.qr(torch.randn(32, 32, generator=generator))[0] for _ in range(2))
     x = u @ torch.diag(torch.logspace(-2, 0, 32)) @ v.T

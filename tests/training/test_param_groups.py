@@ -1,4 +1,4 @@
-"""Which parameters decay, against the rule of transformers' Trainer, for every architecture of the zoo."""
+"""Compare the decaying parameters of every zoo architecture with the rule of transformers' Trainer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def on_meta(config: TransformerConfig) -> Transformer:
 
 @pytest.mark.prove
 def test_matrices_of_every_architecture_decay_as_in_transformers() -> None:
-    """Trainer's rule: all but what belongs to a norm or is called a bias. The biases of attention scores are none."""
+    """Trainer's rule excludes norms and parameters called bias. Biases of attention scores do not count as biases."""
     from transformers.trainer_pt_utils import get_parameter_names
 
     for name, config in architectures().items():
@@ -44,7 +44,7 @@ def test_a_tied_matrix_is_in_the_optimizer_once() -> None:
     decaying, others = parameter_groups(model, 0.1)
     assert [p.shape for p in decaying["params"]] == [(5, 3)]
     assert [p.shape for p in others["params"]] == [(5,)]
-    AdamW([decaying, others])  # refuses what it is given twice
+    AdamW([decaying, others])  # raises an error for parameters that occur twice
 
 
 def test_scales_of_heads_do_not_decay() -> None:
@@ -68,7 +68,7 @@ def test_a_negative_decay_is_rejected() -> None:
 
 
 def test_muon_gets_the_matrices_of_the_blocks() -> None:
-    """None of an embedding, a head or a norm; fused ones with the rows of their parts."""
+    """They do not include embeddings, heads and norms; fused matrices have the rows of their parts."""
     for name in ("gpt-2", "bloom-560m", "falcon-7b", "qwen3-8b", "gemma-3-1b", "nano"):
         config = architectures()[name]
         model = on_meta(config)

@@ -1,4 +1,4 @@
-"""The bar says how far a run is, and what is logged meanwhile stands above it; without a terminal there are lines."""
+"""The bar shows the progress of a run, with log messages above it; without a terminal there are lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Clock:
-    """A clock that is put forward by hand."""
+    """A clock that tests advance."""
 
     seconds = 0.0
 
@@ -32,7 +32,7 @@ class Clock:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Console:
-    """A terminal that writes to a string, wherever the tests run."""
+    """A terminal that writes to a string."""
     for name in ("CI", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -45,7 +45,7 @@ def file() -> Console:
 
 
 def written(console: Console) -> str:
-    """All that was written, without colours and moves of the cursor."""
+    """Return the written text without colours and cursor movements."""
     assert isinstance(console.file, io.StringIO)
     return strip_control_codes(ESCAPES.sub("", console.file.getvalue()))
 

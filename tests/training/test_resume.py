@@ -1,4 +1,4 @@
-"""Nothing that happens to a process changes the losses of its run."""
+"""Interruptions of a process do not change the losses of its run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def wait_for_lines(path: Path, lines: int, process: Any) -> None:
-    """Wait until a process has written so many lines, or has ended."""
+    """Wait until a process has written a number of lines, or has ended."""
     while process.is_alive() and (path.read_bytes().count(b"\n") if path.exists() else 0) < lines:
         time.sleep(0.001)
 
@@ -37,10 +37,11 @@ def wait_for_checkpoint(folder: Path, process: Any) -> None:
 
 
 @pytest.mark.prove
-def test_a_killed_run_loses_nothing(whole: Path, tmp_path: Path) -> None:
-    """SIGKILL at random moments, every other time while a checkpoint is written; the run is the one never stopped."""
+def test_a_killed_run_resumes_without_losing_steps(whole: Path, tmp_path: Path) -> None:
+    """SIGKILL comes at random moments, every other time while a checkpoint is written; the run equals an uninterrupted
+    run."""
     context, chance = multiprocessing.get_context("forkserver"), random.Random(0)
-    context.set_forkserver_preload(["torch._dynamo", "tests.training.runs"])  # slow imports, once for all processes
+    context.set_forkserver_preload(["torch._dynamo", "tests.training.runs"])  # does slow imports once for all processes
     kills = writing = 0
     while True:
         process = context.Process(target=runs.resume_and_run, args=(tmp_path,))
@@ -65,7 +66,7 @@ def test_a_killed_run_loses_nothing(whole: Path, tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a crash of the whole machine could undo; metrics before their checkpoint too."""
+    """Otherwise a crash of the machine could lose data. Metrics are synced before their checkpoint, too."""
     events: list[int | str] = []
     fsync, replace = os.fsync, Path.replace
 
@@ -88,7 +89,7 @@ def test_a_checkpoint_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch
     assert events[moved + 1 :] == [place.parent.stat().st_ino]
 
 
-def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(
+def test_a_damaged_checkpoint_is_reported_and_the_previous_one_used(
     whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     runs.trainer(tmp_path, max_tokens=13 * 64).run()
@@ -119,7 +120,7 @@ def test_budgets_end_a_run_and_it_can_continue(whole: Path, tmp_path: Path) -> N
 
 
 def test_a_resumed_run_follows_its_own_settings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Also those that the saved optimiser had: with such a decay, weights are 0 after a step of rate 0.01."""
+    """This includes settings in the saved optimizer: with this decay, weights are 0 after a step with rate 0.01."""
     runs.trainer(tmp_path, max_tokens=2 * 64).run()
     changes = {"weight_decay": 100.0, "schedule": "constant", "learning_rate": 0.01, "warmup_steps": 0}
     run = runs.trainer(tmp_path, steps=3, precision="fp16", **changes)
@@ -140,7 +141,7 @@ def break_at(run: Trainer, step: int) -> None:
     run.state.model.register_forward_hook(hook)
 
 
-def test_a_loss_that_is_not_finite_stops_and_loses_nothing(whole: Path, tmp_path: Path) -> None:
+def test_a_nonfinite_loss_stops_a_run_without_losing_steps(whole: Path, tmp_path: Path) -> None:
     run = runs.trainer(tmp_path)
     break_at(run, 15)
     with pytest.raises(CourseError) as caught:
@@ -156,7 +157,7 @@ def test_a_loss_that_is_not_finite_stops_and_loses_nothing(whole: Path, tmp_path
     run.resume()
     with pytest.raises(CourseError, match="step 15, windows 56 to 59: the loss is nan"):
         run.run()
-    assert place.stat().st_ino == same  # it was not written again: there would be a moment without it
+    assert place.stat().st_ino == same  # the file must not be rewritten, because it would be missing for a moment
 
     run = runs.trainer(tmp_path)
     assert run.resume() == 14
@@ -217,7 +218,7 @@ def test_muon_and_adamw_follow_one_schedule(tmp_path: Path) -> None:
     assert set(state) == set(run.state.model.parameters())
 
 
-def test_another_optimizer_cannot_continue(tmp_path: Path) -> None:
+def test_a_run_cannot_resume_with_another_optimizer(tmp_path: Path) -> None:
     runs.trainer(tmp_path, max_tokens=64).run()
     run = runs.trainer(tmp_path, optimizer="muon")
     with pytest.raises(CourseError, match="has the state of adamw, which muon cannot use: pass --optimizer adamw"):

@@ -1,4 +1,4 @@
-"""Every generator can be seeded, and put back."""
+"""All random generators can be seeded and restored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from lmcourse.training.state import rng_states, seed_all, set_rng_states
 
 
-def test_all_generators_go_back_to_where_they_were() -> None:
+def test_all_random_generators_are_restored() -> None:
     def draw() -> list[float]:
         return [random.random(), random.gauss(0, 1), np.random.rand(), np.random.randn(), torch.rand(()).item()]
 

@@ -1,4 +1,4 @@
-"""Schedules against torch's and transformers' own, and that no step is wasted."""
+"""Compare schedules with torch and transformers, and check that no step is wasted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmcourse.training.schedules import Constant, Cosine, Schedule, WarmupStable
 
 
 def factors(build: Callable[[torch.optim.Optimizer], Any], steps: int) -> list[float]:
-    """The learning rates that a scheduler of torch gives to an optimiser of rate 1."""
+    """Return the learning rates that a torch scheduler sets for an optimizer with rate 1."""
     optimizer = SGD([torch.nn.Parameter(torch.zeros(1))], 1.0)
     scheduler: LRScheduler = build(optimizer)
     found = []
@@ -34,7 +34,7 @@ def ours(schedule: Schedule, steps: int) -> list[float]:
 @pytest.mark.prove
 @pytest.mark.parametrize(("warmup_steps", "steps"), [(0, 30), (10, 30), (30, 30)])
 class TestAgainstTransformers:
-    """Theirs warm up from 0, so ours is one step ahead until the warm-up is over."""
+    """transformers' schedules warm up from 0, so ours are one step ahead until the end of the warm-up."""
 
     def test_warm_up_is_linear(self, warmup_steps: int, steps: int) -> None:
         from transformers.optimization import get_constant_schedule_with_warmup
@@ -95,7 +95,8 @@ def test_linear_decay_matches_torchs() -> None:
 
 @given(data=st.data(), steps=st.integers(1, 500), min_lr_ratio=st.floats(0, 1))
 def test_no_step_is_wasted(data: st.DataObject, steps: int, min_lr_ratio: float) -> None:
-    """The peak is reached when the warm-up ends, no factor is 0, none is above 1; after the end it is the floor."""
+    """The peak is reached at the end of the warm-up, all factors are above 0 and at most 1, and the last is the
+    minimum."""
     warmup_steps = data.draw(st.integers(0, steps))
     decay_steps = data.draw(st.integers(0, steps - warmup_steps))
     for schedule in (
@@ -118,8 +119,8 @@ def test_a_schedule_works_in_torchs_scheduler() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Constant(-1), "a warm-up of -1 steps do not fit"),
-        (lambda: Cosine(10, 11), "a warm-up of 11 steps do not fit into a run of 10"),
+        (lambda: Constant(-1), "a warm-up of -1 steps does not fit"),
+        (lambda: Cosine(10, 11), "a warm-up of 11 steps does not fit into a run of 10 steps"),
         (lambda: Cosine(10, 2, 1.5), "min_lr_ratio is a fraction of the full rate, from 0 to 1, not 1.5"),
         (lambda: WarmupStableDecay(10, 6, 5), "a warm-up of 6 and a decay of 5 steps do not fit into a run of 10"),
         (lambda: WarmupStableDecay(10, 6, -1), "a decay of -1"),

@@ -1,4 +1,4 @@
-"""What a spike is."""
+"""Test the definition of a spike."""
 
 from __future__ import annotations
 

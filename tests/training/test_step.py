@@ -1,4 +1,4 @@
-"""One update against what torch does in plain fp32 with one large batch."""
+"""Compare one update with torch in plain fp32 with one large batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def batch(rows: int = 6, ignored: bool = False) -> Batch:
     generator = torch.Generator().manual_seed(rows)
     windows = torch.randint(0, 256, (rows, 17), generator=generator)
     targets = windows[:, 1:].clone()
-    if ignored:  # rows count differently: a mean of means would be wrong
+    if ignored:  # rows have different weights, so a mean of means would be wrong
         targets[torch.rand(targets.shape, generator=generator) < torch.linspace(0, 0.9, rows)[:, None]] = IGNORE_INDEX
     return Batch(windows[:, :-1], targets)
 
@@ -42,7 +42,7 @@ def gradients(model: nn.Module) -> list[Tensor]:
 
 
 def by_torch(model: Transformer, whole: Batch, z_loss: float = 0.0) -> Tensor:
-    """The loss of one large batch, with its gradients."""
+    """Compute the loss of one large batch and its gradients."""
     logits = model(whole.inputs).flatten(0, 1)
     counts = whole.targets.flatten() != IGNORE_INDEX
     loss = F.cross_entropy(logits, whole.targets.flatten(), ignore_index=IGNORE_INDEX)
@@ -65,7 +65,7 @@ def test_micro_batches_give_the_gradient_of_one_large_batch(size: int, ignored: 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 2.0, None])
 def test_an_update_matches_torchs_with_torchs_clipping(share: float | None) -> None:
-    """`share` is where clipping begins, as a part of the norm."""
+    """`share` is the clipping limit as a fraction of the norm."""
     whole, model = batch(), runs.model(dropout=0.0)
     other = deepcopy(model)
     loss = by_torch(other, whole)
@@ -106,8 +106,8 @@ def test_nonfinite_gradients_change_no_weight(what: str) -> None:
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_mixed_precision_is_near_full_precision(precision: Precision) -> None:
-    """Matrix products are in 16 bits, weights and their updates stay in 32."""
+def test_mixed_precision_stays_close_to_full_precision(precision: Precision) -> None:
+    """Matrix products are in 16 bits, and weights and their updates in 32."""
     device, whole = best_device(), batch()
     model = runs.model(dropout=0.0).to(device)
     other = deepcopy(model)
@@ -123,7 +123,7 @@ def test_mixed_precision_is_near_full_precision(precision: Precision) -> None:
     assert mixed.gradient_norm != full.gradient_norm
 
 
-def test_an_overflow_in_fp16_leaves_out_the_update_and_halves_the_scale() -> None:
+def test_an_overflow_in_fp16_skips_the_update_and_halves_the_scale() -> None:
     model, precision = runs.model(dropout=0.0), MixedPrecision("fp16", CPU)
     precision.scaler.load_state_dict({**precision.scaler.state_dict(), "scale": 2.0**40})
     before = deepcopy(model.state_dict())
@@ -136,7 +136,7 @@ def test_an_overflow_in_fp16_leaves_out_the_update_and_halves_the_scale() -> Non
 
 
 def saved_bytes(model: nn.Module, whole: Batch) -> int:
-    """Of what one forward pass keeps for its backward pass outside of recomputed blocks."""
+    """Return the bytes that a forward pass keeps for its backward pass outside recomputed blocks."""
     kept: dict[int, int] = {}
 
     def pack(tensor: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ def saved_bytes(model: nn.Module, whole: Batch) -> int:
 
 
 def test_recomputed_blocks_give_the_same_gradients_and_keep_less() -> None:
-    """Dropout too is drawn twice alike; parameters keep their names."""
+    """Both passes use the same dropout masks, and parameters keep their names."""
     whole, model = batch(), runs.model(dropout=0.3)
     other = deepcopy(model)
     apply_activation_checkpointing(model)

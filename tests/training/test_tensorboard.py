@@ -1,4 +1,4 @@
-"""TensorBoard reads back what the trainer told; where it is not installed, one line says what to do."""
+"""TensorBoard reads the trainer's records; if it is not installed, one line says what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.training import runs
 
 
 def read(folder: Path) -> dict[str, dict[int, float]]:
-    """Every scalar, by its name and step, as TensorBoard itself reads them."""
+    """Return all scalars by name and step, read with TensorBoard itself."""
 
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

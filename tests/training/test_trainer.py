@@ -1,4 +1,4 @@
-"""A run: it learns, ends in time, and tells what it does."""
+"""A run learns, ends in time, and logs its steps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_run_learns_and_logs_every_step(whole: Path) -> None:
 
 @pytest.mark.parametrize("grad_clip", [0.5, None])
 def test_the_trainer_matches_a_loop_written_by_hand(tmp_path: Path, grad_clip: float | None) -> None:
-    """torch's AdamW, clipping and LambdaLR, on one large batch; only matrices decay."""
+    """The loop uses torch's AdamW, clipping and LambdaLR on one large batch; only matrices decay."""
     settings = {
         "weight_decay": 0.5,
         "betas": (0.8, 0.9),
@@ -93,7 +93,7 @@ def test_the_model_runs_in_the_configured_dtype(tmp_path: Path) -> None:
     assert list(compiled.state_dict()) == list(runs.model().state_dict())
 
 
-def test_the_last_checkpoints_and_the_best_stay(whole: Path) -> None:
+def test_the_newest_checkpoints_and_the_best_are_kept(whole: Path) -> None:
     told = [record for record in runs.records(whole) if "validation_loss" in record]
     best = min(told, key=lambda record: record["validation_loss"])["step"]
     kept = sorted(int(path.name[5:]) for path in (whole / "checkpoints").iterdir())
@@ -103,7 +103,7 @@ def test_the_last_checkpoints_and_the_best_stay(whole: Path) -> None:
     assert manifest["model"]["d_model"] == 32
 
 
-def test_the_best_is_saved_when_it_is_found_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_checkpoint_is_saved_at_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     losses = {2: 3.0, 4: 2.0, 6: 5.0, 8: 2.5, 10: math.nan}
     run = runs.trainer(tmp_path, steps=10, evaluate_every=2, checkpoint_every=None, keep_checkpoints=1)
     monkeypatch.setattr(trainer, "evaluate", lambda *_: losses[run.state.step])
@@ -141,14 +141,14 @@ def test_a_spike_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
 
 def test_endless_overflow_ends_the_run(tmp_path: Path) -> None:
-    """Some overflow in a row is how fp16 finds its scale; twenty are a mistake."""
+    """A few overflows in a row are normal while fp16 finds its scale; twenty are a mistake."""
     run = runs.trainer(tmp_path, precision="fp16", steps=60, evaluate_every=None, checkpoint_every=None)
     weight = run.state.model.get_parameter("norm.weight")
     weight.register_hook(lambda gradient: gradient * (1 if run.state.step in (15, 16) else math.inf))
     with pytest.raises(CourseError, match="step 37: gradients overflowed in fp16 20 times in a row") as caught:
         run.run()
     assert "\n" not in str(caught.value)
-    assert "step-00000037: go on with bf16 or fp32, or with a lower learning rate" in str(caught.value)
+    assert "step-00000037: continue with bf16 or fp32, or with a lower learning rate" in str(caught.value)
     assert [record["step"] for record in runs.records(tmp_path) if "skipped" not in record] == [16, 17]
     again = runs.trainer(tmp_path, steps=39)
     assert again.resume() == 37

@@ -1,4 +1,4 @@
-"""A question that waits for an answer, says why, and has a text for those who see no buttons."""
+"""A question waits for an answer, shows the explanation, and has a text form without buttons."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_choice_cannot_be_changed() -> None:
     assert [button.icon for button in choice.buttons] == ["times", "check", ""]
 
 
-def test_no_text_becomes_html() -> None:
+def test_options_are_escaped_in_html() -> None:
     choice = question()
     press(choice, "3")
     asked = choice._box.children[0].value
@@ -65,7 +65,7 @@ def test_an_answer_that_is_not_an_option_is_rejected() -> None:
         question("6")
 
 
-def test_emphasis_and_code_are_shown_as_such_but_on_buttons() -> None:
+def test_emphasis_and_code_are_rendered_except_on_buttons() -> None:
     choice = Choice("Is *all* of `x` read?", ["yes", "no"], "no", "Only *some* of it.")
     press(choice, "yes")
     assert "Is <em>all</em> of <code>x</code> read?" in choice._box.children[0].value

@@ -1,4 +1,4 @@
-"""Controls that move the picture, errors that are seen, and a still figure that never changes."""
+"""Controls change the picture, errors are shown, and the static figure never changes."""
 
 import base64
 import math
@@ -18,7 +18,7 @@ from lmcourse.widgets.controls import make_control, read
 
 
 def png_of(image: str) -> bytes:
-    """The PNG inside an <img> tag."""
+    """Return the PNG inside an <img> tag."""
     return base64.b64decode(re.findall(r'base64,([^"]+)"', image)[0])
 
 
@@ -48,7 +48,7 @@ def test_the_first_picture_is_the_figure_of_the_defaults(line: Explorer) -> None
     assert base64.b64decode(data["image/png"]) == plots.png(draw_line())
 
 
-def test_moving_a_control_changes_the_picture_but_not_the_still_one(line: Explorer) -> None:
+def test_moving_a_control_does_not_change_the_static_picture(line: Explorer) -> None:
     before, _ = line._repr_mimebundle_()
     line.controls["slope"].value = 3.0
     assert png_of(line.picture.value) == plots.png(draw_line(3.0))
@@ -75,7 +75,7 @@ def test_an_error_in_the_first_drawing_stops_the_cell() -> None:
         explore(draw_line, slope=-1.0)
 
 
-def test_one_display_holds_the_widget_the_picture_and_the_text(line: Explorer) -> None:
+def test_one_output_has_the_widget_the_picture_and_the_text(line: Explorer) -> None:
     data, metadata = InteractiveShell().display_formatter.format(line)
     assert set(data) == {"application/vnd.jupyter.widget-view+json", "image/png", "text/plain"}
     view = data["application/vnd.jupyter.widget-view+json"]
@@ -128,7 +128,7 @@ def test_every_abbreviation_makes_its_control(control: Any, default: Any, kind: 
     assert widget.description == "heads per layer"
 
 
-def test_sliders_keep_to_their_numbers() -> None:
+def test_sliders_take_the_given_numbers() -> None:
     assert make_control("x", (0, 10, 5), None).step == 5
     assert make_control("x", (0.0, 5.0), None).step == pytest.approx(0.05)
     options = make_control("x", Log(8, 1000), None).options
@@ -151,7 +151,7 @@ def test_a_log_slider_starts_on_one_of_its_steps() -> None:
     assert steps == pytest.approx(round(steps), abs=1e-9)
 
 
-def test_the_noise_of_a_browsers_slider_is_not_passed_on() -> None:
+def test_rounding_noise_of_a_browsers_slider_is_removed() -> None:
     slider = make_control("x", (-8.0, 8.0), 1.0)
     slider.value = -8.881784197001252e-16
     assert str(read(slider)) == "0.0"
@@ -174,7 +174,7 @@ def test_unknown_abbreviations_are_rejected() -> None:
 
 
 def test_a_new_explorer_draws_its_figure_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A picture takes a tenth of a second, and a notebook has a dozen of them."""
+    """A picture takes a tenth of a second, and a notebook has about a dozen."""
     drawn: list[Figure] = []
     once = display.png
     monkeypatch.setattr(display, "png", lambda figure: drawn.append(figure) or once(figure))

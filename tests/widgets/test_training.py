@@ -1,4 +1,4 @@
-"""The plot of a run: a sketch while it goes on, the figure at its end, in one display."""
+"""The live plot of a run shows a sketch during the run and the figure at its end, in one output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Clock:
-    """A clock that is put forward by hand."""
+    """A clock that tests advance."""
 
     seconds = 0.0
 
@@ -85,7 +85,7 @@ def test_the_sketch_keeps_all_points_inside() -> None:
     assert all(0 < y < height < HEIGHT for _, y in curve(svg))
 
 
-def test_the_end_is_the_figure_of_the_run() -> None:
+def test_the_final_picture_is_the_figure_of_the_run() -> None:
     with LivePlot(entropy=0.5) as plot:
         for step in range(1, 31):
             plot(record(step))
@@ -98,7 +98,7 @@ def test_the_end_is_the_figure_of_the_run() -> None:
     assert metadata["image/png"]["alt"] == plots.alt_text(figure)
 
 
-def test_a_run_that_fails_is_drawn_and_its_error_is_seen() -> None:
+def test_a_failed_run_is_drawn_and_its_error_is_raised() -> None:
     plot = LivePlot()
     plot(record(1))
     with pytest.raises(ZeroDivisionError), plot:
@@ -123,7 +123,7 @@ with LivePlot(entropy=0.5, seconds=0.0) as plot:
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
-    """A notebook with a live plot, a plot without a step and one whose run fails, after a real kernel ran it."""
+    """An executed notebook with a live plot, a plot without steps, and a plot whose run fails."""
     from nbclient import NotebookClient
 
     cells = [CELL, "with LivePlot():\n    pass", "with LivePlot() as plot:\n    plot(record(1))\n    1 / 0"]
@@ -134,7 +134,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
 
 
 @pytest.mark.prove
-def test_in_a_kernel_it_is_one_display_with_widget_and_picture(executed: NotebookNode) -> None:
+def test_live_plot_in_a_kernel_is_one_output(executed: NotebookNode) -> None:
     (output,) = executed.cells[0].outputs
     assert output.output_type == "display_data"
     assert set(output.data) == {WIDGET, "image/png", "text/plain"}
@@ -146,7 +146,7 @@ def test_in_a_kernel_it_is_one_display_with_widget_and_picture(executed: Noteboo
 
 @pytest.mark.prove
 def test_the_text_is_the_same_at_the_start_and_at_the_end(executed: NotebookNode) -> None:
-    """nbval sees the first display only, and compares its text with the stored one."""
+    """nbval compares only the text of the first output with the stored text."""
     texts = [cell.outputs[0].data["text/plain"] for cell in executed.cells]
     assert texts == [ALT_TEXT] * 3
     assert "image/png" not in executed.cells[1].outputs[0].data

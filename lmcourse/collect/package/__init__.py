@@ -1,4 +1,4 @@
-"""A transformer made of a learner's own functions: the files that `lmcourse collect` adds to the answers.
+"""A transformer made of a learner's own functions: files that `lmcourse collect` adds to the answers.
 
-They import nothing of the course, since they are copied beside the answers, into a package that runs without it.
+They do not import the course, because they become part of a package that runs without it.
 """

@@ -15,7 +15,7 @@ WEIGHTS = Path(__file__).parent / "weights"
 
 
 def main(parts: Parts, arguments: Sequence[str] | None = None) -> int:
-    """Continue the prompt with the likeliest tokens, and print both; return the exit status."""
+    """Continue the prompt with the most likely tokens, and print both; return the exit status."""
     parser = argparse.ArgumentParser(description="Let the model continue a text with the likeliest tokens.")
     parser.add_argument("--prompt", required=True, help="beginning of the text")
     parser.add_argument("--tokens", type=int, default=40, help="number of tokens to generate (default: 40)")

@@ -1,9 +1,9 @@
-"""A decoder in the style of LLaMA: its sizes and weights. What is computed with them are functions of a mapping.
+"""A decoder in the style of LLaMA: sizes and weights. The functions that use them come from a mapping.
 
     tokens → embedding → blocks → norm → head → logits
 
-Each block adds two branches to the stream: attention, then feed-forward, each reading a normalised stream. Another
-function can be put in the place of any.
+Each block adds two branches to the stream: attention, then feed-forward. Each branch reads the normalised stream. You
+can replace any of the functions.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 Parts = Mapping[str, Callable[..., Any]]
-"""The functions by name: decoder, causal_lm_loss, and those that `decoder` needs: block, rms_norm, self_attention,
-rope, grouped_query_attention, glu_ffn."""
+"""The functions by name: decoder, causal_lm_loss, and the functions that `decoder` needs: block, rms_norm,
+self_attention, rope, grouped_query_attention, glu_ffn."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Config:
     """The sizes of a model.
 
     Attributes:
-        vocab_size: how many tokens there are.
+        vocab_size: number of tokens in the vocabulary.
         d_model: the width of the stream.
-        layers: how many blocks.
-        heads, kv_heads, d_head: of attention: query heads, key and value heads, and the width of each.
+        layers: number of blocks.
+        heads, kv_heads, d_head: numbers of query heads and of key and value heads, and the width of each head.
         d_ff: the width of the feed-forward layer.
-        context: the longest text, in tokens.
+        context: length of the longest text in tokens.
         theta: the base of the rotary embedding.
-        eps: of every norm.
-        tied: whether the head is the embedding.
+        eps: the epsilon of all norms.
+        tied: whether the head shares the embedding's matrix.
     """
 
     vocab_size: int
@@ -53,7 +53,7 @@ class Config:
 
 
 def block_weights(config: Config) -> nn.ParameterDict:
-    """The weights of one block, matrices as (out, in): drawn from a normal distribution, the scales of norms 1."""
+    """Return new weights of one block: random matrices of shape (out, in), and scales of norms equal to 1."""
     d, heads = config.d_model, config.heads * config.d_head
     shapes = {
         "qkv": (heads + 2 * config.kv_heads * config.d_head, d),
@@ -67,7 +67,7 @@ def block_weights(config: Config) -> nn.ParameterDict:
 
 
 def small_random(*shape: int) -> Tensor:
-    """Random numbers with a standard deviation of 0.02, as GPT-2 starts."""
+    """Return random numbers with a standard deviation of 0.02, as in GPT-2's initialization."""
     return torch.empty(shape).normal_(std=0.02)
 
 
@@ -75,8 +75,8 @@ class Transformer(nn.Module):
     """The whole model.
 
     Args:
-        config: its sizes.
-        parts: the functions that it is made of.
+        config: the sizes of the model.
+        parts: the functions of the model.
     """
 
     def __init__(self, config: Config, parts: Parts) -> None:
@@ -88,24 +88,24 @@ class Transformer(nn.Module):
         self.head = None if config.tied else nn.Parameter(small_random(config.vocab_size, config.d_model))
 
     def weights(self) -> dict[str, Any]:
-        """Return the weights by name, as `decoder` takes them; a tied head is left out."""
+        """Return the weights by name, for `decoder`; a tied head is left out."""
         blocks = [dict(block.items()) for block in self.blocks]  # type: ignore[operator]
         weights: dict[str, Any] = {"embedding": self.embedding, "blocks": blocks, "norm": self.norm}
         return weights if self.head is None else {**weights, "head": self.head}
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the logits of the next token at each position, from b s to b s v."""
+        """Return the logits of the next token at each position; maps b s to b s v."""
         logits: Tensor = self.parts["decoder"](tokens, self.weights(), asdict(self.config), self.parts)
         return logits
 
     def loss(self, tokens: Tensor) -> Tensor:
-        """The mean of −log p(next token) in nats, over all tokens of b s but the first of each text."""
+        """Return the mean of −log p(token) in nats over all tokens except the first of each text."""
         loss: Tensor = self.parts["causal_lm_loss"](self(tokens), tokens)
         return loss
 
     @torch.no_grad()
     def generate(self, tokens: list[int], count: int) -> list[int]:
-        """Return the `count` likeliest next tokens, one after the other; fewer if the context fills up."""
+        """Append the most likely token `count` times, and return the new tokens; fewer if the context is full."""
         text = list(tokens)
         while len(text) < min(len(tokens) + count, self.config.context):
             text.append(int(self(torch.tensor([text]))[0, -1].argmax()))
@@ -113,7 +113,7 @@ class Transformer(nn.Module):
 
 
 def load(folder: Path, parts: Parts) -> Transformer:
-    """The model whose sizes are in `config.json` and whose weights are in `model.safetensors` of a folder."""
+    """Load a model from a folder with sizes in `config.json` and weights in `model.safetensors`."""
     config = Config(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
     model = Transformer(config, parts)
     model.load_state_dict(load_file(folder / "model.safetensors"))

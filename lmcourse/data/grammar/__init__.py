@@ -1,6 +1,6 @@
-"""A synthetic language from a probabilistic grammar, whose entropy is known exactly: a lower bound on any loss.
+"""A synthetic language from a probabilistic grammar. Its exact entropy is known: a lower bound on any loss.
 
-`rules` is the machinery (any grammar of a certain form, its texts, their probabilities, its entropy), `stories` the
+`rules` has the general part: grammars of a certain form, their texts, probabilities and entropy. `stories` has the
 language that the course trains on.
 """
 

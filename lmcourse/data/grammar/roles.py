@@ -1,4 +1,4 @@
-"""The topic and role of each word of the stories: the truth to compare learned word vectors with."""
+"""The topic and role of each word of the stories, to compare with learned word vectors."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from lmcourse.data.grammar.stories import TOPICS
 
 
 def word_roles() -> dict[str, tuple[str, str]]:
-    """Every noun and verb form → its topic and its role: "bear" → ("wood", "noun"), "fears" → ("wood", "meets").
+    """Map each noun and verb form to its topic and role: "bear" → ("wood", "noun"), "fears" → ("wood", "meets").
 
-    The roles are "noun" and "nouns", and for verbs without and with an object "acts", "act", "meets" and "meet": those
-    with an s belong to a noun in the singular.
+    The roles are "noun" and "nouns" for nouns, "acts" and "act" for verbs without an object, and "meets" and "meet" for
+    verbs with an object. "acts" and "meets" follow a noun in the singular.
     """
     roles: dict[str, tuple[str, str]] = {}
     for name, topic in TOPICS.items():

@@ -1,22 +1,24 @@
-"""An unambiguous probabilistic context-free grammar (PCFG): probability and entropy of its texts are exact.
+"""Unambiguous probabilistic context-free grammars (PCFG), with exact probabilities and entropy of their texts.
 
-A text is written with a stack of symbols, at first one. The symbol on top is taken away, one of its rules is drawn, the
-rule's `text` is written, and its symbols `then` go on the stack, the first one on top. The text ends when the stack is
-empty. A symbol deep in the stack is what must come much later: a closing bracket, the verb that a noun waits for.
+A text is generated with a stack of symbols, which at first has one symbol. In each step the top symbol is removed and
+one of its rules is sampled. The rule's `text` is written, and its `next_symbols` go on the stack, the first one on top.
+The text ends when the stack is empty. A symbol deep in the stack stands for a part that must come much later: a closing
+bracket, or the verb of a noun.
 
-Two conditions make the way back from a text to the rules unique (simple grammars: Korenjak and Hopcroft, 1966): every
-rule writes something, and no two rules of a symbol begin alike (neither text is the beginning of the other). A reader
-knows the symbol on top, and at most one of its rules fits what stands there. Therefore
+Two conditions make it possible to recover the rules from a text (simple grammars: Korenjak and Hopcroft, 1966): every
+rule writes some text, and of two rules of a symbol, neither text is the beginning of the other. So at most one rule of
+the top symbol fits the text at each point. Therefore
 
-    ln P(text) = Σ ln p(rule)      over the rules that wrote it, and
-    p(rule)    = P(what it writes | all text before).
+    ln P(text) = Σ ln p(rule)      for all rules that wrote the text, and
+    p(rule)    = P(rule's text | all text before it).
 
-The entropy of a symbol is that of the choice among its rules plus that of the symbols they lead to,
+The entropy of a symbol is the entropy of the choice among its rules plus the entropy of the symbols that follow,
 
     H_A = Σ_r p_r (−ln p_r + Σ_{B in r.next_symbols} H_B),      that is      H = (I − M)⁻¹ e,
 
-with M_AB the expected number of Bs in a rule of A, and e_A = −Σ_r p_r ln p_r (Soule, 1974, "Entropies of probabilistic
-grammars"). Expected lengths solve the same equations with the rules' bytes in place of −ln p_r. Nothing is estimated.
+where M_AB is the expected number of Bs in a rule of A, and e_A = −Σ_r p_r ln p_r (Soule, 1974, "Entropies of
+probabilistic grammars"). Expected lengths solve the same equations with the rules' bytes in place of −ln p_r. All
+numbers are exact, not estimates.
 """
 
 from __future__ import annotations
@@ -39,9 +41,9 @@ class Production:
     """A production of the grammar: one way to rewrite a symbol.
 
     Attributes:
-        probability: of this production among those of its symbol, more than 0.
-        text: what it writes.
-        next_symbols: the symbols that must be written after it, in this order.
+        probability: the probability of this production among all productions of its symbol; above 0.
+        text: the text that it writes.
+        next_symbols: the symbols that follow the text, in this order.
     """
 
     probability: float
@@ -50,21 +52,21 @@ class Production:
 
 
 class Grammar:
-    """A language in which every text has one derivation, and so a known probability.
+    """A language in which every text has only one derivation, and so a known probability.
 
-    Texts are drawn independently of each other, and each shows where it ends, so a stream of them can be read too. A
-    model that gives the text x the probability q(x) pays −ln q(x) nats, on average Σ p(x) (−ln q(x)) = H + KL(p‖q) ≥ H
-    (Gibbs' inequality): its mean loss per byte over a long stream of *new* texts cannot be below `entropy_per_byte`. It
-    can on texts it was trained on, which it may remember, and by chance on a short sample, whose own −`log_probability`
-    is then the fairer thing to compare with.
+    Texts are sampled independently, and each shows where it ends, so a stream of texts can be parsed, too. A model that
+    gives the text x the probability q(x) has a loss of −ln q(x) nats; the mean is Σ p(x) (−ln q(x)) = H + KL(p‖q) ≥ H
+    (Gibbs' inequality). So its mean loss per byte for a long stream of *new* texts cannot be below `entropy_per_byte`.
+    The loss can be lower for training texts, which the model may remember, and by chance for a short sample; it is
+    fairer to compare with −`log_probability` of the sample.
 
     Args:
-        rules: of every symbol, one or more.
+        rules: one or more rules for every symbol.
         start: the symbol that a text begins with.
 
     Raises:
-        ValueError: probabilities that are none or do not sum to one, a symbol without rules, a rule that writes
-            nothing, two rules of a symbol that begin alike, or texts of infinite expected length.
+        ValueError: probabilities are not positive or do not sum to one, a symbol has no rules, the text of a rule is
+            empty, two rules of a symbol begin the same, or the expected length of texts is infinite.
     """
 
     def __init__(self, rules: Mapping[str, Sequence[Production]], start: str) -> None:
@@ -76,10 +78,12 @@ class Grammar:
             for symbol, choices in self.rules.items()
         }
         if max(abs(np.linalg.eigvals(self._children()))) >= 1 - 1e-9:
-            raise ValueError("the texts of this grammar never end: on average each symbol leads to at least one more")
+            raise ValueError(
+                "the expected length of this grammar's texts is infinite: on average each symbol leads to at least one"
+            )
 
     def generate(self, source: random.Random) -> str:
-        """Generate one text. The same source of randomness gives the same texts on every machine."""
+        """Generate one text. The same random generator gives the same texts on every machine."""
         written, stack = [], [self.start]
         while stack:
             symbol = stack.pop()
@@ -92,7 +96,7 @@ class Grammar:
         """Return the rules that wrote a text, or several texts one after the other, in order.
 
         Raises:
-            ValueError: this is no text of the language; the message says up to where it was.
+            ValueError: the text does not belong to the language; the message says where it fails.
         """
         position, stack = 0, [self.start]
         while stack:
@@ -107,38 +111,40 @@ class Grammar:
                 stack.append(self.start)
 
     def log_probability(self, text: str) -> float:
-        """Return the log-probability of a text, or of several one after the other, in nats.
+        """Return the log-probability in nats of a text, or of several texts one after the other.
 
         Raises:
-            ValueError: this is no text of the language.
+            ValueError: the text does not belong to the language.
         """
         return math.fsum(math.log(rule.probability) for rule in self.parse(text))
 
     def expected(self, value: Callable[[Production], float]) -> float:
-        """The mean over texts of the sum of a value over the rules that wrote the text.
+        """Return the mean over all texts of the sum of a value over the rules that wrote the text.
 
-        That is the value expected where a symbol is rewritten, times how often the symbol is: row `start` of (I − M)⁻¹.
+        For each symbol this is the expected value of its rules, times the mean number of times that it is rewritten:
+            row `start` of (I − M)⁻¹.
         """
         each = [sum(rule.probability * value(rule) for rule in choices) for choices in self.rules.values()]
         return float(self._visits @ np.array(each))
 
     @cached_property
     def entropy(self) -> float:
-        """Entropy of one text in nats: the mean of −ln P."""
+        """The entropy of one text in nats: the mean of −ln P."""
         return self.expected(lambda rule: -math.log(rule.probability))
 
     @cached_property
     def entropy_per_byte(self) -> float:
-        """Nats per UTF-8 byte of a long stream of texts: the entropy of a text over its expected length.
+        """Nats per UTF-8 byte of a long stream of texts: the entropy of a text divided by its expected length.
 
-        The ratio of the means, not the mean of the ratios: a long text counts for as many bytes as it has. Divide by
-        ln 2 for bits.
+        This is the ratio of the means, not the mean of the ratios, because long texts have more bytes in a stream.
+        Divide by ln 2 for bits.
         """
         return self.entropy / self.expected(lambda rule: len(rule.text.encode()))
 
     @cached_property
     def _visits(self) -> Float[ndarray, " symbols"]:
-        """Return how often a text rewrites each symbol on average: v = s + vM, where s is one at the start symbol."""
+        """Return the mean number of times that a text rewrites each symbol: v = s + vM, with s = 1 for the start
+        symbol."""
         start = np.array([symbol == self.start for symbol in self.rules], dtype=float)
         return np.linalg.solve((np.eye(len(self.rules)) - self._children()).T, start)
 
@@ -160,11 +166,13 @@ def _check(rules: Mapping[str, tuple[Production, ...]], start: str) -> None:
     for symbol, choices in rules.items():
         probabilities = [rule.probability for rule in choices]
         if min(probabilities) <= 0 or not math.isclose(math.fsum(probabilities), 1.0):
-            raise ValueError(f"the probabilities of {symbol} are {probabilities}: each must be above 0, the sum 1")
+            raise ValueError(
+                f"the probabilities of {symbol} are {probabilities}: each must be above 0, and their sum must be 1"
+            )
         texts = sorted(rule.text for rule in choices)
         if not texts[0]:
-            raise ValueError(f"a rule of {symbol} writes no text, so a text could not be parsed")
-        # Sorted, a text stands before everything that begins with it: neighbours tell.
+            raise ValueError(f"a rule of {symbol} has an empty text, so its use could not be recognised in a text")
+        # In sorted order a text comes directly before the texts that begin with it, so comparing neighbours is enough.
         for first, second in pairwise(texts):
             if second.startswith(first):
                 raise ValueError(

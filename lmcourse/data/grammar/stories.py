@@ -1,14 +1,13 @@
-"""The course's own language: little stories with what makes language hard to predict, and nothing that is vague.
+"""The course's own language: little stories that are hard to predict for well-defined reasons.
 
     Clara is in the wood. One bear that many owls fear sleeps. Now 7 is (2 + (4 + 1)). So Clara goes home.
 
-- A paragraph has a hero, named first and again at its end, and a topic that decides which words may come (a model must
-  look back over whole sentences).
-- Verbs agree with their subject, across any number of relative clauses in between, one in another.
+- A paragraph has a hero, who is named at its beginning and at its end, and a topic that determines its words. So a
+  model must look back over whole sentences.
+- Verbs agree with their subject, even across any number of nested relative clauses.
 - Sums are true, and every bracket is closed.
 
-One number, `story_grammar().entropy_per_byte`, says how well the best possible model predicts it. All is ASCII: a byte
-is a character.
+`story_grammar().entropy_per_byte` is the loss of the best possible model. All text is ASCII, so a byte is a character.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ class Topic:
     """A place and the words that are used only there.
 
     Attributes:
-        place: what a paragraph opens with.
-        nouns: in the singular; the plural adds an s.
+        place: the place in a paragraph's first sentence.
+        nouns: nouns in the singular; the plural adds an s.
         intransitive_verbs: verbs without an object, in the plural; the singular adds an s.
         transitive_verbs: verbs with an object, in the plural; the singular adds an s.
     """
@@ -68,23 +67,24 @@ TOPICS: Mapping[str, Topic] = {
 
 
 NUMBERS = {"one": "s", "many": ""}
-"""Words that announce the number of a noun, and the ending of its verb."""
+"""Words that determine the number of a noun, each with the ending of the noun's verb."""
 
 PARAGRAPH_END_PROBABILITY, STORY_END_PROBABILITY, SUM_PROBABILITY = 0.2, 0.25, 0.15
-"""Probabilities: that a paragraph ends after a sentence, a story after a paragraph, and that a sum replaces a
-sentence.
+"""The probabilities that a paragraph ends after a sentence, that a story ends after a paragraph, and that a sum
+replaces a sentence.
 """
 
 RELATIVE_CLAUSE_PROBABILITY = 0.25
-"""The probability that a noun gets a relative clause. Two nouns wait for verbs then: below ½, or it would never end."""
+"""The probability that a noun gets a relative clause. Then two nouns need verbs, so a probability of ½ or more would
+give texts of infinite expected length."""
 
 NESTED_SUM_PROBABILITY = 0.5
-"""The probability that a sum opens one more bracket."""
+"""The probability that a sum opens another bracket."""
 
 
 @cache
 def story_grammar() -> Grammar:
-    """The grammar of the stories. A symbol's name is a part of the text and what must be remembered there."""
+    """Return the grammar of the stories. A symbol's name has a part of the text and what must be remembered for it."""
     rules: dict[str, list[Production]] = {
         "story": _heroes(1.0),
         "next": [Production(STORY_END_PROBABILITY, "\n"), *_heroes(1 - STORY_END_PROBABILITY)],
@@ -108,7 +108,7 @@ def _heroes(probability: float) -> list[Production]:
 
 
 def _body(hero: str, topic: str) -> Iterator[Production]:
-    """The end of the paragraph, or one sentence and the rest of it."""
+    """Yield the rules for the rest of a paragraph: its end, or one more sentence and the rest."""
     rest = f"body {hero} {topic}"
     yield Production(PARAGRAPH_END_PROBABILITY, f" So {hero} goes home.\n", ("next",))
     for value in range(10):
@@ -136,7 +136,7 @@ def _sentence(topic: str) -> dict[str, list[Production]]:
         rules[f"verb {topic} {number}"] = _scaled((1 - RELATIVE_CLAUSE_PROBABILITY) / 2, acts + meets_whom) + _clause(
             topic, number, "verb"
         )
-        # Inside a clause the object is known, it is the noun before: "many owls that one bear fears".
+        # Inside a relative clause the object is the noun before it: "many owls that one bear fears".
         rules[f"meets {topic} {number}"] = _scaled(1 - RELATIVE_CLAUSE_PROBABILITY, meets) + _clause(
             topic, number, "meets"
         )
@@ -144,7 +144,7 @@ def _sentence(topic: str) -> dict[str, list[Production]]:
 
 
 def _clause(topic: str, number: str, waiting: str) -> list[Production]:
-    """A relative clause: its noun and verb come first, then the verb of the main clause."""
+    """Return the rules for a relative clause: its noun and verb come first, then the verb of the main clause."""
     return [
         Production(
             RELATIVE_CLAUSE_PROBABILITY / len(NUMBERS),
@@ -156,7 +156,7 @@ def _clause(topic: str, number: str, waiting: str) -> list[Production]:
 
 
 def _sum(value: int) -> Iterator[Production]:
-    """The number itself, or a bracket with a part of it and a sum for what remains."""
+    """Yield the rules for a value: the number itself, or a bracket with a part of it and a sum for the rest."""
     yield Production(1 - NESTED_SUM_PROBABILITY if value else 1.0, str(value))
     for part in range(1, value + 1):
         yield Production(NESTED_SUM_PROBABILITY / value, f"({part} + ", (f"sum {value - part}", "close"))

@@ -1,4 +1,4 @@
-"""Tokenizers: `tokenizer` has the interface, bytes and characters, `bpe` byte pairs, `tokenizer_json` their files."""
+"""Tokenizers for bytes, characters and byte pairs (`tokenizer`, `bpe`), and their files (`tokenizer_json`)."""
 
 from __future__ import annotations
 

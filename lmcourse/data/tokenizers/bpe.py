@@ -1,11 +1,11 @@
-"""Byte pair encoding (BPE): merge the commonest pair of neighbours into a new token, again and again.
+"""Byte pair encoding (BPE): repeatedly merge the most frequent pair of neighbours into a new token.
 
-Sennrich, Haddow and Birch (2016) merge characters inside words; beginning with bytes instead (Radford et al., 2019)
-makes every text readable, in 256 tokens at worst. Tokens 0 to 255 are the bytes, token 256 + i is what merge i made.
+Sennrich, Haddow and Birch (2016) merge characters inside words; starting with bytes instead (Radford et al., 2019)
+makes it possible to encode every text. Tokens 0 to 255 are the bytes; merge i makes token 256 + i.
 
-Notebook 07 builds the plain algorithm, which goes through all words for every merge. Here a merge visits only the
-places of its pair, and the next pair comes from a heap: the work grows as n log n with the length n of the words, even
-if the text is one word.
+Notebook 07 builds the simple algorithm, which goes through all words for every merge. Here a merge visits only the
+places of its pair, and the next pair comes from a heap. So the work grows as n log n with the total length n of the
+words, even if the text is a single word.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ from lmcourse.data.tokenizers.tokenizer import BYTES, look_up
 
 Pair = tuple[int, int]
 OnMerge = Callable[[int], None]
-"""Called after each merge with the number of merges so far."""
+"""A function that is called after each merge with the number of merges so far."""
 
 MIN_PAIR_COUNT = 2
-"""A pair that occurs less often is not merged: a token for a pair that occurs once shortens only that place."""
+"""Pairs that occur less often are not merged, because a token for a pair that occurs once shortens only that place."""
 
 MAX_CACHED_WORDS = 100_000
-"""The number of words that a tokenizer keeps with their tokens."""
+"""The number of words that a tokenizer caches with their tokens."""
 
 BORDER = -1
-"""Stands before and after every word, and where a token was merged into the one before it."""
+"""Marks the beginning and end of every word, and places whose token was merged into the token before it."""
 
 
 class BPETokenizer:
     """Byte-level BPE tokenizer with a list of merges.
 
     Args:
-        merges: pairs of tokens, in the order in which they were learned; merge i makes token 256 + i.
+        merges: the merged pairs of tokens, in the order in which they were learned; merge i makes token 256 + i.
 
     Attributes:
         vocab_size: 256 + the number of merges.
         token_bytes: the bytes of every token.
 
     Raises:
-        ValueError: a merge of tokens that do not exist yet, or two that make the same bytes, as training never does.
+        ValueError: a merge uses a token that does not exist yet, or two merges make the same bytes. Training never does
+            this.
     """
 
     def __init__(self, merges: Sequence[Sequence[int]]) -> None:
@@ -60,21 +61,21 @@ class BPETokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int, on_merge: OnMerge | None = None) -> Self:
-        """Learn from texts.
+        """Learn merges from texts.
 
         Args:
-            vocab_size: how many tokens to make, at most: there are fewer if no pair is left that was seen twice.
+            vocab_size: largest size of the vocabulary; it is smaller if no remaining pair occurs twice.
             on_merge: called after each merge with the number of merges so far.
 
         Raises:
-            ValueError: a vocabulary below 256, or half a character (a lone surrogate) in a text.
+            ValueError: `vocab_size` is below 256, or a text has half a character (a lone surrogate).
         """
         if vocab_size < len(BYTES):
             raise ValueError(f"vocab_size must be at least {len(BYTES)}, the bytes alone, not {vocab_size}")
         return cls(learn_merges(texts, vocab_size - len(BYTES), on_merge))
 
     def encode(self, text: str) -> list[int]:
-        """The text's tokens, word by word."""
+        """Return the tokens of a text; it is encoded word by word."""
         tokens: list[int] = []
         for word in split_words(text):
             known = self._cache.get(word)
@@ -86,14 +87,14 @@ class BPETokenizer:
         return tokens
 
     def _encode_word(self, word: str) -> list[int]:
-        """Apply, among the merges that fit, the one learned first, from left to right; until none fits."""
+        """Apply merges until none fits: always the earliest learned merge that fits, from left to right."""
         chain = TokenChain([word])
         made_by = self._made_by
         queue = [(made_by[pair], left) for left, pair in enumerate(pairwise(chain.tokens)) if pair in made_by]
         heapify(queue)
         while queue:
             token, left = heappop(queue)
-            if made_by.get(chain.pair(left)) != token:  # another merge has taken one of the two
+            if made_by.get(chain.pair(left)) != token:  # another merge has already used one of the two
                 continue
             chain.merge(left, token)
             for at in (chain.before[left], left):
@@ -106,18 +107,18 @@ class BPETokenizer:
         return b"".join(look_up(self.token_bytes, tokens)).decode(errors="replace")
 
     def to_json(self) -> dict[str, Any]:
-        """The merges; the tokens follow from them."""
+        """Return the kind and the merges, which determine all tokens."""
         return {"kind": "bpe", "merges": [list(pair) for pair in self.merges]}
 
 
 def learn_merges(texts: Iterable[str], merges: int, on_merge: OnMerge | None = None) -> list[Pair]:
-    """The pairs to merge, best first.
+    """Return the pairs to merge, in order.
 
-    The commonest pair is merged; of equally common pairs the one with the smaller left token, then the smaller right
-    token. Overlapping pairs all count: "aaa" has two pairs "aa".
+    The most frequent pair is merged first; among equally frequent pairs, the pair with the smaller left token, then the
+    smaller right token. Overlapping pairs all count: "aaa" has two pairs "aa".
 
     Args:
-        merges: how many, at most.
+        merges: largest number of merges.
         on_merge: called after each merge with the number of merges so far.
     """
     found: list[Pair] = []
@@ -131,11 +132,11 @@ def learn_merges(texts: Iterable[str], merges: int, on_merge: OnMerge | None = N
 
 
 class TokenChain:
-    """The tokens of some words in one doubly linked list: a merge takes the same time in words of any length.
+    """The tokens of some words in a doubly linked list, so that the time of a merge does not depend on word length.
 
     Attributes:
-        tokens: one for each position; BORDER between words, and at positions that were merged away.
-        before, after: the neighbours' positions.
+        tokens: one token for each position; BORDER between words, and at positions whose token was merged into another.
+        before, after: the positions of the neighbours.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -147,11 +148,11 @@ class TokenChain:
         self.after = list(range(1, len(self.tokens) + 1))
 
     def pair(self, left: int) -> Pair:
-        """The token at a position and the next one."""
+        """Return the token at a position and the next token."""
         return self.tokens[left], self.tokens[self.after[left]]
 
     def merge(self, left: int, token: int) -> None:
-        """Put one token in place of the one at a position and the next one."""
+        """Replace the token at a position and the next token by one token."""
         right = self.after[left]
         self.tokens[left], self.tokens[right] = token, BORDER
         self.after[left] = self.after[right]
@@ -159,10 +160,10 @@ class TokenChain:
 
 
 class PairCounts:
-    """Counts of each pair of tokens in the words of some texts. A word that occurs 1,000 times is stored once.
+    """Counts of each pair of tokens in the words of some texts. A repeated word is stored only once.
 
-    Only pairs with the newest token become more frequent. So the queue holds each pair once, with its count when the
-    pair first occurred or a later one: never less than its count now.
+    Only pairs with the newest token become more frequent. So the queue holds each pair once, with an earlier count that
+    is never less than the current count.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -188,10 +189,10 @@ class PairCounts:
         return None
 
     def merge(self, pair: Pair, token: int) -> None:
-        """Put a token in place of the pair in all words, from left to right."""
+        """Replace the pair by a token in all words, from left to right."""
         chain, changed = self.chain, set()
         for left in self.places.pop(pair):
-            if chain.pair(left) != pair:  # another merge has taken one of the two
+            if chain.pair(left) != pair:  # another merge has already used one of the two
                 continue
             before, right = chain.before[left], chain.after[left]
             for at in (before, left, right):

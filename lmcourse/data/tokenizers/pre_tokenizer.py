@@ -1,9 +1,9 @@
-"""Pre-tokenization: text is cut into words before byte pairs are merged, so that no token reaches over a word's border.
+"""Pre-tokenization: split text into words before byte pairs are merged, so that no token crosses a word's border.
 
-The rule is GPT-2's (Radford et al., 2019) with its classes of characters written out: a letter is A to Z, a to z, or
-anything beyond ASCII. GPT-2 asks Unicode what a letter is, and the answer differs between engines and changes with the
-years; ours is the same in Python's `re` and in `tokenizers`, so both cut the same words. The price: “ and — stick
-to words.
+The rule is GPT-2's (Radford et al., 2019), but a letter is A to Z, a to z, or any character beyond ASCII. GPT-2 uses
+Unicode's classes of letters, which differ between regular-expression engines and change over time. Our classes are the
+same in Python's `re` and in `tokenizers`, so both split text into the same words. The disadvantage: “ and — become part
+of the words next to them.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ _LETTER = "A-Za-z\u0080-\U0010ffff"
 
 PATTERN = "|".join(
     (
-        "'(?:[sdmt]|ll|ve|re)",  # the ends of it's, they'll, …
+        "'(?:[sdmt]|ll|ve|re)",  # the endings of it's, they'll, …
         f" ?[{_LETTER}]+",  # a word, with the space before it
         " ?[0-9]+",
         f" ?[^{_SPACE}{_LETTER}0-9]+",  # punctuation
-        f"[{_SPACE}]+(?![^{_SPACE}])",  # white space; its last space is left to the word behind it
+        f"[{_SPACE}]+(?![^{_SPACE}])",  # white space, except a last space before a word
         f"[{_SPACE}]+",
     )
 )
-"""Every text is a sequence of matches, with nothing in between."""
+"""The pattern of a word. Every text is a sequence of matches without gaps."""
 
 _COMPILED = re.compile(PATTERN)
 
 
 def split_words(text: str) -> list[str]:
-    """The words; together they are the text.
+    """Return the words of a text; joined, they are the text.
 
     Raises:
         ValueError: the text has half a character (a lone surrogate).
     """
-    to_utf8(text)  # tells where in the text it is; a word could not
+    to_utf8(text)  # raises the error here, because it should name a position in the text, not in a word
     return _COMPILED.findall(text)

@@ -1,4 +1,4 @@
-"""The tokenizer interface, and the two tokenizers that learn no merges: bytes and characters."""
+"""The tokenizer interface, and the two tokenizers without merges: bytes and characters."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ BYTES = tuple(bytes([value]) for value in range(256))
 
 
 class Tokenizer(Protocol):
-    """Text to tokens and back: `decode(encode(text)) == text` for every text that it can read.
+    """Converts text to tokens and back: `decode(encode(text)) == text` for every text that it can encode.
 
     Attributes:
-        vocab_size: how many tokens there are; ids go from 0 to vocab_size − 1.
+        vocab_size: number of tokens; ids are 0 to vocab_size − 1.
     """
 
     vocab_size: int
 
     def encode(self, text: str) -> list[int]:
-        """The text's tokens.
+        """Return the tokens of a text.
 
         Raises:
-            ValueError: the tokenizer does not know a character, or there is half of one (a lone surrogate).
+            ValueError: the text has a character without a token, or half a character (a lone surrogate).
         """
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of these tokens. A token that ends inside a character becomes U+FFFD.
+        """Return the text of these tokens. Incomplete characters become U+FFFD.
 
         Raises:
-            ValueError: there is no such token.
+            ValueError: a token does not exist.
         """
 
     def to_json(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Tokenizer(Protocol):
 
 
 class ByteTokenizer:
-    """256 tokens for any text: one per letter in English, three per character in Chinese.
+    """A tokenizer with 256 tokens, the bytes: one per letter in English, three per character in Chinese.
 
     Attributes:
         vocab_size: 256.
@@ -47,7 +47,7 @@ class ByteTokenizer:
     vocab_size = len(BYTES)
 
     def encode(self, text: str) -> list[int]:
-        """The bytes of the text's UTF-8."""
+        """Return the bytes of the text in UTF-8."""
         return list(to_utf8(text))
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -55,38 +55,38 @@ class ByteTokenizer:
         return b"".join(look_up(BYTES, tokens)).decode(errors="replace")
 
     def to_json(self) -> dict[str, Any]:
-        """Return its `kind`, its only state."""
+        """Return the `kind`, which is all that is needed."""
         return {"kind": "bytes"}
 
 
 class CharacterTokenizer:
-    """One token per character: a code point of Unicode, so an é made of e and an accent has two.
+    """A tokenizer with one token per character (code point), so an é that consists of e and an accent has two.
 
-    The vocabulary is small, and only texts made of its characters can be read.
+    The vocabulary is small, and only texts with its characters can be encoded.
 
     Args:
-        characters: the one of each token, all different.
+        characters: the character of each token, all different.
 
     Attributes:
-        vocab_size: how many characters it knows.
+        vocab_size: number of characters.
 
     Raises:
-        ValueError: there are none, or one twice.
+        ValueError: there are no characters, or one occurs twice.
     """
 
     def __init__(self, characters: str) -> None:
         if not characters or len(set(characters)) != len(characters):
-            raise ValueError("a character tokenizer needs characters, each of them once")
+            raise ValueError("a character tokenizer needs at least one character, and each only once")
         self.characters = characters
         self.vocab_size = len(characters)
         self._tokens = {character: token for token, character in enumerate(characters)}
 
     @classmethod
     def train(cls, texts: Iterable[str]) -> CharacterTokenizer:
-        """A tokenizer for the characters of these texts, in Unicode's order.
+        """Return a tokenizer for the characters of these texts, in Unicode order.
 
         Raises:
-            ValueError: the texts have none.
+            ValueError: the texts have no characters.
         """
         return cls("".join(sorted(set().union(*texts))))
 
@@ -94,7 +94,7 @@ class CharacterTokenizer:
         """Return one token per character.
 
         Raises:
-            ValueError: the text it was made from did not have this character.
+            ValueError: a character is not in the vocabulary.
         """
         try:
             return [self._tokens[character] for character in text]
@@ -110,15 +110,15 @@ class CharacterTokenizer:
         return "".join(look_up(self.characters, tokens))
 
     def to_json(self) -> dict[str, Any]:
-        """The characters, in the order of their tokens."""
+        """Return the kind and the characters, in the order of their tokens."""
         return {"kind": "characters", "characters": self.characters}
 
 
 def to_utf8(text: str) -> bytes:
-    """The text's bytes.
+    """Return the UTF-8 bytes of a text.
 
     Raises:
-        ValueError: it has half of a surrogate pair, which Python allows in a str and UTF-8 has no bytes for.
+        ValueError: the text has half of a surrogate pair, which a Python str may contain but UTF-8 cannot encode.
     """
     try:
         return text.encode()
@@ -128,10 +128,10 @@ def to_utf8(text: str) -> bytes:
 
 
 def look_up(vocab: Sequence[Text], tokens: Sequence[int]) -> list[Text]:
-    """The characters or bytes of every token.
+    """Return the characters or bytes of every token.
 
     Raises:
-        ValueError: there is no such token. (A list would take a negative one from its end.)
+        ValueError: a token does not exist. This includes negative numbers, which would index a list from its end.
     """
     if wrong := [token for token in tokens if not 0 <= token < len(vocab)]:
         raise ValueError(f"there is no token {wrong[0]}: the vocabulary has 0 to {len(vocab) - 1}")

@@ -1,14 +1,16 @@
 """Save and load tokenizers: the course's own JSON, and tokenizer.json of Hugging Face's `tokenizers`.
 
-In a tokenizer.json a byte is a visible character: 188 of them stand for themselves, the other 68 (blanks, control
-characters, …) for the characters from U+0100 on, in order (Radford et al., 2019, `bytes_to_unicode` of GPT-2's code). A
-token is the string of its bytes' characters, and a merge two tokens. Words are cut by our rule (`pre_tokenizer`).
+A tokenizer.json writes each byte as a visible character. 188 bytes stand for themselves; the other 68 (spaces, control
+characters, …) are written as the characters from U+0100 on, in order (Radford et al., 2019, `bytes_to_unicode` in
+GPT-2's code). A token is the string of its bytes' characters, and a merge is two tokens. Text is split into words by
+our rule (`pre_tokenizer`).
 
-A file is read if it says just that with token i for byte i and 256 + i for merge i: what this module writes, and what
-`tokenizers` makes of it when it saves. Other files are refused, because their tokens would be other ones here;
-`LibraryTokenizer` leaves such files to their own library.
+This module reads only files in this form, with token i for byte i and token 256 + i for merge i: files that it has
+written, and files that `tokenizers` saves from them. Other files are rejected, because their tokens would have other
+numbers here; `LibraryTokenizer` reads them with the library `tokenizers`.
 
-Bytes are byte pairs without a merge. Characters are whole words ("WordLevel") of one character each.
+A byte tokenizer is stored as byte pairs without merges. A character tokenizer is stored as words ("WordLevel") of one
+character each.
 """
 
 from __future__ import annotations
@@ -28,26 +30,26 @@ from lmcourse.json_file import read_json
 _VISIBLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
 _HIDDEN = [byte for byte in range(256) if byte not in _VISIBLE]
 BYTE_CHARACTERS = [chr(byte if byte in _VISIBLE else 256 + _HIDDEN.index(byte)) for byte in range(256)]
-"""The character of each byte."""
+"""The character that stands for each byte."""
 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 _WORDS = {"type": "Split", "pattern": {"Regex": PATTERN}, "behavior": "Isolated", "invert": False}
 _PRE_TOKENIZER = {"type": "Sequence", "pretokenizers": [_WORDS, _BYTE_LEVEL]}
 _CHARACTER = {"type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated", "invert": False}
 _UNKNOWN = "<unknown>"
-"""Value of the format's field for unknown words. It is not a token here, so the library rejects unknown words, as ours
-does.
+"""Value of the format's field for unknown words. It is not a token, so the library rejects unknown words, as our
+tokenizer does.
 """
 _UNUSED = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError)
-"""Exceptions raised by JSON of a different shape."""
+"""Exceptions that JSON with an unexpected structure may cause."""
 
 
 def load_tokenizer(saved: Mapping[str, Any]) -> Tokenizer:
-    """Return the tokenizer that `to_json` described.
+    """Return the tokenizer from the result of `to_json`.
 
     Raises:
-        CourseError: this is no saved tokenizer.
+        CourseError: the value is not a saved tokenizer.
     """
     try:
         match saved["kind"]:
@@ -66,19 +68,19 @@ def load_tokenizer(saved: Mapping[str, Any]) -> Tokenizer:
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
-    """Write a tokenizer.json; it appears under its name only when it is complete.
+    """Write a tokenizer.json; the file gets its name only when it is complete.
 
     Raises:
-        CourseError: the format has no such tokenizers, or the file cannot be written.
+        CourseError: the format does not support this tokenizer, or the file cannot be written.
     """
     write_all({path: json.dumps(to_hugging_face(tokenizer), indent=2, ensure_ascii=False) + "\n"})
 
 
 def open_tokenizer(path: Path) -> Tokenizer:
-    """Read the tokenizer of a file: a tokenizer.json of `tokenizers`, or one saved by a run of the course.
+    """Read a tokenizer from a file: a tokenizer.json of `tokenizers`, or a file that a run of the course has saved.
 
     Raises:
-        CourseError: it cannot be read, or is neither.
+        CourseError: the file cannot be read, or has another format.
     """
     saved = read_json(path)
     try:
@@ -88,10 +90,10 @@ def open_tokenizer(path: Path) -> Tokenizer:
 
 
 def open_any_tokenizer(path: Path) -> Tokenizer:
-    """Read a file as the course's own tokenizer if possible, else with the library `tokenizers`.
+    """Read a file as the course's own tokenizer if possible, otherwise with the library `tokenizers`.
 
     Raises:
-        CourseError: the file cannot be read, or neither can read it.
+        CourseError: the file cannot be read, or both ways fail.
     """
     saved = read_json(path)
     if not {"model", "kind"} & saved.keys():
@@ -108,10 +110,10 @@ def open_any_tokenizer(path: Path) -> Tokenizer:
 
 
 def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
-    """The contents of a tokenizer.json, without special tokens and changes of the text.
+    """Return the contents of a tokenizer.json, without special tokens or changes of the text.
 
     Raises:
-        CourseError: the format has no such tokenizers.
+        CourseError: the format does not support this tokenizer.
     """
     if isinstance(tokenizer, LibraryTokenizer):
         return tokenizer.content
@@ -150,15 +152,16 @@ def _byte_pairs(tokenizer: BPETokenizer) -> dict[str, Any]:
 
 
 def _names(tokenizer: BPETokenizer) -> list[str]:
-    """Each token as the characters of its bytes."""
+    """Return each token as the characters of its bytes."""
     return ["".join(BYTE_CHARACTERS[byte] for byte in raw) for raw in tokenizer.token_bytes]
 
 
 def from_hugging_face(saved: Mapping[str, Any]) -> BPETokenizer | CharacterTokenizer:
-    """The tokenizer of the contents of a tokenizer.json.
+    """Return the tokenizer from the contents of a tokenizer.json.
 
     Raises:
-        CourseError: it is none, or its tokens would be other ones here; the message says why.
+        CourseError: the contents are not a tokenizer, or its tokens would have other numbers here; the message says
+            why.
     """
     try:
         if saved["model"]["type"] == "WordLevel":
@@ -170,7 +173,7 @@ def from_hugging_face(saved: Mapping[str, Any]) -> BPETokenizer | CharacterToken
 
 def _read_byte_pairs(saved: Mapping[str, Any]) -> BPETokenizer:
     model = saved["model"]
-    # A merge is two strings, or, in files of before 2024, one with a blank between them.
+    # A merge is two strings; in files from before 2024 it is one string with a space between them.
     merges = [each.split(" ") if isinstance(each, str) else each for each in model["merges"]]
     made = BPETokenizer([(model["vocab"][left], model["vocab"][right]) for left, right in merges])
     settings = [*(model.get(name) for name in (*_UNUSED, "byte_fallback", "ignore_merges"))]
@@ -202,15 +205,15 @@ def _read_characters(saved: Mapping[str, Any]) -> CharacterTokenizer:
 
 
 class LibraryTokenizer:
-    """A tokenizer.json as the library `tokenizers` reads it, so that published models can generate text. Special tokens
-    are added at the start of a text where the file says so, and left out of decoded text.
+    """A tokenizer.json read by the library `tokenizers`, so that published models can generate text. Special tokens are
+    added at the start of a text if the file says so, and left out of decoded text.
 
     Args:
-        source: the file, or its content.
+        source: the path of the file, or its content.
 
     Attributes:
-        content: of the tokenizer.json.
-        vocab_size: one more than the largest token, special ones included.
+        content: the content of the tokenizer.json.
+        vocab_size: one more than the largest token, including special tokens.
 
     Raises:
         CourseError: the library cannot read it.
@@ -222,10 +225,10 @@ class LibraryTokenizer:
         self.content = read_json(source) if isinstance(source, Path) else source
         try:
             self._tokenizer = Library.from_str(json.dumps(self.content))
-        except Exception as error:  # it has no other
+        except Exception as error:  # the library raises no narrower exception
             reason = f"this tokenizer.json cannot be read: {str(error).splitlines()[0]}"
             raise CourseError(f"{source}: {reason}" if isinstance(source, Path) else reason) from None
-        # It may cut or fill texts for the model that it was made for.
+        # The file may ask for truncation or padding, for the model that it was made for.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.vocab_size = max(self._tokenizer.get_vocab().values(), default=-1) + 1
@@ -240,13 +243,13 @@ class LibraryTokenizer:
         """
         try:
             return list(self._tokenizer.encode(text).ids)
-        except Exception as error:  # it has no other
+        except Exception as error:  # the library raises no narrower exception
             raise ValueError(f"tokenizer.json cannot cut this text into tokens: {error}") from None
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text that these tokens stand for."""
+        """Return the text of these tokens."""
         return str(self._tokenizer.decode(list(tokens)))
 
     def to_json(self) -> dict[str, Any]:
-        """The whole content of the file, so that a run keeps its tokenizer."""
+        """Return the whole content of the file, so that a run keeps its tokenizer."""
         return {"kind": "library", "tokenizer": self.content}

@@ -1,7 +1,8 @@
-"""Detectors of mistakes that can happen in any exercise: what the cases that fail have in common.
+"""Detectors of mistakes that can occur in any exercise: they find what the failing cases have in common.
 
-A detector takes `Evidence` and returns a sentence, or an empty text. Its sentence states what was observed in every
-failing case that it was given. It guesses at no cause and names no property of the inputs. `diagnosis` has their order.
+A detector takes `Evidence` and returns a sentence, or "". The sentence states an observation that is true for every
+failing case in the evidence. It does not guess causes or mention properties of the inputs. `diagnosis` has the order of
+the detectors.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from lmcourse.exercises.trial import Trial
 from lmcourse.exercises.values import Plain
 
 RELATIVE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
-"""Largest relative difference, by dtype of the answer, at which two numbers count as equal."""
+"""For each dtype of the answer, the largest relative difference at which two numbers count as equal."""
 
 MAX_NAMES = 3
-"""Most cases that a sentence lists by name."""
+"""Largest number of cases that a sentence lists by name."""
 
 MAX_ENTRIES = 100_000
-"""Most entries of a result that are searched, so that a report does not take long."""
+"""Largest number of entries in a result that are searched, so that a report does not take long."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of one result, or of one part of it; some differ from the expected ones.
+    """The numbers of one result or of a part of it, some of which differ from the expected numbers.
 
     Attributes:
-        name: of the part, as a report has it: "`a.grad`", "item 2"; empty if the result has no parts.
-        expected, received: tensors of one shape, in float64.
-        wrong: where they differ.
-        relative: how far numbers may be apart for one to be taken for the other.
+        name: the name of the part in a report, such as "`a.grad`" or "item 2"; empty if the result has no parts.
+        expected, received: tensors of the same shape, in float64.
+        wrong: a mask of the entries that differ.
+        relative: the largest relative difference at which numbers count as equal.
         whole: whether the expected numbers are integers.
-        truth: whether they are truth values.
+        truth: whether the values are booleans.
     """
 
     name: str
@@ -50,17 +51,17 @@ class Numbers:
     truth: bool = False
 
     def close(self, wanted: Tensor, given: Tensor) -> bool:
-        """Return True if two tensors hold the same numbers within this result's tolerance."""
+        """Return True if two tensors have the same numbers within this result's tolerance."""
         return wanted.shape == given.shape and bool(self.close_entries(wanted, given).all())
 
     def close_entries(self, wanted: Tensor, given: Tensor) -> Tensor:
-        """Return where two tensors hold the same numbers."""
+        """Return a mask of the entries in which two tensors have the same numbers."""
         return torch.isclose(given, wanted, rtol=self.relative, atol=0.1 * self.relative, equal_nan=True)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a result that is neither a list nor a dict, and its name."""
+    """A part of a result that is neither a list nor a dict, with its name."""
 
     name: str
     expected: Plain
@@ -73,7 +74,7 @@ class Evidence:
 
     Attributes:
         exercise: what was asked.
-        failing: the cases to be explained, one at least.
+        failing: the cases to explain, at least one.
         passing: the cases that pass.
     """
 
@@ -83,12 +84,12 @@ class Evidence:
 
     @cached_property
     def parts(self) -> list[list[Part] | None]:
-        """For each failing case, the parts of its result; None if the parts are not the expected ones."""
+        """For each failing case, the parts of its result; None if they do not correspond to the expected parts."""
         return [parts_of(trial) for trial in self.failing]
 
     @cached_property
     def wrong_parts(self) -> list[list[Part]]:
-        """For each failing case, the parts that differ; empty lists if the result has other parts."""
+        """For each failing case, the parts that differ; an empty list if the parts do not correspond."""
         tolerance = self.exercise.tolerance
         return [
             [part for part in parts or [] if difference(part.expected, part.received, tolerance)]
@@ -97,7 +98,7 @@ class Evidence:
 
     @cached_property
     def numbers(self) -> list[Numbers]:
-        """All differing results as numbers; empty if a case differs in something else than numbers."""
+        """All differing results as numbers; empty if a case differs in more than numbers."""
         found = [
             [numbers_of(part, self.exercise.tolerance) for part in parts or [Part("", None, None)]]
             for parts in self.wrong_parts
@@ -106,14 +107,14 @@ class Evidence:
         return [numbers for numbers in flat if numbers] if all(flat) else []
 
     def entries(self) -> tuple[Tensor, Tensor]:
-        """All expected and received entries that differ, of all cases."""
+        """The expected and received values of all differing entries in all cases."""
         pairs = [(numbers.expected[numbers.wrong], numbers.received[numbers.wrong]) for numbers in self.numbers]
         expected, received = zip(*pairs, strict=True)
         return torch.cat(expected), torch.cat(received)
 
 
 def parts_of(trial: Trial) -> list[Part] | None:
-    """Return the parts of a result, paired with the expected ones; None if the parts differ."""
+    """Return the parts of a result, paired with the expected parts; None if they do not correspond."""
     if trial.outcome.failure or trial.expected.failure:
         return None
     parts = [*_parts(trial.expected.value, trial.outcome.value, "", trial.case.expressions())]
@@ -142,7 +143,7 @@ def _numeric(value: Plain) -> bool:
 
 
 def numbers_of(part: Part, tolerance: Tolerance | None) -> Numbers | None:
-    """A part of a result as numbers, if both are of the same kind and shape, and some numbers differ."""
+    """Return a part as numbers if received and expected value have the same kind and shape and some numbers differ."""
     expected, received = as_tensor(part.expected), as_tensor(part.received)
     has_axes = [isinstance(value, Tensor) and value.ndim > 0 for value in (part.expected, part.received)]
     if expected is None or received is None or has_axes[0] != has_axes[1]:
@@ -156,7 +157,7 @@ def numbers_of(part: Part, tolerance: Tolerance | None) -> Numbers | None:
     else:
         pairs = zip(_flat(part.expected), _flat(part.received), strict=True)
         wrong = torch.tensor([bool(difference(a, b, tolerance)) for a, b in pairs]).reshape(expected.shape)
-    if not wrong.any():  # something else differs: the dtype, the device
+    if not wrong.any():  # something other than numbers differs, such as the dtype or the device
         return None
     relative = max(RELATIVE.get(tensor.dtype, 1e-9) for tensor in (expected, received))
     return Numbers(part.name, expected.double(), received.double(), wrong, relative, whole, truth)
@@ -167,7 +168,7 @@ def _flat(value: Plain) -> list[Plain]:
 
 
 def as_tensor(value: Plain) -> Tensor | None:
-    """Return a tensor, a number or a list of numbers as a tensor; None for anything else, and for large ones."""
+    """Return a tensor, a number or a list of numbers as a tensor; None for other values and for large tensors."""
     if isinstance(value, Tensor):
         plain = not value.is_complex() and value.device.type == "cpu" and value.numel() <= MAX_ENTRIES
         return value if plain else None
@@ -177,17 +178,17 @@ def as_tensor(value: Plain) -> Tensor | None:
         if any(isinstance(item, float) for item in _flat(value)):
             return torch.tensor(value, dtype=torch.float64)
         return torch.tensor(value)
-    except (OverflowError, RuntimeError, ValueError):  # an int beyond 64 bits
+    except (OverflowError, RuntimeError, ValueError):  # an int with more than 64 bits
         return None
 
 
 def distinct(x: Tensor) -> int:
-    """Return how many different numbers a tensor holds."""
+    """Return the number of different values in a tensor."""
     return len(set(x.flatten().tolist()))
 
 
 def names(trials: Sequence[Trial]) -> str:
-    """Return the names of some cases, "“one head” and “six heads”", or their number if there are many."""
+    """Return the names of some cases, such as "“one head” and “six heads”", or their number if there are many."""
     quoted = [f"“{trial.case.name}”" for trial in trials]
     if len(quoted) > MAX_NAMES:
         return f"{len(quoted)} of the cases that fail"

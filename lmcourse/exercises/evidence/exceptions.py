@@ -9,7 +9,7 @@ from lmcourse.exercises.failure import NOT_PLAIN, Failure
 
 
 def raises(evidence: Evidence) -> str:
-    """Detect that all failing cases raise an exception of the same meaning, and explain it."""
+    """Detect that all failing cases raise exceptions with the same meaning, and explain it."""
     failures = [trial.outcome.failure for trial in evidence.failing if trial.outcome.failure]
     if len(failures) < len(evidence.failing):
         return ""
@@ -24,7 +24,7 @@ def _raised_on_purpose(failure: Failure) -> bool:
 
 
 def not_refused(evidence: Evidence) -> str:
-    """Detect invalid input that is accepted, or rejected with another exception."""
+    """Detect invalid input that is accepted, or rejected with the wrong exception."""
     kinds = {trial.expected.failure.kind for trial in evidence.failing if trial.expected.failure}
     failures = [trial.outcome.failure for trial in evidence.failing]
     raised = [failure is not None and failure.kind != NOT_PLAIN for failure in failures]
@@ -160,6 +160,6 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def meaning(failure: Failure) -> str:
-    """Return the meaning of an exception, or an empty text."""
+    """Return the meaning of an exception, or "" if it is not in the list."""
     text = f"{failure.kind}: {failure.message}"
     return next((meaning for parts, meaning in MEANINGS if any(part in text for part in parts)), "")

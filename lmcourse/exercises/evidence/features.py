@@ -1,4 +1,4 @@
-"""Detectors for whole results: an input returned, always the same result, one part of several wrong."""
+"""Detectors for whole results: a returned input, always the same result, or one wrong part of several."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def input_returned(evidence: Evidence) -> str:
 
 
 def _many(values: list[tuple[list[Plain], Plain]]) -> bool:
-    """Return True if the results are more than one small number, which could equal an input by chance."""
+    """Return True if the results have so many numbers that they do not equal an input by chance."""
     return len(values) > 2 or any(isinstance(value, Tensor) and value.numel() > 2 for _, value in values)
 
 
@@ -35,7 +35,7 @@ def input_misused(evidence: Evidence) -> str:
 
 
 def same_result_for_all(evidence: Evidence) -> str:
-    """Detect the same result in all public cases, which ask for different ones."""
+    """Detect that all public cases give the same result although their expected results differ."""
     trials = [*evidence.failing, *evidence.passing]
     first = trials[0]
     if len(trials) < 3 or all(same(trial.expected.value, first.expected.value) for trial in trials):
@@ -46,7 +46,7 @@ def same_result_for_all(evidence: Evidence) -> str:
 
 
 def one_part_wrong(evidence: Evidence) -> str:
-    """Detect that the same one of several results always differs."""
+    """Detect that it is always the same part of a result that differs."""
     if not all(evidence.wrong_parts) or not any(len(parts or []) > 1 for parts in evidence.parts):
         return ""
     wrong = [{part.name for part in parts} for parts in evidence.wrong_parts]

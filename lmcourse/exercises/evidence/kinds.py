@@ -1,4 +1,4 @@
-"""Detectors for results of another type, dtype or shape than the expected one, and lists of another length."""
+"""Detectors for results with the wrong type, dtype or shape, and for lists of the wrong length."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmcourse.exercises.values import Plain, Special, same, type_phrase
 
 
 def only_dtype(evidence: Evidence) -> str:
-    """Detect right numbers in another dtype."""
+    """Detect right numbers in the wrong dtype."""
     pairs = [_tensors(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
     kinds = {(expected.dtype, received.dtype) for pair in pairs if pair for expected, received in [pair]}
     if not all(pairs) or not all(_same_but_dtype(*pair) for pair in pairs if pair):
@@ -32,7 +32,7 @@ def only_dtype(evidence: Evidence) -> str:
 
 
 def _tensors(expected: Plain, received: Plain) -> tuple[Tensor, Tensor] | None:
-    """The first two tensors of a result that differ in dtype, or the result itself."""
+    """Return the first two tensors of a result that differ in dtype, or the result itself."""
     if isinstance(expected, Tensor) and isinstance(received, Tensor):
         return expected, received
     if isinstance(expected, list) and isinstance(received, list) and len(expected) == len(received):
@@ -50,7 +50,7 @@ def _same_but_dtype(expected: Tensor, received: Tensor) -> bool:
 
 
 def wrong_container(evidence: Evidence) -> str:
-    """Detect that all results have the same wrong type, and say if their numbers are right."""
+    """Detect that all results have the same wrong type, and say whether their numbers are right."""
     pairs = [(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
     kinds = {(_kind(expected), _kind(received)) for expected, received in pairs}
     if len(kinds) != 1:
@@ -96,7 +96,7 @@ def _flat(value: Plain) -> Tensor | None:
 
 
 def what_differs(expected: Plain, received: Plain) -> tuple[bool, bool]:
-    """Return two flags: a shape or length differs, and a type or dtype differs."""
+    """Return two flags: whether a shape or length differs, and whether a type or dtype differs."""
     expected, received = _without_axes(expected), _without_axes(received)
     if isinstance(expected, Tensor) and isinstance(received, Tensor):
         dtypes = expected.dtype != received.dtype and not (is_whole(expected) and is_whole(received))
@@ -126,7 +126,7 @@ def wrong_shape(evidence: Evidence) -> str:
 
 
 def _pairs(evidence: Evidence) -> list[Pair]:
-    """The expected and the received tensors of all cases, if the shape is wrong in each."""
+    """Return the expected and the received tensors of all cases if the shape is wrong in each."""
     pairs = []
     for trial in evidence.failing:
         values = _differing(trial.expected.value, trial.outcome.value)
@@ -138,7 +138,7 @@ def _pairs(evidence: Evidence) -> list[Pair]:
 
 
 def _differing(expected: Plain, received: Plain) -> tuple[Plain, Plain] | None:
-    """The first tensor of a result whose shape is wrong; or the result itself."""
+    """Return the first tensor of a result whose shape is wrong, or the result itself."""
     if isinstance(expected, list) and isinstance(received, list) and len(expected) == len(received):
         for a, b in zip(expected, received, strict=True):
             if isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape != b.shape:
@@ -151,7 +151,7 @@ def _differing(expected: Plain, received: Plain) -> tuple[Plain, Plain] | None:
 def _tried(explains: Explains, expected: Tensor, received: Tensor) -> bool:
     try:
         return explains(expected, received)
-    except (IndexError, RuntimeError, ZeroDivisionError):  # there is no such axis, or nothing in it
+    except (IndexError, RuntimeError, ZeroDivisionError):  # the axis does not exist or is empty
         return False
 
 
@@ -194,7 +194,7 @@ ENDS = (
         ("It ends as expected along {}, and begins too late.", "It ends as expected along {}, and begins too early."),
     ),
 )
-"""Sentences for a result that is too short or too long but has the expected beginning or end."""
+"""Sentences on results that are too short or too long but have the expected beginning or end."""
 
 
 def _is_picked(axis: int, index: int, a: Tensor, b: Tensor) -> bool:
@@ -212,7 +212,7 @@ def _is_unreduced(axis: int, name: str, a: Tensor, b: Tensor) -> bool:
 
 
 def _is_longer(axis: int, begins: bool, longer: bool, a: Tensor, b: Tensor) -> bool:
-    """Detect a result that continues after the expected one, begins before it, or is a part of it."""
+    """Detect a result that contains the expected result and more at one end, or only a part of it."""
     long, short = (b, a) if longer else (a, b)
     rest = 0 if begins else long.shape[axis] - short.shape[axis]
     return short.shape[axis] > 0 and _same(long.narrow(axis, rest, short.shape[axis]), short)
@@ -226,7 +226,7 @@ def _only_sizes() -> Iterator[tuple[str, Explains]]:
 
 
 def _is_size(axis: int, step: int, a: Tensor, b: Tensor) -> bool:
-    """Return True if only this axis has another size, which differs by a step."""
+    """Return True if only this axis has the wrong size, and the sizes of all results differ by the same step."""
     sizes = [[size for other, size in enumerate(x.shape) if other != axis % x.ndim] for x in (a, b)]
     return a.ndim == b.ndim >= -axis and sizes[0] == sizes[1] and b.shape[axis] == a.shape[axis] + step
 
@@ -240,7 +240,7 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 
 def missing_or_extra(evidence: Evidence) -> str:
-    """Detect a list with some of the right items, or with all of them and more."""
+    """Detect a list with only some of the right items, or with all of them and additional ones."""
     pairs = [(trial.expected.value, trial.outcome.value) for trial in evidence.failing]
     if any(trial.case.script is not None for trial in evidence.failing):
         return ""

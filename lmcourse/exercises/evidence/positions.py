@@ -1,6 +1,4 @@
-"""Detectors for right numbers in wrong places (transposed, shifted), and for results that are right in some places
-only.
-"""
+"""Detectors for right numbers in wrong places (transposed, shifted), and for results with only some right places."""
 
 from __future__ import annotations
 
@@ -19,21 +17,21 @@ Move = Callable[[Tensor], Tensor]
 AXES = (-1, -2, -3, -4)
 
 MIN_NUMBERS = 8
-"""Fewest different numbers from which a rule for their places is not an accident."""
+"""Fewest different numbers for which a rule for their places is not a coincidence."""
 
 
 def axis_name(axis: int) -> str:
-    """An axis counted from the end, in words."""
+    """Return an axis, counted from the end, in words."""
     return {-1: "the last axis", -2: "the last axis but one"}.get(axis, f"axis {axis}")
 
 
 def moved(evidence: Evidence) -> str:
-    """Detect the expected numbers at other positions; with enough of them, name the rule of the positions."""
+    """Detect the expected numbers at wrong positions; if there are enough, name the rule of the positions."""
     found = evidence.numbers
     if not found or not all(_has_two(numbers) and _same_sorted(numbers) for numbers in found):
         return ""
     if all(numbers.close(numbers.expected, numbers.received) for numbers in found):
-        return ""  # each number is at its place, and rounded
+        return ""  # each number is at its place, but rounded
     if sum(distinct(numbers.expected) for numbers in found) >= MIN_NUMBERS:
         for phrase, move in _moves():
             if all(_is_moved(numbers, move) for numbers in found):
@@ -49,7 +47,7 @@ def _has_two(numbers: Numbers) -> bool:
 def _is_moved(numbers: Numbers, move: Move) -> bool:
     try:
         return numbers.close(move(numbers.expected), numbers.received)
-    except (IndexError, RuntimeError):  # there is no such axis
+    except (IndexError, RuntimeError):  # the axis does not exist
         return False
 
 
@@ -98,7 +96,7 @@ def _same_sorted(numbers: Numbers) -> bool:
 
 
 def sums_along_another_axis(evidence: Evidence) -> str:
-    """Detect weights that add up to 1 along another axis than the expected one, or along none."""
+    """Detect weights that add up to 1 along the wrong axis, or along no axis."""
     found = evidence.numbers
     if not found or any(n.truth or n.whole or n.expected.ndim < 1 or n.expected.shape[-1] < 2 for n in found):
         return ""
@@ -123,7 +121,7 @@ def _any_sum_is_one(x: Tensor) -> bool:
 
 
 def axes_permuted(evidence: Evidence) -> str:
-    """Detect that shape and numbers are right after swapping axes."""
+    """Detect results that are right except that axes are swapped."""
     parts = [part for of_case in evidence.wrong_parts for part in of_case]
     tensors = [(part.expected, part.received) for part in parts]
     if not tensors or not all(isinstance(a, Tensor) and isinstance(b, Tensor) for a, b in tensors):
@@ -142,7 +140,7 @@ def _equal(a: Tensor, b: Tensor) -> bool:
 
 
 Region = Callable[[Tensor], Tensor]
-"""Where a region lies in a tensor, as truth values."""
+"""A function that returns the mask of a region of a tensor."""
 
 
 def wrong_in_one_region(evidence: Evidence) -> str:
@@ -159,7 +157,8 @@ def wrong_in_one_region(evidence: Evidence) -> str:
 
 
 def _long_enough(numbers: Numbers, axes: Sequence[int]) -> bool:
-    """Return True if a result has three entries along each of these axes, so that a region is no accident."""
+    """Return True if a result has at least three entries along each of these axes, so that a region is no
+    coincidence."""
     shape = numbers.expected.shape
     return all(len(shape) >= -axis and shape[axis] >= 3 for axis in axes)
 
@@ -168,7 +167,7 @@ def _only_in(numbers: Numbers, region: Region) -> bool:
     """Return True if all differences are inside the region, and the region is not everything."""
     try:
         inside = region(numbers.expected)
-    except (IndexError, RuntimeError):  # there is no such axis
+    except (IndexError, RuntimeError):  # the axis does not exist
         return False
     return not bool(inside.all()) and not bool((numbers.wrong & ~inside).any())
 
@@ -184,7 +183,7 @@ def _worded(phrase: str, one: bool, two: bool) -> str:
 
 
 def _regions() -> Iterator[tuple[str, Region, Sequence[int]]]:
-    """Yield each region with its sentence, and the axes along which a result must have three entries at least."""
+    """Yield each region with its sentence and the axes along which a result must have at least three entries."""
     last_two = (-1, -2)
     yield "Right but for the diagonal: only entries on it differ", lambda x: _diagonal(x, 0), last_two
     yield "Only the entries just above the diagonal differ", lambda x: _diagonal(x, 1), last_two
@@ -209,9 +208,10 @@ def _at(axis: int, index: int, x: Tensor) -> Tensor:
 
 
 def only_one_right(evidence: Evidence) -> str:
-    """Detect that along an axis only the first index is right, or only the last."""
+    """Detect that only the first or only the last index along an axis is right."""
     found = evidence.numbers
-    if not found or len(found) < sum(len(parts or []) for parts in evidence.parts):  # another part is right
+    # another part of the result is right
+    if not found or len(found) < sum(len(parts or []) for parts in evidence.parts):
         return ""
     two, one = (all(numbers.expected.ndim == ndim for numbers in found) for ndim in (2, 1))
     for axis in AXES:
@@ -265,7 +265,7 @@ def not_finite(evidence: Evidence) -> str:
 
 
 def always_the_same_number(evidence: Evidence) -> str:
-    """Detect that all wrong entries are 0, or the same other number."""
+    """Detect that all wrong entries are 0, or all are the same other number."""
     if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
         return ""
     expected, received = evidence.entries()

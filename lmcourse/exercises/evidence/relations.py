@@ -49,7 +49,8 @@ def same_function_of_expected(evidence: Evidence) -> str:
 
 
 def _holds(wanted: Tensor, numbers: Numbers) -> bool:
-    """Return True if the wrong numbers are these; infinite numbers and expected ones are no evidence."""
+    """Return True if the wrong numbers are these numbers. Infinite numbers, and numbers that equal the expected ones,
+    do not count."""
     wanted, given, expected = wanted[numbers.wrong], numbers.received[numbers.wrong], numbers.expected[numbers.wrong]
     exact = torch.isclose(given, wanted, rtol=numbers.relative, atol=0.0)
     another = ~torch.isclose(expected, wanted, rtol=numbers.relative, atol=0.0)
@@ -79,7 +80,7 @@ def _by_one(distance: Tensor) -> str:
 
 
 def truth_reversed(evidence: Evidence) -> str:
-    """Detect True in place of False everywhere, or that only one of the two is ever wrong."""
+    """Detect that all booleans are reversed, or that only True or only False is ever wrong."""
     if not evidence.numbers or not all(numbers.truth for numbers in evidence.numbers):
         return ""
     expected, _ = evidence.entries()
@@ -95,7 +96,7 @@ def truth_reversed(evidence: Evidence) -> str:
 
 
 def rounded(evidence: Evidence) -> str:
-    """Detect the expected numbers with fewer digits."""
+    """Detect expected numbers that are rounded to fewer digits."""
     if not evidence.numbers or any(numbers.truth or numbers.whole for numbers in evidence.numbers):
         return ""
     expected, received = evidence.entries()
@@ -119,7 +120,8 @@ def nearly_right(evidence: Evidence) -> str:
     if not error.isfinite().all() or error.max() > 0.01:
         return ""
     scale = 10.0 ** math.floor(math.log10(100 * float(error.max())))
-    largest = math.ceil(100 * float(error.max()) / scale - 1e-9) * scale  # rounded up, so that it is no less
+    # rounded up, so that the printed number is an upper limit
+    largest = math.ceil(100 * float(error.max()) / scale - 1e-9) * scale
     return f"Close: no number is off by more than {largest:.1g} %."
 
 
@@ -137,7 +139,7 @@ def one_sided(evidence: Evidence) -> str:
 
 
 def _range(ratios: Tensor) -> str:
-    """Return the smallest and the largest factor, as a part of the sentence."""
+    """Return a part of the sentence with the smallest and the largest factor."""
     if not (ratios.isfinite() & (ratios > 0)).all():
         return ""
     return f": they are from {ratios.min():.3g} to {ratios.max():.3g} times the expected ones"
@@ -157,16 +159,16 @@ CONSTANTS = {
     "2³⁰/10⁹": 1.024**3,
     "2⁴⁰/10¹²": 1.024**4,
 }
-"""Factors that have a name."""
+"""Factors that have a name, such as π."""
 
 UNLIKELY_BY_CHANCE = 1e-3
-"""Relative distance from fractions of small integers: a ratio further away, such as 1.024 or ln 2, is no
+"""Relative distance from fractions of small integers. A ratio that is further away, such as 1.024 or ln 2, is not a
 coincidence.
 """
 
 
 def constant_factor(evidence: Evidence) -> str:
-    """Detect that each wrong number is the expected one times the same factor."""
+    """Detect that each wrong number is the expected number times the same factor."""
     ratios = _ratios(evidence)
     if ratios is None or not torch.allclose(ratios, ratios[0], rtol=1e-4, atol=0.0):
         return ""
@@ -183,7 +185,7 @@ def _short(factor: float) -> str:
 
 
 def _ratios(evidence: Evidence) -> Tensor | None:
-    """The received numbers over the expected ones, where they differ."""
+    """Return received / expected for all entries that differ."""
     if not evidence.numbers or any(numbers.truth for numbers in evidence.numbers):
         return None
     expected, received = evidence.entries()
@@ -200,7 +202,7 @@ def _name(factor: float) -> str:
 
 
 def _unlikely(factor: float) -> bool:
-    """Return True if a factor is far from all fractions of small integers, so that one number is evidence enough."""
+    """Return True if a factor is far from all fractions of small integers, so that one number is enough evidence."""
     return all(
         not math.isclose(abs(factor), top / bottom, rel_tol=UNLIKELY_BY_CHANCE)
         for top in range(1, 17)
@@ -209,7 +211,7 @@ def _unlikely(factor: float) -> bool:
 
 
 def one_factor_per_case(evidence: Evidence) -> str:
-    """Detect that each case is off by one factor, which differs from case to case."""
+    """Detect that all numbers of a case are off by the same factor, which differs from case to case."""
     factors = [_factor_of_case(evidence, index) for index in range(len(evidence.failing))]
     found = [factor for factor in factors if factor is not None]
     if len(found) < len(factors) or len({round(factor, 6) for factor in found}) < 2:
@@ -223,7 +225,7 @@ def one_factor_per_case(evidence: Evidence) -> str:
 
 
 def _factor_of_case(evidence: Evidence, index: int) -> float | None:
-    """The one factor of all numbers that differ in a case; None if there are no two different ones."""
+    """Return the common factor of all numbers that differ in a case; None if there are no two different numbers."""
     found = [numbers_of(part, evidence.exercise.tolerance) for part in evidence.wrong_parts[index]]
     numbers = [n for n in found if n and not n.truth]
     if (

@@ -1,12 +1,12 @@
 """Import from and export to Hugging Face: configurations and weights, in both directions.
 
-A family is one description (`families`): what its settings are called (`config_schema`, `flat_config`), and where its
-weights lie (`weight_layouts`). Both directions read the same description. `python -m lmcourse.parity` compares every
-family with `transformers` itself; `lmcourse export` writes whole folders, with a tokenizer.
+A family is one description (`families`) of the names of its settings (`config_schema`, `flat_config`) and of how its
+files store weights (`weight_layouts`). Both directions read the same description. `python -m lmcourse.parity` compares
+every family with `transformers` itself; `lmcourse export` writes complete model folders, including a tokenizer.
 
-BERT is not among them, though the zoo has its body. Its files have two parts that the model here does not: a second
-embedding that tells two sentences apart, and between the last block and the output matrix a linear layer with GELU and
-a norm. Read without them, the weights would not be BERT.
+BERT is not among the families, though the zoo has its blocks. Its files have two parts that our model lacks: an
+embedding that distinguishes two sentences, and a linear layer with GELU and a norm before the output matrix. Without
+these two parts the model would not compute what BERT computes.
 """
 
 from __future__ import annotations

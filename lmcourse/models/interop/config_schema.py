@@ -2,7 +2,7 @@
 
 A family is described by a list of entries. Each reads some keys into fields of a `FlatConfig` and writes the same keys
 from them. A key without an entry is an error, because it might change what the model computes, unless it is known to be
-harmless, is one of a tool's, or is switched off.
+harmless, belongs to a tool, or is switched off.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ FieldValues = dict[str, Any]
 """The fields of a `FlatConfig` read so far, by name."""
 
 IGNORABLE_KEYS = frozenset(
-    # Names and book-keeping, how weights were first drawn, how a tokenizer or `generate` is set up; heads of other
-    # tasks; and settings of old versions that were never read, or repeat another.
+    # Names and book-keeping; weight initialization; settings of the tokenizer and of `generate`; heads for other tasks;
+    # and settings of old versions that were never read or that repeat another setting.
     """
     _name_or_path architectures model_type transformers_version dtype torch_dtype initializer_range init_std
     initializer_factor use_cache
@@ -45,14 +45,14 @@ IGNORABLE_KEYS = frozenset(
 """Keys that do not change a model's logits."""
 
 TOOL_KEYS = re.compile(
-    # Special tokens, dropout (only training sees it), private notes of transformers, and what other tools note.
+    # Special tokens, dropout (used only in training), private keys of transformers, and keys that other tools write.
     r"(bos|eos|pad|unk|sep|cls|mask|special|additional_special|decoder_start)_tokens?|.*_token_ids?|.*_?(dropout|pdrop|drop_rate)(_p|_prob|_rate)?|_.*|is_.*_config"
     r"|unsloth_.*|transformers\.js.*|trl_.*|peft_.*|axolotl_.*|mlx_.*|neuron_.*"
 )
-"""Keys of tools, by their names. A private key that matters to a family has an entry there."""
+"""Names of keys that tools write. If a private key matters to a family, that family has an entry for it."""
 
 FACTOR = re.compile(r".*(multiplier|multipliers|scale|scaling|factor|fraction|alpha)")
-"""Keys of factors: 1 changes nothing."""
+"""Names of keys whose value is a factor: 1 changes nothing."""
 
 
 HARMLESS_VALUES = {"position_embedding_type": ("rope", "rotary"), "is_causal": (True,), "causal": (True,)}
@@ -75,12 +75,13 @@ def _write_nothing(flat: FlatConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ConfigEntry:
-    """Some keys of a config.json, and the fields that they set.
+    """An entry for some keys of a config.json and the fields that they set.
 
     Attributes:
-        keys: the keys that it reads and writes.
-        read: adds what the settings say to the fields known so far; raises CourseError if that is not supported.
-        write: returns the keys' values for a model.
+        keys: the keys that the entry reads and writes.
+        read: a function that adds the keys' values to the fields known so far; raises CourseError if a value is not
+            supported.
+        write: a function that returns the keys' values for a model.
     """
 
     keys: tuple[str, ...]
@@ -89,14 +90,14 @@ class ConfigEntry:
 
 
 REQUIRED = object()
-"""The default of a key that must be there."""
+"""Marks a key without a default: it must be in the file."""
 
 KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bool": ("true or false", lambda value: value in (True, False)),
     "int": ("a whole number", lambda value: isinstance(value, int | float) and value == value // 1),
     "float": ("a number", lambda value: isinstance(value, int | float)),
 }
-"""By a field's annotation: the words for its values, and which these are."""
+"""For each annotation of a field: a description of its values, and a check for them."""
 
 
 def config_key(
@@ -109,9 +110,9 @@ def config_key(
     """Return the entry of one key that sets one field.
 
     Args:
-        key, field: their names.
+        key, field: the names of the key and of the field.
         default: the field's value where the key is absent or null; a function of the fields known so far computes it.
-        read_as, write_as: between the key's value and the field's.
+        read_as, write_as: convert the key's value to the field's value, and back.
     """
 
     kind = FlatConfig.__annotations__.get(field, "").removesuffix(" | None")
@@ -132,7 +133,7 @@ def config_key(
 
 
 def fixed_key(key: str, *allowed: Any, stated: bool = False) -> ConfigEntry:
-    """Return the entry of a key with one supported value, or few that mean the same.
+    """Return the entry of a key that has one supported value, or a few with the same meaning.
 
     If `stated`, the key must be there; otherwise its absence means the first value.
     """
@@ -147,7 +148,7 @@ def fixed_key(key: str, *allowed: Any, stated: bool = False) -> ConfigEntry:
 
 
 def ignored_keys(*keys: str) -> ConfigEntry:
-    """Return the entry of keys without a meaning for the members of the family that are supported."""
+    """Return the entry of keys that have no effect in the supported members of the family."""
     return ConfigEntry(keys, lambda settings, known: None)
 
 
@@ -157,16 +158,16 @@ def derived_field(field: str, rule: Callable[[FieldValues], Any]) -> ConfigEntry
 
 
 MOST_LAYERS = 10_000
-"""Several times the layers of any existing model."""
+"""Most layers that a config.json may ask for: several times as many as any existing model has."""
 
 
 def read_config(entries: Sequence[ConfigEntry], constants: Mapping[str, Any], settings: ConfigJson) -> FlatConfig:
     """Return the fields that a config.json states.
 
     Args:
-        entries: the family's.
+        entries: the entries of the family.
         constants: the fields that are the same for all members.
-        settings: the config.json.
+        settings: the content of config.json.
 
     Raises:
         CourseError: a key is missing, unknown, or has a value that is not supported.

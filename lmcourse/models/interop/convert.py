@@ -1,6 +1,6 @@
 """Convert between Hugging Face model folders and ours: `from_hugging_face`, `to_hugging_face`.
 
-A folder has config.json beside one file of weights, or several and an index.
+A folder has config.json and either one file of weights, or several files and an index.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def from_hugging_face(model_or_path: nn.Module | str | Path) -> Model:
             package safetensors is needed.
 
     Raises:
-        CourseError: the architecture, a setting or a weight is not supported or missing. The line names it.
+        CourseError: the architecture, a setting or a weight is not supported or missing. The message names it.
     """
     if isinstance(model_or_path, nn.Module):
         settings = _settings_of(model_or_path)
@@ -48,7 +48,7 @@ def from_hugging_face(model_or_path: nn.Module | str | Path) -> Model:
         settings, weights = read_folder(Path(model_or_path))
     family = family_of(settings)
     config = family.read(settings)
-    # Without memory, so that nothing is drawn that the file replaces, and no weight is there twice.
+    # On the meta device: no random weights are drawn only to be replaced, and no weight takes memory twice.
     with torch.device("meta"):
         model: Model = EncoderDecoder(config) if isinstance(config, EncoderDecoderConfig) else Transformer(config)
     _fill(model, family.to_ours(model, weights))
@@ -66,15 +66,15 @@ def to_hugging_face(
     """Write a model so that `transformers` can use it.
 
     Args:
-        model: ours.
+        model: a model of `lmcourse.models`.
         target: a folder, for config.json and safetensors; or a model of `transformers`, whose weights are overwritten.
         family: "llama", "gpt2", …; by default the first that can express the model.
         tokens: special tokens for config.json, such as {"eos_token_id": 2}.
         shard_bytes: weights beyond this size are spread over several files.
 
     Raises:
-        TypeError: the model is no model.
-        CourseError: no family, or not this one, has such models; or the target is a model of another shape.
+        TypeError: `model` is not a model of `lmcourse.models`.
+        CourseError: no family, or not the given one, can express the model; or the target has another shape.
     """
     check_type("model", model, nn.Module, "such as Transformer(config) or load_pretrained().model")
     if isinstance(target, nn.Module):
@@ -91,13 +91,13 @@ def family_of(settings: Mapping[str, Any]) -> Family:
     """Return the family that a config.json names.
 
     Raises:
-        CourseError: we have none of that name.
+        CourseError: no supported family has that name.
     """
     name, architectures = settings.get("model_type"), settings.get("architectures")
     family = FAMILIES.get(str(name))
     if family is None:
         raise CourseError(f"model_type={name!r} is not supported; supported: {', '.join(FAMILIES)}")
-    # MPT's own files, and old ones of Llama, spell the class in other letters.
+    # MPT's own files and old Llama files capitalise the class name differently.
     first = architectures[0] if isinstance(architectures, list) and architectures else architectures
     if first and str(first).lower() != family.architecture.lower():
         raise CourseError(f"{name}: {first} is not supported; supported: {family.architecture}")
@@ -108,7 +108,7 @@ def family_for(config: ModelConfig) -> Family:
     """Return the first family that can express this model.
 
     Raises:
-        CourseError: none has.
+        CourseError: no family can express it.
     """
     return _express(config, None)[0]
 
@@ -116,13 +116,13 @@ def family_for(config: ModelConfig) -> Family:
 def _settings_of(model: nn.Module) -> dict[str, Any]:
     config = getattr(model, "config", None)
     if not hasattr(config, "to_dict"):
-        raise CourseError(f"{type(model).__name__} is neither a transformers model nor a folder")
+        raise CourseError(f"{type(model).__name__} is neither a model of transformers nor a folder")
     settings: dict[str, Any] = config.to_dict()  # type: ignore[union-attr]
     return {**settings, "architectures": [type(model).__name__]}
 
 
 def _fill(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Load weights into a model without memory, in the weights' dtype; tied weights stay one tensor."""
+    """Load weights into a model on the meta device, in the weights' dtype; tied weights stay one tensor."""
     filled = {id(old): nn.Parameter(weights[name].contiguous()) for name, old in model.named_parameters()}
     for module in model.modules():
         for name, old in list(module.named_parameters(recurse=False)):
@@ -177,7 +177,7 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         check_content(folder / name)
         try:
             weights.update(load_file(folder / name))
-        except Exception as error:  # it has an error of its own, and OSError for others
+        except Exception as error:  # safetensors raises its own error for damaged files, and OSError for others
             raise CourseError(f"{folder / name} cannot be read: {error}") from None
     return settings, weights
 
@@ -198,19 +198,19 @@ def _files(folder: Path) -> list[str]:
         return [SINGLE]
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict):
-        raise CourseError(f"{index} does not list the file of each weight: download the model again")
+        raise CourseError(f"{index} does not list a file for every weight: download the model again")
     names = sorted(set(map(str, places.values())))
     for name in names:
         if name in ("", "..") or name != Path(name).name or "\\" in name:
-            raise CourseError(f"{index} names {name!r}, which is not a file in this folder")
+            raise CourseError(f"{index} lists {name!r}, which is not a file in this folder")
     return names
 
 
 def write_folder(folder: Path, settings: Mapping[str, Any], weights: Mapping[str, Tensor], shard_bytes: int) -> None:
     """Write a folder that `transformers` can load.
 
-    Everything is written beside its place first and then moved, config.json last, so an interrupted call leaves no
-    half-written file under a name that means something. Weight files of an earlier model there are removed.
+    All files are first written to a temporary folder and then moved, config.json last, so an interrupted call leaves no
+    half-written file under its final name. Weight files of an earlier model in the folder are removed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shards = list(_shards(weights, shard_bytes))
@@ -219,7 +219,7 @@ def write_folder(folder: Path, settings: Mapping[str, Any], weights: Mapping[str
     with TemporaryDirectory(dir=folder, prefix=".writing-") as temporary:
         aside = Path(temporary)
         for name, shard in zip(names, shards, strict=True):
-            # Clones: a file takes no two names for one storage, and no views.
+            # Clone: safetensors rejects views, and two names for one storage.
             whole = {key: weight.detach().clone().contiguous() for key, weight in shard.items()}
             save_file(whole, aside / name, metadata={"format": "pt"})
         if count > 1:
@@ -237,7 +237,7 @@ def write_folder(folder: Path, settings: Mapping[str, Any], weights: Mapping[str
 
 
 def _shards(weights: Mapping[str, Tensor], limit: int) -> Iterator[dict[str, Tensor]]:
-    """Split the weights in order into parts of limited size; one that is larger has its own part."""
+    """Split the weights, in order, into parts of limited size; a larger weight gets its own part."""
     shard: dict[str, Tensor] = {}
     size = 0
     for name, weight in weights.items():

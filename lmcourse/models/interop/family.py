@@ -1,4 +1,4 @@
-"""A Hugging Face model family: what its settings are called, and how its weights map to ours."""
+"""A Hugging Face model family: the names of its settings, and how its weights map to ours."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class DifferentModelError(CourseError):
     """The family cannot express the model.
 
     Attributes:
-        fields: what they cannot have as the model has it.
+        fields: the names of the fields whose values the family cannot express.
     """
 
     def __init__(self, text: str, fields: list[str]) -> None:
-        """Make the error of one line, with the fields that differ."""
+        """Create the error from a one-line message and the fields that differ."""
         super().__init__(text)
         self.fields = fields
 
 
 class ParameterMapping(NamedTuple):
-    """One parameter of ours, the parameters of theirs that hold it, and how they are laid out."""
+    """One of our parameters, the names of their parameters that store it, and their layout."""
 
     ours: str
     theirs: list[str]
@@ -55,18 +55,19 @@ class Family:
     """One Hugging Face model family: config schema and weight mapping, for import and export.
 
     Attributes:
-        name: "model_type" in config.json.
-        architecture: the class in `transformers`.
-        entries: what config.json says.
-        weights: our modules and where theirs lie; * is the number of a layer. A table may name modules that only some
-            members of the family have. ".layer" is left out of our names, so serial and parallel blocks read alike.
-        constants: the fields that are the same for all members.
-        extra_weights: more of the table, for members whose modules have other names there.
-        base_model_prefix: what files of the model without its head leave out of every name.
-        tied_copies: names under which files repeat a tied weight, and what they repeat.
-        old_names: names of today for those of old files.
-        old_settings: names of today for settings of old files, and for those that all families understand.
-        dropped_pattern: a pattern of names in old files that hold no parameters: masks and tables of angles.
+        name: the "model_type" in config.json.
+        architecture: the name of the class in `transformers`.
+        entries: the entries for the keys of config.json.
+        weights: our modules and where their files store them; * stands for the number of a layer. A table may name
+            modules that only some members of the family have. Our names leave out ".layer", so that they are the same
+            for serial and parallel blocks.
+        constants: the fields that have the same value in all members.
+        extra_weights: additions to `weights`, for members whose files use other names.
+        base_model_prefix: the prefix that every name lacks in files of a model without its head.
+        tied_copies: names under which files repeat a tied weight, with the names of the repeated weights.
+        old_names: current names of weights for the names in old files.
+        old_settings: current names of settings for the names in old files, and for names that all families accept.
+        dropped_pattern: a pattern for names in old files that are not parameters: masks and tables of angles.
     """
 
     name: str
@@ -92,7 +93,7 @@ class Family:
         except CourseError as error:
             raise CourseError(f"{self.name}: {error}") from None
         except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, OverflowError) as error:
-            # The file is somebody else's: any value may be of another type than the entries expect.
+            # We did not write the file: any value may have a type that the entries do not expect.
             raise CourseError(f"{self.name}: config.json has a setting that cannot be read: {error}") from None
 
     def _respelled(self, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,12 +113,12 @@ class Family:
         affects only training.
 
         Raises:
-            DifferentModelError: the family has no such models, by what can be named.
-            CourseError: it has none for another reason.
+            DifferentModelError: the family cannot express some fields; the error names them.
+            CourseError: the family cannot express the model for another reason.
         """
         flat = flatten(config)
         settings = {key: value for entry in self.entries for key, value in entry.write(flat).items()}
-        # The proof that nothing was lost is to read it back.
+        # Read the settings back to check that nothing was lost.
         back = self.read(settings)
         lost = [name for name in differences(flat, flatten(back)) if not name.endswith("dropout")]
         if lost:
@@ -128,17 +129,17 @@ class Family:
         return {"architectures": [self.architecture], "model_type": self.name, **settings}
 
     def to_ours(self, model: Model, theirs: Mapping[str, Tensor]) -> Weights:
-        """Convert their weights to ours. Each of theirs is used once.
+        """Convert their weights to ours. Each of their weights is used once.
 
         Raises:
-            CourseError: one is missing, of another shape, or left over.
+            CourseError: a weight is missing, has another shape, or is left over.
         """
         mappings = list(self.mappings(model))
         left = self._renamed(theirs, {name for mapping in mappings for name in mapping.theirs})
         shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
         ours: Weights = {}
         for mapping in mappings:
-            # What ours would be split into says which shapes theirs must have.
+            # Split our parameter on the meta device to find the shapes that their weights must have.
             parts = mapping.layout.split(torch.empty(shapes[mapping.ours], device="meta"), mapping.heads)
             for name, part in zip(mapping.theirs, parts, strict=True):
                 if name not in left:
@@ -148,7 +149,7 @@ class Family:
                     raise CourseError(f"{self.name}: the weight {name!r} is {there}, the model needs {here}")
             ours[mapping.ours] = mapping.layout.join([left.pop(name) for name in mapping.theirs], mapping.heads)
         if left:
-            raise CourseError(f"{self.name}: no part of the model takes the weight {next(iter(left))!r}")
+            raise CourseError(f"{self.name}: the model has no place for the weight {next(iter(left))!r}")
         return ours
 
     def to_theirs(self, model: Model, ours: Mapping[str, Tensor]) -> Weights:
@@ -160,7 +161,7 @@ class Family:
         }
 
     def mappings(self, model: Model) -> Iterator[ParameterMapping]:
-        """Yield the mapping of every parameter of ours; a tied one occurs once."""
+        """Yield the mapping of each of our parameters; a tied parameter occurs once."""
         table = {**self.weights, **self.extra_weights(model.config)}
         for name, _ in model.named_parameters():
             path, leaf = name.rsplit(".", 1)
@@ -175,7 +176,7 @@ class Family:
             yield ParameterMapping(name, theirs, layout, heads)
 
     def _renamed(self, theirs: Mapping[str, Tensor], needed: set[str]) -> Weights:
-        """Return their weights under their current names, each once."""
+        """Return their weights under their current names, each weight once."""
         named = {self.old_names.get(name, name): weight for name, weight in theirs.items()}
         if not any(name.startswith(self.base_model_prefix) for name in named):
             named = {
@@ -201,7 +202,8 @@ def _heads(model: Model, layer: int, *, in_encoder: bool) -> HeadSizes:
 def _alike(config: ModelConfig, built: ModelConfig) -> bool:
     """Return True if two configurations are the same model when defaults are filled in.
 
-    A `FlatConfig` tells of the first layer and of local ones; layers that differ otherwise make another model.
+    A `FlatConfig` describes only the first layer and the local layers; layers that differ in another way are lost in
+    it.
     """
     if isinstance(config, EncoderDecoderConfig) or isinstance(built, EncoderDecoderConfig):
         both = isinstance(config, EncoderDecoderConfig) and isinstance(built, EncoderDecoderConfig)

@@ -1,8 +1,8 @@
 """A model as a flat list of fields, the form of Hugging Face's configurations.
 
-A `TransformerConfig` nests: layers, their attention, its rotation. A config.json states one number beside the other,
-and the same one under a different name in every family. `FlatConfig` stands between them: `unflatten` makes a nested
-configuration, `flatten` goes back, so a family only has to say what it calls each field.
+A `TransformerConfig` is nested: it has layers, which have attention, which has a rotation. A config.json is a flat
+list, and every family names the same number differently. `FlatConfig` is the form in between: `unflatten` makes a
+nested configuration of it, and `flatten` converts back. So a family only has to name its key for each field.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ ModelConfig = TransformerConfig | EncoderDecoderConfig
 
 @dataclass(frozen=True)
 class FlatConfig:
-    """The fields that published models vary in, as one flat list. The defaults are Llama's.
+    """A flat list of the fields in which published models differ. The defaults are Llama's.
 
     Attributes:
-        local_layers: per layer, whether its attention is limited to `local_span` tokens: a window or a chunk, as
-            `local_kind` says.
-        rotary_layers: per layer, whether it rotates queries and keys. For both, no entry at all means the usual: no
-            layer is local, all rotate if there is a rotation.
-        rotary, local_rotary: the rotation, and that of the local layers where it differs.
-        qk_norm: the norm on queries and keys; with `qk_norm_after_rotary`, on layers that rotate only. Its kind and eps
-            are those of `norm`; `qk_norm_scale` is whether it has parameters.
-        value_residual: whether layers mix in the values of the first one. Only ours can.
-        encoder_layers: of an encoder beside this decoder.
-    The others are named as in the configurations of `lmcourse.nn`.
+        local_layers: for each layer, whether its attention is limited to `local_span` tokens: a window or a chunk,
+            depending on `local_kind`.
+        rotary_layers: for each layer, whether it rotates queries and keys. An empty tuple means the usual case for both
+            fields: no layer is local, and all layers rotate if there is a rotation.
+        rotary, local_rotary: the rotation, and the rotation of the local layers if it differs.
+        qk_norm: the norm on queries and keys; with `qk_norm_after_rotary`, only on layers that rotate. It has the same
+            kind and eps as `norm`; `qk_norm_scale` says if it has parameters.
+        value_residual: whether layers mix in the values of the first layer. Only our models can do this.
+        encoder_layers: the number of layers of the encoder in an encoder–decoder.
+    All other fields have the names of the configurations in `lmcourse.nn`.
     """
 
     vocab_size: int
@@ -84,7 +84,7 @@ class FlatConfig:
     activation: Activation = "silu"
     gated: bool = True
     ff_bias: bool = False
-    # the two ends
+    # embedding and head
     tied: bool = False
     embedding_scale: float = 1.0
     embedding_width: int | None = None
@@ -103,7 +103,7 @@ def unflatten(flat: FlatConfig) -> ModelConfig:
     """Make the nested configuration of a flat one.
 
     Raises:
-        ValueError: fields contradict each other.
+        ValueError: some fields contradict each other.
     """
     decoder = _transformer(flat, flat.layers, causal=True)
     if flat.encoder_layers is None:
@@ -141,7 +141,7 @@ def _layer(f: FlatConfig, index: int, causal: bool) -> LayerConfig:
     local = bool(f.local_layers) and f.local_layers[index]
     rotates = f.rotary is not None and (not f.rotary_layers or f.rotary_layers[index])
     rotary = f.local_rotary if local and f.local_rotary else f.rotary
-    # A norm that comes after the rotation belongs to it, and a temperature replaces both (Llama 4).
+    # A norm after the rotation is used only on layers that rotate; the other layers have a temperature (Llama 4).
     normed = f.qk_norm is not None and (rotates or not f.qk_norm_after_rotary)
     qk = NormConfig(f.norm, f.eps, scale=f.qk_norm_scale, unit_offset=f.unit_offset)
     attention = AttentionConfig(
@@ -233,12 +233,12 @@ def flatten(config: ModelConfig) -> FlatConfig:
 
 
 def differences(ours: FlatConfig, theirs: FlatConfig) -> list[str]:
-    """Return the names of the fields that differ. Numbers may differ in their last digits: 1/(1/x) is not always x."""
+    """Return the names of the fields that differ by more than rounding: 1/(1/x) is not always x."""
     return [f.name for f in fields(FlatConfig) if not _same(_plain(ours, f.name), _plain(theirs, f.name))]
 
 
 def _plain(flat: FlatConfig, name: str) -> Any:
-    """A field's value, with the defaults that follow from other fields filled in."""
+    """Return a field's value; a missing value is replaced by the default that follows from other fields."""
     value = getattr(flat, name)
     if name == "scale" and value is None:
         return flat.d_head**-0.5

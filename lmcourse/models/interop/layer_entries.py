@@ -26,16 +26,17 @@ def rope_entry(
     local_key: str | None = None,
     local_theta: float = 10_000.0,
 ) -> ConfigEntry:
-    """Return the entry of RoPE, in the current form ("rope_parameters") and the older one (a key for each number).
+    """Return the entry of RoPE, in the current form ("rope_parameters") and the older one (a separate key for each
+    number).
 
     Args:
-        layout: of the pairs.
-        theta: the base where none is given.
-        theta_key, fraction_key: what the older form calls the base and the share of features that is rotated.
-        fraction: that share where none is given; None for families that rotate all features.
-        local_key: the older form's base for local layers, "" if it had none; families with one have rope_parameters
-            per kind of layer.
-        local_theta: the base for local layers where none is given.
+        layout: how features are paired.
+        theta: the default base.
+        theta_key, fraction_key: the older form's keys for the base and for the fraction of features that is rotated.
+        fraction: the default fraction of rotated features; None for families that rotate all features.
+        local_key: the older form's key for the base of local layers, "" if it had no such key, None if the family has
+            one base. Families with a local base have separate rope_parameters for each kind of layer.
+        local_theta: the default base for local layers.
     """
 
     def rotary(settings: ConfigJson, given: ConfigJson, context: int | None) -> RotaryConfig:
@@ -49,7 +50,7 @@ def rope_entry(
             known["rotary"] = rotary(settings, {**old, **new}, known["context"])
             return
         if new and not {*new} <= {*PER_KIND}:
-            # Two bases are meant, and it is open which of the two one stands for.
+            # The family has two bases, and a single entry does not say for which kind of layer it is.
             raise CourseError(f"rope_parameters needs an entry for each kind of layer, {' and '.join(PER_KIND)}")
         anywhere = {"rope_theta": old["rope_theta"], **(new.get(FULL) or old)}
         known["rotary"] = rotary(settings, anywhere, known["context"])
@@ -92,15 +93,16 @@ def layer_types_entry(
     listed: bool = True,
     switch_key: str | None = None,
 ) -> ConfigEntry:
-    """Return the entry of which layers are local, as a list of names or a rule.
+    """Return the entry that says which layers are local, by a list of names or a rule.
 
     Args:
-        span_key: how far a local layer sees.
-        every: where there is no list, one layer in so many is full and the others local; 0: all are local; None: none.
-        pattern_key: an older form's name for `every`.
-        local_name: of a local layer in the list.
-        listed: whether the family knows "layer_types".
-        switch_key: a key without which there are no local layers, whatever the others say.
+        span_key: the key for the number of tokens that a local layer sees.
+        every: if there is no list, one layer in `every` is full and the others are local; 0: all are local; None: no
+            layer is local.
+        pattern_key: the key for `every` in an older form.
+        local_name: the name of a local layer in the list.
+        listed: whether the family has the key "layer_types".
+        switch_key: a key that turns local layers on; if it is false or absent, no layer is local.
     """
 
     def local_layers(settings: ConfigJson, layers: int) -> tuple[bool, ...]:
@@ -144,16 +146,16 @@ KINDS = ("default", "linear", "llama3", "yarn", "longrope")
 
 
 def read_rope_scaling(kind: str, given: Mapping[str, Any], context: int | None) -> RopeScaling | None:
-    """Return the scaling of this kind; None for kinds without scaling.
+    """Return the RoPE scaling of a kind; None for kinds without scaling.
 
     Args:
-        kind: "rope_type".
-        given: the settings beside it.
-        context: of the model, in tokens. Where a length or a factor is not given, it follows from this one.
+        kind: the value of "rope_type".
+        given: the other settings of the scaling.
+        context: the model's context in tokens. A missing length or factor is computed from it.
 
     Raises:
-        CourseError: another kind, or a number is missing. "dynamic" is another: it changes θ with every new token, so
-            keys in a cache would be rotated by a θ that queries no longer have.
+        CourseError: the kind is not supported, or a number is missing. "dynamic" is not supported: it changes θ with
+            every new token, so the keys in a cache would be rotated with an outdated θ.
     """
     if kind not in KINDS:
         raise CourseError(f"rope_type={kind!r} is not supported; supported: {', '.join(map(repr, KINDS))}")
@@ -176,7 +178,7 @@ def read_rope_scaling(kind: str, given: Mapping[str, Any], context: int | None) 
 
 
 def write_rope_scaling(scaling: RopeScaling) -> dict[str, Any]:
-    """The settings that `read_rope_scaling` reads."""
+    """Return the settings from which `read_rope_scaling` makes this scaling."""
     kind, names = {Llama3RopeScaling: ("llama3", LLAMA3), Yarn: ("yarn", YARN), LongRope: ("longrope", LONGROPE)}[
         type(scaling)
     ]
@@ -190,7 +192,7 @@ def _read(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _yarn_attention_factor(given: Mapping[str, Any]) -> float | None:
-    """YaRN's factor on cosine and sine, if it is not the usual one. DeepSeek's files give it as a ratio."""
+    """Return YaRN's factor on cosine and sine if it differs from the default. DeepSeek's files give it as a ratio."""
     over, under = given.get("mscale"), given.get("mscale_all_dim")
     if given.get("attention_factor") is not None or not (over and under):
         return given.get("attention_factor")

@@ -1,7 +1,7 @@
 """Weight layouts: how one weight of ours is joined from the weights of a Hugging Face file, and split into them.
 
-All layouts only move numbers, so the same functions carry weights and gradients, in both directions. A family's table
-names a weight that is stored as ours is by a string alone.
+All layouts only move numbers, so the same functions convert weights and gradients in both directions. In a family's
+table, a plain string stands for a weight that is stored as ours is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 
 class HeadSizes(NamedTuple):
-    """The head counts and head width of an attention layer."""
+    """The numbers of heads and the head width of an attention layer."""
 
     heads: int
     kv_heads: int
@@ -24,19 +24,20 @@ class HeadSizes(NamedTuple):
 
     @property
     def sizes(self) -> list[int]:
-        """Features of q, k and v."""
+        """Return the numbers of features of q, k and v."""
         return [self.heads * self.d_head, self.kv_heads * self.d_head, self.kv_heads * self.d_head]
 
 
 @dataclass(frozen=True)
 class WeightLayout:
-    """How a weight of ours is stored in their file; without functions, unchanged.
+    """How their files store one of our weights; without functions, it is stored unchanged.
 
     Attributes:
-        parts: their names without the last part, "weight" or "bias"; * stands for the number of the layer.
-        join: makes ours of theirs.
-        split: makes theirs of ours.
-        parts_per_head: returns how many weights the one name in `parts` stands for, where {head} is their number.
+        parts: the names in their files, without the final "weight" or "bias"; * stands for the number of the layer.
+        join: makes our weight from their weights.
+        split: makes their weights from our weight.
+        parts_per_head: returns the number of weights that the one name in `parts` stands for; {head} in it is the
+            number of each.
     """
 
     parts: tuple[str, ...]
@@ -65,7 +66,7 @@ def transposed(name: str) -> WeightLayout:
 
 
 def per_head_scale(name: str) -> WeightLayout:
-    """Layout of one scale per head: heads × width, where ours has an axis for the tokens between them."""
+    """Layout of one scale per head: heads × width. Our scale has an axis for the tokens between the two."""
     return WeightLayout((name,), lambda theirs, heads: theirs[0][:, None], lambda ours, heads: [ours[:, 0]])
 
 
@@ -80,10 +81,10 @@ def per_head_modules(name: str, count: Callable[[HeadSizes], int]) -> WeightLayo
 
 
 def fused_grouped_qkv(name: str) -> WeightLayout:
-    """Layout of q, k and v fused group by group: the g query heads that share a key head, then that key, then its
-    value.
+    """Layout of q, k and v fused by groups: the g query heads that share a key head, the key head, the value head.
 
-    With a group of one, (q, k, v) head by head (GPT-NeoX, BLOOM); with a single group, [q | k | v] (Falcon 7B).
+    If each group has one query head, the order is (q, k, v) head by head (GPT-NeoX, BLOOM); with a single group it is
+    [q | k | v] (Falcon 7B).
     """
 
     def join(theirs: Sequence[Tensor], heads: HeadSizes) -> Tensor:
@@ -102,7 +103,7 @@ def fused_grouped_qkv(name: str) -> WeightLayout:
 
 
 def concatenated(*parts: str) -> WeightLayout:
-    """Layout of several matrices, concatenated along the output features: equal sizes, or q, k and v."""
+    """Layout of several matrices that are concatenated along the output features: equal sizes, or q, k and v."""
 
     def split(ours: Tensor, heads: HeadSizes) -> list[Tensor]:
         return list(torch.split(ours, heads.sizes) if len(parts) == 3 else ours.chunk(len(parts)))
@@ -111,8 +112,8 @@ def concatenated(*parts: str) -> WeightLayout:
 
 
 def mirrored_qkv(*parts: str) -> WeightLayout:
-    """q, k and v, where q and k are rotated the other way round (nanochat): our rotation, if the two features of every
-    pair change places. Pairs are in halves.
+    """Layout of q, k and v if q and k are rotated in the opposite direction (nanochat). Swapping the two features of
+    every pair gives our rotation. The first half of the features is paired with the second.
     """
     plain = concatenated(*parts)
 

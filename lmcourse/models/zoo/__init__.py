@@ -1,7 +1,7 @@
 """Published models by name: `find_model("llama-3-8b").config`.
 
-Every number is from the source that its entry names; the parameter count proves most of them. What is not published is
-left out, and the entry says so. Mixtures of experts are not here, except for the dense part of Llama 4.
+Every number comes from the source that its entry names, and the parameter count confirms most of them. Unpublished
+parts are left out, and the entry says so. Mixtures of experts are not here, except for the dense part of Llama 4.
 """
 
 import re
@@ -21,15 +21,15 @@ _MODELS: dict[str, Entry] = {
 
 
 def all_models() -> list[Entry]:
-    """Every model, family by family; the course's own sizes last."""
+    """Return all models, family by family; the course's own models come last."""
     return list(_MODELS.values())
 
 
 def find_model(name: str) -> Entry:
-    """The model of this name; case, dashes, dots, underscores and spaces do not matter.
+    """Return the model with this name; case, dashes, dots, underscores and spaces do not matter.
 
     Raises:
-        CourseError: there is none; the message names the nearest.
+        CourseError: no model has this name; the message suggests similar names.
     """
     if name in _MODELS:
         return _MODELS[name]

@@ -9,11 +9,11 @@ from lmcourse.models.zoo.styles import llama_like
 COURSE_SOURCE = "this course"
 BYTE_VOCAB_SIZE = 256
 GPT2_PADDED = 50_304
-"""GPT-2's 50,257 tokens, rounded up to a multiple of 128: matrix units like round numbers."""
+"""GPT-2's 50,257 tokens, rounded up to a multiple of 128, because matrix units are faster with such sizes."""
 
 
 def modern(layers: int, d_model: int, heads: int, context: int, vocab_size: int = BYTE_VOCAB_SIZE) -> TransformerConfig:
-    """A tied LLaMA whose feed-forward is 8/3 d wide, rounded up to a multiple of 32."""
+    """Make a LLaMA with tied embeddings and a feed-forward width of 8/3 d, rounded up to a multiple of 32."""
     d_ff = -(-8 * d_model // 3 // 32) * 32
     return llama_like(layers, d_model, heads, d_ff, vocab_size=vocab_size, context=context, tied=True)
 

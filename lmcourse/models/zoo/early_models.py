@@ -1,4 +1,4 @@
-"""2017 to 2020: the encoder–decoder, the decoder, the encoder, and all of them larger."""
+"""Models of 2017 to 2020: the first encoder–decoders, decoders and encoders, and larger ones."""
 
 from __future__ import annotations
 
@@ -134,7 +134,8 @@ ENTRIES = (
     Entry("gpt-3-small", 2020, GPT3_SOURCE, gpt3(12, 768, 12), 125_000_000, GPT3_NOTE),
     Entry("gpt-3-medium", 2020, GPT3_SOURCE, gpt3(24, 1024, 16), 350_000_000, GPT3_NOTE, NOMINAL_SIZE_NOTE),
     Entry("gpt-3-large", 2020, GPT3_SOURCE, gpt3(24, 1536, 16), 760_000_000, GPT3_NOTE),
-    # Not here: "XL" and "13B". Their rows say 24 heads of 128 in a width of 2048, and a width of 5140.
+    # "XL" and "13B" are left out: their rows in the table are inconsistent (24 heads of 128 in a width of 2048; a width
+    # of 5140).
     Entry("gpt-3-2.7b", 2020, GPT3_SOURCE, gpt3(32, 2560, 32), 2_700_000_000, GPT3_NOTE),
     Entry("gpt-3-6.7b", 2020, GPT3_SOURCE, gpt3(32, 4096, 32), 6_700_000_000, GPT3_NOTE),
     Entry("gpt-3", 2020, GPT3_SOURCE, gpt3(96, 12_288, 96), 175_000_000_000, GPT3_NOTE),

@@ -15,15 +15,16 @@ class Entry:
     """A published model.
 
     Attributes:
-        name: by which it is found: "llama-3-8b".
-        year: of its first publication.
-        source: the paper, report or configuration file the numbers are from.
-        config: its architecture. Dropout is that of pre-training.
-        published_parameters: how many parameters it is said to have, with the digits that were published:
-            175_000_000_000 stands for "175B". None if nobody says.
-        note: what is not published, or left out here.
-        count_difference: why our count and the published one disagree, where they do.
-        survey_overrides: what a survey of models shows in place of the configuration, such as Gopher's positions.
+        name: the name for `find_model`, such as "llama-3-8b".
+        year: the year of its first publication.
+        source: the paper, report or configuration file that the numbers come from.
+        config: its architecture, with the dropout of pre-training.
+        published_parameters: the published number of parameters, with the published digits: 175_000_000_000 stands for
+            "175B". None if no number was published.
+        note: the parts that were not published, or that are left out here.
+        count_difference: the reason if our count differs from the published number.
+        survey_overrides: values that a survey of models shows instead of the configuration's, such as Gopher's
+            positions.
     """
 
     name: str
@@ -37,11 +38,11 @@ class Entry:
 
     @property
     def decoder(self) -> TransformerConfig:
-        """The configuration, or the decoder's if there is an encoder, too."""
+        """The model's configuration, or the decoder's in an encoder–decoder."""
         return self.config.decoder if isinstance(self.config, EncoderDecoderConfig) else self.config
 
     def build(self) -> Transformer | EncoderDecoder:
-        """The model, with random weights. The large ones need `with torch.device("meta")`."""
+        """Build the model with random weights. Large models need `with torch.device("meta")`."""
         if isinstance(self.config, EncoderDecoderConfig):
             return EncoderDecoder(self.config)
         return Transformer(self.config)

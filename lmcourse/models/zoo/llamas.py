@@ -1,4 +1,4 @@
-"""LLaMA and the models that took its shape: RMSNorm before each branch, RoPE, SwiGLU, no biases."""
+"""LLaMA and the models with the same architecture: RMSNorm before each branch, RoPE, SwiGLU, no biases."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from lmcourse.nn.rope_scaling import Llama3RopeScaling
 
 
 def llama1(layers: int, d_model: int, heads: int, d_ff: int, norm: NormConfig = RMS_1E6) -> TransformerConfig:
-    """LLaMA at one of its sizes."""
+    """Make LLaMA at one of its sizes."""
     return llama_like(layers, d_model, heads, d_ff, vocab_size=32_000, context=2048, norm=norm)
 
 
 def llama2(layers: int, d_model: int, heads: int, d_ff: int, **attention: Any) -> TransformerConfig:
-    """Llama 2: twice the context; the largest shares key heads."""
+    """Make a Llama 2: twice the context of LLaMA; the largest model shares key heads."""
     return llama_like(layers, d_model, heads, d_ff, vocab_size=32_000, context=4096, **attention)
 
 
 def llama3(
     layers: int, d_model: int, heads: int, d_ff: int, *, longer: float | None = None, tied: bool = False
 ) -> TransformerConfig:
-    """Llama 3: four times the vocabulary, 8 key heads everywhere, a slower RoPE.
+    """Make a Llama 3: four times the vocabulary, 8 key heads in all sizes, a slower RoPE.
 
-    `longer` is the factor by which 3.1 and 3.2 stretch it, for 131,072 tokens.
+    `longer` is the factor by which 3.1 and 3.2 stretch RoPE, for 131,072 tokens.
     """
     return llama_like(
         layers,
@@ -73,12 +73,12 @@ MISTRAL_7B = llama_like(
 
 
 def deepseek(layers: int, d_model: int, heads: int, d_ff: int, **attention: Any) -> TransformerConfig:
-    """DeepSeek LLM: LLaMA with more layers."""
+    """Make a DeepSeek LLM: LLaMA with more layers."""
     return llama_like(layers, d_model, heads, d_ff, vocab_size=102_400, context=4096, norm=RMS_1E6, **attention)
 
 
 def yi(layers: int, d_model: int, heads: int, d_ff: int, kv_heads: int) -> TransformerConfig:
-    """Yi: LLaMA with few key heads and a very slow RoPE."""
+    """Make a Yi: LLaMA with few key heads and a very slow RoPE."""
     return llama_like(
         layers, d_model, heads, d_ff, vocab_size=64_000, context=4096, theta=5_000_000.0, kv_heads=kv_heads
     )
@@ -87,9 +87,9 @@ def yi(layers: int, d_model: int, heads: int, d_ff: int, kv_heads: int) -> Trans
 def qwen2(
     layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, vocab_size: int, norm: NormConfig = RMS_1E6
 ) -> TransformerConfig:
-    """Qwen2 and 2.5: biases on q, k, v only. The small ones, with the vocabulary of 151,936, are tied.
+    """Make a Qwen2 or 2.5: biases only on q, k and v. Sizes with 151,936 tokens have tied embeddings.
 
-    All were trained on up to 32,768 tokens; what some read beyond, they read by scaling RoPE afterwards.
+    All were trained on texts of up to 32,768 tokens; for longer texts, some scale RoPE after training.
     """
     return llama_like(
         layers,
@@ -107,7 +107,7 @@ def qwen2(
 
 
 def qwen3(layers: int, d_model: int, heads: int, d_ff: int, *, tied: bool = False) -> TransformerConfig:
-    """Qwen3: a norm on each query and key in place of the biases; heads of 128 whatever the width."""
+    """Make a Qwen3: a norm on each query and key in place of the biases; heads of 128 at every width."""
     return llama_like(
         layers,
         d_model,
@@ -128,7 +128,7 @@ INTERNLM2_7B = llama_like(32, 4096, 32, 14_336, vocab_size=92_544, context=32_76
 
 
 def smollm2(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, theta: float) -> TransformerConfig:
-    """SmolLM2: LLaMA for laptops."""
+    """Make a SmolLM2: LLaMA for laptops."""
     return llama_like(
         layers, d_model, heads, d_ff, vocab_size=49_152, context=8192, theta=theta, tied=True, kv_heads=kv_heads
     )

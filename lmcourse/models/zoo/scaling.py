@@ -1,4 +1,4 @@
-"""2021 to 2024: large decoders from before LLaMA's architecture became standard."""
+"""Models of 2021 to 2024: large decoders from before LLaMA's architecture became standard."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ UNTIED = HeadConfig(tied=False)
 
 
 def gopher(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """Gopher and Chinchilla: GPT-2 with RMSNorm, without its learned positions."""
+    """Make a Gopher or Chinchilla: GPT-2 with RMSNorm, without learned positions."""
     return gpt_like(layers, d_model, heads, vocab_size=32_000, context=2048, norm=RMS, embedding=NO_POSITIONS)
 
 
 def lamda(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """LaMDA: T5's buckets, GeGLU of 8 d, and heads that are twice as wide together as the model."""
+    """Make LaMDA: T5's position buckets, GeGLU of width 8 d, and heads that together are twice as wide as the model."""
     wide = {"gated": True, "activation": "gelu", "bias": False, "width": 8 * d_model}
     shape = gpt_like(
         layers,
@@ -38,7 +38,7 @@ def lamda(layers: int, d_model: int, heads: int) -> TransformerConfig:
 
 
 def palm(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """PaLM: parallel, multi-query, SwiGLU of 4 d, no biases, logits / √d."""
+    """Make a PaLM: parallel branches, multi-query attention, SwiGLU with a width of 4 d, no biases, logits / √d."""
     return llama_like(
         layers,
         d_model,
@@ -55,7 +55,7 @@ def palm(layers: int, d_model: int, heads: int) -> TransformerConfig:
 
 
 def opt(layers: int, d_model: int, heads: int, *, narrow: int | None = None) -> TransformerConfig:
-    """OPT: GPT-3 with ReLU; with `narrow`, post-norm and a narrower embedding."""
+    """Make an OPT: GPT-3 with ReLU; with `narrow`, post-norm and a narrower embedding."""
     return gpt_like(
         layers,
         d_model,
@@ -70,14 +70,14 @@ def opt(layers: int, d_model: int, heads: int, *, narrow: int | None = None) -> 
 
 
 def bloom(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """BLOOM: ALiBi, and a norm on the embedding."""
+    """Make a BLOOM: ALiBi, and a norm on the embedding."""
     normed = EmbeddingConfig(norm=NormConfig("layer", bias=True))
     shape = gpt_like(layers, d_model, heads, vocab_size=250_880, context=2048, embedding=normed)
     return shape.with_(position_bias=AlibiConfig())
 
 
 def neox(layers: int, d_model: int, heads: int, vocab_size: int, activation: str) -> TransformerConfig:
-    """GPT-NeoX and Pythia: parallel with two norms, RoPE on a quarter of each head."""
+    """Make a GPT-NeoX or Pythia: parallel branches with two norms, RoPE on a quarter of each head."""
     return gpt_like(
         layers,
         d_model,
@@ -103,7 +103,7 @@ def falcon(
     theta: float = 10_000.0,
     tied: bool = True,
 ) -> TransformerConfig:
-    """Falcon: parallel, RoPE, few key heads, no biases in linear layers."""
+    """Make a Falcon: parallel branches, RoPE, few key heads, no biases in linear layers."""
     return gpt_like(
         layers,
         d_model,

@@ -1,7 +1,7 @@
 """Helper constructors: GPT-style and LLaMA-style configurations from the few numbers that papers print.
 
 Two habits cover most models: GPT-2's (LayerNorm, biases, GELU, learned positions) and LLaMA's (RMSNorm, no biases,
-SwiGLU, RoPE). What a model does otherwise is an argument.
+SwiGLU, RoPE). Arguments change the details in which a model differs.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def gpt_like(
     dropout: float = 0.0,
     **attention: Any,
 ) -> TransformerConfig:
-    """A GPT-2-style decoder: learned positions, biases everywhere, GELU, a feed-forward of 4 d.
+    """Make a GPT-2-style decoder: learned positions, biases everywhere, GELU, a feed-forward width of 4 d.
 
     Args:
         layers, d_model, heads, vocab_size, context: the sizes.
-        norm: of blocks and end.
-        embedding, head: the ends, if not learned positions and a tied head.
+        norm: the norm of the blocks and after the last block.
+        embedding, head: their configurations, if they are not learned positions and a tied head.
         block, feed_forward, attention: fields of their configurations that differ.
-        dropout: in all its places.
+        dropout: the probability of dropout, the same in all places.
     """
     all_heads = AttentionConfig(heads, bias=True, out_bias=True, dropout=dropout)
     wide = FeedForwardConfig(4 * d_model, "gelu_tanh", gated=False, bias=True)
@@ -84,15 +84,16 @@ def llama_like(
     layer_pattern: Sequence[dict[str, Any]] = ({},),
     **attention: Any,
 ) -> TransformerConfig:
-    """A LLaMA-style decoder: RMSNorm before each branch, RoPE, SwiGLU, no biases.
+    """Make a LLaMA-style decoder: RMSNorm before each branch, RoPE, SwiGLU, no biases.
 
     Args:
         layers, d_model, heads, d_ff, vocab_size, context: the sizes.
-        norm: of blocks and end.
+        norm: the norm of the blocks and after the last block.
         theta, rotary: RoPE's base, and other fields of its configuration.
-        tied: whether the head is the embedding.
-        block, feed_forward, embedding, head, attention: fields that differ; embedding and head as a whole.
-        layer_pattern: per layer of a repeating group, the fields of attention that differ in it.
+        tied: whether the head shares the embedding's matrix.
+        block, feed_forward, attention: fields of their configurations that differ.
+        embedding, head: their whole configurations, if they differ.
+        layer_pattern: for each layer of a repeating group, the fields of its attention that differ.
     """
     rope = RotaryConfig(theta, **(rotary or {}))
     common = replace(AttentionConfig(heads, rotary=rope), **attention)
@@ -111,7 +112,7 @@ def llama_like(
 
 
 def window(size: int, every: int, **others: Any) -> list[dict[str, Any]]:
-    """Return a `layer_pattern` for `llama_like`: `every` − 1 layers with a window, then a full one with fields
+    """Return a `layer_pattern` for `llama_like`: `every` − 1 layers with a window, then a full layer with the fields
     `others`.
     """
     return [{"pattern": AttentionPattern("window", size)}] * (every - 1) + [others]

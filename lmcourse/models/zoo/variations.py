@@ -1,4 +1,4 @@
-"""2023 to 2025: open models with other norms, blocks, activations or attention than LLaMA's."""
+"""Models of 2023 to 2025 whose norms, blocks, activations or attention differ from LLaMA's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GEGLU = {"activation": "gelu_tanh"}
 
 
 def gemma(layers: int, d_model: int, heads: int, d_ff: int, **others: Any) -> TransformerConfig:
-    """Common parts of all Gemmas: GeGLU, scales stored as 1 + w, tied embeddings multiplied by √d."""
+    """Make the parts that all Gemmas share: GeGLU, scales stored as 1 + w, tied embeddings multiplied by √d."""
     shared = {
         "norm": GEMMA_NORM,
         "feed_forward": GEGLU,
@@ -32,12 +32,12 @@ def gemma(layers: int, d_model: int, heads: int, d_ff: int, **others: Any) -> Tr
 
 
 def gemma1(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int) -> TransformerConfig:
-    """Gemma at one of its sizes."""
+    """Make a Gemma at one of its sizes."""
     return gemma(layers, d_model, heads, d_ff, vocab_size=256_000, context=8192, kv_heads=kv_heads)
 
 
 def gemma2(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, **others: Any) -> TransformerConfig:
-    """Gemma 2: four norms a block, every other layer a window, soft caps on scores and logits."""
+    """Make a Gemma 2: four norms per block, a window in every other layer, soft caps on scores and logits."""
     return gemma(
         layers,
         d_model,
@@ -57,10 +57,10 @@ def gemma2(layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, **ot
 def gemma3(
     layers: int, d_model: int, heads: int, kv_heads: int, d_ff: int, *, wide: bool = True, **others: Any
 ) -> TransformerConfig:
-    """Gemma 3: norms on queries and keys in place of the caps, five windows to one full layer.
+    """Make a Gemma 3: norms on queries and keys instead of the caps, five window layers for each full layer.
 
-    `wide` are the sizes that also read pictures: 64 more tokens, a wider window, and positions of the full layers
-    divided by 8.
+    `wide` is for the sizes that also read images: 64 more tokens, a wider window, and positions divided by 8 in the
+    full layers.
     """
     slow = RotaryConfig(1_000_000.0, linear_factor=8.0 if wide else 1.0)
     return gemma(
@@ -79,13 +79,13 @@ def gemma3(
 
 
 def olmo1(layers: int, d_model: int, heads: int, d_ff: int, tied: bool) -> TransformerConfig:
-    """OLMo: a LayerNorm without parameters."""
+    """Make an OLMo: a LayerNorm without parameters."""
     plain = NormConfig("layer", scale=False)
     return llama_like(layers, d_model, heads, d_ff, vocab_size=50_304, context=2048, norm=plain, tied=tied)
 
 
 def olmo2(layers: int, d_model: int, heads: int, d_ff: int, kv_heads: int | None = None) -> TransformerConfig:
-    """OLMo 2: norms on what each branch returns, and on queries and keys over their full width."""
+    """Make an OLMo 2: norms on each branch's output, and on queries and keys over their full width."""
     return llama_like(
         layers,
         d_model,
@@ -104,7 +104,7 @@ def olmo2(layers: int, d_model: int, heads: int, d_ff: int, kv_heads: int | None
 def command(
     layers: int, d_model: int, heads: int, d_ff: int, logit_scale: float, context: int = 131_072, **others: Any
 ) -> TransformerConfig:
-    """Command R and its successors: parallel, LayerNorm without bias, tied, scaled logits."""
+    """Make a Command R or a successor: parallel branches, LayerNorm without bias, tied embeddings, scaled logits."""
     return llama_like(
         layers,
         d_model,
@@ -121,7 +121,7 @@ def command(
 
 
 def nemotron4(layers: int, d_model: int, heads: int) -> TransformerConfig:
-    """Nemotron-4: squared ReLU without a gate, LayerNorm with 1 + w, RoPE on half of each head."""
+    """Make a Nemotron-4: squared ReLU without a gate, LayerNorm with 1 + w, RoPE on half of each head."""
     return llama_like(
         layers,
         d_model,
@@ -137,7 +137,7 @@ def nemotron4(layers: int, d_model: int, heads: int) -> TransformerConfig:
 
 
 def early_phi(layers: int, d_model: int, heads: int, fraction: float) -> TransformerConfig:
-    """Phi-1.5 and Phi-2: parallel, biases everywhere, RoPE on part of each head."""
+    """Make a Phi-1.5 or Phi-2: parallel branches, biases everywhere, RoPE on part of each head."""
     return gpt_like(
         layers,
         d_model,

@@ -1,7 +1,7 @@
 """Estimate the cost of a training run by arithmetic: nothing is built, trained or written.
 
-Only two things are done for real: the corpus is cut into tokens in memory, because the size of the vocabulary and of an
-epoch follow from it; and where no data sheet is known, the speed of a matrix product is measured.
+Two things are really done: the corpus is tokenized in memory, because it determines the size of the vocabulary and of
+an epoch; and if there is no data sheet for the device, the speed of a matrix product is measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import Precision
 
 ASSUMED_MFU = {"cpu": 0.3, "mps": 0.3, "cuda": 0.4}
-"""Assumed fraction of the peak. Small models reach less, on a GPU far less."""
+"""Assumed fraction of the peak that a run reaches. Small models reach less, especially on a GPU."""
 
 RECIPES = {
     ("adamw", "fp32"): "fp32",
@@ -38,7 +38,7 @@ RECIPES = {
     ("muon", "bf16"): "muon-autocast",
     ("muon", "fp16"): "muon-autocast",
 }
-"""The recipe in `lmcourse.accounting.recipes` of a run, by optimizer and precision."""
+"""The memory recipe in `lmcourse.accounting.recipes` for each optimizer and precision."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,18 @@ class CostEstimate:
     """Estimated cost of a training run.
 
     Attributes:
-        vocab_size: how many tokens the tokenizer has.
-        corpus_tokens: of the part to train on.
-        steps, tokens: that the run does and reads; a budget of tokens may end it before its steps are done.
-        parameters: by part.
-        flops_per_step: of all processes together, what is computed a second time included.
-        memory: of a step on each device, in bytes.
-        devices: how many there are; processes on a CPU share one.
-        needed: bytes of a step that the processes on one device need together.
-        room: bytes of memory that a device has; None if the system does not say.
-        peak: of a device; None if it is not known.
-        mfu: the share of it that is assumed.
-        seconds: of the whole run, without evaluations; None if the peak is not known.
+        vocab_size: the number of tokens in the tokenizer's vocabulary.
+        corpus_tokens: the number of tokens in the training part of the corpus.
+        steps, tokens: the number of steps and of tokens that they read; a budget of tokens may reduce both.
+        parameters: the number of parameters by part.
+        flops_per_step: FLOPs of all processes together, including recomputed activations.
+        memory: memory of a step on each device, in bytes.
+        devices: the number of devices; all processes on a CPU share one device.
+        needed: bytes that the processes on one device need together in a step.
+        room: bytes of memory that a device has; None if they are not known.
+        peak: peak speed of a device; None if it is not known.
+        mfu: the assumed fraction of the peak.
+        seconds: duration of the whole run without evaluations; None if the peak is not known.
     """
 
     vocab_size: int
@@ -81,7 +81,7 @@ class CostEstimate:
 
     @property
     def fits(self) -> bool | None:
-        """True if a step fits into the memory of this machine; None if that is not known."""
+        """True if a step fits into the memory of this machine; None if the size of the memory is not known."""
         return None if self.room is None else self.needed <= self.room
 
     def to_json(self) -> dict[str, Any]:
@@ -94,10 +94,10 @@ class CostEstimate:
 
 
 def estimate_cost(run: RunConfig) -> CostEstimate:
-    """Predict a run on the best device here, or on as many devices as the run has processes.
+    """Estimate the cost of a run on the best device of this machine, or on one device for each process of the run.
 
     Raises:
-        CourseError: there is no such corpus, or the accounting does not know a run like this.
+        CourseError: the corpus does not exist, or the accounting does not cover a run like this.
     """
     parts, training = tokenize_corpus(run), run.training
     corpus_tokens = parts.training.count()
@@ -157,7 +157,7 @@ def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[in
 
 
 def _layout(parallel: Parallelism) -> Layout:
-    """Return the devices that divide one copy of the model; more copies change nothing on each device."""
+    """Return how devices divide one copy of the model; further copies do not change the memory of a device."""
     return Layout(
         parallel.fsdp, parallel.tensor_parallel, parallel.pipeline_parallel, zero=3 if parallel.fsdp > 1 else 0
     )

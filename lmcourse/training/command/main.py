@@ -1,4 +1,4 @@
-"""`lmcourse train`, and `torchrun -m lmcourse.training`: parse, train, print the result."""
+"""Parse, train and print the result, for `lmcourse train` and `torchrun -m lmcourse.training`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ END_MESSAGES = {
 }
 
 CONTINUE_FLAGS = {"steps": "--steps N", "tokens": "--max-tokens N", "time": "--max-seconds N"}
-"""The flag that extends a run, by what ended it."""
+"""The flag that extends a run, for each reason why a run ends."""
 
 
 def main(arguments: Sequence[str], program: str) -> int:
@@ -45,10 +45,10 @@ def main(arguments: Sequence[str], program: str) -> int:
 
     Args:
         arguments: the words after the command.
-        program: the command, as messages name it.
+        program: the name of the command in messages.
 
     Raises:
-        CourseError: a mistake, in one line.
+        CourseError: a flag or a setting is wrong, or the run failed; the message has one line.
         SystemExit: help was asked for.
     """
     options = parse(arguments, program)
@@ -64,10 +64,10 @@ def main(arguments: Sequence[str], program: str) -> int:
 
 
 def resolve_run(options: Namespace) -> RunConfig:
-    """Return the requested run: flags override the file, and both override the settings of a run that resumes.
+    """Return the requested run: flags override the settings file, and both override the settings of a resumed run.
 
     Raises:
-        CourseError: settings that cannot be, or do not go together.
+        CourseError: settings are out of range, or contradict each other.
     """
     given = (read_settings_file(options.config) if options.config else {}) | options.given
     if not options.resume:
@@ -105,7 +105,7 @@ def _train(run: RunConfig, options: Namespace) -> int:
 
 
 def callbacks(run: RunConfig, options: Namespace, console: Console) -> list[ProgressBar | TensorBoard]:
-    """Return the callbacks of a run. The bar also shows the course's log, from INFO on."""
+    """Return the callbacks of a run. The progress bar also shows the course's log messages of level INFO and above."""
     logging.getLogger("lmcourse").setLevel(logging.INFO)
     made: list[ProgressBar | TensorBoard] = [ProgressBar(run.training, console=console)]
     if options.tensorboard:
@@ -135,7 +135,7 @@ def cost_table(run: RunConfig, found: CostEstimate) -> RenderableType:
 
 
 def _fit(found: CostEstimate) -> str:
-    """Return a sentence that says if a step fits into the memory of this machine."""
+    """Return a sentence that says whether a step fits into the memory of this machine."""
     if found.room is None:
         return "Whether that fits into memory is not known: the system does not say how much there is."
     share = f"{found.needed / GIB:,.2f} of {found.room / GIB:,.2f} GiB of memory"
@@ -155,10 +155,10 @@ def _time(found: CostEstimate) -> str:
 
 
 def end_message(result: RunResult, folder: Path) -> str:
-    """Return how a session ended and how to continue the run; after a signal in one line."""
+    """Return a text that says how a session ended and how to continue the run; after a signal it is one line."""
     spent = timedelta(seconds=round(result.seconds))
     done = f"{END_MESSAGES[result.reason]}: step {result.step:,}, {result.tokens:,} tokens, {spent}."
-    again = f"Go on: lmcourse train --resume --out {folder}"
+    again = f"Continue: lmcourse train --resume --out {folder}"
     if result.reason not in CONTINUE_FLAGS:
         return escape(f"{done} {again}")
     lines = [done, f"{again} {CONTINUE_FLAGS[result.reason]}"]
@@ -168,7 +168,7 @@ def end_message(result: RunResult, folder: Path) -> str:
 
 
 def _reached(result: RunResult) -> list[str]:
-    """Return the lowest validation loss, and its distance from the entropy of the text if that is known."""
+    """Return the lowest validation loss and, if known, its distance from the entropy of the text."""
     if result.best_loss is None or result.loss_baseline is None:
         return []
     found, best = result.loss_baseline.per_byte(result.best_loss), result.loss_baseline.best_possible

@@ -18,13 +18,13 @@ from lmcourse.training.config import TrainingConfig
 TOKENIZER_KINDS = ("bpe", "bytes", "characters")
 
 NUM_BYTE_TOKENS = 256
-"""Tokens for single bytes, with which every byte-pair vocabulary begins."""
+"""Number of tokens for single bytes, with which every byte-pair vocabulary begins."""
 
 FeedForwardKind = Literal["swiglu", "gelu", "relu2"]
 
 
 MOST = {"layers": 10_000, "d_model": 2**20}
-"""Largest settings, far beyond any existing model; a longer list of layers would take hours to write."""
+"""Largest allowed settings, far beyond any existing model; a longer list of layers would take hours to create."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class ModelChanges:
         """Return a preset with these changes.
 
         Raises:
-            CourseError: a layer has no rotary embedding whose base could be changed, or the preset cannot be made so
-                wide.
+            CourseError: a layer has no rotary embedding whose base could be changed, or the preset cannot have this
+                width.
         """
         config = config.with_(layers=repeat_layers(config.layers, self.layers or len(config.layers)))
         if self.d_model is not None:
@@ -115,7 +115,7 @@ def with_width(config: TransformerConfig, d_model: int) -> TransformerConfig:
         CourseError: the heads do not fill the width, or embedding or head depend on the preset's width.
     """
     if config.embedding.scale != 1 or config.embedding.width is not None or config.head.scale != 1:
-        raise CourseError("d_model is for presets whose embedding and head do not depend on it, such as nano")
+        raise CourseError("d_model can change only in presets whose embedding and head do not depend on it, like nano")
 
     def widen(layer: LayerConfig) -> LayerConfig:
         attention, feed_forward = layer.attention, layer.feed_forward
@@ -180,7 +180,7 @@ class RunConfig:
         find_decoder(self.preset)
 
     def model_config(self, vocab_size: int) -> TransformerConfig:
-        """Return the changed preset for texts of this run's length and a vocabulary of this size."""
+        """Return the changed preset for windows of this run's length and a vocabulary of this size."""
         config, seq_len = find_decoder(self.preset), self.training.seq_len
         embedding = config.embedding
         if embedding.max_positions is not None:
@@ -192,7 +192,7 @@ def find_decoder(name: str) -> TransformerConfig:
     """Return the configuration of a model that predicts the next token.
 
     Raises:
-        CourseError: there is no model of this name, or it does something else.
+        CourseError: no model has this name, or it does not predict the next token.
     """
     entry = find_model(name)
     config = entry.config

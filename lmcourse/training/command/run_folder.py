@@ -1,4 +1,4 @@
-"""The folder of a run: its settings, and a lock that lets one process at a time train there.
+"""The folder of a run: its settings, and a lock that lets only one process at a time train there.
 
 run.json                                           the settings
 tokenizer.json, train.tokens, validation.tokens    see `training_data`
@@ -39,10 +39,10 @@ LOCK = ".lock"
 
 
 def check_unused(folder: Path) -> None:
-    """Check that a new run would overwrite nothing in a folder, which need not exist yet.
+    """Check that a new run would not overwrite anything in a folder. The folder need not exist yet.
 
     Raises:
-        CourseError: a run is in it already, or a file that the run would write.
+        CourseError: the folder already has a run, or a file with the name of a file that the run would write.
     """
     if any(os.path.lexists(folder / name) for name in (SETTINGS_FILE, METRICS, CHECKPOINTS)):
         raise CourseError(f"{folder} already has a run: continue it with --resume, or choose another --out")
@@ -52,9 +52,9 @@ def check_unused(folder: Path) -> None:
 
 
 def check_checkpoints(folder: Path) -> None:
-    """Check that a run still has its checkpoints before it resumes: else its metrics would be lost, too.
+    """Before a run resumes, check that it still has its checkpoints: without them its metrics would be lost, too.
 
-    A run that was stopped before its first checkpoint starts anew; its metrics are kept in metrics.jsonl.old.
+    A run that was stopped before its first checkpoint starts again; its metrics are kept in metrics.jsonl.old.
 
     Raises:
         CourseError: `checkpoints/` cannot be read, or it is empty and metrics.jsonl has steps after a checkpoint.
@@ -64,7 +64,7 @@ def check_checkpoints(folder: Path) -> None:
     try:
         found = any(entry.name.startswith("step-") for entry in path.iterdir())
     except OSError as error:
-        if os.path.lexists(path):  # a link to nowhere, or no permission
+        if os.path.lexists(path):  # a broken link, or no permission
             raise CourseError(f"{path} cannot be read ({error.strerror}): {restore}") from None
         found = False
     if found or not metrics.exists():
@@ -73,31 +73,31 @@ def check_checkpoints(folder: Path) -> None:
     every = training.checkpoint_every or training.steps
     for record in records:
         due = record.get("validation_loss") is not None or record["step"] % every == 0
-        # A run may be killed between its last line and the checkpoint.
+        # A run may be killed after it wrote its last line and before the checkpoint.
         if due and (record is not records[-1] or record["step"] == training.steps):
             raise CourseError(f"{path} has no checkpoint, although {metrics} has step {record['step']}: {restore}")
     shutil.copyfile(metrics, metrics.with_name(f"{METRICS}.old"))
 
 
 def save_run(run: RunConfig, folder: Path, digests: Mapping[str, str] | None = None) -> None:
-    """Write a run's settings, with the SHA-256 of the files of its text; by default the stored ones."""
+    """Write a run's settings and the SHA-256 of its text files; by default the stored SHA-256 stay."""
     if digests is None:
         digests = read_digests(folder)
     write_json(folder / SETTINGS_FILE, {"version": VERSION, DIGESTS: dict(digests), **settings_of(run)})
 
 
 def read_digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of the files of a run's text; none for a run that started before they were stored."""
+    """Return the SHA-256 of a run's text files; old runs have stored none."""
     path = folder / SETTINGS_FILE
     found = read_json(path).get(DIGESTS) if path.exists() else None
     return found if isinstance(found, dict) else {}
 
 
 def load_run(folder: Path) -> RunConfig:
-    """Return the run of a folder. A setting that is missing, because it was added later, has its class's default.
+    """Return the run of a folder. A setting that was added later, and so is missing, gets the default of its class.
 
     Raises:
-        CourseError: there is none, or its settings are damaged or of another version.
+        CourseError: the folder has no run, or its settings are damaged or have another version.
     """
     path = folder / SETTINGS_FILE
     if not path.exists():
@@ -113,7 +113,7 @@ def load_run(folder: Path) -> RunConfig:
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write an object; it appears under its name only when it is complete."""
+    """Write an object as JSON; the file gets its name only when it is complete."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
@@ -126,12 +126,12 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder in a `with` block; the operating system unlocks it when the process dies.
 
-    The folder is made if it is not there, and removed again if it stays empty. Where the file system knows no locks, as
-    on some clusters, a line says so and the run goes on without.
+    The folder is created if it does not exist, and removed again if it stays empty. If the file system does not support
+    locks, as on some clusters, a line says so and the run continues without a lock.
 
     Raises:
-        CourseError: another process holds it.
-        OSError: nothing can be written there.
+        CourseError: another process holds the lock.
+        OSError: the folder is not writable.
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,7 @@ def _locked_itself(folder: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise
-        except OSError:  # NFS locks only what is open for writing, and no folder is
+        except OSError:  # NFS locks only files that are open for writing, and a folder cannot be opened for writing
             with _locked_file(folder):
                 yield
         else:

@@ -1,7 +1,8 @@
-"""The settings of a run by name: one form for the command line, settings files, `run.json` and `--help`.
+"""The settings of a run by name, for the command line, settings files, `run.json` and `--help`.
 
-A setting is a field of one of four dataclasses, and all of them have different names. The type of the field is what
-jsonargparse accepts, wherever a value comes from, and the docstring of its class is the help.
+A setting is a field of one of four dataclasses; no two settings have the same name. jsonargparse checks every value
+against the type of the field, no matter where the value comes from. The help texts are in the docstrings of the
+classes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from lmcourse.typed_path import typed_path
 RecipeName = Literal["adamw", "speedrun"]
 
 TABLES = {"run": RunConfig, "model": ModelChanges, "training": TrainingConfig, "parallel": Parallelism}
-"""The classes of the settings, by the tables that a settings file may have."""
+"""The classes of the settings, by the names of the tables in a settings file."""
 
 SETTINGS: dict[str, tuple[Any, Field[Any]]] = {
     field.name: (owner, field) for owner in TABLES.values() for field in fields(owner) if field.name not in TABLES
@@ -47,8 +48,8 @@ RECIPES: dict[RecipeName, dict[str, Any]] = {
         **{"qk_norm": True, "untied": True, "zero_outputs": True},
     },
 }
-"""Defaults that replace those of the classes: for an unchanged preset, or those that `benchmarks/quality.py` found to
-be fastest. A model of the size of nano learns fast with either."""
+"""Defaults that replace the defaults of the classes. "adamw" is for an unchanged preset; "speedrun" was fastest in
+`benchmarks/quality.py`. A model as small as nano learns fast with either."""
 
 SPEEDRUN_PRESETS = ("nano", "micro", "mini")
 """The course's own small models. Other presets are published models and stay as published."""
@@ -95,7 +96,7 @@ def parse(arguments: Sequence[str], program: str) -> Namespace:
     """Parse the command line; `given` holds the settings by name.
 
     Raises:
-        CourseError: a flag that is unknown or has a wrong value.
+        CourseError: a flag is unknown or has a wrong value.
         SystemExit: help was asked for; it is printed.
     """
     try:
@@ -143,14 +144,14 @@ def make_parser(program: str) -> ArgumentParser:
         else:
             kind = {"type": TYPES[name], "metavar": _metavar(TYPES[name])}
             if int in (TYPES[name], *get_args(TYPES[name])):
-                kind["type"] |= float  # 1e6, which `check_settings` makes whole
+                kind["type"] |= float  # accept 1e6, which `check_settings` converts to an integer
         text = f"{meanings[name]} (default: {_default(name, field)})".replace("%", "%%")
         groups[owner].add_argument(f"--{name.replace('_', '-')}", default=SUPPRESS, help=text, **kind)
     return parser
 
 
 def _metavar(hint: Any) -> str:
-    """Return what `--help` shows for a value of a type."""
+    """Return the placeholder that `--help` shows for a value of a type."""
     if get_origin(hint) is Literal:
         return f"{{{','.join(get_args(hint))}}}"
     return {int: "N", float: "X", str: "NAME"}.get(hint) or _metavar(get_args(hint)[0])
@@ -168,7 +169,7 @@ def _default(name: str, field: Field[Any]) -> str:
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
-    """Return the settings of a TOML or JSON file, such as `run.json`. They may be in tables named as in `TABLES`.
+    """Return the settings of a TOML or JSON file, such as `run.json`. They may be in tables with the names of `TABLES`.
 
     Raises:
         CourseError: the file cannot be read, or has an unknown setting or a value of a wrong type.
@@ -176,7 +177,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     check_content(path)
     try:
         content = read_json(path) if path.suffix == ".json" else tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        for key in ("version", "sha256"):  # of run.json
+        for key in ("version", "sha256"):  # run.json has these two keys, which are not settings
             content.pop(key, None)
         for table in TABLES:
             if isinstance(content.get(table), dict):
@@ -188,15 +189,15 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         raise CourseError(f"{path} is not UTF-8: save it as UTF-8 (PowerShell's > writes UTF-16)") from None
     except RecursionError:
         raise CourseError(f"{path} is nested too deeply") from None
-    except ValueError as error:  # of TOML, of JSON, of UTF-8, or of a setting
+    except ValueError as error:  # errors in TOML, JSON, UTF-8 or a setting are all ValueErrors
         raise CourseError(f"{path}: {error}") from None
 
 
 def check_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with the types of their fields: 1e6 is a whole number, "none" is None, a list of two a tuple.
+    """Return settings converted to the types of their fields: 1e6 to an integer, "none" to None, a list to a tuple.
 
     Raises:
-        ValueError: a name is unknown, or a value is of another type.
+        ValueError: a name is unknown, or a value has the wrong type.
     """
     parser = ArgumentParser(exit_on_error=False, parser_mode="settings")
     for name in values:
@@ -219,7 +220,7 @@ def check_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _one_line(message: str, values: Mapping[str, Any] | None = None) -> str:
-    """Return a message of jsonargparse in one line and plain words."""
+    """Return a message of jsonargparse in one line and in plain words."""
     if unknown := re.match(r"unrecognized arguments: ([^\s=]+)", message):
         if not unknown[1].startswith("-"):
             return f"{unknown[1]!r} is no flag: name the setting that it belongs to"
@@ -233,7 +234,7 @@ def _one_line(message: str, values: Mapping[str, Any] | None = None) -> str:
 
 
 def _wanted(hint: Any) -> str:
-    """Return the values of a type in words."""
+    """Return a description of the values that a type allows."""
     if get_origin(hint) is Literal:
         return f"one of {', '.join(get_args(hint))}"
     if type(None) in get_args(hint):
@@ -242,10 +243,10 @@ def _wanted(hint: Any) -> str:
 
 
 def make_run(values: Mapping[str, Any]) -> RunConfig:
-    """Return the run of these settings; those with a default may be missing.
+    """Return the run with these settings; settings with a default may be missing.
 
     Raises:
-        CourseError: a setting is missing or out of range, or some do not go together.
+        CourseError: a setting is missing or out of range, or two settings contradict each other.
     """
     if missing := [n for n, (_, field) in SETTINGS.items() if field.default is MISSING and n not in values]:
         raise CourseError(f"{', '.join(missing)} must be given")
@@ -267,10 +268,10 @@ def settings_of(run: RunConfig) -> dict[str, Any]:
 
 
 def new_run(given: Mapping[str, Any], recipe: RecipeName = "adamw") -> RunConfig:
-    """Return a run with these settings, and the defaults of a recipe for all others.
+    """Return a run with these settings, and a recipe's defaults for all other settings.
 
     Raises:
-        CourseError: they do not go together.
+        CourseError: the settings contradict each other.
     """
     values = {**RECIPES[recipe], **given}
     values.setdefault("seq_len", find_decoder(values.get("preset", RunConfig.preset)).context or DEFAULT_SEQ_LEN)
@@ -284,7 +285,7 @@ def new_run(given: Mapping[str, Any], recipe: RecipeName = "adamw") -> RunConfig
 
 
 def default_recipe(given: Mapping[str, Any]) -> RecipeName:
-    """Return "speedrun" for the course's own presets, unless they get AdamW; else "adamw"."""
+    """Return "speedrun" for the course's own presets, unless AdamW is given as the optimizer; otherwise "adamw"."""
     fast = given.get("preset", RunConfig.preset) in SPEEDRUN_PRESETS and given.get("optimizer") != "adamw"
     return "speedrun" if fast else "adamw"
 
@@ -293,7 +294,7 @@ def changed_run(before: RunConfig, given: Mapping[str, Any]) -> RunConfig:
     """Return a run that resumes with some settings changed.
 
     Raises:
-        CourseError: one of them cannot change.
+        CourseError: one of these settings cannot change.
     """
     values = settings_of(before)
     for name in FIXED_SETTINGS:

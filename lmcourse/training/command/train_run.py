@@ -1,7 +1,6 @@
-"""Train a model from the settings of a run: data, model and trainer, put together.
+"""Train a model from the settings of a run: prepare the data, build the model, and run the trainer.
 
-Ctrl-C, SIGTERM and SIGHUP end a run between two steps, so that nothing is lost. A disk that is full is reported in one
-line.
+Ctrl-C, SIGTERM and SIGHUP end a run between two steps, so that nothing is lost. A full disk is reported in one line.
 """
 
 from __future__ import annotations
@@ -53,17 +52,17 @@ SAME_SIGNAL_SECONDS = 1.0
 """Seconds within which two signals count as one: the terminal sends Ctrl-C, and torchrun passes it on."""
 
 STOP_SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-"""Ctrl-C, and the signals that clusters send before they take a machine away; each with the resulting state of the
-run.
+"""The signals that stop a run: Ctrl-C, and those that clusters send before they take a machine away. Each has a word
+for the state of the stopped run.
 """
 if os.name == "posix":
     STOP_SIGNALS[signal.SIGHUP] = "hung up"  # the terminal was closed, or the connection to it was lost
 
 STOPPED = {reason: 128 + number for number, reason in STOP_SIGNALS.items()}
-"""The exit status of a program that a signal has ended, by what ended the run."""
+"""The exit status of a program that a signal has ended, by the word for the state of the run."""
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Errors of write(2) when the disk, a quota or the largest size of a file leaves no room."""
+"""Errors of write(2) if the disk is full, a quota is used up, or the file would be too large."""
 
 TRAIN_WITH_LESS = (
     "a smaller --batch with more --grad-accum-steps, a shorter --seq-len, --activation-checkpointing or a smaller "
@@ -76,14 +75,14 @@ class RunResult:
     """Result of one training session.
 
     Attributes:
-        step: number of steps done in all sessions.
-        tokens: number of tokens trained on in all sessions.
-        seconds: duration of all sessions.
-        reason: what ended it; after a signal as in `STOP_SIGNALS`.
+        step: number of steps done in all sessions together.
+        tokens: number of tokens read in all sessions together.
+        seconds: duration of all sessions together.
+        reason: the reason why the session ended; after a signal, a value of `STOP_SIGNALS`.
         best_loss, best_step: the lowest validation loss, in nats per token, and its step; None if nothing was
             evaluated.
-        loss_baseline: what to compare that with.
-        checkpoint: folder of the last checkpoint.
+        loss_baseline: reference for the loss.
+        checkpoint: the folder of the last checkpoint.
     """
 
     step: int
@@ -104,19 +103,19 @@ def train(
     callbacks: Sequence[Callback] = (),
     process: ProcessInfo | None = None,
 ) -> RunResult:
-    """Train until the run is finished or a signal ends it; both save a checkpoint.
+    """Train until the run is finished or a signal ends it. In both cases a checkpoint is saved.
 
     Args:
-        run: the settings; those of a run that resumes may differ in some (`settings.changed_run`).
-        folder: of the run, see `run_folder`.
-        resume: continue after the newest checkpoint, or at the start if there is none.
-        callbacks: called after every step, in the process that they were given to.
-        process: this process, if there are several (see `process_group`). All have to call this.
+        run: the settings; a run that resumes may change some of them (`settings.changed_run`).
+        folder: the folder of the run, see `run_folder`.
+        resume: whether to continue after the newest checkpoint, or at the start if there is no checkpoint.
+        callbacks: functions to call after every step, in the process that passes them.
+        process: this process, if there are several (see `process_group`). All processes must call this function.
 
     Raises:
-        CourseError: the folder has a run already, or another process trains there; there is no text; the run cannot be
-            made or resumed; memory or disk is full.
-        StoppedError: a signal came before the first step. A new run leaves nothing then.
+        CourseError: the folder already has a run, or another process trains there; the text is missing; the run cannot
+            be created or resumed; memory or disk is full.
+        StoppedError: a signal came before the first step. In that case a new run leaves no files.
     """
     process = process or ProcessInfo(0, best_device())
     allow_tf32(process.device)
@@ -133,7 +132,7 @@ def train(
                 stack.enter_context(removed_unless_begun(folder))
                 save_run(run, folder, prepare_data(run, folder))
         if dist.is_initialized():
-            dist.barrier()  # the others wait for the files
+            dist.barrier()  # the other processes wait for the files
         trainer = make_trainer(run, folder, [*callbacks, interrupt_handler], process.device)
         if resume:
             log.info("going on after step %s", f"{trainer.resume():,}")
@@ -150,14 +149,14 @@ def train(
 
 @contextmanager
 def removed_unless_begun(folder: Path) -> Iterator[None]:
-    """Remove the files of a new run if it ends before its first step, so that the command can be repeated."""
+    """Remove the files of a new run if it ends before its first step, so that the same command can be run again."""
     try:
         yield
     finally:
         metrics = folder / METRICS
         if not (folder / CHECKPOINTS).exists() and not (metrics.exists() and metrics.stat().st_size):
             for name in (TOKENIZER, TRAINING, VALIDATION, SETTINGS_FILE, METRICS):
-                with suppress(OSError):  # Windows removes no file that is open
+                with suppress(OSError):  # Windows does not remove open files
                     (folder / name).unlink()
 
 
@@ -206,7 +205,7 @@ def _result(
 
 
 class StoppedError(KeyboardInterrupt):
-    """A signal has ended a run between two steps, or before the first; its state is consistent.
+    """A signal has ended a run between two steps or before the first step; the state of the run is consistent.
 
     Attributes:
         reason: one of the values of `STOP_SIGNALS`.
@@ -220,12 +219,14 @@ class StoppedError(KeyboardInterrupt):
 class InterruptHandler:
     """A callback that stops a run after one of `STOP_SIGNALS`, by raising StoppedError between two steps.
 
-    Ctrl-C again does not wait for the step. SIGTERM again changes nothing: clusters and torchrun send it several times,
-    and a checkpoint that is being written is what it is meant to save. Works in the main thread only, where Python
-    handles signals. With many processes each needs one as a callback; the first signal in any of them stops all.
+    A second Ctrl-C stops at once, in the middle of the step. A second SIGTERM changes nothing: clusters and torchrun
+    send it several times, and it must not interrupt the writing of a checkpoint. The handler works only in the main
+    thread, where Python handles signals. If there are several processes, each needs its own handler as a callback; a
+    signal in any process stops all of them.
 
     Attributes:
-        finish_steps: whether steps are being done; before that, a signal raises StoppedError at once.
+        finish_steps: whether training has begun, so that a signal waits for the end of a step. Before that, a signal
+            raises StoppedError at once.
     """
 
     finish_steps = False
@@ -236,13 +237,13 @@ class InterruptHandler:
         self._before: dict[signal.Signals, Any] = {}
 
     def __call__(self, record: Record) -> None:
-        """Stop here if a signal asked for it."""
+        """Raise StoppedError if a signal has come."""
         if self._asked is not None:
             raise StoppedError(self._reason)
 
     def __enter__(self) -> InterruptHandler:
         for number in STOP_SIGNALS:
-            # nohup lets a program ignore SIGHUP, and means it.
+            # Under nohup a program ignores SIGHUP: leave it ignored.
             if number is signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._ask)
         return self
@@ -266,7 +267,7 @@ class InterruptHandler:
 
 
 def _leave_terminal() -> None:
-    """Stop printing to a closed terminal: it would raise an error in the middle of a step."""
+    """Stop printing to a closed terminal, because that would raise an error in the middle of a step."""
     for stream in (1, 2):
         if stat.S_ISCHR(os.fstat(stream).st_mode):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
@@ -277,7 +278,7 @@ def telling_disk_errors(folder: Path) -> Iterator[None]:
     """Raise CourseError if a file of a run cannot be read or written in a `with` block."""
     try:
         yield
-    except ConnectionError:  # of another process, or of the reader of our output
+    except ConnectionError:  # lost connection to another process, or to the program that reads our output
         raise
     except OSError as error:
         if error.errno is None:
@@ -288,5 +289,5 @@ def telling_disk_errors(folder: Path) -> Iterator[None]:
 def _reason(error: OSError, folder: Path) -> str:
     if error.errno not in NO_ROOM:
         return str(error.strerror)
-    again = f"go on: lmcourse train --resume --out {folder}" if (folder / SETTINGS_FILE).exists() else "begin again"
+    again = f"continue: lmcourse train --resume --out {folder}" if (folder / SETTINGS_FILE).exists() else "begin again"
     return f"{error.strerror}; make room, then {again}"

@@ -1,4 +1,4 @@
-"""A trained model with its tokenizer, from the folder of a run."""
+"""Load a trained model with its tokenizer from the folder of a run."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class TrainedModel:
     """Model, tokenizer and checkpoint of a run.
 
     Attributes:
-        run: its settings.
-        model: in evaluation mode.
-        tokenizer: that it was trained with.
-        step: how many updates it had.
-        checkpoint: its folder.
+        run: the settings of the run.
+        model: the model, in evaluation mode.
+        tokenizer: the tokenizer that the model was trained with.
+        step: the number of updates of the weights.
+        checkpoint: the folder of the checkpoint.
     """
 
     run: RunConfig
@@ -49,11 +49,11 @@ def load_trained_model(path: Path, *, last: bool = False, device: torch.device |
 
     Args:
         path: the folder of the run, or of one of its checkpoints.
-        last: whether to take the last checkpoint of a run rather than the one with the lowest validation loss.
-        device: where the model is to be; main memory by default.
+        last: whether to load the last checkpoint of a run instead of the one with the lowest validation loss.
+        device: the device for the model; by default the CPU.
 
     Raises:
-        CourseError: there is nothing of a run at the path, or it is damaged.
+        CourseError: the path is not a run or a checkpoint, or it is damaged.
     """
     folder, checkpoint = _find(path, last)
     try:
@@ -89,7 +89,7 @@ def _find(path: Path, last: bool) -> tuple[Path, Path]:
 
 
 def _instead(folder: Path) -> str:
-    """Return the end of an error that names a checkpoint to use instead of a damaged one: the newest undamaged one."""
+    """Return the end of an error message about a damaged checkpoint: it names the newest undamaged one."""
     checkpoints = CheckpointManager(folder / "checkpoints", keep=1)
     for step in reversed(checkpoints.steps()):
         with suppress(CourseError):
@@ -99,7 +99,7 @@ def _instead(folder: Path) -> str:
 
 
 def _best(folder: Path, checkpoints: CheckpointManager) -> Path | None:
-    """Return the existing checkpoint with the lowest validation loss; None if none was evaluated."""
+    """Return the existing checkpoint with the lowest validation loss; None if no loss was evaluated."""
     try:
         records = read_metrics(folder / "metrics.jsonl")
     except OSError:

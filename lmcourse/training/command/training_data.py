@@ -1,6 +1,6 @@
-"""The text of a run: from a corpus to a tokenizer and two token files in the run's folder, and what a loss on it means.
+"""The text of a run: a tokenizer and two token files, made from a corpus, and a baseline for losses on the text.
 
-tokenizer.json       as `load_tokenizer` takes it
+tokenizer.json       the tokenizer, for `load_tokenizer`
 train.tokens         the text to learn
 validation.tokens    the text to evaluate on, if any
 """
@@ -35,13 +35,13 @@ from lmcourse.training.command.run_config import NUM_BYTE_TOKENS, RunConfig
 from lmcourse.training.command.run_folder import TOKENIZER, TRAINING, VALIDATION, read_digests, write_json
 
 STAGING = ".text-"
-"""Prefix of the folder in which the files are written before they get their names."""
+"""Prefix of the temporary folder in which the files are written before they are moved to their places."""
 
 DOCUMENT_END = "\n\n"
 """An empty line ends every document."""
 
 REPORT_SECONDS = 2.0
-"""Seconds between two lines about the training of a tokenizer."""
+"""Seconds between two progress lines while a tokenizer is trained."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class TokenizedCorpus:
     """A corpus as tokens, one document at a time.
 
     Attributes:
-        tokenizer: made for them.
-        training, validation: begin a new pass each time somebody iterates.
+        tokenizer: the tokenizer that made the tokens.
+        training, validation: the documents of each part; every iteration starts a new pass.
     """
 
     tokenizer: Tokenizer
@@ -68,7 +68,7 @@ class TokenizedCorpus:
 
 
 class TokenizedDocuments(Iterable[list[int]]):
-    """The tokens of each document of a corpus, up to a total number."""
+    """The tokens of each document of a corpus, up to a maximum total number."""
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, most: int | None = None) -> None:
         self._corpus, self._tokenizer, self._most = corpus, tokenizer, most
@@ -96,13 +96,13 @@ def tokenize_corpus(run: RunConfig) -> TokenizedCorpus:
     """Find a run's corpus, hold out a fraction of it, and make the tokenizer.
 
     Raises:
-        CourseError: there is no such corpus, or no text in it.
+        CourseError: the corpus does not exist or has no text.
     """
     whole = find_corpus(run.corpus)
     if next(_documents(whole), None) is None:
         raise CourseError(f"{run.corpus} contains only line breaks: use another text")
     training, validation = split(whole, run.held_out) if run.held_out else (whole, None)
-    # Characters that only the held-out part has must have a token too, or it could not be read.
+    # Characters that occur only in the held-out part need tokens, too, or that part could not be encoded.
     tokenizer = _make_tokenizer(run, whole if run.tokenizer == "characters" else training)
     held_out = None if validation is None else TokenizedDocuments(validation, tokenizer, run.validation_tokens)
     return TokenizedCorpus(tokenizer, TokenizedDocuments(training, tokenizer), held_out)
@@ -119,7 +119,7 @@ def _make_tokenizer(run: RunConfig, corpus: Corpus) -> Tokenizer:
 
 
 def report_merges(vocab_size: int, clock: Callable[[], float] = time.monotonic) -> Callable[[int], None]:
-    """Print the progress of learning byte pairs to stderr, every REPORT_SECONDS: long texts take minutes."""
+    """Print the progress of learning byte pairs to stderr every REPORT_SECONDS, because long texts take minutes."""
     printed = clock()
 
     def report(merges: int) -> None:
@@ -144,8 +144,8 @@ def prepare_data(run: RunConfig, folder: Path) -> dict[str, str]:
         CourseError: the corpus cannot be found or is too short.
     """
     parts = tokenize_corpus(run)
-    folder.mkdir(parents=True, exist_ok=True)  # only now: a corpus that is not there leaves no trace
-    for left in folder.glob(f"{STAGING}*"):  # of a process that was killed
+    folder.mkdir(parents=True, exist_ok=True)  # only now, so that a missing corpus leaves no empty folder
+    for left in folder.glob(f"{STAGING}*"):  # left by a process that was killed
         shutil.rmtree(left)
     saved, vocab_size = parts.tokenizer.to_json(), parts.tokenizer.vocab_size
     with TemporaryDirectory(prefix=STAGING, dir=folder) as temporary:
@@ -171,7 +171,7 @@ def open_data(run: RunConfig, folder: Path) -> TrainingData:
     """Open the data written by `prepare_data`.
 
     Raises:
-        CourseError: a file is missing, damaged, or not what was written.
+        CourseError: a file is missing, damaged or changed.
     """
     for name, written in read_digests(folder).items():
         if name in (TOKENIZER, TRAINING, VALIDATION) and _digest(folder / name) != written:
@@ -188,14 +188,14 @@ def _digest(path: Path) -> str:
 
 
 def check_lengths(run: RunConfig, training: int, validation: int | None) -> None:
-    """Check that a text has as many tokens as a run needs.
+    """Check that the texts have enough tokens for a run.
 
     Raises:
-        CourseError: it is too short.
+        CourseError: a text is too short.
     """
     if not training or validation == 0:
         part = "to train on" if not training else "to validate on"
-        raise CourseError(f"{run.corpus}, held_out {run.held_out:g}: the part {part} has no text; take a longer text")
+        raise CourseError(f"{run.corpus}, held_out {run.held_out:g}: the part {part} has no text; use a longer text")
     try:
         WindowOrder(training, run.training.seq_len, run.training.seed)
     except ValueError as error:
@@ -213,30 +213,30 @@ def open_tokenizer(folder: Path) -> Tokenizer:
 
 @dataclass(frozen=True)
 class LossBaseline:
-    """Reference for losses on a text: its bytes, which do not depend on the tokenizer, and its entropy if known.
+    """Reference for losses on a text: its length in bytes, which does not depend on the tokenizer, and its entropy.
 
     Attributes:
-        bytes_per_token: how long a token of this text is.
-        best_possible: entropy of the text in nats per byte, where its language is known exactly, else None. A model
-            that reads windows sees less of the text, so its loss stays a little higher.
+        bytes_per_token: mean number of bytes per token of this text.
+        best_possible: entropy of the text in nats per byte if its language is known exactly, otherwise None. A model
+            sees only one window of the text at a time, so its loss stays a little higher.
     """
 
     bytes_per_token: float
     best_possible: float | None
 
     def per_byte(self, loss: float) -> float:
-        """Return a loss in nats per token as nats per byte."""
+        """Convert a loss from nats per token to nats per byte."""
         return loss / self.bytes_per_token
 
 
 def loss_baseline(corpus: str, tokenizer: Tokenizer, tokens: Tokens) -> LossBaseline:
-    """Return the baseline for a text of a corpus; the grammar of the synthetic one gives its entropy."""
+    """Return the baseline for a text of a corpus. The entropy of the synthetic corpus follows from its grammar."""
     text = tokenizer.decode(tokens[0 : len(tokens)].tolist())
     known = corpus == "synthetic"
     return LossBaseline(len(text.encode()) / len(tokens), _surprise(text) if known else None)
 
 
 def _surprise(text: str) -> float | None:
-    """Return −ln P per byte under the grammar, of complete documents only: the last may be cut off."""
+    """Return −ln P per byte under the grammar. Only complete documents count: the last one may be cut off."""
     whole = text[: text.rfind(DOCUMENT_END) + len(DOCUMENT_END)] if DOCUMENT_END in text else ""
     return -story_grammar().log_probability(whole) / len(whole.encode()) if whole else None

@@ -1,1 +1,1 @@
-"""Optimizers: `rules` has SGD, AdaGrad, Adam and AdamW, `muon` has Muon for matrices."""
+"""Optimizers: `rules` has SGD, AdaGrad, Adam and AdamW; `muon` has Muon, for matrices."""

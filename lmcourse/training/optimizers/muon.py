@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrix is made orthogonal, so that every direction in it is stepped along equally far."""
+"""Muon: make the momentum matrix orthogonal, so that a step is equally long in all of its directions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.optim.optimizer import ParamsT
 from lmcourse.training.optimizers.rules import BaseOptimizer, Group
 
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
-"""a, b and c: chosen to raise small singular values fast; large ones end up between 0.7 and 1.2, not at 1."""
+"""a, b and c: chosen to raise small singular values fast. Large ones end up between 0.7 and 1.2, not exactly at 1."""
 
 SMALLEST_NORM = 1e-7
 """Smallest divisor: avoids 0/0 if the gradient of a whole matrix is 0."""
@@ -31,21 +31,21 @@ class Muon(BaseOptimizer):
         w ← w − η √max(1, rows / columns) o
 
     The gradient of a matrix has a few large singular values and many small ones, and a step along it moves the weights
-    in few directions. The nearest orthogonal matrix, U Vᵀ of the gradient's U S Vᵀ, moves them in all of them alike.
-    `newton_schulz` comes close to it without a decomposition.
+    in few directions. If the gradient is U S Vᵀ, the nearest orthogonal matrix is U Vᵀ, which moves the weights equally
+    far in all directions. `newton_schulz` approximates it without a decomposition.
 
     Embeddings, heads, norms and biases are not for Muon but for AdamW: `MuonAdamW`.
 
     Args:
-        params: matrices, or groups of them. A group may name "rows": how many rows each of several matrices has that
-            lie in one parameter, such as queries, keys and values. They are made orthogonal one by one.
+        params: matrices, or groups of them. If a parameter consists of several matrices, such as queries, keys and
+            values, its group has "rows": the number of rows of each. They are made orthogonal separately.
         lr: η, the learning rate: the size of a step in every direction.
         momentum: μ, from 0 to below 1.
-        weight_decay: λ, beside the gradient as in AdamW.
-        iterations: of Newton–Schulz.
+        weight_decay: λ, applied separately from the gradient as in AdamW.
+        iterations: number of Newton–Schulz iterations.
 
     Raises:
-        ValueError: a setting is out of range, or a parameter is no matrix.
+        ValueError: a setting is out of range, or a parameter is not a matrix.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Muon(BaseOptimizer):
             raise ValueError(f"iterations must be at least 1 and below 100, not {group['iterations']}")
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add matrices with their own settings; missing ones are the optimizer's."""
+        """Add matrices with their own settings; the optimizer's settings replace missing ones."""
         super().add_param_group(param_group)
         for w in self.param_groups[-1]["params"]:
             if w.dim() != 2:
@@ -85,39 +85,41 @@ class Muon(BaseOptimizer):
         self.descend(w, orthogonalize([self.average(gradient, state, group)], group)[0], group)
 
     def update_all(self, weights: Sequence[Tensor], group: Group) -> None:
-        """Update all matrices as `update` does, but multiply those of one shape together: small ones take a third of
-        the time.
+        """Update all matrices as `update` does, but multiply matrices of the same shape in one batch. For small
+        matrices this takes a third of the time.
         """
         averages = [self.average(w.grad, self.state[w], group) for w in weights if w.grad is not None]
         for w, parts in zip(weights, orthogonalize(averages, group), strict=True):
             self.descend(w, parts, group)
 
     def average(self, gradient: Tensor, state: dict[str, Any], group: Group) -> Float[Tensor, "m n"]:
-        """Return the momentum with Nesterov's look-ahead. State: the running mean b."""
+        """Return the momentum with Nesterov's look-ahead. The state has the running mean b."""
         if not state:
             state["b"] = torch.zeros_like(gradient)
         b = state["b"].lerp_(gradient, 1 - group["momentum"])
         return gradient.lerp(b, group["momentum"])
 
     def descend(self, w: Tensor, parts: Sequence[Float[Tensor, "m n"]], group: Group) -> None:
-        """Shrink the weights by 1 − η λ, then step along the orthogonal matrices of its parts."""
+        """Multiply the weights by 1 − η λ, then step along the orthogonal matrix of each part."""
         w.mul_(1 - group["lr"] * group["weight_decay"])
         for own, part in zip(torch.split(w, [len(part) for part in parts]), parts, strict=True):
             own.add_(part, alpha=-self.rate(part, group))
 
     @staticmethod
     def rate(matrix: Float[Tensor, "m n"], group: Group) -> float:
-        """η √max(1, rows / columns): a tall matrix's orthogonal columns are longer than its rows by that root."""
+        """Return η √max(1, rows / columns). A tall orthogonal matrix's columns are longer than its rows by that
+        root."""
         rate: float = group["lr"] * math.sqrt(max(1, matrix.shape[0] / matrix.shape[1]))
         return rate
 
 
 class MuonAdamW(Optimizer):
-    """Two optimizers with common groups, states and steps: for the trainer, loss scaling and checkpoints.
+    """Muon and AdamW as one optimizer: groups, states and steps are shared, so that the trainer, loss scaling and
+    checkpoints can use it.
 
     Args:
-        muon: of the matrices of the blocks.
-        adamw: of all other parameters.
+        muon: the optimizer for the matrices of the blocks.
+        adamw: the optimizer for all other parameters.
     """
 
     def __init__(self, muon: Muon, adamw: AdamW) -> None:
@@ -143,19 +145,19 @@ class MuonAdamW(Optimizer):
         return loss
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Use loaded groups and states: `load_state_dict` makes new ones."""
+        """Let both optimizers use loaded groups and states, which `load_state_dict` creates anew."""
         super().__setstate__(state)
         self._share()
 
     def _share(self) -> None:
-        """Let both optimizers use the groups and states of this one, not copies."""
+        """Let both optimizers use the groups and states of this optimizer itself, not copies."""
         first = len(self.muon.param_groups)
         self.muon.param_groups, self.adamw.param_groups = self.param_groups[:first], self.param_groups[first:]
         self.muon.state = self.adamw.state = self.state
 
 
 def orthogonalize(matrices: Sequence[Float[Tensor, "m n"]], group: Group) -> list[list[Float[Tensor, "rows n"]]]:
-    """Return the matrices' parts by `group["rows"]`, each made orthogonal; one batch of products for each shape."""
+    """Split the matrices by `group["rows"]` and return the parts, made orthogonal in one batch for each shape."""
     parts = [part for matrix in matrices for part in torch.split(matrix, list(group["rows"] or [len(matrix)]))]
     batches: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, part in enumerate(parts):
@@ -169,14 +171,14 @@ def orthogonalize(matrices: Sequence[Float[Tensor, "m n"]], group: Group) -> lis
 
 
 def newton_schulz(x: Float[Tensor, "b m n"], iterations: int) -> Float[Tensor, "b m n"]:
-    """Matrices with the singular vectors of `x` and singular values of about 1, in bf16, on a CPU in fp32.
+    """Return matrices with the singular vectors of `x` and singular values of about 1, computed in `product_dtype`.
 
     Every iteration computes a s + b s³ + c s⁵ of each singular value s, in products: X ← a X + (b A + c A²) X with
     A = X Xᵀ. The norm of the whole matrix is no smaller than its largest singular value, so all are at most 1 at first.
 
     Args:
         x: wide matrices, m ≤ n: A has m rows.
-        iterations: how many.
+        iterations: number of iterations.
     """
     a, b, c = COEFFICIENTS
     x = x.to(product_dtype(x.device))
@@ -189,9 +191,10 @@ def newton_schulz(x: Float[Tensor, "b m n"], iterations: int) -> Float[Tensor, "
 
 
 def product_dtype(device: torch.device) -> torch.dtype:
-    """Return the dtype in which `newton_schulz` computes: bf16, which is precise enough, where that is faster.
+    """Return the dtype for `newton_schulz`: bf16 if it is faster on this device, otherwise fp32.
 
-    Most CPUs have no units for bf16; with units, torch's products of small matrices take 1.5 times as long as in fp32.
+    bf16 is precise enough. Most CPUs have no bf16 units; on CPUs that have them, torch's small products take 1.5 times
+    as long as in fp32.
     """
     return torch.float32 if device.type == "cpu" else torch.bfloat16
 

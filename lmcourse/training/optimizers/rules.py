@@ -1,7 +1,7 @@
-"""Optimizers, written to be read: the update of one parameter, line by line as in its paper.
+"""Optimizers, written to be read: each updates one parameter, line by line as in its paper.
 
-They compute what `torch.optim` computes, bit for bit on a CPU. torch's own handle many parameters per kernel: use those
-to train large models.
+They compute what `torch.optim` computes, bit for bit on a CPU. torch's optimizers handle many parameters per kernel:
+use them to train large models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Group = dict[str, Any]
 class BaseOptimizer(Optimizer):
     """Base of optimizers that update parameters one by one: subclasses define `update`, and `check` their settings.
 
-    Parameters without a gradient are left as they are, and so is their state.
+    Parameters without a gradient do not change, and neither does their state.
 
     Raises:
         ValueError: a setting is out of range, or a gradient is sparse.
@@ -34,8 +34,8 @@ class BaseOptimizer(Optimizer):
 
         Args:
             w: the parameter.
-            gradient: of the loss with respect to it; not to be changed.
-            state: the optimizer's state of this parameter; empty at first, saved by `state_dict`.
+            gradient: the gradient of the loss with respect to the parameter; must not be changed.
+            state: the optimizer's state for this parameter; empty at first, saved by `state_dict`.
             group: the settings.
         """
 
@@ -51,7 +51,7 @@ class BaseOptimizer(Optimizer):
                 raise ValueError(f"{name} must be at least 0, not {group[name]}")
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add parameters with their own settings; missing ones are the optimizer's."""
+        """Add parameters with their own settings; the optimizer's settings replace missing ones."""
         self.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
@@ -66,10 +66,10 @@ class BaseOptimizer(Optimizer):
         """Update every parameter that has a gradient.
 
         Args:
-            closure: computes the loss and its gradients, and is called first.
+            closure: a function that computes the loss and its gradients; it is called first.
 
         Returns:
-            What the closure returned.
+            The result of the closure.
         """
         loss = None
         if closure is not None:
@@ -78,7 +78,7 @@ class BaseOptimizer(Optimizer):
         for group in self.param_groups:
             weights = [w for w in group["params"] if w.grad is not None]
             if any(w.grad.layout != torch.strided for w in weights):
-                raise ValueError(f"{type(self).__name__} needs dense gradients: make embeddings with sparse=False")
+                raise ValueError(f"{type(self).__name__} needs dense gradients: use embeddings with sparse=False")
             self.update_all(weights, group)
         return loss
 
@@ -90,7 +90,7 @@ class BaseOptimizer(Optimizer):
 
 
 def with_decay(gradient: Tensor, w: Tensor, group: Group) -> Tensor:
-    """∇f(w) + λ w, the gradient of f(w) + λ/2 ‖w‖²."""
+    """Return ∇f(w) + λ w, the gradient of f(w) + λ/2 ‖w‖²."""
     return gradient.add(w, alpha=group["weight_decay"]) if group["weight_decay"] else gradient
 
 
@@ -103,12 +103,13 @@ class SGD(BaseOptimizer):
         w ← w − η b                 heavy ball (Polyak, 1964)
         w ← w − η (g + μ b)         Nesterov (1983)
 
-    With all data in the gradient it is gradient descent.
+    If the gradient uses all data, this is gradient descent.
 
-    Papers write it otherwise. Polyak's w_{k+1} = w_k − η ∇f(w_k) + μ (w_k − w_{k−1}) is the same as long as η does not
-    change; when a schedule changes it, b is multiplied by the new η here, while the last difference there was made with
-    the old one. The same holds for Nesterov as Sutskever et al. (2013) write it, v ← μ v − η ∇f(w + μ v), w ← w + v:
-    there the gradient is taken ahead of the weights, here the weights that are stored are already w + μ v.
+    Papers write it in other forms. Polyak's w_{k+1} = w_k − η ∇f(w_k) + μ (w_k − w_{k−1}) is the same as long as η does
+    not change; when a schedule changes η, this class multiplies b by the new η, while Polyak's last difference was made
+    with the old η. The same holds for Nesterov's method as Sutskever et al. (2013) write it, v ← μ v − η ∇f(w + μ v), w
+    ← w + v: their gradient is taken ahead of the weights, whereas the weights that this class stores are already w + μ
+    v.
 
     Args:
         params: parameters, or groups of them.
@@ -118,7 +119,7 @@ class SGD(BaseOptimizer):
         weight_decay: λ. It is part of the gradient, the same as λ/2 ‖w‖² in the loss.
 
     Raises:
-        ValueError: a setting is out of range, or nesterov is asked for without momentum.
+        ValueError: a setting is out of range, or `nesterov` is used without momentum.
     """
 
     def __init__(
@@ -164,15 +165,15 @@ class AdaGrad(BaseOptimizer):
         s ← s + g²                  s = 0 at first
         w ← w − η g / (√s + ε)
 
-    All per coordinate. The sum only grows: with gradients of one size, step k is η/√k.
+    All operations are per coordinate. The sum only grows: if all gradients have the same size, step k is η/√k.
 
-    As in the paper and in torch, ε stands outside the root. Some code has √(s + ε) with a larger ε: then the first
-    steps of coordinates with tiny gradients, |g| ≪ √ε, are tiny too, where here they are η for any g ≫ ε.
+    As in the paper and in torch, ε is outside the root. Some code has √(s + ε) with a larger ε. In that code the first
+    steps of coordinates with tiny gradients, |g| ≪ √ε, are tiny, too; here the first step is η for any |g| ≫ ε.
 
     Args:
         params: parameters, or groups of them.
         lr: η, the learning rate.
-        eps: ε, keeps 0/0 out.
+        eps: ε, which avoids 0/0.
         weight_decay: λ; part of the gradient, as in SGD.
 
     Raises:
@@ -192,7 +193,7 @@ class AdaGrad(BaseOptimizer):
 
 
 class Adam(BaseOptimizer):
-    """Running means of the gradient and of its square set direction and size of the step (Kingma and Ba, 2015).
+    """Adam: running means of the gradient and its square set direction and size of a step (Kingma and Ba, 2015).
 
         g ← ∇f(w) + λ w
         m ← β₁ m + (1 − β₁) g       m = 0 at first
@@ -209,8 +210,8 @@ class Adam(BaseOptimizer):
         params: parameters, or groups of them.
         lr: η, the learning rate: how far the first step goes in every coordinate, and about how far the others go.
         betas: β₁ and β₂, from 0 to below 1.
-        eps: ε, keeps 0/0 out.
-        weight_decay: λ; part of the gradient and so of both means, which is not what is usually wanted: see `AdamW`.
+        eps: ε, which avoids 0/0.
+        weight_decay: λ; part of the gradient and so of both means. This is rarely what you want: see `AdamW`.
 
     Raises:
         ValueError: a setting is out of range.
@@ -243,7 +244,7 @@ class Adam(BaseOptimizer):
         self.descend(w, with_decay(gradient, w, group), state, group)
 
     def descend(self, w: Tensor, g: Tensor, state: dict[str, Any], group: Group) -> None:
-        """Return the step itself, without decay. State: the number of steps k and the means m and s."""
+        """Step without decay. The state has the number of steps k and the means m and s."""
         if not state:
             state.update(k=0, m=torch.zeros_like(w), s=torch.zeros_like(w))
         state["k"] += 1
@@ -261,11 +262,12 @@ class AdamW(Adam):
         w ← (1 − η λ) w
         w ← Adam's step with g = ∇f(w)
 
-    In the gradient, decay would be divided by √ŝ like everything else, and weights with large gradients would hardly
-    decay. The gradient is that of the weights before they shrink.
+    As part of the gradient, the decay would be divided by √ŝ, and weights with large gradients would decay very little.
+    The gradient is computed before the weights shrink.
 
-    The decay follows the schedule here: in torch's form a step takes the share η λ, with the current η. The paper
-    multiplies a schedule φ into both, w ← w − φ (α m̂/(√ŝ + ε) + λ' w), so its λ' is our λ times the peak rate α.
+    The decay follows the learning-rate schedule: as in torch, a step removes the fraction η λ of a weight, with the
+    current η. In the paper a schedule φ multiplies both terms, w ← w − φ (α m̂/(√ŝ + ε) + λ' w), so its λ' is our λ
+    times the peak rate α.
 
     Args:
         params, lr, betas, eps: as in Adam.

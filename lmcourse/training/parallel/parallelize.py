@@ -1,6 +1,7 @@
 """Divide a model among the processes of a run: pipeline stages, then tensor, then data parallelism.
 
-With data parallelism every process has the whole model (DDP), or a share of every weight (FSDP2), or both (HSDP).
+With data parallelism every process has the whole model (DDP) or a part of every weight (FSDP2). HSDP combines both:
+each group of processes has the whole model, divided among its members.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
 
 
 def make_mesh(parallel: Parallelism, device: str) -> DeviceMesh:
-    """Return the mesh of a run, including dimensions of size 1. Every process of the group must call this.
+    """Return the device mesh of a run, including dimensions of size 1. Every process of the group must call this.
 
     Args:
         parallel: the sizes of the dimensions.
@@ -35,10 +36,10 @@ def make_mesh(parallel: Parallelism, device: str) -> DeviceMesh:
 
 
 def parallelize(model: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> tuple[nn.Module, nn.Module]:
-    """Divide a model, in place. Every process must call this with the same model; the first one's weights are used.
+    """Divide a model, in place. Every process must call this with the same model; the weights of rank 0 are used.
 
     Returns:
-        The module that has this process's weights, and the one to call in a step.
+        The module that has this process's weights, and the module to call in a step.
 
     Raises:
         ValueError: the model cannot be divided like this.
@@ -66,12 +67,12 @@ def wrap_data_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
     """Wrap a model in DDP or FSDP2, so that its gradients are averaged over the data-parallel processes.
 
     Returns the module to call in a step: with DDP a module around the model; with FSDP2 the model itself, changed in
-    place. FSDP2 gathers a block's weights before it is computed and frees them afterwards; what is in no block is one
-    more such unit.
+    place. FSDP2 gathers a block's weights before the block is computed and frees them afterwards; all weights outside
+    the blocks together are treated like one more block.
 
     Args:
         model: the model or a stage of it, already sharded by tensor parallelism.
-        mesh: of all processes.
+        mesh: the device mesh of all processes.
     """
     ddp, fsdp, tensor = (mesh[dim].size() for dim in ("data_parallel", "fsdp", "tensor_parallel"))
     if ddp * fsdp == 1:
@@ -81,8 +82,8 @@ def wrap_data_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
     dp_mesh = mesh["data_parallel", "fsdp"] if ddp > 1 else mesh["fsdp"]
     for block in find_blocks(model):
         fully_shard(block, mesh=dp_mesh)
-    # torch would keep the rest unsharded until the backward pass. After an evaluation there is none, and a checkpoint
-    # has to find the shards.
+    # By default torch would keep the weights outside the blocks unsharded until the backward pass. An evaluation has no
+    # backward pass, and a checkpoint after it needs the shards.
     fully_shard(model, mesh=dp_mesh, reshard_after_forward=True)
     return model
 
@@ -91,11 +92,11 @@ def check_divisible(model: nn.Module, config: TrainingConfig) -> None:
     """Check that a model can be divided as `config.parallel` says.
 
     Raises:
-        ValueError: it cannot be; the message says which part, and what to set instead.
+        ValueError: it cannot be divided; the message names the part that fails and a setting to change.
     """
     parallel = config.parallel
     if config.precision == "fp16" and parallel.world_size > parallel.data_parallel:
-        raise ValueError("fp16 on several processes needs the whole gradients on each: use bf16, or only data_parallel")
+        raise ValueError("fp16 on several processes needs all gradients on each: use bf16, or only data_parallel")
     if config.compile and parallel.tensor_parallel * parallel.pipeline_parallel > 1:
         raise ValueError(
             "compile is for one process, data_parallel and fsdp: "
@@ -161,6 +162,6 @@ def _check_stages(model: TransformerConfig, config: TrainingConfig) -> None:
         )
     if parallel.pipeline_schedule == "1f1b" and config.grad_accum_steps < parallel.pipeline_parallel:
         raise ValueError(
-            f"1f1b keeps {parallel.pipeline_parallel} stages busy with as many micro-batches: "
+            f"1f1b needs at least as many micro-batches as stages, {parallel.pipeline_parallel}: "
             f"set grad_accum_steps to at least {parallel.pipeline_parallel}, or use gpipe"
         )

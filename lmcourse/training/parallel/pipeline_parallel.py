@@ -1,6 +1,7 @@
-"""Pipeline parallelism: a stage of the model on each process, micro-batches passed from stage to stage.
+"""Pipeline parallelism: each process has a stage of the model, and micro-batches pass from stage to stage.
 
-The schedules are GPipe (Huang et al., 2019) and 1F1B (Narayanan et al., 2021, section 2.2), both of torch.
+The schedules are GPipe (Huang et al., 2019) and 1F1B (Narayanan et al., 2021, section 2.2), both in torch's
+implementation.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 class ModelStage(nn.Module):
     """Some of a model's blocks, with the embedding in the first stage and the head in the last.
 
-    Parameters have the names that they have in the model. If the head is tied to the embedding, the first and the last
+    Parameters keep their names in the model. If the head is tied to the embedding, the first and the last
     stage both have that matrix.
 
     Args:
-        model: the whole model, whose layers are taken over.
-        index: which stage it is.
-        stages: how many there are; the first ones have a block more if blocks do not divide evenly.
-        sequence_shards: how many processes divide the tokens between two stages (sequence parallelism).
+        model: the whole model; the stage uses its layers, not copies.
+        index: the number of the stage, from 0.
+        stages: the number of stages; if the blocks do not divide evenly, the first stages have one more block.
+        sequence_shards: the number of processes that divide the tokens between two stages (sequence parallelism).
     """
 
     def __init__(self, model: Transformer, index: int, stages: int, sequence_shards: int = 1) -> None:
@@ -61,7 +62,7 @@ class ModelStage(nn.Module):
 
     @property
     def tied_weight(self) -> nn.Parameter | None:
-        """The tied matrix [vocab_size, d_model] of the first and the last stage; None on others, or if not tied."""
+        """The tied matrix [vocab_size, d_model] on the first and the last stage; otherwise None."""
         if self.embedding is None or not self.config.head.tied:
             return None
         return self.embedding.get_parameter("tokens.weight")
@@ -70,11 +71,11 @@ class ModelStage(nn.Module):
         """Run the blocks of this stage.
 
         Args:
-            x: tokens [batch, seq_len] in the first stage; else the output of the stage before.
+            x: tokens [batch, seq_len] in the first stage; otherwise the output of the previous stage.
 
         Returns:
-            Logits [batch, seq_len, vocab_size] in the last stage; else hidden states [batch, seq_len, d_model], of
-            which each process has a part of the tokens with sequence parallelism.
+            Logits [batch, seq_len, vocab_size] in the last stage; otherwise hidden states [batch, seq_len, d_model].
+            With sequence parallelism each process has a part of the tokens.
         """
         rows, seq_len = len(x), x.shape[1] if self.index == 0 else x.shape[1] * self.sequence_shards
         context = ForwardContext(
@@ -93,12 +94,12 @@ class ModelStage(nn.Module):
 class Pipeline(nn.Module):
     """The stage of this process, and how it exchanges micro-batches with the stages before and after it.
 
-    It is not called: `accumulate_gradients` and `mean_loss` of `lmcourse.training.step` dispatch to its methods.
+    Do not call it like a module: `accumulate_gradients` and `mean_loss` of `lmcourse.training.step` use its methods.
 
     Args:
-        stage: what this process has of the model.
-        call: the stage, wrapped by `wrap_data_parallel`.
-        config: the run; the pipeline has its `grad_accum_steps` micro-batches.
+        stage: this process's part of the model.
+        call: the stage after `wrap_data_parallel`.
+        config: the settings of the run; the pipeline runs `grad_accum_steps` micro-batches.
         mesh: of all processes.
     """
 
@@ -117,10 +118,10 @@ class Pipeline(nn.Module):
     def accumulate_gradients(
         self, batches: Sequence[Batch], precision: MixedPrecision, z_loss: float, distributed: DistributedContext
     ) -> Tensor:
-        """See `lmcourse.training.step.accumulate_gradients`; the schedule runs all micro-batches of the step.
+        """Do what `lmcourse.training.step.accumulate_gradients` does; the schedule runs all micro-batches of the step.
 
         Returns:
-            As there: the loss over all micro-batches and data-parallel processes, a scalar, the same on every stage.
+            The loss over all micro-batches and data-parallel processes: a scalar, the same on every stage.
         """
         inputs = torch.cat([batch.inputs for batch in batches])
         targets = torch.cat([batch.targets for batch in batches])
@@ -137,7 +138,7 @@ class Pipeline(nn.Module):
         return distributed.all_reduce_sum(self._broadcast_from_last(mine))
 
     def mean_loss(self, batch: Batch, precision: MixedPrecision, z_loss: float = 0.0) -> Tensor:
-        """See `lmcourse.training.step.mean_loss`: one stage after the other, the same result on every stage."""
+        """Do what `lmcourse.training.step.mean_loss` does, one stage after the other; every stage gets the result."""
         index, (rows, seq_len) = self.stage.index, batch.inputs.shape
         x = batch.inputs
         if index > 0:

@@ -1,4 +1,4 @@
-"""The process group of a run: initialised from the environment that torchrun sets, destroyed at the end."""
+"""Initialise a run's process group from the environment that torchrun sets, and destroy it at the end."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ProcessInfo:
     """Rank and device of one process of a run.
 
     Attributes:
-        rank: among all processes, from 0.
-        device: where its part of the model has to be.
+        rank: number of the process, from 0.
+        device: the device for its part of the model.
     """
 
     rank: int
@@ -52,12 +52,12 @@ def process_group(
 
     Args:
         parallel: how many processes the run is for.
-        device: its type is used; with several GPUs, each process gets the one of its LOCAL_RANK.
-        init_method: as torch takes it: "env://" for the address that torchrun gave, "file:///..." for a new file.
+        device: a device of the type to use; with several GPUs, each process gets the GPU with the number LOCAL_RANK.
+        init_method: torch's init_method: "env://" for the address from torchrun, "file:///..." for a new file.
         timeout: how long a process waits for the others in a collective before it gives up.
 
     Raises:
-        CourseError: another number of processes was started; the device is missing; or another process has ended.
+        CourseError: the number of started processes is wrong; the device is missing; or another process has ended.
     """
     rank, started = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     _check_world_size(parallel, started)
@@ -69,7 +69,7 @@ def process_group(
     try:
         with _mute_other_ranks(rank):
             yield ProcessInfo(rank, device)
-        dist.barrier()  # torchrun ends all others as soon as one has ended with a status that is not 0
+        dist.barrier()  # torchrun ends all processes as soon as one has failed
     except (RuntimeError, dist.DistError) as error:
         if not _is_lost_connection(error):
             raise
@@ -88,9 +88,9 @@ def _check_world_size(parallel: Parallelism, started: int) -> None:
 
 
 def _own_device(device: torch.device) -> torch.device:
-    """Return this process's device of a kind."""
+    """Return this process's device of a type."""
     if device.type not in BACKENDS:
-        raise CourseError(f"torch has no communication between {device.type} devices: train on cpu or cuda")
+        raise CourseError(f"torch cannot communicate between {device.type} devices: train on cpu or cuda")
     if device.type == "cpu":
         return device
     index, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
@@ -102,13 +102,14 @@ def _own_device(device: torch.device) -> torch.device:
 
 @contextmanager
 def _mute_other_ranks(rank: int) -> Iterator[None]:
-    """Log warnings on rank 0 only: those of the other ranks are the same."""
+    """Log warnings only on rank 0, because all ranks have the same warnings."""
     logger = logging.getLogger("lmcourse")
     level = logger.level
     if rank > 0:
         logger.setLevel(logging.ERROR)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "FSDP2-wrapped module")  # of edits in place: nobody here edits logits
+        # It warns against changing outputs in place, and we do not change logits in place.
+        warnings.filterwarnings("ignore", "FSDP2-wrapped module")
         try:
             yield
         finally:
@@ -116,6 +117,6 @@ def _mute_other_ranks(rank: int) -> Iterator[None]:
 
 
 def _is_lost_connection(error: BaseException) -> bool:
-    """Return True if the connection to another process was lost: gloo's RuntimeError says so in its text only."""
+    """Return True if the connection to another process was lost. gloo says so only in a RuntimeError's text."""
     text = str(error).lower()
     return any(words in text for words in ("connection closed by peer", "connection reset by peer", "broken pipe"))

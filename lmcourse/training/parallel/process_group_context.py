@@ -29,23 +29,23 @@ T = TypeVar("T")
 
 
 class ShardedMuon(Muon):
-    """Muon whose momentum is sharded as its matrix is.
+    """Muon with momentum that is sharded in the same way as the matrix.
 
-    To make a matrix orthogonal takes all of it. So every process gathers it, computes the same products as the others,
-    and keeps its shard of the result.
+    Only a whole matrix can be made orthogonal. So every process gathers it, computes the same products, and keeps its
+    shard of the result.
     """
 
     def average(self, gradient: Tensor, state: dict[str, Any], group: Group) -> Float[Tensor, "m n"]:
-        """As in `Muon`, then gathered."""
+        """Return the momentum of `Muon`, gathered from all shards."""
         x = super().average(gradient, state, group)
         return x.full_tensor() if isinstance(x, DTensor) else x
 
     def descend(self, w: Tensor, parts: Sequence[Float[Tensor, "m n"]], group: Group) -> None:
-        """As in `Muon`, with this process's shard."""
+        """Step as `Muon` does, with this process's shard."""
         if not isinstance(w, DTensor):
             super().descend(w, parts, group)
             return
-        [whole] = parts  # matrices that are sharded are not fused
+        [whole] = parts  # sharded matrices are never fused, so there is one part
         copies = [Replicate()] * w.device_mesh.ndim
         shard = DTensor.from_local(whole, w.device_mesh, copies, run_check=False).redistribute(placements=w.placements)
         w.to_local().mul_(1 - group["lr"] * group["weight_decay"])
@@ -56,14 +56,14 @@ class ProcessGroupContext(DistributedContext):
     """One process of an initialised process group (see `process_group`).
 
     Args:
-        parallel: how the work is divided.
-        device: of this process.
+        parallel: the sizes of the parallel dimensions.
+        device: the device of this process.
 
     Attributes:
         mesh: the device mesh of all processes.
 
     Raises:
-        CourseError: there is no process group, or it has another number of processes.
+        CourseError: there is no process group, or it has the wrong number of processes.
     """
 
     muon = ShardedMuon
@@ -77,32 +77,33 @@ class ProcessGroupContext(DistributedContext):
             self.mesh.get_local_rank(dim) for dim in ("data_parallel", "fsdp", "pipeline_parallel")
         )
         self.dp_rank, self.dp_size = replica * parallel.fsdp + shard, parallel.dp_size
-        # Processes of one tensor-parallel group draw the same dropout masks for activations that they all have.
+        # Processes of one tensor-parallel group must draw the same dropout masks, because they all have the same
+        # activations.
         self.rng_stream = self.dp_rank + parallel.dp_size * stage
         self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
         self._tied_weight: nn.Parameter | None = None
 
     def parallelize(self, model: nn.Module, config: TrainingConfig) -> tuple[nn.Module, nn.Module]:
-        """Divide a model; where that is impossible, only rank 0 raises the ValueError, the others exit."""
+        """Divide a model. If that is impossible, rank 0 raises the ValueError and the other ranks exit."""
         try:
             part, call = parallelize(model, config, self.mesh)
         except ValueError:
             if self.is_main:
                 raise
-            raise SystemExit(2) from None  # all have the same to say
+            raise SystemExit(2) from None  # every rank has the same error
         self._tied_weight = part.tied_weight if isinstance(part, ModelStage) and part.last else None
         return part, call
 
     def group_by_mesh(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-        """Group parameters with the same device mesh, or none."""
+        """Group parameters by their device mesh; parameters without a mesh form one group."""
         groups: dict[DeviceMesh | None, list[nn.Parameter]] = {}
         for parameter in parameters:
             groups.setdefault(parameter.device_mesh if isinstance(parameter, DTensor) else None, []).append(parameter)
         return list(groups.values())
 
     def local_part(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
-        """Return the local part in the way of `torch.distributed.checkpoint`; an unsharded tensor is whole on every
-        process.
+        """Return this process's part of a tensor and its offset, as in `torch.distributed.checkpoint`; an unsharded
+        tensor is its own only part.
         """
         if not isinstance(tensor, DTensor):
             return tensor, (0,) * tensor.dim()
@@ -110,7 +111,7 @@ class ProcessGroupContext(DistributedContext):
         return tensor.to_local(), offset
 
     def no_sync(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-        """DDP's `no_sync`, except for the last micro-batch."""
+        """Return DDP's `no_sync` context for every micro-batch except the last."""
         return model.no_sync() if isinstance(model, DistributedDataParallel) and not last else nullcontext()
 
     def all_reduce_sum(self, value: Tensor) -> Tensor:
@@ -121,19 +122,19 @@ class ProcessGroupContext(DistributedContext):
         return total.to(value.device)
 
     def broadcast(self, value: T) -> T:
-        """Return the value of rank 0, pickled on the way."""
+        """Return the value of rank 0; it is pickled for the transfer."""
         values = [value]
         dist.broadcast_object_list(values, 0, device=self.device)
         return values[0]
 
     def all_gather(self, value: T) -> list[T]:
-        """Return the values of all processes, by rank, pickled on the way."""
+        """Return the values of all processes, by rank; they are pickled for the transfer."""
         values: list[T] = [value] * self.world_size
         dist.all_gather_object(values, value)
         return values
 
     def first(self, value: T | None) -> T | None:
-        """Return the value of the lowest rank that has one, pickled; while none has, only one number is sent."""
+        """Return the value of the lowest rank that has one. If no rank has a value, only one number is sent."""
         having = torch.tensor(value is not None, dtype=torch.int32, device=self.device)
         dist.all_reduce(having)
         if not having.item():
@@ -141,12 +142,12 @@ class ProcessGroupContext(DistributedContext):
         return next(theirs for theirs in self.all_gather(value) if theirs is not None)
 
     def clip_grad_norm(self, parameters: Iterable[nn.Parameter], limit: float | None) -> Tensor:
-        """Clip by the norm over all processes; a gradient that several of them hold counts once."""
+        """Clip by the norm over all processes; a gradient with copies on several processes counts once."""
         trained = [p for p in parameters if p.grad is not None]
         for p in trained:
             reduce_partial_grad(p)
-        # The sum over all processes counts a gradient once for each that has a copy of it. Weighted by its number of
-        # shards, every gradient is counted world_size / pipeline_parallel times.
+        # The sum over all processes counts a gradient once for each copy. Weighted by its number of shards, every
+        # gradient is counted world_size / pipeline_parallel times.
         square = torch.zeros((), device=self.device, dtype=torch.float64)
         for shard_count, gradients in group_by_shard_count([p for p in trained if p is not self._tied_weight]).items():
             square += nn.utils.get_total_norm(gradients).double().square() * shard_count
@@ -156,7 +157,7 @@ class ProcessGroupContext(DistributedContext):
         return norm
 
     def make_error(self, message: str) -> BaseException:
-        """Return the error on rank 0, a silent exit on the others."""
+        """Return the error on rank 0, and a silent exit on the other ranks."""
         return CourseError(message) if self.is_main else SystemExit(2)
 
 
@@ -176,8 +177,8 @@ def group_by_shard_count(parameters: Sequence[nn.Parameter]) -> dict[int, list[T
 def scale_gradients(parameters: Sequence[nn.Parameter], factor: Tensor) -> None:
     """Multiply gradients, in place, by a scalar; values above 1 count as 1.
 
-    As torch's `clip_grads_with_norm_` does, but on each process's shards: DTensor would ask for every gradient how the
-    product is to be sharded.
+    This is torch's `clip_grads_with_norm_` for the shards of each process. DTensor would have to find out how to shard
+    the product for every gradient.
     """
     gradients = (p.grad for p in parameters if p.grad is not None)
     shards = [gradient.to_local() if isinstance(gradient, DTensor) else gradient for gradient in gradients]

@@ -1,7 +1,8 @@
-"""Fused linear layers split into their parts: queries, keys and values; gate and up.
+"""Split fused linear layers into their parts: queries, keys and values; gate and up.
 
-Fused they are faster on one device. Sharded as they are, a process would get queries without their keys. So a model
-whose matrices are sharded has them split. Checkpoints know them by their fused names.
+Fused layers are faster on one device. But if a fused layer were sharded, a process could get queries without their
+keys. So fused layers are split before the matrices of a model are sharded. Checkpoints store them under the fused
+names.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ SplitLayers = dict[str, tuple[str, int, int]]
 
 
 class SplitLinear(nn.Module):
-    """Linear layers whose outputs are concatenated: equal to a fused layer, with one matrix per part.
+    """Linear layers with concatenated outputs: the same function as a fused layer, with one matrix per part.
 
     Args:
-        fused: the layer whose weights they take over.
-        rows: how many rows of it each of them gets, by its name.
+        fused: the layer whose weights are used.
+        rows: for each part, by name, its number of rows in the fused layer.
     """
 
     def __init__(self, fused: nn.Linear, rows: dict[str, int]) -> None:
@@ -45,7 +46,7 @@ class SplitLinear(nn.Module):
 
 
 def find_fused(model: nn.Module) -> FusedLinears:
-    """Return the fused layers of a model, and those that `unfuse` has split already."""
+    """Return the fused layers of a model, including those that `unfuse` has already split."""
     found: FusedLinears = {}
     for name, module in model.named_modules():
         if isinstance(module, SplitLinear):

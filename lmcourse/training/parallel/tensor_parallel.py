@@ -1,12 +1,12 @@
 """Tensor and sequence parallelism: which matrix is sharded along which dimension.
 
-Of two matrices that follow each other the first is sharded by its outputs (column-wise) and the second by its inputs
-(row-wise): each process computes some heads, or some hidden features, and one all-reduce adds the results (Shoeybi et
-al., 2019, section 3). With sequence parallelism the activations in between (norms, dropout, the residual stream) are
-sharded along the tokens: gathered before the first matrix, reduced and scattered after the second (Korthikanti et al.,
+Of two successive matrices, the first is sharded by its outputs (column-wise) and the second by its inputs (row-wise).
+Each process computes some heads, or some hidden features, and one all-reduce adds the results (Shoeybi et al., 2019,
+section 3). With sequence parallelism the activations in between (norms, dropout, the residual stream) are sharded along
+the tokens: they are gathered before the first matrix, and reduced and scattered after the second (Korthikanti et al.,
 2022, section 4.2).
 
-Embedding and head are both sharded along the vocabulary, so they can be tied; logits are gathered for the loss.
+Embedding and head are both sharded along the vocabulary, so they can be tied; the logits are gathered for the loss.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def apply_plan(model: nn.Module, mesh: DeviceMesh, *, sequence: bool) -> None:
 
 
 def make_plan(model: nn.Module, *, sequence: bool) -> Plan:
-    """Return the style of each layer that is sharded, by its name in the model; `sequence` as in `apply_plan`."""
+    """Return the style of each layer to be sharded, by its name in the model; `sequence` as in `apply_plan`."""
     stream: Placement = Shard(1) if sequence else Replicate()
     plan: Plan = {}
-    inside = set()  # norms that are not on the residual stream
+    inside = set()  # modules in which norms are not on the residual stream
     for name, module in model.named_modules():
         match module:
             case Attention():
@@ -71,8 +71,8 @@ def make_plan(model: nn.Module, *, sequence: bool) -> Plan:
 
 
 def _gather(stream: Placement, *, more: int = 0) -> PrepareModuleInput:
-    """All-gather a layer's first input along the tokens, once for all matrices that read it; do not change `more`
-    others.
+    """All-gather a layer's first input along the tokens, once for all matrices that read it. Its `more` further inputs
+    do not change.
     """
     rest = (None,) * more
     return PrepareModuleInput(
@@ -84,7 +84,7 @@ def _attention(name: str, attention: Attention, stream: Placement) -> Plan:
     plan: Plan = {name: _gather(stream, more=1), f"{name}.out": RowwiseParallel(output_layouts=stream)}
     plan |= {f"{name}.qkv.{part}": ColwiseParallel() for part in ("q", "k", "v")}
     for norm in ("norm_q", "norm_k"):
-        # Its inputs [batch, heads, tokens, d_head] are sharded by heads, dimension 1.
+        # The norm's inputs [batch, heads, tokens, d_head] are sharded by heads, dimension 1.
         if isinstance(getattr(attention.qk_transform, norm), Norm):
             plan[f"{name}.qk_transform.{norm}"] = SequenceParallel(sequence_dim=1, use_local_output=True)
     return plan
@@ -109,8 +109,8 @@ def _head(name: str, stream: Placement) -> Plan:
 
 
 def _tie(model: nn.Module) -> None:
-    """Tie embedding and head again if they were tied, because each was sharded separately. A last stage has only the
-    head.
+    """Tie embedding and head again if they were tied, because they were sharded separately. Do nothing in a stage with
+    only one of them.
     """
     embedding, head = getattr(model, "embedding", None), getattr(model, "head", None)
     if embedding is None or not isinstance(head, Head) or not model.config.head.tied:  # type: ignore[union-attr]
@@ -122,13 +122,13 @@ def _tie(model: nn.Module) -> None:
 
 
 def _set_local_heads(attention: Attention, processes: int) -> None:
-    """Set the numbers of heads to those that one process computes."""
+    """Set the numbers of heads in a layer to the numbers that one process computes."""
     attention.heads //= processes
     attention.kv_heads //= processes
     attention.qk_transform.heads = [attention.heads, attention.kv_heads]
 
 
 def reduce_partial_grad(parameter: nn.Parameter) -> None:
-    """Sum a gradient over processes where DTensor has not yet (`Partial`), as for norms under sequence parallelism."""
+    """Sum a gradient over processes if DTensor has not done so (`Partial`), as for norms with sequence parallelism."""
     if isinstance(parameter, DTensor) and isinstance(parameter.grad, DTensor):
         parameter.grad = parameter.grad.redistribute(placements=parameter.placements)

@@ -1,7 +1,7 @@
-"""Notebooks that want points, other people's files, the network or the machine, made from a real notebook's release.
+"""Malicious notebooks that try to get points, other people's files, the network or the machine.
 
-`test_attacks` hands all of them in at once. To add an attack, add it to the list of one of the files. None of its
-answers may be right.
+They are made from a real notebook's release, and `test_attacks` submits all of them at once. To add an attack, add it
+to the list in one of the files. None of its answers may be right.
 """
 
 from tests.grading.attacks.attack import Attack

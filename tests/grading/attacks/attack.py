@@ -1,4 +1,4 @@
-"""What an attack is, and how most of them are made: a copy of the release with wrong answers and a few lines more."""
+"""The class of attacks. Most are a copy of the release with wrong answers and a few additional lines."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from nbformat import NotebookNode
 from lmcourse.grading.notebooks import new_code_cell
 
 COURSE, HOME, PORT = "@COURSE@", "@HOME@", "@PORT@"
-"""Placeholders for the course's folder, the grader's home and a listening port, which an attacker may know."""
+"""Placeholders for the course's folder, the grader's home folder and a listening port, which attackers may know."""
 
 START = "import math\nimport os\nimport sys\nimport time\nimport torch\nfrom lmcourse.notebook import check"
-"""The first cell. Cells that only show something are left out, so that a run costs what the attack costs."""
+"""The first cell. Demonstration cells are left out, so that a run takes only the time of the attack."""
 
 WRONG = "return -12345.678"
-"""The body of an answer that is wrong in every case of every exercise."""
+"""The body of an answer that is wrong in all cases of all exercises."""
 
 PLAIN = "plain_test"
-"""The grade id of a test with `assert`, as a teacher's own notebook has them. It protects no marks: see `School`."""
+"""The grade id of a test with `assert`, as in teachers' own notebooks. Such a test does not protect marks: see
+`School`."""
 
 TRYING = """
 import ctypes
@@ -35,7 +36,7 @@ def call(*args):
     if done < 0: raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return done
 """
-"""Helpers for code that does what should fail, and prints how it failed."""
+"""Helpers for code that tries forbidden actions and prints how they failed."""
 
 Build = Callable[[NotebookNode], NotebookNode | bytes]
 Edit = Callable[[NotebookNode], None]
@@ -46,12 +47,13 @@ class Attack:
     """One attacker.
 
     Attributes:
-        name: also the folder that they hand in.
-        what: what they try, in one line.
-        build: makes their notebook from the release. No answer in it is right: any point is a gain.
-        reason: a pattern that is in the reason of the result.
-        beside: more files of the folder handed in, by name; a path is a link to it.
-        link: what the notebook is a link to, if it is one.
+        name: the name of the attacker and of the submitted folder.
+        what: one line on the attack.
+        build: makes the notebook from the release. None of its answers is right, so every point is a success for the
+            attacker.
+        reason: a pattern that must occur in the reason of the result.
+        beside: further files of the submitted folder, by name; a path stands for a link to it.
+        link: the target if the notebook is a link.
     """
 
     name: str
@@ -78,11 +80,11 @@ def attack(
 
     Args:
         name, what, reason, beside: see `Attack`.
-        first: a cell above all exercises.
-        every: the body of every answer that is a function; `NAME` in it is the exercise.
-        value: every answer that is a value.
-        last: a cell below all exercises.
-        edit: what else is done to the notebook.
+        first: the text of a cell before all exercises.
+        every: the body of all answers that are functions; `NAME` in it stands for the exercise.
+        value: the text of all answers that are values.
+        last: the text of a cell after all exercises.
+        edit: a function that makes further changes to the notebook.
     """
 
     def build(release: NotebookNode) -> NotebookNode:
@@ -99,7 +101,7 @@ def attack(
 
 
 def bare(release: NotebookNode) -> NotebookNode:
-    """Return the course's own cells of a release, and no others."""
+    """Return only the course's own cells of a release."""
     nb = copy.deepcopy(release)
     nb.cells = [cell for cell in nb.cells if "nbgrader" in cell.metadata]
     return nb

@@ -1,7 +1,7 @@
-"""The connection over which a notebook's process is asked: answered by others, forged, broken, flooded, held up.
+"""Attacks on the connection to a notebook's process: other senders, forged messages, breaks, floods, delays.
 
-A process that is lost is replaced, which takes four seconds of a processor, so most of these strike at one exercise.
-`MESSAGES` are bytes that never come from our own program; `test_attacks` gives them to the grader's reader.
+A lost process is replaced, which takes four seconds of CPU time, so most of these attack only one exercise. `MESSAGES`
+are bytes that our own program never sends; `test_attacks` passes them to the grader's reader.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def answer(times=10**6):
         request = decode(read(int.from_bytes(read(4), "little")))
         say({"forbidden": [], "case": right, "cell": done}.get(request["do"], True))
 """
-"""What a notebook can get at: the program that runs it, every socket, the format of the messages."""
+"""Code to reach the program that runs the notebook, all sockets, and the message format."""
 
 
 def _header(shape: str, end: int = 0, more: str = "") -> bytes:
@@ -73,7 +73,7 @@ MESSAGES = {
     "axes that are not there": _message(b'{"tensor":"t0","order":[7,-1],"grad":false}', _header("[1,1]", 4) + bytes(4)),
     "a hundred thousand tensors": _message(_TENSOR, _header("[0,1]", 0, _MANY)),
 }
-"""Bytes in which there is no plain value, or one that takes much time or memory to read."""
+"""Bytes without a plain value, or with a value that takes much time or memory to read."""
 
 CONNECTION = [
     attack(

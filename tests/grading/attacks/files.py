@@ -1,4 +1,4 @@
-"""Other people's files, the network, the kernel, and processes that outlive their notebook."""
+"""Attacks on other people's files, the network and the kernel, and processes that outlive their notebook."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def send_all():
     trying(lambda: urllib.request.urlopen("http://127.0.0.1:@PORT@/", timeout=0.5).read())
 """
 )
-"""Functions that try to reach what is outside."""
+"""Functions that try to reach resources outside the sandbox."""
 
 REACHING = (
     *("raise_marks()", "trying(remove)", "read_all()", "read_by_shell()", "write_all()", "send_all()"),
@@ -61,7 +61,7 @@ REACHING = (
 
 
 def _each_in_a_cell(nb: NotebookNode) -> None:
-    """Little is kept of what one cell prints."""
+    """Put each attempt into its own cell, because only a little of a cell's output is kept."""
     nb.cells += [new_code_cell(line) for line in REACHING]
 
 

@@ -1,4 +1,4 @@
-"""Answers that are right nowhere, and everything around them that could make them look right."""
+"""Attacks on marks: wrong answers, and tricks that could make them look right."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def right(name, *patterns):
     found = [names[name] for names in read.values() if names.get(name) is not globals().get(name)]
     return found[0] if found else None
 """
-"""Runs the answers of every notebook that a pattern matches."""
+"""Code that runs the answers of all notebooks that match a pattern."""
 
 PLACES = (
     f"'{COURSE}/solutions/*/*.ipynb', '{COURSE}/*/*/*.ipynb', '{COURSE}/*/*/*/*.ipynb', '../../*/*/*.ipynb', "

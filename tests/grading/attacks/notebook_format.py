@@ -1,4 +1,4 @@
-"""The file itself: cells copied, deleted, swapped, relabelled, filled in; no notebook; pages that are made of it."""
+"""Attacks with the file: copied, deleted, swapped or relabelled cells, files that are not notebooks, and pages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _edited(nb: NotebookNode) -> None:
 
 
 def _relabelled(nb: NotebookNode) -> None:
-    """Every check says it is that of the cheapest exercise; without ids of nbgrader's, cell ids claim the others."""
+    """Label all checks as the check of the cheapest exercise; the cell ids claim the other checks."""
     for number, cell in enumerate(_checks(nb)):
         name = cell.metadata.nbgrader["grade_id"]
         cell.metadata.nbgrader |= {"grade_id": "check_decimal_error", "points": 1000}
@@ -78,7 +78,7 @@ def _bonus(nb: NotebookNode) -> None:
 
 
 def _strange_fields(nb: NotebookNode) -> None:
-    """Metadata, ids and outputs that no notebook has."""
+    """Add metadata, ids and outputs that do not occur in real notebooks."""
     for number, cell in enumerate(nb.cells):
         value = STRANGE_VALUES[number % len(STRANGE_VALUES)]
         cell["id"] = "../" * 20 if number % 2 else "same"
@@ -97,7 +97,7 @@ def _huge(nb: NotebookNode) -> None:
 
 
 def _file(name: str, what: str, content: bytes) -> Attack:
-    """An attacker whose file is no notebook."""
+    """Return an attacker whose file is not a notebook."""
     return Attack(name, what, lambda release: content, NO_NOTEBOOK)
 
 
@@ -146,7 +146,7 @@ FORMAT = [
     Attack("<script>name", "a student whose name is a script", lambda _: b"{}"),
     Attack("every*", "a student whose name stands for many", lambda _: b"{}", reason="Rename"),
 ]
-"""All attacks of this file but those on pages."""
+"""All attacks of this file except those on pages."""
 
 PAGES = [
     attack(

@@ -1,4 +1,4 @@
-"""Our own grader against the attacks: all of them and three honest learners in one batch, into a gradebook."""
+"""Grade all attacks and three honest learners in one batch into a gradebook."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tests.grading.attacks.school import ASSIGNMENT, LEFT, SECRET, School
 from tests.grading.tiny_course import REPOSITORY
 
 LIMITS = ["--cell-seconds=6", "--total-seconds=45", "--workers=3"]
-"""A dozen attackers use up all their time, most of it asleep: four at once, on two cores."""
+"""Time limits. A dozen attackers use all their time, mostly asleep, so four are examined at once on two cores."""
 
-SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: whoever loses their parent becomes our child
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphaned processes become our children
 
 
 @dataclass
 class Batch:
-    """What is left after grading.
+    """The state after grading.
 
     Attributes:
         school: the folder.
-        results: by student, as `lmcourse grade --json` printed them.
-        marks: by student and exercise, as the gradebook has them.
-        touched: files that are no longer what they were, though grading has no business with them.
-        left: processes that are still there.
+        results: the results from `lmcourse grade --json`, by student.
+        marks: the marks in the gradebook, by student and exercise.
+        touched: changed files that grading must not change.
+        left: processes that are still running.
     """
 
     school: School
@@ -47,13 +47,13 @@ class Batch:
 
 
 def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), seconds: float = 2400) -> Batch:
-    """Grade everybody.
+    """Grade all submissions.
 
     Args:
         root: an empty folder.
-        attacks: who hands in.
-        shown: students whose feedback is made as well; nbgrader takes its time for a page.
-        seconds: after which it is a failure that grading still goes on.
+        attacks: the attacks to submit.
+        shown: students for whom feedback is made, which is slow in nbgrader.
+        seconds: time limit for grading.
     """
     school = School(root.resolve())
     school.listen()
@@ -103,7 +103,7 @@ def autograded(school: School, students: Sequence[str]) -> dict[str, dict[str, f
 
 @contextmanager
 def guardian() -> Iterator[set[str]]:
-    """Collects, at its end, the processes that were left behind inside of the block."""
+    """Collect, at the end of the `with` block, the processes that were left behind in it."""
     left: set[str] = set()
     before = children()
     prctl = ctypes.CDLL(None).prctl
@@ -116,22 +116,22 @@ def guardian() -> Iterator[set[str]]:
 
 
 def survivors(before: set[str], seconds: float = 5.0) -> set[str]:
-    """The children that we got since, and that do not end."""
+    """Return new child processes that do not end."""
     deadline = monotonic() + seconds
     while (left := children() - before) and monotonic() < deadline:
         for child in left:
-            os.waitpid(int(child), os.WNOHANG)  # one that has ended counts as a child until somebody asks for it
+            os.waitpid(int(child), os.WNOHANG)  # an ended process counts as a child until its status is read
         sleep(0.05)
     return left
 
 
 def children() -> set[str]:
-    """The numbers of this process's children."""
+    """Return the process ids of this process's children."""
     return {child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()}
 
 
 def feedback(school: School, shown: Sequence[str]) -> None:
-    """Make the pages of feedback for these students."""
+    """Make the feedback pages for these students."""
     from nbgrader.converters import GenerateFeedback
     from nbgrader.coursedir import CourseDirectory
 
@@ -145,7 +145,7 @@ def feedback(school: School, shown: Sequence[str]) -> None:
 
 
 def marks(school: School) -> dict[str, dict[str, float | None]]:
-    """What the gradebook holds."""
+    """Return the marks in the gradebook."""
     from nbgrader.api import Gradebook
 
     with Gradebook(f"sqlite:///{school.course}/gradebook.db") as book:

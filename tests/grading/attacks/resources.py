@@ -1,4 +1,4 @@
-"""More memory, output, files and time than a notebook needs; results and texts that the grader reads at great cost."""
+"""Attacks with too much memory, output, files and time, and with results and texts that are expensive to read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEEP_TEXTS = {
     "another encoding": "# -*- coding: rot13 -*-\nprvag(1)",
     "a backslash": "\\",
 }
-"""Each is a cell of its own."""
+"""Texts of cells with very deep nesting."""
 
 
 def _deep(nb: NotebookNode) -> None:
@@ -41,7 +41,7 @@ def _magics(nb: NotebookNode) -> None:
 
 
 def _helpers(nb: NotebookNode) -> None:
-    """Answers that lead to thousands of helpers, in cells of their own."""
+    """Make answers that use thousands of helpers in separate cells."""
     nb.cells[1:1] = [new_code_cell(f"def h{n}(): return h{n + 1}() + math.pi") for n in range(1_800)]
 
 

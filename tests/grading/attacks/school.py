@@ -1,4 +1,4 @@
-"""A course folder with secrets around it, three honest learners and the attackers; and what harm was done to it."""
+"""A course folder with secrets, three honest learners and attackers, and the detection of damage."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ NAME = "floating_point.ipynb"
 RELEASE = REPOSITORY / "notebooks" / ASSIGNMENT / NAME
 SOLUTION = REPOSITORY / "solutions" / ASSIGNMENT / NAME
 HONEST = ("ada", "bob", "cy")
-"""One who solved everything, one who solved half, one who did nothing."""
+"""Honest learners: one solved everything, one solved half, one did nothing."""
 
 SECRET = "PLANTED-SECRET"
-"""Part of everything that must not be read. No attack has it in its text."""
+"""A text in every file that must not be read. It does not occur in the attacks' own texts."""
 
 HEARD = "HEARD"
-"""What an attack prints when it got at something. Its text has it in another spelling."""
+"""The text that a successful attack prints. In the attack's code it is spelled differently."""
 
 MADE = ("autograded", "feedback", "gradebook.db", "report", ".grading", ".cache")
-"""What grading makes in the folder: the last is matplotlib's, in the home."""
+"""Files that grading itself creates in the folder; the last belongs to matplotlib in the home folder."""
 
 NAMES = ("accomplice.txt", "left-behind.txt", "lmcourse-pickle-ran")
 LEFT = [Path(folder, name) for folder in ("/tmp", "/var/tmp", "/dev/shm") for name in NAMES]
-"""What attacks would leave on the machine."""
+"""Files that attacks would leave on the machine."""
 
 
 @dataclass
 class School:
-    """The folder, and a server that nobody should reach.
+    """The folder, and a server that attacks must not reach.
 
     Attributes:
-        root: holds `course` and `home`.
-        port: of the server.
-        visits: connections that came.
+        root: the folder with `course` and `home`.
+        port: the port of the server.
+        visits: the received connections.
     """
 
     root: Path
@@ -62,7 +62,7 @@ class School:
         return cast(NotebookNode, nbformat.read(self.course / "notebooks" / ASSIGNMENT / NAME, as_version=4))
 
     def plant(self, solution: Path = SOLUTION, release: Path = RELEASE) -> Self:
-        """Make the course, its secrets and the three honest learners."""
+        """Create the course, its secrets and the three honest learners."""
         for original, folder in ((solution, "solutions"), (release, "notebooks")):
             place = self.course / folder / ASSIGNMENT
             place.mkdir(parents=True)
@@ -78,7 +78,7 @@ class School:
         return self
 
     def hand_in(self, attack: Attack) -> None:
-        """Put an attacker's folder where submissions are."""
+        """Submit an attacker's folder."""
         built = attack.build(self.release)
         folder = self.write(attack.name, built).parent
         if attack.link:
@@ -93,7 +93,7 @@ class School:
                 (folder / name).write_text(content)
 
     def write(self, student: str, notebook: NotebookNode | bytes) -> Path:
-        """Hand in a notebook; gives its place."""
+        """Submit a notebook and return its path."""
         place = self.course / "submitted" / student / ASSIGNMENT / NAME
         place.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(notebook, bytes):
@@ -104,7 +104,7 @@ class School:
         return place
 
     def listen(self) -> None:
-        """Start the server, on this machine only."""
+        """Start the server, reachable only from this machine."""
         server = socket.create_server(("127.0.0.1", 0))
         self.port = server.getsockname()[1]
 
@@ -117,25 +117,25 @@ class School:
         threading.Thread(target=serve, daemon=True).start()
 
     def digests(self) -> dict[str, str]:
-        """Every file that grading has no business with, what students handed in included."""
+        """Return the hashes of all files that grading must not change, including submissions."""
         places = [each for each in self.root.rglob("*") if each.is_file() and not each.is_symlink()]
         kept = [each for each in places if not set(each.relative_to(self.root).parts[1:2]) & set(MADE)]
         return {str(each): hashlib.sha256(each.read_bytes()).hexdigest() for each in kept}
 
     def printed(self, student: str) -> str:
-        """The outputs of a graded notebook; nothing if there is none."""
+        """Return the outputs of a graded notebook; "" if it does not exist."""
         path = self.course / "autograded" / student / ASSIGNMENT / NAME
         if not path.is_file():
             return ""
         return "\n".join(json.dumps(cell.get("outputs", [])) for cell in nbformat.read(path, as_version=4).cells)
 
     def pages(self, student: str) -> list[Path]:
-        """The pages of feedback."""
+        """Return the feedback pages."""
         return sorted((self.course / "feedback" / student).rglob("*.html"))
 
 
 def with_plain_test(nb: NotebookNode) -> NotebookNode:
-    """Add a test as teachers write them for nbgrader; it runs in the learner's process, beside the answers."""
+    """Add a plain nbgrader test, which runs in the learner's process together with the answers."""
     marks = {"schema_version": 3, "grade": True, "solution": False, "locked": True, "task": False}
     marks |= {"grade_id": PLAIN, "points": 1}
     nb.cells.append(new_code_cell("assert ulp(1.0, 8, 23) > 0", metadata={"nbgrader": marks}))
@@ -143,7 +143,7 @@ def with_plain_test(nb: NotebookNode) -> NotebookNode:
 
 
 def honest(release: NotebookNode, answers: dict[str, str], share: float) -> NotebookNode:
-    """A learner's notebook in which the first part of the exercises is solved."""
+    """Return a learner's notebook in which the first exercises are solved, up to a fraction."""
     nb = bare(release)
     places = [cell for cell in nb.cells if is_answer(cell)]
     for cell in places[: int(share * len(places))]:
@@ -154,7 +154,7 @@ def honest(release: NotebookNode, answers: dict[str, str], share: float) -> Note
 
 
 def scripts_in(page: str) -> list[str]:
-    """What of the attacks a browser would run on this page."""
+    """Return the parts of attacks that a browser would run on this page."""
     soup = BeautifulSoup(page, "html.parser")
     found = [str(tag)[:80] for tag in soup.find_all("script") if "owned" in tag.text]
     for tag in soup.find_all(True):

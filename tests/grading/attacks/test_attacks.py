@@ -1,6 +1,6 @@
-"""All attackers and three honest learners, one batch: what everybody got, and what became of the grader's secrets.
+"""Grade all attackers and three honest learners in one batch: check the results and the grader's secrets.
 
-The attacks are made for a real notebook of the course and graded as a class is, into a gradebook.
+The attacks use a real notebook of the course and are graded like a class, into a gradebook.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from tests.grading.attacks.our_grader import Batch, autograded, graded
 from tests.grading.attacks.school import ASSIGNMENT, HEARD, HONEST, LEFT, NAME, SECRET, scripts_in
 
 NEEDS_BUBBLEWRAP = pytest.mark.skipif(bool(isolation_problem()), reason=isolation_problem())
-pytestmark = [pytest.mark.prove, NEEDS_BUBBLEWRAP, pytest.mark.timeout(2700)]  # the first waits for the whole batch
+# the first test waits for the whole batch
+pytestmark = [pytest.mark.prove, NEEDS_BUBBLEWRAP, pytest.mark.timeout(2700)]
 
 POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(find_chapter(ASSIGNMENT))}
 SHOWN = [*(attack.name for attack in PAGES), "plain_test", "report_forged"]
-"""Students whose feedback is made; nbgrader takes its time for a page."""
+"""Students for whom feedback is made, which is slow in nbgrader."""
 
 PLAIN_NBGRADER = ("plain_test", "links_beside", "answers_for_later")
-"""Attacks that are graded by `nbgrader autograde` as well."""
+"""Attacks that are also graded by `nbgrader autograde`."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_attack_earns_nothing_and_has_a_reason(batch: Batch, attack: Attack) -> 
     assert len(result["reason"]) < 2000
 
 
-def test_honest_neighbours_have_exactly_their_marks(batch: Batch) -> None:
+def test_honest_submissions_keep_their_exact_marks(batch: Batch) -> None:
     nothing = dict.fromkeys(POINTS, 0.0)
     half = nothing | dict([*POINTS.items()][: len(POINTS) // 2])
     for student, points, plain in zip(HONEST, (POINTS, half, nothing), (1.0, 1.0, 0.0), strict=True):
@@ -119,7 +120,7 @@ def test_stored_submissions_are_small(batch: Batch) -> None:
 
 
 def test_plain_nbgrader_gives_the_same_marks(batch: Batch) -> None:
-    """Runs last: it writes over what the batch recorded."""
+    """This test must run last, because it overwrites the recorded marks of the batch."""
     marks = autograded(batch.school, PLAIN_NBGRADER)
     assert marks == {student: batch.marks[student] for student in PLAIN_NBGRADER}
     assert batch.school.visits == []

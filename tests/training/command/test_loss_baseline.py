@@ -1,4 +1,4 @@
-"""Losses per byte, and the best there can be."""
+"""Test losses per byte, and the best possible loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def story(seed: int) -> str:
 
 
 def test_a_loss_per_byte_does_not_depend_on_the_tokenizer() -> None:
-    """ln 2 per byte is ln 2 per byte, however many bytes a token has."""
+    """A loss of ln 2 per byte stays the same for any number of bytes per token."""
     text = "".join(map(story, range(8))) + "é漢"
     for tokenizer in (ByteTokenizer(), BPETokenizer.train([text], 300)):
         tokens = torch.tensor(tokenizer.encode(text))
@@ -27,7 +27,7 @@ def test_a_loss_per_byte_does_not_depend_on_the_tokenizer() -> None:
 
 
 def test_the_best_possible_loss_on_stories_is_their_entropy() -> None:
-    """It is near the entropy of the language, and the document that was cut off does not count."""
+    """It is close to the language's entropy, and the cut-off document does not count."""
     stories = [story(seed) for seed in range(200)]
     tokens = torch.tensor(ByteTokenizer().encode("".join(stories) + story(201)[:40]))
     best = loss_baseline("synthetic", ByteTokenizer(), tokens).best_possible

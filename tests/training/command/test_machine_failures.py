@@ -1,7 +1,7 @@
-"""What machines do to a run: two at once, SIGTERM, no memory, a full disk. Each is told in a line and spoils nothing.
+"""Failures such as two processes, SIGTERM, lack of memory or a full disk give one line and lose no data.
 
-The failures are real ones: a signal, an allocation that no machine has room for, and a largest size of files, which a
-process may set for itself and which fails in the middle of a file, as a full disk does.
+The failures are real: a signal, an impossible allocation, and a limit on the size of files, which a process can set and
+which fails in the middle of a file, like a full disk.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ needs_limits = pytest.mark.skipif(sys.platform == "win32", reason="Windows has n
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunConfig:
-    """Four steps with a checkpoint after the second."""
+    """Return a run of four steps with a checkpoint after the second."""
     corpus = tmp_path / "stories.txt"
     corpus.write_text(story_grammar().generate(random.Random(2)) * 3)
     training = TrainingConfig(steps=4, batch=2, seq_len=16, checkpoint_every=2)
@@ -47,13 +47,13 @@ def run(tmp_path: Path) -> RunConfig:
 
 @pytest.fixture(autouse=True)
 def unmetered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the MFU: to measure this machine takes longer than these runs."""
+    """Switch the MFU off, because measuring this machine takes longer than these runs."""
     monkeypatch.setattr("lmcourse.training.command.train_run.make_mfu_meter", lambda model, config: None)
 
 
 @contextmanager
 def no_file_beyond(size: int) -> Iterator[None]:
-    """Let no file of this process grow beyond some bytes."""
+    """Limit the size of files that this process writes."""
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -65,7 +65,7 @@ def no_file_beyond(size: int) -> Iterator[None]:
 
 
 def at(step: int, do: Callable[[], object]) -> Callable[[Record], None]:
-    """A callback that does something when a step is told."""
+    """Return a callback that does something after a certain step."""
     return lambda record: do() if record["step"] == step else None  # type: ignore[func-returns-value,return-value]
 
 
@@ -73,13 +73,10 @@ def files(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-# Two at once
-
-
 def test_two_processes_cannot_resume_with_one_run(
     run: RunConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A lock on a second descriptor is refused to the same process, too."""
+    """A lock on a second descriptor is also rejected in the same process."""
     folder = tmp_path / "run"
     train(run, folder)
     before = files(folder)
@@ -99,7 +96,7 @@ def test_two_processes_cannot_begin_in_one_folder(run: RunConfig, tmp_path: Path
 
 
 def test_a_file_is_locked_if_folders_cannot_be(tmp_path: Path) -> None:
-    """As on Windows and network drives. The file that stays, or that a killed process left, holds nobody up."""
+    """This is the case on Windows and network drives. A file that a killed process left does not block new runs."""
     for _ in range(2):
         with _locked_file(tmp_path):
             with pytest.raises(BlockingIOError), _locked_file(tmp_path):
@@ -107,13 +104,10 @@ def test_a_file_is_locked_if_folders_cannot_be(tmp_path: Path) -> None:
             assert [path.name for path in tmp_path.iterdir()] == [LOCK]
 
 
-# Signals
-
-
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_ends_after_the_step_and_loses_nothing(name: str, status: int, run: RunConfig, tmp_path: Path) -> None:
     number = getattr(signal, name)
-    folder, outside = tmp_path / "run", signal.signal(number, signal.SIG_DFL)  # tests may run under nohup, too
+    folder, outside = tmp_path / "run", signal.signal(number, signal.SIG_DFL)  # because tests may also run under nohup
     result = train(run, folder, callbacks=[at(3, lambda: os.kill(os.getpid(), number))])
     left = signal.signal(number, outside)
     assert (STOPPED[result.reason], result.step) == (status, 3)
@@ -125,7 +119,7 @@ def test_a_signal_ends_after_the_step_and_loses_nothing(name: str, status: int, 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
-def test_a_run_under_nohup_ignores_that_the_terminal_is_closed(run: RunConfig, tmp_path: Path) -> None:
+def test_a_run_under_nohup_ignores_a_closed_terminal(run: RunConfig, tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         result = train(run, tmp_path / "run", callbacks=[at(2, lambda: os.kill(os.getpid(), signal.SIGHUP))])
@@ -134,11 +128,8 @@ def test_a_run_under_nohup_ignores_that_the_terminal_is_closed(run: RunConfig, t
     assert (result.reason, result.step) == ("steps", 4)
 
 
-# Memory
-
-
-def test_memory_that_is_not_there_ends_a_run_in_one_line(run: RunConfig, tmp_path: Path) -> None:
-    """The checkpoint of step 2 stays."""
+def test_out_of_memory_ends_a_run_in_one_line(run: RunConfig, tmp_path: Path) -> None:
+    """The checkpoint of step 2 is kept."""
     hungry = at(3, lambda: torch.empty(MORE_THAN_ANY_MACHINE_HAS))
     with pytest.raises(CourseError, match=r"^out of memory: a smaller --batch .* needs less; --dry-run says how much$"):
         train(run, tmp_path / "run", callbacks=[hungry])
@@ -151,17 +142,14 @@ def test_out_of_memory_is_reported_for_any_allocation(allocate: Callable[[int], 
         allocate(MORE_THAN_ANY_MACHINE_HAS)
 
 
-def test_other_errors_are_not_called_a_lack_of_memory() -> None:
+def test_other_errors_are_not_reported_as_out_of_memory() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), telling_no_memory("take less"):
         torch.ones(2, 3) @ torch.ones(2, 3)
 
 
-# The disk
-
-
 @needs_limits
-def test_a_disk_that_is_full_at_a_checkpoint_leaves_the_one_before_it(run: RunConfig, tmp_path: Path) -> None:
-    """Weights of half a megabyte do not fit any more at step 4; the lines of metrics do."""
+def test_a_full_disk_keeps_the_previous_checkpoint(run: RunConfig, tmp_path: Path) -> None:
+    """At step 4 there is no space for half a megabyte of weights, but there is for lines of metrics."""
     folder = tmp_path / "run"
     with no_file_beyond(2**40) as _:
         import resource
@@ -180,8 +168,8 @@ def test_a_disk_that_is_full_at_a_checkpoint_leaves_the_one_before_it(run: RunCo
 
 @needs_limits
 @pytest.mark.parametrize("kept", ["nothing", "weights"])
-def test_each_file_of_a_checkpoint_may_be_the_one_too_many(kept: str, run: RunConfig, tmp_path: Path) -> None:
-    """The optimiser's two moments take twice the room of the weights."""
+def test_a_full_disk_is_handled_at_each_file_of_a_checkpoint(kept: str, run: RunConfig, tmp_path: Path) -> None:
+    """The optimizer's two moments take twice as much space as the weights."""
     room = {"nothing": 10_000, "weights": 800_000}[kept]
     with no_file_beyond(room), pytest.raises(CourseError, match="step-00000002 cannot be written") as caught:
         train(run, tmp_path / "run")
@@ -191,13 +179,13 @@ def test_each_file_of_a_checkpoint_may_be_the_one_too_many(kept: str, run: RunCo
 
 
 @needs_limits
-def test_a_disk_that_is_full_at_any_other_moment_is_reported(run: RunConfig, tmp_path: Path) -> None:
-    """While the text is prepared, and while a step is told."""
+def test_a_full_disk_is_reported_at_any_other_moment(run: RunConfig, tmp_path: Path) -> None:
+    """The moments are the preparation of the text, and the logging of a step."""
     folder = tmp_path / "run"
     with no_file_beyond(10), pytest.raises(CourseError, match=r"File too large; make room, then begin again$"):
         train(run, folder)
     without = replace(run, training=replace(run.training, steps=40, checkpoint_every=None))
-    again = rf"File too large; make room, then go on: lmcourse train --resume --out {folder}$"
+    again = rf"File too large; make room, then continue: lmcourse train --resume --out {folder}$"
     with no_file_beyond(2500), pytest.raises(CourseError, match=again):
         train(without, folder)
     assert 3 < len(read_metrics(folder / "metrics.jsonl")) < 40

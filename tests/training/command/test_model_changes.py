@@ -1,4 +1,4 @@
-"""What a run changes in its preset is in the model that it trains, and in the one that writes."""
+"""Changes of a preset are in the trained model and in the model that generates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lmcourse.training.config import TrainingConfig
 NANO = find_model("nano").decoder
 
 
-def test_a_preset_stays_as_it_is() -> None:
+def test_no_changes_keep_a_preset_unchanged() -> None:
     assert UNCHANGED.apply(NANO) == NANO
 
 
@@ -49,13 +49,13 @@ def test_every_kind_of_feed_forward_is_built(kind: Any, width: int, gated: bool)
         assert found == NANO.layers[0].feed_forward
 
 
-def test_a_qk_norm_of_the_preset_stays() -> None:
+def test_a_presets_qk_norm_is_kept() -> None:
     preset = find_model("qwen3-0.6b").decoder
     assert ModelChanges(qk_norm=True).apply(preset) == preset
 
 
-def test_another_size_matches_another_preset() -> None:
-    """Between the course's own presets of one shape of head only the numbers differ."""
+def test_a_resized_preset_differs_only_in_its_sizes() -> None:
+    """The course's own presets with the same head width differ only in their numbers."""
     micro, wanted = find_model("micro").decoder, modern(3, 96, 3, 256)
     found = ModelChanges(layers=3, d_model=96).apply(micro)
     assert found.with_(layers=wanted.layers) == wanted
@@ -63,8 +63,8 @@ def test_another_size_matches_another_preset() -> None:
     assert ModelChanges(layers=6).apply(micro).layers == (micro.layers[0],) * 6
 
 
-def test_grouped_heads_keep_their_keys() -> None:
-    """Twice as wide, twice as many queries for each of the keys."""
+def test_wider_models_keep_the_number_of_key_heads() -> None:
+    """With twice the width, each key head has twice as many query heads."""
     preset = find_model("llama-3.2-1b").decoder
     first, wide = preset.layers[0].attention, ModelChanges(d_model=2 * preset.d_model).apply(preset).layers[0].attention
     assert (wide.heads, wide.kv_heads) == (2 * first.heads, first.kv_heads)
@@ -75,7 +75,7 @@ def test_grouped_heads_keep_their_keys() -> None:
     ("preset", "d_model", "told"),
     [
         ("micro", 100, "heads of 32 features do not fill a d_model of 100"),
-        ("gemma-2b", 1024, "d_model is for presets whose embedding and head do not depend on it, such as nano"),
+        ("gemma-2b", 1024, "d_model can change only in presets whose embedding and head do not depend on it"),
     ],
 )
 def test_an_impossible_width_is_rejected(preset: str, d_model: int, told: str) -> None:
@@ -98,13 +98,13 @@ def test_impossible_arguments_are_rejected(changes: dict[str, Any], told: str) -
         ModelChanges(**changes)
 
 
-def test_a_base_without_a_rotary_embedding_is_rejected() -> None:
+def test_rotary_theta_without_a_rotary_embedding_is_rejected() -> None:
     with pytest.raises(CourseError, match="rotary_theta is for presets with a rotary embedding, such as nano"):
         ModelChanges(rotary_theta=100.0).apply(find_model("gpt-2").decoder)
 
 
 def test_a_changed_model_trains_and_generates(tmp_path: Path) -> None:
-    """With Muon, zero outputs and all else together."""
+    """The run combines Muon, zero outputs and all other changes."""
     (tmp_path / "text.txt").write_text("to be or not to be, that is the question. " * 60)
     training = TrainingConfig(3, 2, 16, optimizer="muon", schedule="wsd", decay_steps=3)
     changes = ModelChanges("relu2", True, True, True, logit_cap=15.0, rotary_theta=1000.0, zero_outputs=True)

@@ -1,4 +1,4 @@
-"""Every setting on the command line, in a file and in run.json; a wrong one is reported in one line."""
+"""Settings work on the command line, in a file and in run.json, and wrong ones are reported in one line."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ OTHER: dict[str, Any] = {
     "pipeline_parallel": 5,
     "pipeline_schedule": "gpipe",
 }
-"""For every setting a value that is not its default."""
+"""A value for every setting that is not its default."""
 
 
 def words(values: dict[str, Any]) -> list[str]:
-    """How they are typed."""
+    """Return the settings as words of a command line."""
     typed = []
     for name, value in values.items():
         flag = f"--{name.replace('_', '-')}"
@@ -125,7 +125,7 @@ def test_only_typed_settings_are_passed_on() -> None:
 
 
 def test_defaults_match_the_classes() -> None:
-    """Except those of the recipe, and those that follow from other settings."""
+    """Exceptions are the defaults of the recipe, and defaults that follow from other settings."""
     found = settings_of(new_run({"corpus": "x", "steps": 60}))
     follow = {"warmup_steps": 3, "evaluate_every": 6, "checkpoint_every": 6, "precision": "fp32"}
     assert found | follow == found
@@ -144,7 +144,7 @@ def test_defaults_match_the_classes() -> None:
     ],
 )
 def test_recipe_sets_defaults(typed: list[str], recipe: RecipeName) -> None:
-    """The course's presets have the fast one; those that others published stay as they are."""
+    """The course's presets use the fast recipe; published models use the other one."""
     found = settings_of(resolve_run(parse(typed, "train")))
     wanted = {name: value for name, value in RECIPES[recipe].items() if name != "optimizer"}
     assert {name: found[name] for name in wanted} == wanted
@@ -158,13 +158,13 @@ def test_flags_override_the_recipe() -> None:
     assert found.training.optimizer == "muon"
 
 
-def test_a_run_that_resumes_takes_no_recipe(tmp_path: Path) -> None:
+def test_a_resumed_run_rejects_a_recipe(tmp_path: Path) -> None:
     save_run(new_run({}), tmp_path)
     with pytest.raises(CourseError, match="leave out --recipe"):
         resolve_run(parse(["--resume", "--recipe", "adamw", "--out", str(tmp_path)], "train"))
 
 
-def test_a_run_that_resumes_keeps_its_model() -> None:
+def test_a_resumed_run_keeps_its_model() -> None:
     run = new_run({"qk_norm": True})
     assert changed_run(run, {"steps": 900}).model == run.model
     with pytest.raises(CourseError, match="qk_norm cannot change when a run resumes: it is True, not False"):
@@ -173,7 +173,7 @@ def test_a_run_that_resumes_keeps_its_model() -> None:
 
 @pytest.mark.parametrize("name", ["file.toml", "file.json"])
 def test_a_file_may_have_tables(name: str, tmp_path: Path) -> None:
-    """And a byte order mark, as Windows' editors write it."""
+    """It may also have a byte order mark, which Windows editors write."""
     wanted = {"seq_len": 16, "grad_clip": None, "betas": (0.8, 0.9), "max_tokens": 10**6, "fsdp": 2, "qk_norm": True}
     toml = "seq-len = 16\n[training]\nbetas = [0.8, 0.9]\ngrad_clip = 'none'\nmax_tokens = 1e6\n[parallel]\nfsdp = 2\n"
     plain = {"seq_len": 16, "training": {"betas": [0.8, 0.9], "grad_clip": None, "max_tokens": 1e6, "fsdp": 2}}

@@ -1,4 +1,4 @@
-"""A run's model, text and folder."""
+"""Test a run's model, text and folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRAINING = TrainingConfig(steps=4, batch=2, seq_len=16)
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Five stories, one of them with line ends of its own."""
+    """Five stories, one of them with different line endings."""
     folder = tmp_path / "stories"
     folder.mkdir()
     source = random.Random(2)
@@ -46,12 +46,9 @@ def run(corpus: Path, **changes: object) -> RunConfig:
     return replace(RunConfig(corpus=str(corpus), training=TRAINING, tokenizer="bytes"), **changes)
 
 
-# The model
-
-
 @pytest.mark.parametrize("preset", ["nano", "gpt-2"])
 def test_the_model_has_the_tokens_and_the_length_of_the_run(preset: str, corpus: Path) -> None:
-    """Learned positions are as many as needed: one more token is refused."""
+    """There are exactly as many learned positions as needed, so one more token is rejected."""
     config = run(corpus, preset=preset).model_config(300)
     assert (config.vocab_size, config.context) == (300, 16)
     assert config.layers == find_decoder(preset).layers
@@ -70,11 +67,8 @@ def test_only_decoders_can_be_trained(preset: str, corpus: Path) -> None:
         run(corpus, preset=preset)
 
 
-# The text
-
-
-def test_a_tokenizer_that_exists_is_taken_as_it_is(corpus: Path, tmp_path: Path) -> None:
-    """And kept in the run's folder: its own file may go."""
+def test_an_existing_tokenizer_is_used_unchanged(corpus: Path, tmp_path: Path) -> None:
+    """It is copied to the run's folder, so the original file may be deleted."""
     file, folder = tmp_path / "mine.json", tmp_path / "run"
     mine = BPETokenizer.train(["the cat sat on the mat " * 3], 260)
     save_tokenizer(mine, file)
@@ -109,7 +103,7 @@ def test_a_published_tokenizer_may_begin_with_special_tokens(corpus: Path, tmp_p
 
 
 def test_documents_end_with_one_empty_line(corpus: Path, tmp_path: Path) -> None:
-    """Nothing else is changed, and nothing is lost; whole documents are held out."""
+    """The rest of the text does not change, and whole documents are held out."""
     chosen = run(corpus, held_out=0.4)
     prepare_data(chosen, tmp_path)
     texts = open_data(chosen, tmp_path)
@@ -122,8 +116,8 @@ def test_documents_end_with_one_empty_line(corpus: Path, tmp_path: Path) -> None
     assert texts.training.tokenizer == {"kind": "bytes"}
 
 
-def test_an_evaluation_reads_no_more_than_was_asked_for(corpus: Path, tmp_path: Path) -> None:
-    """Its beginning."""
+def test_an_evaluation_reads_at_most_the_requested_tokens(corpus: Path, tmp_path: Path) -> None:
+    """It reads the beginning of the validation text."""
     whole, some = run(corpus, held_out=0.4), run(corpus, held_out=0.4, validation_tokens=500)
     texts = {}
     for name, chosen in (("whole", whole), ("some", some)):
@@ -136,8 +130,8 @@ def test_an_evaluation_reads_no_more_than_was_asked_for(corpus: Path, tmp_path: 
     assert texts["some"][:].equal(texts["whole"][:500])
 
 
-def test_byte_pairs_are_learned_from_the_text_to_train_on(tmp_path: Path) -> None:
-    """One document, whose end is held out. Its characters must be known there, or it could not be read."""
+def test_byte_pairs_are_learned_from_the_training_text(tmp_path: Path) -> None:
+    """The end of a single document is held out. Its characters must have tokens, too."""
     (tmp_path / "text.txt").write_text("abc " * 500 + "ζ" * 500)
     chosen = run(tmp_path / "text.txt", tokenizer="bpe", held_out=0.2)
     assert len(tokenize_corpus(chosen).tokenizer.encode("ζ")) == 2
@@ -175,7 +169,7 @@ def test_a_run_never_waits_for_a_pipe(name: str, corpus: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["train.tokens", "validation.tokens"])
 def test_text_that_was_changed_is_detected(name: str, corpus: Path, tmp_path: Path) -> None:
-    """Two blocks are swapped: all tokens are still tokens of the vocabulary."""
+    """Two blocks are swapped, so all tokens are still in the vocabulary."""
     chosen = run(corpus)
     save_run(chosen, tmp_path, prepare_data(chosen, tmp_path))
     open_data(chosen, tmp_path)
@@ -183,9 +177,6 @@ def test_text_that_was_changed_is_detected(name: str, corpus: Path, tmp_path: Pa
     (tmp_path / name).write_bytes(data[:-200] + data[-100:] + data[-200:-100])
     with pytest.raises(CourseError, match="is damaged or was changed"):
         open_data(chosen, tmp_path)
-
-
-# The folder
 
 
 def test_a_run_is_read_as_it_was_written(corpus: Path, tmp_path: Path) -> None:
@@ -211,7 +202,7 @@ def test_unreadable_settings_are_reported(text: str, told: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["run.json", "metrics.jsonl", "checkpoints"])
-def test_a_folder_with_a_run_is_not_claimed(name: str, tmp_path: Path) -> None:
+def test_a_folder_with_a_run_is_rejected(name: str, tmp_path: Path) -> None:
     check_unused(tmp_path)
     (tmp_path / name).touch()
     with pytest.raises(CourseError, match="already has a run"):
@@ -227,10 +218,10 @@ def test_a_new_run_overwrites_no_file(name: str, corpus: Path, tmp_path: Path) -
 
 
 def test_a_run_that_ends_before_its_first_step_leaves_nothing(corpus: Path, tmp_path: Path) -> None:
-    """Killed while its text is prepared, then a window that is longer than the text, then a signal."""
+    """The causes are a kill during preparation, a window that is longer than the text, and a signal."""
     folder = tmp_path / "run"
     (folder / ".text-killed").mkdir(parents=True)
-    with pytest.raises(CourseError, match="take a longer text or shorter windows"):
+    with pytest.raises(CourseError, match="use a longer text or shorter windows"):
         train(run(corpus, training=replace(TRAINING, seq_len=10**6)), folder)
     assert list(folder.iterdir()) == []
     with pytest.MonkeyPatch.context() as patch:
@@ -244,7 +235,7 @@ def test_a_run_that_ends_before_its_first_step_leaves_nothing(corpus: Path, tmp_
 
 @pytest.mark.parametrize("lost", ["empty", "dangling", "never any but the last"])
 def test_a_run_does_not_resume_without_its_checkpoints(lost: str, corpus: Path, tmp_path: Path) -> None:
-    """As when the disk with the checkpoints is not mounted. Its metrics stay."""
+    """This happens if the disk with the checkpoints is not mounted. The metrics are kept."""
     every = None if lost.startswith("never") else 2
     folder, chosen = tmp_path / "run", run(corpus, training=replace(TRAINING, checkpoint_every=every), held_out=0.0)
     train(chosen, folder)
@@ -272,11 +263,8 @@ def test_a_run_stopped_before_its_first_checkpoint_starts_again(corpus: Path, tm
     assert (folder / "metrics.jsonl.old").read_bytes() == before
 
 
-# A session
-
-
 def test_equal_seeds_give_equal_runs(corpus: Path, tmp_path: Path) -> None:
-    """Weights too; whatever was drawn before."""
+    """This includes the weights, and does not depend on earlier random numbers."""
     weights = []
     for name, seed in (("one", 0), ("two", 0), ("other", 1)):
         torch.rand(3)
@@ -286,8 +274,8 @@ def test_equal_seeds_give_equal_runs(corpus: Path, tmp_path: Path) -> None:
     assert not weights[0].equal(weights[2])
 
 
-def test_ctrl_c_ends_after_the_step(corpus: Path, tmp_path: Path) -> None:
-    """It comes while step 2 is told, which is not yet over then."""
+def test_ctrl_c_ends_a_run_after_the_step(corpus: Path, tmp_path: Path) -> None:
+    """It comes while step 2 is being logged, so the step has not ended yet."""
 
     def press(record: Record) -> None:
         if record["step"] == 2:
@@ -303,8 +291,8 @@ def test_ctrl_c_ends_after_the_step(corpus: Path, tmp_path: Path) -> None:
     assert [record["step"] for record in read_metrics(tmp_path / "metrics.jsonl")] == [1, 2, 3, 4]
 
 
-def test_ctrl_c_again_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But a signal that torchrun passes on is the same Ctrl-C."""
+def test_a_second_ctrl_c_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that torchrun passes on counts as the same Ctrl-C."""
     seconds = 0.0
     monkeypatch.setattr("lmcourse.training.command.train_run.time.monotonic", lambda: seconds)
     with InterruptHandler() as interrupt_handler:
@@ -319,8 +307,8 @@ def test_ctrl_c_again_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.type is KeyboardInterrupt
 
 
-def test_a_step_that_was_not_over_is_not_saved(corpus: Path, tmp_path: Path) -> None:
-    """Ctrl-C that does not wait: what is on the disk stays as it was."""
+def test_an_unfinished_step_is_not_saved(corpus: Path, tmp_path: Path) -> None:
+    """After an immediate Ctrl-C the files do not change."""
 
     def press(record: Record) -> None:
         if record["step"] == 3:

@@ -1,4 +1,4 @@
-"""A run's data: a long training of a tokenizer prints how far it is."""
+"""Training a tokenizer for a long time prints its progress."""
 
 from __future__ import annotations
 

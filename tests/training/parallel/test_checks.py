@@ -1,4 +1,4 @@
-"""What cannot be divided is refused in one line before anything starts."""
+"""Models and runs that cannot be divided are rejected in one line before training starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However a step is divided, losses and gradients are those of one process, to rounding."""
+"""For every division of a step, losses and gradients match one process up to rounding."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.training.parallel.together import all_returned, split_tensor, togethe
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 
 CLIP = 0.5
-"""Below the norms of these runs, so that a step depends on all gradients."""
+"""Clipping limit below the norms of these runs, so that a step depends on all gradients."""
 
 SMALL = 0.15
-"""The share of weights that tensor parallelism does not divide: norms, biases, learned positions."""
+"""Largest fraction of weights that tensor parallelism does not divide: norms, biases, learned positions."""
 
 WAYS = {
     "DDP on 4": Parallelism(data_parallel=4),
@@ -42,12 +42,12 @@ WAYS = {
 
 
 def whole(value: Tensor) -> Tensor:
-    """All of a tensor, from all processes."""
+    """Return the whole tensor, gathered from all processes."""
     return (value.full_tensor() if isinstance(value, DTensor) else value).detach().clone()
 
 
 def first_gradients(run: Trainer) -> dict[str, Tensor]:
-    """A dictionary that has the clipped gradients of the first step, once it is done."""
+    """Return a dictionary that gets the clipped gradients of the first step."""
     found: dict[str, Tensor] = {}
     weights = run.state.model
 
@@ -63,11 +63,11 @@ def first_gradients(run: Trainer) -> dict[str, Tensor]:
 
 
 def work(folder: Path, parallel: Parallelism, name: str) -> tuple[dict[str, Tensor], int]:
-    """Two steps, an evaluation after each; the gradients of the first, and how many weights this process keeps."""
+    """Do two steps with evaluations; return the gradients of the first and the number of this process's weights."""
     micro_batches = 4 if name.startswith("four") else 2
     changes = {"grad_clip": CLIP, "grad_accum_steps": micro_batches, "steps": 2, "evaluate_every": 1}
     run = trainer(folder, parallel, name, **changes)
-    run.state.best_loss = -math.inf  # so only the last step is saved: to save takes as long as to train
+    run.state.best_loss = -math.inf  # so that only the last step is saved, because saving takes as long as training
     gradients = first_gradients(run)
     run.run()
     own = (p.to_local() if isinstance(p, DTensor) else p for p in run.state.model.parameters())
@@ -76,7 +76,7 @@ def work(folder: Path, parallel: Parallelism, name: str) -> tuple[dict[str, Tens
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Any:
-    """The same run on one process: its metrics, the gradients of its first step, and its number of weights."""
+    """Return metrics, gradients of the first step and number of weights for the same run on one process."""
 
     @cache
     def run(name: str) -> tuple[list[dict[str, Any]], dict[str, Tensor], int]:
@@ -117,9 +117,9 @@ def test_a_tied_embedding_is_on_the_first_and_last_stage(way: Parallelism, alone
 
 
 def compare(name: str, parallel: Parallelism, alone: Any, folder: Path, *, twins: int = 0) -> None:
-    """Whether the run of a model is that of one process, and whether its weights are really divided.
+    """Check that a run matches one process, and that its weights are divided.
 
-    `twins` is how many embeddings there are more than in the whole model.
+    `twins` is the number of additional copies of the embedding.
     """
     records, gradients, weights = alone(name)
     results = all_returned(together(parallel, folder, work, folder / "run", parallel, name))
@@ -127,7 +127,8 @@ def compare(name: str, parallel: Parallelism, alone: Any, folder: Path, *, twins
     same_records(runs.records(folder / "run"), records)
     for found, _ in results:
         for part, gradient in found.items():
-            # The norm of all is CLIP. That of a key's bias is 0: a softmax does not see what all scores have in common.
+            # The total norm is CLIP. The gradient of a key's bias is 0, because a softmax ignores a constant in all
+            # scores.
             atol = max(2e-6 * gradients[part].abs().max().item(), 1e-9)
             torch.testing.assert_close(gradient, gradients[part], rtol=1e-5, atol=atol)
     assert set().union(*(found for found, _ in results)) == gradients.keys()
@@ -137,7 +138,7 @@ def compare(name: str, parallel: Parallelism, alone: Any, folder: Path, *, twins
 
 
 def same_records(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
-    """Whether two runs told the same, to rounding."""
+    """Return True if two runs have the same records up to rounding."""
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs, strict=True):
         assert one.keys() == other.keys()
@@ -152,11 +153,11 @@ MUON = [
     Parallelism(fsdp=2, tensor_parallel=2, sequence_parallel=True),
     Parallelism(pipeline_parallel=2, fsdp=2),
 ]
-"""Whole matrices, those sharded twice, and stages with sharded ones."""
+"""Runs with whole matrices, matrices that are sharded twice, and stages with sharded matrices."""
 
 
 def muon(folder: Path, parallel: Parallelism) -> dict[str, Tensor]:
-    """Train with Muon; the weights after it."""
+    """Train with Muon and return the weights."""
     changes = {"optimizer": "muon", "grad_accum_steps": 4, "muon_learning_rate": 0.002, "evaluate_every": None}
     run = trainer(folder, parallel, "untied", **changes)
     run.run()
@@ -174,8 +175,8 @@ def muon_alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> tu
 
 @pytest.mark.parametrize("parallel", MUON, ids=str)
 def test_parallel_muon_steps_match_one_process(parallel: Parallelism, muon_alone: Any, tmp_path: Path) -> None:
-    """Rounding of a gradient can change bits of a product in bf16, the more the smaller a singular value is: so the
-    weights are those of one process to 1/50 of what three steps move them."""
+    """Rounding of a gradient can change bits of a bf16 product, especially for small singular values. So the weights
+    match one process only up to 1/50 of the change in three steps."""
     losses, weights = muon_alone
     results = all_returned(together(parallel, tmp_path, muon, tmp_path / "run", parallel))
     assert runs.losses(tmp_path / "run") == pytest.approx(losses, rel=1e-4)

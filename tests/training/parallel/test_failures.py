@@ -1,4 +1,4 @@
-"""What goes wrong on many processes ends all of them, in one line."""
+"""An error on one of many processes ends all of them, with one line."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def take_time(folder: Path) -> tuple[str, float]:
 
 
 def save_until_full(folder: Path) -> None:
-    """After the first checkpoint, no file of rank 0 can grow beyond 20 kB, as on a disk that is full."""
+    """Train so that, after the first checkpoint, rank 0 cannot write files over 20 kB, as on a full disk."""
     import resource
 
     run = trainer(folder, Parallelism(fsdp=2), checkpoint_every=1)
@@ -131,7 +131,7 @@ def cannot_be_cut(folder: Path) -> None:
 
 def test_only_one_process_reports_an_indivisible_size(tmp_path: Path) -> None:
     first, second = together(Parallelism(tensor_parallel=2), tmp_path, cannot_be_cut, tmp_path / "run")
-    assert str(first).startswith("ValueError: fp16 on several processes needs the whole gradients on each")
+    assert str(first).startswith("ValueError: fp16 on several processes needs all gradients on each")
     assert str(second) == "SystemExit: 2"
 
 
@@ -164,7 +164,7 @@ def test_without_torchrun_the_start_command_is_printed(tmp_path: Path, monkeypat
         ProcessGroupContext(TWO, CPU)
     monkeypatch.setenv("WORLD_SIZE", "2")
     with (
-        pytest.raises(CourseError, match="no communication between mps devices"),
+        pytest.raises(CourseError, match="torch cannot communicate between mps devices"),
         process_group(TWO, torch.device("mps")),
     ):
         pass

@@ -1,4 +1,4 @@
-"""What many processes saved, any number of them can go on with."""
+"""Any number of processes can resume from a checkpoint of many processes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Alone = Callable[..., Path]
 
 
 def begin(folder: Path, parallel: Parallelism, settings: Settings) -> None:
-    """The first 2 of 4 steps."""
+    """Do the first 2 of 4 steps."""
     trainer(folder, parallel, steps=4, max_tokens=2 * settings["grad_accum_steps"] * 64, **settings).run()
 
 
 def go_on(folder: Path, parallel: Parallelism, settings: Settings) -> int:
-    """The other steps; from where they went on."""
+    """Do the other steps, and return the step at which they resumed."""
     run = trainer(folder, parallel, steps=4, **settings)
     begun = run.resume()
     run.run()
@@ -40,13 +40,13 @@ def go_on(folder: Path, parallel: Parallelism, settings: Settings) -> int:
 
 
 def anyhow(parallel: Parallelism, folder: Path, work: Any, *args: Any) -> list[Any]:
-    """On as many processes as it takes."""
+    """Run on the required number of processes."""
     return [work(*args)] if parallel == ONE_PROCESS else all_returned(together(parallel, folder, work, *args))
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Alone:
-    """The folder of all 4 steps on one process, with some settings."""
+    """Return the folder of all 4 steps on one process, with some settings."""
 
     @cache
     def run(**settings: Any) -> Path:
@@ -116,7 +116,7 @@ def change(
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
-    """The folder of a run of which two processes saved steps 2 and 3."""
+    """The folder of a run whose steps 2 and 3 were saved by two processes."""
     folder = tmp_path_factory.mktemp("saved")
     all_returned(together(Parallelism(fsdp=2), folder, save_often, folder / "run"))
     return folder / "run"
@@ -127,7 +127,7 @@ def save_often(folder: Path) -> None:
 
 
 def test_one_process_can_load_a_sharded_checkpoint(saved: Path) -> None:
-    """As a program does that only wants to use the model."""
+    """A program does this if it only uses the model."""
     place = saved / "checkpoints" / "step-00000003"
     model = Transformer(MODELS["modern"])
     load_weights(place, model)
@@ -159,7 +159,7 @@ def test_damage_to_any_file_is_detected(saved: Path, caplog: pytest.LogCaptureFi
 
 
 def both(folder: Path) -> tuple[int, Path, dict[str, Any]]:
-    """From where one process would go on."""
+    """Return the step at which one process would resume."""
     run = trainer(folder, ONE_PROCESS)
     latest = run.checkpoints.latest()
     assert latest is not None

@@ -1,4 +1,4 @@
-"""Signals to many processes: all stop after the same step, with one checkpoint, from which the run goes on."""
+"""After a signal all processes stop after the same step, with one checkpoint from which the run can resume."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ FLAGS: dict[str, Any] = {
     **{"tokenizer": "bytes", "batch": 4, "seq_len": 16, "held_out": 0.0},
     **{"schedule": "constant", "warmup_steps": 0},
 }
-"""No step depends on how many there will be."""
+"""Settings with which no step depends on the number of steps."""
 
 Unstopped = Callable[[Parallelism, int], list[float]]
 Signals = Mapping[int, tuple[int, signal.Signals]]
-"""By rank: after which step it gets which signal."""
+"""For each rank, the step after which it gets a signal, and the signal."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def work(
     folder: Path, text: Path, parallel: Parallelism, steps: int, signals: Signals, resume: bool = False
 ) -> RunResult:
-    """A run in one of the processes."""
+    """Run the training in one of the processes."""
     divided = {"data_parallel": parallel.data_parallel, "fsdp": parallel.fsdp}
     unsaved = {"checkpoint_every": None, "evaluate_every": None}
     run = new_run({**FLAGS, **divided, **unsaved, "corpus": str(text), "steps": steps}, "speedrun")
@@ -71,14 +71,14 @@ def work(
 
 
 def go_on(folder: Path, text: Path, parallel: Parallelism, steps: int) -> None:
-    """Let a run that was stopped go on to its end."""
+    """Resume a stopped run and finish it."""
     results = all_returned(together(parallel, folder.with_name("meet"), work, folder, text, parallel, steps, {}, True))
     assert [(result.reason, result.step) for result in results] == [("steps", steps)] * 2
 
 
 @pytest.fixture(scope="module")
 def unstopped(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Unstopped:
-    """The losses of a run that nothing stopped: the first ones of a longer run, as `FLAGS` says."""
+    """Return the losses of an uninterrupted run. They are the first losses of a longer run, see `FLAGS`."""
 
     @cache
     def run(parallel: Parallelism, steps: int) -> list[float]:
@@ -93,7 +93,7 @@ def unstopped(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Unstopped
 
 
 def only_checkpoint(folder: Path) -> int:
-    """The step of the one checkpoint that there is, and all of whose files are what was written."""
+    """Return the step of the only checkpoint, after checking that it is undamaged."""
     (checkpoint,) = (folder / "checkpoints").iterdir()
     return int(read_manifest(checkpoint)["step"])
 
@@ -107,7 +107,7 @@ def only_checkpoint(folder: Path) -> int:
         pytest.param(FSDP, {1: (STEPS, INT)}, STEPS, "interrupted", id="Ctrl-C in the last step"),
     ],
 )
-def test_all_stop_after_the_same_step(
+def test_all_processes_stop_after_the_same_step(
     parallel: Parallelism, signals: Signals, step: int, reason: str, text: Path, tmp_path: Path, unstopped: Unstopped
 ) -> None:
     folder = tmp_path / "run"
@@ -118,11 +118,11 @@ def test_all_stop_after_the_same_step(
     assert runs.losses(folder) == unstopped(parallel, STEPS)
 
 
-# As people start it: torchrun, which passes signals on
+# The tests below use torchrun, which passes signals on.
 
 
 def start(folder: Path, text: Path, *more: str) -> subprocess.Popen[str]:
-    """torchrun with two processes, in a process group as a terminal makes it; returns when two steps are done."""
+    """Start torchrun with two processes in a process group, as a terminal does, and wait for two steps."""
     flags = [part for name, value in FLAGS.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     run = ["-m", "lmcourse.training", *flags, "--corpus", str(text), "--steps", "1000000", "--out", str(folder)]
     process = subprocess.Popen(
@@ -142,7 +142,7 @@ def start(folder: Path, text: Path, *more: str) -> subprocess.Popen[str]:
 
 
 def worker(process: subprocess.Popen[str], rank: int) -> psutil.Process:
-    """The process of a rank."""
+    """Return the process of a rank."""
     (found,) = (one for one in psutil.Process(process.pid).children() if one.environ().get("RANK") == str(rank))
     return found
 
@@ -152,12 +152,12 @@ def once_to_torchrun(process: subprocess.Popen[str], folder: Path) -> None:
 
 
 def ctrl_c(process: subprocess.Popen[str], folder: Path) -> None:
-    """The terminal sends it to all, and torchrun passes it on."""
+    """Send Ctrl-C to all processes, as a terminal does; torchrun passes it on."""
     os.killpg(process.pid, INT)
 
 
 def again_and_again_to_one(process: subprocess.Popen[str], folder: Path) -> None:
-    """Also while the checkpoint is written."""
+    """Send signals repeatedly to one process, even while the checkpoint is written."""
     one, while_written = worker(process, 1), 0
     while not list((folder / "checkpoints").glob("step-*")):
         one.terminate()
@@ -188,9 +188,9 @@ def test_torchrun_and_its_processes_stop(
     process = start(folder, text, flag, "2")
     send(process, folder)
     told, errors = process.communicate(timeout=120)
-    assert process.returncode == 1  # torchrun's own, whatever its processes end with
+    assert process.returncode == 1  # torchrun's own status, which does not depend on its processes' status
     assert told.count(f"Stopped by {reason}: step ") == 1
-    assert "forcefully exiting" not in errors  # as torchrun says when it does not wait any longer
+    assert "forcefully exiting" not in errors  # torchrun prints this when it stops waiting
     if status is not None:
         assert re.findall(r"exitcode +: (-?\d+)", errors) == [str(status)] * 2
     step = only_checkpoint(folder)

@@ -1,4 +1,4 @@
-"""A fused layer that is split computes the same, and checkpoints have the same tensors of both."""
+"""A split layer computes the same as the fused one, and checkpoints have the same tensors for both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOKENS = torch.arange(12)[None]
 
 
 def updated(whole: nn.Module) -> torch.optim.Optimizer:
-    """The optimizer of a model after one update, which changes biases too."""
+    """Return the optimizer of a model after one update, which also changes biases."""
     optimizer = torch.optim.AdamW(whole.parameters(), lr=0.1)
     whole(TOKENS).square().mean().backward()
     optimizer.step()

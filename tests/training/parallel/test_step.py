@@ -1,4 +1,4 @@
-"""A step of many processes: what they add up, and what they draw."""
+"""Test the sums and the random numbers of a step on many processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TWO = Parallelism(data_parallel=2)
 
 
 def uneven_batches(dp_rank: int, dp_size: int) -> list[Batch]:
-    """Four micro-batches of four rows; rows differ in how many of their targets count, and some have none."""
+    """Return four micro-batches of four rows. Rows have different numbers of targets, and some have none."""
     generator = torch.Generator().manual_seed(4)
     windows = torch.randint(0, 256, (16, 17), generator=generator)
     ignored = torch.rand(16, 16, generator=generator) < torch.linspace(0, 1.1, 16)[:, None]
@@ -44,7 +44,7 @@ def uneven_batches(dp_rank: int, dp_size: int) -> list[Batch]:
 
 
 def uneven(parallel: Parallelism) -> tuple[float, dict[str, Tensor]]:
-    """The loss and this process's gradients."""
+    """Return the loss and this process's gradients."""
     distributed = make_context(parallel, CPU)
     part, call = distributed.parallelize(
         model("four layers"), TrainingConfig(1, 4, 16, grad_accum_steps=4, parallel=parallel)
@@ -72,7 +72,7 @@ def uneven(parallel: Parallelism) -> tuple[float, dict[str, Tensor]]:
     ids=str,
 )
 def test_every_target_has_the_same_weight(parallel: Parallelism, tmp_path: Path) -> None:
-    """A mean of the readers' means would be another number: their targets differ in how many count."""
+    """A mean of the processes' means would be wrong, because their numbers of targets differ."""
     loss, gradients = uneven(ONE_PROCESS)
     for ours, found in all_returned(together(parallel, tmp_path, uneven, parallel)):
         assert ours == pytest.approx(loss, rel=1e-6)
@@ -96,7 +96,7 @@ def count_exchanges(folder: Path) -> int:
 
 
 def test_gradients_are_all_reduced_once_per_step(tmp_path: Path) -> None:
-    """And not after every micro-batch."""
+    """They are not all-reduced after every micro-batch."""
     assert all_returned(together(TWO, tmp_path, count_exchanges, tmp_path / "run")) == [3, 3]
 
 
@@ -108,7 +108,7 @@ def read_the_same(folder: Path) -> None:
 
 
 def test_ranks_that_read_the_same_windows_are_detected(tmp_path: Path) -> None:
-    """That the other tests would notice if windows were not divided."""
+    """This shows that the other tests would detect windows that are not divided."""
     all_returned(together(TWO, tmp_path, read_the_same, tmp_path / "run"))
     trainer(tmp_path / "alone", ONE_PROCESS).run()
     ours, theirs = (runs.losses(tmp_path / name) for name in ("run", "alone"))
@@ -128,7 +128,7 @@ def validate(parallel: Parallelism, lengths: list[int]) -> list[float]:
     ids=str,
 )
 def test_evaluation_reads_every_token_once(parallel: Parallelism, tmp_path: Path) -> None:
-    """Also where the last batch has fewer rows than there are readers."""
+    """This includes a last batch with fewer rows than processes."""
     lengths = [2, 17, 50, 66, 82, 150]
     losses = validate(ONE_PROCESS, lengths)
     for found in all_returned(together(parallel, tmp_path, validate, parallel, lengths)):
@@ -156,7 +156,7 @@ def draw(parallel: Parallelism) -> float:
 
 
 def test_only_tensor_parallel_ranks_share_random_numbers(tmp_path: Path) -> None:
-    """The first draws what a single process does."""
+    """The first rank draws the same numbers as a single process."""
     torch.manual_seed(7)
     alone = torch.rand(()).item()
     for parallel in (TWO, Parallelism(fsdp=2), Parallelism(pipeline_parallel=2)):
@@ -185,10 +185,10 @@ def train_in(precision: Precision, parallel: Parallelism, folder: Path, activati
         ("bf16", Parallelism(pipeline_parallel=2)),
     ],
 )
-def test_mixed_precision_with_blocks_computed_again(
+def test_mixed_precision_works_with_recomputed_blocks(
     precision: Precision, parallel: Parallelism, tmp_path: Path
 ) -> None:
-    """As near to one process as 16 bits are: products of parts are rounded before they are added up."""
+    """It matches one process within 16-bit rounding, because partial products are rounded before they are added."""
     all_returned(together(parallel, tmp_path, train_in, precision, parallel, tmp_path / "run", True))
     train_in(precision, ONE_PROCESS, tmp_path / "alone", False)
     ours, theirs = (runs.records(tmp_path / name) for name in ("run", "alone"))
@@ -206,7 +206,7 @@ def train_bigrams(folder: Path, parallel: Parallelism) -> None:
 
 
 @pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2)], ids=str)
-def test_models_without_blocks_are_shared_too(parallel: Parallelism, tmp_path: Path) -> None:
+def test_models_without_blocks_are_sharded_too(parallel: Parallelism, tmp_path: Path) -> None:
     all_returned(together(parallel, tmp_path, train_bigrams, tmp_path / "run", parallel))
     train_bigrams(tmp_path / "alone", ONE_PROCESS)
     assert runs.losses(tmp_path / "run") == pytest.approx(runs.losses(tmp_path / "alone"), rel=1e-6)

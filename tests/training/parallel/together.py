@@ -1,4 +1,4 @@
-"""Real processes that talk through gloo, started in a few hundredths of a second."""
+"""Start real processes that communicate through gloo, in a few hundredths of a second."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ from lmcourse.training.trainer import Trainer
 from tests.training import runs
 
 PATIENCE = 60.0
-"""Seconds until a process that waits for another gives up: far longer than any test takes."""
+"""Seconds until a waiting process gives up, far longer than any test takes."""
 
 Work = Callable[..., Any]
 
 
 class Ended(Exception):  # noqa: N818  # it need not be an error
-    """A process did not return; the message is how it ended."""
+    """A process did not return; the message says how it ended."""
 
 
 def together(parallel: Parallelism, folder: Path, work: Work, *args: Any, started: int | None = None) -> list[Any]:
-    """What a function returns in each process: a value of tensors and plain things, or how the process ended.
+    """Run a function in each process; return its plain values and tensors, or how the process ended.
 
     Args:
-        parallel: what the run is for.
-        folder: where they meet.
+        parallel: the parallelism of the run.
+        folder: the folder in which the processes connect.
         work: the function.
-        args: of the function.
-        started: how many processes there are, if not as many as the run is for.
+        args: the arguments of the function.
+        started: the number of started processes, if it differs from the run's.
     """
-    importlib.import_module("torch.distributed.checkpoint._fsspec_filesystem")  # torch does when it first saves
+    # torch imports this module when it first saves
+    importlib.import_module("torch.distributed.checkpoint._fsspec_filesystem")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "init_method").unlink(missing_ok=True)
     number = parallel.world_size if started is None else started
@@ -85,7 +86,7 @@ def _result(path: Path, code: int) -> Any:
 
 
 def all_returned(results: list[Any]) -> list[Any]:
-    """The results, if every process has one."""
+    """Return the results, after checking that every process has one."""
     assert not [result for result in results if isinstance(result, Ended)], results
     return results
 
@@ -120,7 +121,7 @@ MODELS = {
 
 
 def model(name: str = "modern") -> Transformer:
-    """A small model without dropout: random numbers cannot be the same on another number of processes."""
+    """Return a small model without dropout, because its random numbers depend on the number of processes."""
     built = Transformer(MODELS[name])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -129,7 +130,7 @@ def model(name: str = "modern") -> Transformer:
 
 
 def trainer(folder: Path, parallel: Parallelism, name: str = "modern", **changes: Any) -> Trainer:
-    """A run of a few steps that move the weights far."""
+    """Return the trainer of a run whose few steps change the weights strongly."""
     plain = {
         "steps": 3,
         "batch": 4,
@@ -143,7 +144,7 @@ def trainer(folder: Path, parallel: Parallelism, name: str = "modern", **changes
 
 
 def split_tensor(name: str, value: Tensor, fused: FusedLinears) -> Iterator[tuple[str, Tensor]]:
-    """A tensor of a parameter's shape, under the names that the parameter has in a model after `unfuse`."""
+    """Return the parts of a parameter-sized tensor under the parameter's names after `unfuse`."""
     layer, _, leaf = name.rpartition(".")
     if layer not in fused:
         yield name, value

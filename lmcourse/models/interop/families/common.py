@@ -29,7 +29,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
     "relu2": "relu2",
 }
-"""Hugging Face's names of activations, with ours."""
+"""Hugging Face's names of activations, and our names for them."""
 
 
 def activation(key: str, default: Activation, tanh: str = "gelu_pytorch_tanh") -> ConfigEntry:
@@ -123,13 +123,13 @@ LLAMA_WEIGHTS: WeightTable = {**LLAMA_ATTENTION, **LLAMA_MLP, **PRE_NORMS}
 
 
 def unless_all(rotary_layers: Iterable[Any]) -> tuple[bool, ...]:
-    """Return one flag per layer, or None if all layers rotate, which is the usual case."""
+    """Return one flag per layer, or no flags if all layers rotate, which is the usual case."""
     flags = tuple(bool(flag) for flag in rotary_layers)
     return () if all(flags) else flags
 
 
 def parallel_switch(branches: str) -> ConfigEntry:
-    """Entry of a switch between serial and parallel branches."""
+    """Entry for a switch between serial and parallel branches."""
 
     def read(parallel: bool, known: FieldValues) -> Any:
         return branches if parallel else "serial"

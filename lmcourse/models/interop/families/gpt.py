@@ -1,4 +1,4 @@
-"""The families before Llama: GPT-2, GPT-J, GPT-NeoX, OPT, and with positions as a bias BLOOM, MPT and Falcon."""
+"""The families before Llama: GPT-2, GPT-J, GPT-NeoX and OPT; and BLOOM, MPT and Falcon."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ GPT_NAMES = {
     "num_attention_heads": "n_head",
     "num_hidden_layers": "n_layer",
 }
-"""`attribute_map` of transformers: what other families call these settings."""
+"""The names that other families use for these settings, from `attribute_map` of transformers."""
 
 GPT2 = Family(
     "gpt2",
@@ -240,7 +240,7 @@ BLOOM_WEIGHTS: WeightTable = {
     "norm": "transformer.ln_f",
     "head.linear": "lm_head",
 }
-"""Falcon's code grew out of BLOOM's, and so did its names."""
+"""Weight names of BLOOM, which Falcon shares because its code grew out of BLOOM's."""
 BLOOM_COPIES = {"lm_head.weight": "transformer.word_embeddings.weight"}
 
 BLOOM = Family(
@@ -277,7 +277,7 @@ BLOOM = Family(
 
 
 def _read_mpt_attention(settings: ConfigJson, known: FieldValues) -> None:
-    """Read MPT's settings within a setting. `transformers` has one attention for all of them, so most are fixed."""
+    """Read MPT's nested attention settings. `transformers` supports only one value for most of them."""
     given = settings.get("attn_config") or {}
     fixed = {"attn_type": "multihead_attention", "alibi": True, "alibi_bias_max": 8, "prefix_lm": False}
     for key, value in {**fixed, "qk_ln": False, "clip_qkv": None}.items():
@@ -328,7 +328,7 @@ MPT = Family(
 
 
 FALCON_KEYS = ("new_decoder_architecture", "multi_query", "parallel_attn", "num_kv_heads", "num_ln_in_parallel_attn")
-"""Five keys for two fields: the number of key heads, and serial or parallel branches."""
+"""Five keys that set two fields: the number of key heads, and serial or parallel branches."""
 
 
 def _read_falcon(settings: ConfigJson, known: FieldValues) -> None:
@@ -352,7 +352,7 @@ def _write_falcon(flat: FlatConfig) -> dict[str, Any]:
 
 
 def _two_norms(config: ModelConfig) -> WeightTable:
-    """Weight names of the norms where attention and feed-forward each have one."""
+    """Return the weight names of the norms if attention and feed-forward each have one."""
     if flatten(config).branches != "parallel_two_norms":
         return {}
     return {"blocks.*.norm": BLOCK + "ln_attn", "blocks.*.norm_feed_forward": BLOCK + "ln_mlp"}
@@ -373,7 +373,7 @@ FALCON = Family(
         config_key("bias", "bias", False),
         derived_field("out_bias", same_as("bias")),
         derived_field("ff_bias", same_as("bias")),
-        # Their dropouts stand where ours do not, and no published model has any.
+        # Falcon applies dropout in other places than our model, and no published Falcon uses any.
         fixed_key("hidden_dropout", 0.0),
         fixed_key("attention_dropout", 0.0),
         rope_entry(),

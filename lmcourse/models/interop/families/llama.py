@@ -1,4 +1,4 @@
-"""Llama and the families that changed little of it: Mistral, Qwen, OLMo, Granite, SmolLM3, Llama 4, Phi-3, GLM."""
+"""Llama and the families that differ little from it: Mistral, Qwen, OLMo, Granite, SmolLM3, Llama 4, Phi-3, GLM."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _one_for_each_layer(rotary_layers: tuple[bool, ...], flat: FlatConfig) -> li
     return [int(flag) for flag in rotary_layers or (flat.rotary is not None,) * flat.layers]
 
 
-# 1 for a layer that rotates, whatever the name says.
+# Despite its name, "no_rope_layers" has a 1 for each layer that rotates.
 ROTARY_LAYERS = config_key(
     "no_rope_layers", "rotary_layers", _every_fourth_not, lambda flags, known: unless_all(flags), _one_for_each_layer
 )
@@ -235,14 +235,14 @@ GATE_UP = {
     "blocks.*.feed_forward.gate_up": "model.layers.*.mlp.gate_up_proj",
     "blocks.*.feed_forward.down": "model.layers.*.mlp.down_proj",
 }
-"""Gate and up in one matrix, gate first, as in ours."""
+"""Gate and up in one matrix, gate first, as in our model."""
 
 
 PHI3_ROPE = rope_entry(fraction=1.0)
 
 
 def _read_phi3_rope(settings: ConfigJson, known: FieldValues) -> None:
-    """Read Phi-3's RoPE: the length before LongRoPE is beside the context, and old files call LongRoPE "su"."""
+    """Read Phi-3's RoPE: the original context is a separate key, and old files call LongRoPE "su"."""
     original = settings.get(ORIGINAL_CONTEXT)
     told = dict(settings)
     for key in ("rope_scaling", "rope_parameters"):
@@ -271,7 +271,7 @@ PHI3 = Family(
         activation("hidden_act", "silu"),
         ATTENTION_DROPOUT,
         config_key("resid_pdrop", "dropout", 0.0),
-        # Never read by their code.
+        # The code of Phi-3 never reads this setting.
         fixed_key("embd_pdrop", 0.0),
         eps("rms_norm_eps", 1e-5),
         ConfigEntry((*PHI3_ROPE.keys, ORIGINAL_CONTEXT), _read_phi3_rope, _write_phi3_rope),

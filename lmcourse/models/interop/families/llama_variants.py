@@ -1,4 +1,4 @@
-"""Families with other norms, blocks or activations than Llama, from Gemma to nanochat."""
+"""Families whose norms, blocks or activations differ from Llama's, from Gemma to nanochat."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ from lmcourse.models.interop.weight_layouts import (
 
 
 def _scalar(scale: float | None, flat: FlatConfig) -> int | float:
-    """Return query_pre_attn_scalar, by whose square root scores are divided; an integer if it is one within
-    rounding.
-    """
+    """Return query_pre_attn_scalar, whose square root divides the scores; an integer if rounding allows."""
     exact = flat.d_head if scale is None else scale**-2
     return round(exact) if abs(exact - round(exact)) < 1e-6 else exact
 
@@ -88,7 +86,7 @@ GEMMA2 = Family(
     (
         *SETTINGS,
         activation("hidden_activation", "gelu_tanh"),
-        fixed_key("hidden_act", "gelu_pytorch_tanh"),  # a copy in old files
+        fixed_key("hidden_act", "gelu_pytorch_tanh"),  # old files repeat the activation under this key
         rope_entry(),
         QUERY_SCALE,
         layer_types_entry(every=2),
@@ -119,7 +117,7 @@ ONE_NORM = {"blocks.*.norm": "model.layers.*.input_layernorm"}
 
 
 def qk_norm_of_heads(key: str) -> ConfigEntry:
-    """Entry of a switch for norms on queries and keys with a scale for each head."""
+    """Entry for a switch that turns on norms for queries and keys, with a scale for each head."""
     return config_key(
         key, "qk_norm", None, lambda used, known: "heads" if used else None, lambda over, flat: bool(over)
     )
@@ -272,7 +270,7 @@ STARCODER2 = Family(
         rope_entry(),
         tied(True),
         layer_types_entry(every=0, listed=False),
-        # Copies of what "model_type" says, in their first files.
+        # The first files of this family repeat what "model_type" implies.
         fixed_key("mlp_type", "default"),
         fixed_key("norm_type", "layer_norm"),
     ),
@@ -287,7 +285,7 @@ STARCODER2 = Family(
 
 LOGIT_CAP = ConfigEntry(
     ("final_logit_softcapping",),
-    # Null is no cap; without the key there is one.
+    # null means no cap; if the key is absent, the cap is 15.
     lambda settings, known: known.update(logit_cap=settings.get("final_logit_softcapping", 15.0)),
     lambda flat: {"final_logit_softcapping": flat.logit_cap},
 )

@@ -46,7 +46,7 @@ def _write_buckets(flat: FlatConfig) -> dict[str, Any]:
 
 
 def _read_feed_forward(settings: ConfigJson, known: FieldValues) -> None:
-    """Read activation and gate from one word: "relu", "gated-gelu" (which has the tanh) or "gated-silu"."""
+    """Read activation and gate from one word: "relu", "gated-gelu" (GELU in its tanh form) or "gated-silu"."""
     word = settings.get("feed_forward_proj", "relu")
     gated, name = word.startswith("gated-"), word.removeprefix("gated-")
     if name not in ACTIVATIONS:
@@ -60,7 +60,7 @@ def _write_feed_forward(flat: FlatConfig) -> dict[str, Any]:
 
 
 TIED_KEYS = ("tie_word_embeddings", "scale_decoder_outputs")
-"""v1.0 ties the output matrix to the embedding and scales for it; v1.1 does neither. Files say it in either key."""
+"""Keys for a tied output matrix with scaled logits, as in v1.0; v1.1 has neither. A file uses one of the keys."""
 
 
 def _read_output(settings: ConfigJson, known: FieldValues) -> None:
