@@ -74,7 +74,7 @@ def collected(found: Collected) -> RenderableType:
     table = new_table("notebook", "exercise", "your answer", "in the package", "why")
     for number, rows in groupby(found.rows, key=lambda row: row.notebook):
         for row in rows:
-            colour = {"yours": "green", "lent": "yellow"}.get(row.package, "dim")
+            colour = {"yours": "green", "course": "yellow"}.get(row.package, "dim")
             table.add_row(
                 number, row.exercise, row.state or "–", f"[{colour}]{row.package or '–'}[/]", escape(row.reason)
             )

@@ -60,7 +60,7 @@ class Row:
         notebook: the number of its notebook.
         exercise: the name of the exercise.
         state: "passes", "wrong" or "missing"; empty if its notebook was not read.
-        package: the origin of the package's function: "yours", "lent" (the course's version), or "" for none.
+        package: the origin of the package's function: "yours", "course" (the course's version), or "" for none.
         reason: one line that says why it is not the learner's.
     """
 

@@ -25,8 +25,8 @@ PARTS = {
 }
 """The functions of the model, with the numbers of their notebooks."""
 
-Origin = Literal["yours", "lent", ""]
-"""The origin of a function: the learner ("yours"), the course ("lent"), or "" if it is left out."""
+Origin = Literal["yours", "course", ""]
+"""The origin of a function: the learner ("yours"), the course ("course"), or "" if it is left out."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Collection:
         if not self.lend:
             return Part(name, "", reason)
         try:
-            return self._cut(chapter, name, self.printed[chapter], "lent", reason)
+            return self._cut(chapter, name, self.printed[chapter], "course", reason)
         except CannotStandAloneError as error:
             return Part(name, "", f"{reason}; the course's: {error}")
 
@@ -133,8 +133,8 @@ def module_text(chapter: Chapter, parts: Iterable[Part]) -> str:
         for statement in part.statements:
             if statement.kind == "import":
                 imports.append(statement.text)
-            elif part.origin == "lent" and part.exercise in statement.names:
-                body[statement.text] = f"# Lent by the course, in place of yours: {part.reason}\n{statement.text}"
+            elif part.origin == "course" and part.exercise in statement.names:
+                body[statement.text] = f"# The course's version, in place of yours: {part.reason}\n{statement.text}"
             else:
                 body.setdefault(statement.text, statement.text)
     title = f'"""Notebook {chapter.number}, {chapter.title}: the answers."""'

@@ -17,14 +17,14 @@ from lmcourse.root import find_root
 
 @dataclass(frozen=True)
 class LoadedPart:
-    """The function of an exercise. If it is the course's version, `lent` is one line with the reason; otherwise ""."""
+    """The function of an exercise. If it is the course's version, `reason` is one line with the reason; otherwise ""."""
 
     name: str
     function: Callable[..., Any]
-    lent: str = ""
+    reason: str = ""
 
     def __str__(self) -> str:
-        whose = f"lent by the course: {self.lent}" if self.lent else f"yours, from notebook {PARTS[self.name]}"
+        whose = f"the course's version: {self.reason}" if self.reason else f"yours, from notebook {PARTS[self.name]}"
         return f"{self.name}: {whose}"
 
 

@@ -187,7 +187,7 @@ def say(tmp_path: Path, model_and_text: tuple[Any, Tensor]) -> Callable[[dict[st
             path.parent.mkdir(parents=True)
             nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
         loaded = load_parts(list(NAMED.values()), tmp_path)
-        assert not any(part.lent for part in loaded), [part.lent for part in loaded]
+        assert not any(part.reason for part in loaded), [part.reason for part in loaded]
         return str(first_difference({**COURSE_PARTS, **{one.name: one.function for one in loaded}}, *model_and_text))
 
     return said

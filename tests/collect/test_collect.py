@@ -235,7 +235,7 @@ def test_each_answer_has_its_verdict(collected: dict[str, Any]) -> None:
     assert rows["elementwise_intensity"]["reason"].startswith("0 of 2 points")
     assert (rows["gelu"]["state"], rows["gelu"]["package"]) == ("missing", "")
     for name in PARTS.keys() - {"glu_ffn"}:
-        assert (rows[name]["state"], rows[name]["package"]) == ("", "lent")
+        assert (rows[name]["state"], rows[name]["package"]) == ("", "course")
         assert rows[name]["reason"] == f"notebook {PARTS[name]} was not read"
 
 
@@ -244,8 +244,8 @@ def test_helpers_are_copied_and_course_answers_are_marked(collected: dict[str, A
     assert module.startswith('"""Notebook 11, Feed-forward layers: the answers."""\n\nimport torch\n')
     assert [node.name for node in ast.parse(module).body if isinstance(node, ast.FunctionDef)] == ["gated", "glu_ffn"]
     assert '    """Mine."""\n' in module
-    lent = (learner / "my_transformer" / "positions.py").read_text(encoding="utf-8")
-    assert "# Lent by the course, in place of yours: notebook 09 was not read\ndef rope(" in lent
+    replaced = (learner / "my_transformer" / "positions.py").read_text(encoding="utf-8")
+    assert "# The course's version, in place of yours: notebook 09 was not read\ndef rope(" in replaced
     run = "import runpy; runpy.run_module('my_transformer', run_name='__main__', alter_sys=True)"
     assert alone(learner, run, "--prompt", "The ", "--tokens", "5").startswith("The ")
 

@@ -51,12 +51,12 @@ def test_each_part_is_labelled_as_the_learners_or_the_courses(root: Path) -> Non
     assert [str(part) for part in parts] == [
         "rms_norm: yours, from notebook 10",
         "rope: yours, from notebook 09",
-        "grouped_query_attention: lent by the course: it needs `nowhere`, which no cell above it defines",
-        "glu_ffn: lent by the course: yours does not run: ZeroDivisionError",
-        "block: lent by the course: you have not written it yet, in notebook 10",
-        "self_attention: lent by the course: notebook 12 is not there",
+        "grouped_query_attention: the course's version: it needs `nowhere`, which no cell above it defines",
+        "glu_ffn: the course's version: yours does not run: ZeroDivisionError",
+        "block: the course's version: you have not written it yet, in notebook 10",
+        "self_attention: the course's version: notebook 12 is not there",
     ]
-    assert [part.function for part in parts if part.lent] == [COURSE_PARTS[part.name] for part in parts if part.lent]
+    assert [part.function for part in parts if part.reason] == [COURSE_PARTS[part.name] for part in parts if part.reason]
 
 
 def test_a_right_answer_agrees_with_its_helper_and_a_wrong_one_is_named(root: Path) -> None:

@@ -96,8 +96,8 @@ def collection(course: Path, state: Any, *, lend: bool) -> Collection:
 
 def test_a_wrong_answer_is_replaced_or_included(course: Path) -> None:
     chapter = find_chapter("11")
-    lent = collection(course, "wrong", lend=True).parts[chapter]["glu_ffn"]
-    assert (lent.origin, lent.reason) == ("lent", "0 of 3 points")
+    replaced = collection(course, "wrong", lend=True).parts[chapter]["glu_ffn"]
+    assert (replaced.origin, replaced.reason) == ("course", "0 of 3 points")
     kept = collection(course, "wrong", lend=False)
     assert kept.parts[chapter]["glu_ffn"].origin == "yours"
     assert "torch.where" in package_files("mine", kept)["feed_forward.py"].decode()
@@ -118,9 +118,9 @@ def test_helpers_of_an_answer_come_in_notebook_order(course: Path) -> None:
     wrong = Answer(chapter, "causal_mask", "wrong", "0 of 2 points")
     found = Collection([Answer(chapter, "causal_attention", "passes"), wrong], {chapter: printed[chapter]}, printed)
     assert [(part.exercise, part.origin) for part in found.ordered(chapter)] == [
-        ("causal_mask", "lent"),
+        ("causal_mask", "course"),
         ("causal_attention", "yours"),
-        ("grouped_query_attention", "lent"),
+        ("grouped_query_attention", "course"),
     ]
 
 
