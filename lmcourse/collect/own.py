@@ -17,7 +17,7 @@ from lmcourse.root import find_root
 
 @dataclass(frozen=True)
 class LoadedPart:
-    """The function of an exercise. If it is the course's version, `reason` is one line with the reason; otherwise ""."""
+    """The function of an exercise. If it is the course's version, `reason` says why in one line; otherwise ""."""
 
     name: str
     function: Callable[..., Any]

@@ -56,7 +56,9 @@ def test_each_part_is_labelled_as_the_learners_or_the_courses(root: Path) -> Non
         "block: the course's version: you have not written it yet, in notebook 10",
         "self_attention: the course's version: notebook 12 is not there",
     ]
-    assert [part.function for part in parts if part.reason] == [COURSE_PARTS[part.name] for part in parts if part.reason]
+    assert [part.function for part in parts if part.reason] == [
+        COURSE_PARTS[part.name] for part in parts if part.reason
+    ]
 
 
 def test_a_right_answer_agrees_with_its_helper_and_a_wrong_one_is_named(root: Path) -> None:
