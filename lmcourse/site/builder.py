@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unicodedata import normalize
 
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.site.blocks import CARD_MARK, FRAMES
+from lmcourse.site.formulas import KATEX_FRACTIONS, NODE, connect
 
 if TYPE_CHECKING:  # an optional package
     from docutils.nodes import document
@@ -53,14 +53,6 @@ orphan: true
 """
 
 MISSING = "The site needs Sphinx and its theme. Install them: python -m pip install 'lmcourse[site]'"
-
-KATEX_FRACTIONS = {
-    sign: "\\tfrac{{{}}}{{{}}}".format(*normalize("NFKD", sign).split("\N{FRACTION SLASH}")) for sign in "½⅓⅔¼¾⅕⅙⅛"
-}
-"""Signs that KaTeX's fonts do not have, as fractions."""
-
-NODE = shutil.which("node")
-"""Node.js renders the formulas while the site is built; without it a script does so in each reader's browser."""
 
 SETTINGS: dict[str, Any] = {
     "project": TITLE,
@@ -223,12 +215,8 @@ def _publish(html: Path, frames: Path, out: Path) -> None:
 
 def setup(app: Sphinx) -> None:
     """Connect the extension; Sphinx calls this."""
-    from sphinxcontrib import katex
-
-    katex.KATEX_DEFAULT_OPTIONS["macros"] = KATEX_FRACTIONS  # `katex_options` is for the script only
-    katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # seconds, for a busy machine; it is ready in one when idle
-    # The start for Windows, on every system: the other one fails if Node has made its socket and does not listen yet.
-    katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
+    if NODE:
+        connect(app)
     app.connect("doctree-read", wrap_exercises)
     app.connect("html-page-context", hang_lines)
     app.connect("build-finished", write_sections)

@@ -27,9 +27,10 @@ from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.exercises.prediction import find_prediction
 from lmcourse.site import frames as frames_module
 from lmcourse.site import front
-from lmcourse.site.builder import CACHE, NODE, build_site
+from lmcourse.site.builder import CACHE, build_site
 from lmcourse.site.explorables import Explorable
 from lmcourse.site.figure_calls import WIDGET_FIGURES, find_figure, imports_of
+from lmcourse.site.formulas import NODE
 from lmcourse.site.frames import Frame, Picture, draw_frames, keep_picture, read_picture
 from lmcourse.site.front import front_page
 from lmcourse.site.pages import Page as SitePage
