@@ -111,6 +111,14 @@ def take_caption(figure: Figure) -> str:
     return caption
 
 
+def drawn_caption(figure: Figure) -> tuple[str, float]:
+    """Return a drawn figure's caption without its line breaks, and the fraction of the figure's height above it."""
+    caption: Any = figure._supxlabel  # type: ignore[attr-defined]
+    if caption is None or not caption.get_text():
+        return "", 1.0
+    return " ".join(caption.get_text().split()), 1 - caption.get_window_extent().y1 / figure.bbox.height
+
+
 _SCIENTIFIC = re.compile(r"(?<![\w.$^])(\d+(?:\.\d+)?)e([+-]?\d+)\b")
 _POWER = re.compile(r"(?<![\w.$^])(\d+)\^([+-]?\d+)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -93,6 +93,6 @@ def image(picture: Picture) -> str:
 
 
 def still(picture: Picture, note: str = "") -> str:
-    """A picture that does not move, with a line under it."""
-    caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
-    return f'<figure class="still">{image(picture)}{caption}</figure>'
+    """A picture that does not move, with its caption and a note under it."""
+    words = " ".join(filter(None, (escape(picture.caption), note and f"<i>{escape(note)}</i>")))
+    return f'<figure class="still">{image(picture)}{words and f"<figcaption>{words}</figcaption>"}</figure>'

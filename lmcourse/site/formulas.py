@@ -1,7 +1,7 @@
 """Render all formulas of the site in one run of Node.js.
 
-sphinxcontrib.katex sends one formula at a time to a server, and waits about 90 ms for each answer: for the 2,300 formulas
-of twenty chapters 209 of 239 seconds.
+sphinxcontrib.katex sends one formula at a time to a server, and waits about 90 ms for each answer: for the 2,300
+formulas of twenty chapters 209 of 239 seconds.
 """
 
 from __future__ import annotations

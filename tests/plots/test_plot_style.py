@@ -54,7 +54,8 @@ def test_a_figure_that_ends_a_cell_is_a_picture_with_alt_text() -> None:
     display.install(shell)
     data, metadata = shell.display_formatter.format(labelled_figure())
     assert data["text/plain"] == "a falling line"
-    assert metadata["image/png"] == {"alt": "a falling line", "width": 576}
+    said = metadata["image/png"]
+    assert (said["alt"], said["width"], said["caption"]) == ("a falling line", 576, " ".join(["What to see."] * 20))
     assert {"image/png": data["image/png"], "text/plain": data["text/plain"]} == {
         key: value if key == "text/plain" else data["image/png"]
         for key, value in plots.mimebundle(labelled_figure())[0].items()
