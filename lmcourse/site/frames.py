@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from lmcourse.atomic import write_all
-from lmcourse.plots.style import alt_text, pixels, take_caption
+from lmcourse.plots.style import DPI, alt_text, pixels, take_caption
 from lmcourse.site.kept_text import keep_text_layouts
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -64,7 +64,7 @@ class Frame:
     @property
     def key(self) -> str:
         """The name of the stored picture; it changes with the code and the arguments."""
-        said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {LEVEL}"
+        said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {LEVEL} {DPI}"
         return hashlib.sha256(said.encode()).hexdigest()[:20]
 
 
