@@ -215,6 +215,7 @@ def _publish(html: Path, frames: Path, out: Path) -> None:
 
 def setup(app: Sphinx) -> None:
     """Connect the extension; Sphinx calls this."""
+    app.connect("doctree-read", keep_punctuation)
     if NODE:
         connect(app)
     app.connect("doctree-read", wrap_exercises)
@@ -234,6 +235,19 @@ def wrap_exercises(app: Sphinx, tree: document) -> None:
         first = next((place + 1 for place, child in enumerate(section) if isinstance(child, nodes.title)), 0)
         section["classes"].append("exercise")
         section[first : last + 1] = [nodes.container("", *section[first : last + 1], classes=["exercise-body"])]
+
+
+def keep_punctuation(app: Sphinx, tree: document) -> None:
+    """Move a comma or full stop after a formula into the formula, so that no line begins with it."""
+    from docutils import nodes
+
+    for formula in list(tree.findall(nodes.math)):
+        after = formula.next_node(descend=False, siblings=True)
+        if isinstance(formula.parent, nodes.title):
+            continue  # Sphinx has copied it already
+        if isinstance(after, nodes.Text) and (mark := re.match("[.,;:?!]", after)):
+            formula.replace_self(nodes.math("", rf"{formula.astext()}\text{{{mark[0]}}}"))
+            after.parent.replace(after, nodes.Text(after[1:]))
 
 
 def hang_lines(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: document | None) -> None:

@@ -141,6 +141,9 @@ def test_every_exercise_is_a_card(pages: dict[str, BeautifulSoup]) -> None:
 def test_every_page_describes_itself(site: Path, pages: dict[str, BeautifulSoup]) -> None:
     said = {name: str(page.find("meta", attrs={"name": "description"})) for name, page in pages.items()}
     assert len({said[name] for name in READ}) == len(READ)
+    for chapter in CHAPTERS:
+        text = (site / f"{chapter.id}.html").read_text(encoding="utf-8")
+        assert re.search(r'<meta name="description" content="[^a-z]', text), chapter.id
     for page in pages.values():
         preview = page.find("meta", property="og:image")
         assert preview is not None
