@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from lmcourse import plots
 from lmcourse.plots import display, style
+from tests.plots.figures import lines_known_by_colour
 
 
 def labelled_figure() -> Figure:
@@ -60,6 +61,19 @@ def test_a_figure_that_ends_a_cell_is_a_picture_with_alt_text() -> None:
         key: value if key == "text/plain" else data["image/png"]
         for key, value in plots.mimebundle(labelled_figure())[0].items()
     }
+
+
+def test_four_lines_need_names_or_dashes() -> None:
+    figure = plots.new_figure()
+    axes = plots.new_axes(figure, "title")
+    for height, (name, colour) in enumerate([*plots.PALETTE.items()][:4]):
+        axes.plot([0, 1], [height, height + 1], color=colour, label=name)
+    plots.describe(figure, caption="What to see. " * 20, alt="four lines")
+    assert lines_known_by_colour(figure) == [["blue", "orange", "green", "vermilion"]]
+    for line in axes.get_lines()[2:]:
+        axes.annotate(str(line.get_label()), (1, line.get_ydata()[1]))
+    axes.get_lines()[1].set_linestyle("--")
+    assert lines_known_by_colour(figure) == []
 
 
 def test_a_shell_without_display_is_rejected() -> None:

@@ -22,6 +22,7 @@ from lmcourse.site.blocks import links_to, public, still
 from lmcourse.site.builder import MISSING, build_site, find_url
 from lmcourse.site.explorables import MAX_ALL, combinations, stops_of
 from lmcourse.site.figure_calls import find_figure
+from lmcourse.site.formulas import NODE, render_formulas
 from lmcourse.site.frames import Frame, Picture
 from lmcourse.site.pages import CLOCKS, above_caption
 from lmcourse.site.papers import ARXIV, DOI, READING, link_papers, link_sources
@@ -183,6 +184,14 @@ def test_stored_picture_is_cut_above_its_caption() -> None:
     assert shown.crop((0, cut.height, shown.width, shown.height)).convert("L").getextrema() != (255, 255)
     assert above_caption(shown, {"width": 576}) is shown
     assert f"<figcaption>{said['caption']}" in still(Picture("a.webp", "axes", 576, 200, said["caption"]))
+
+
+@pytest.mark.skipif(not NODE, reason="without Node.js a script renders the formulas")
+def test_formulas_are_rendered_in_order() -> None:
+    half, block = render_formulas([("½ x", False), ("y", True)])
+    assert "mfrac" in half, "KaTeX has no such sign"
+    assert "katex-display" in block
+    assert "katex-display" not in half
 
 
 def test_links_to_the_notebook_follow_the_address_of_the_project(tmp_path: Path) -> None:
