@@ -24,6 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from lmcourse.plots.kept_ticks import kept_ticks
+from lmcourse.plots.line_names import name_lines
 
 # Okabe and Ito (2008), "Color universal design": distinguishable with every common kind of colour blindness.
 PALETTE: dict[str, str] = {
@@ -88,9 +89,12 @@ def new_drawing_axes(figure: Figure, title: str) -> Axes:
 def describe(figure: Figure, *, caption: str, alt: str) -> Figure:
     """Draw the caption under the axes, keep the alt text, and make letters and lines readable; returns the figure.
 
+    Where a legend would tell more than three lines apart by colour alone, their names are written beside them.
     The caption says what to see. The alt text says what is there, and is what a text terminal shows instead:
     it has to be the same on every run.
     """
+    for axes in figure.axes:
+        name_lines(axes)
     for artist in _artists(figure):
         if isinstance(artist, Text):
             artist.set_text(with_powers(artist.get_text()))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from lmcourse import plots
 from lmcourse.plots.kept_ticks import kept_ticks
-from lmcourse.plots.style import DARK_LINES, DARK_TEXT, with_powers
+from lmcourse.plots.line_names import lines_known_by_colour
+from lmcourse.plots.style import with_powers
 
 
 def check_figure(figure: Figure) -> Figure:
@@ -24,7 +23,7 @@ def check_figure(figure: Figure) -> Figure:
     assert "\n" not in plots.alt_text(figure)
     check_room(figure)
     check_labels(figure)
-    assert lines_known_by_colour(figure) == []
+    assert [line.get_label() for axes in figure.axes for line in lines_known_by_colour(axes)] == []
     return figure
 
 
@@ -62,39 +61,6 @@ def check_labels(figure: Figure) -> None:
                 assert axis.get_label_text() or "(log axis)" in title, (
                     f"no name of the {axis.get_scale()} axis: {title}"
                 )
-
-
-MAX_BY_COLOUR = 3
-"""Lines of one style that a legend may tell apart by their colour alone."""
-
-
-def lines_known_by_colour(figure: Figure) -> list[list[str]]:
-    """Return the names of lines of one style, if more than three have no text in their colour or beside them."""
-    found = []
-    for axes in figure.axes:
-        styles: dict[tuple[str, str], dict[str, Line2D]] = {}
-        for line in axes.get_lines():
-            if line.get_visible() and not str(line.get_label()).startswith("_"):
-                style = str(line.get_linestyle()), str(line.get_marker())
-                styles.setdefault(style, {})[to_hex(line.get_color()).upper()] = line
-        for lines in styles.values():
-            names = [str(line.get_label()) for line in lines.values() if not is_named(line, axes.texts)]
-            if len(lines) > MAX_BY_COLOUR and len(names) > 1:
-                found.append(names)
-    return found
-
-
-def is_named(line: Line2D, texts: Iterable[Text]) -> bool:
-    """Return True if one of the texts has a line's colour, or is at most 15 pixels from one of its points."""
-    colour = to_hex(line.get_color()).upper()
-    base = next((plain for plain, dark in DARK_LINES.items() if dark.upper() == colour), colour)
-    points = line.get_transform().transform(line.get_xydata())
-    for text in texts:
-        box = text.get_window_extent().padded(15)
-        beside = [box.contains(x, y) for x, y in points if np.isfinite(x + y)]
-        if to_hex(text.get_color()).upper() in (colour, base, DARK_TEXT.get(base, base).upper()) or any(beside):
-            return True
-    return False
 
 
 def contrast(colour: Any) -> float:

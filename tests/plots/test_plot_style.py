@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 
 from lmcourse import plots
 from lmcourse.plots import display, style
-from tests.plots.figures import lines_known_by_colour
+from tests.plots.figures import check_figure
 
 
 def labelled_figure() -> Figure:
@@ -63,17 +64,23 @@ def test_a_figure_that_ends_a_cell_is_a_picture_with_alt_text() -> None:
     }
 
 
-def test_four_lines_need_names_or_dashes() -> None:
-    figure = plots.new_figure()
-    axes = plots.new_axes(figure, "title")
-    for height, (name, colour) in enumerate([*plots.PALETTE.items()][:4]):
-        axes.plot([0, 1], [height, height + 1], color=colour, label=name)
-    plots.describe(figure, caption="What to see. " * 20, alt="four lines")
-    assert lines_known_by_colour(figure) == [["blue", "orange", "green", "vermilion"]]
-    for line in axes.get_lines()[2:]:
-        axes.annotate(str(line.get_label()), (1, line.get_ydata()[1]))
-    axes.get_lines()[1].set_linestyle("--")
-    assert lines_known_by_colour(figure) == []
+def test_names_of_four_lines_are_written_beside_them() -> None:
+    def drawn(count: int) -> Figure:
+        figure = plots.new_figure()
+        axes = plots.new_axes(figure, "title")
+        for height, (name, colour) in enumerate([*plots.PALETTE.items()][:count]):
+            axes.plot([0, 1], [height, 1 + height / 100], color=colour, label=name)
+        axes.legend()
+        return plots.describe(figure, caption="What to see. " * 20, alt="Four lines that meet at the right.")
+
+    (axes,) = check_figure(drawn(4)).axes
+    assert axes.get_legend() is None
+    assert [text.get_text() for text in axes.texts] == ["blue", "orange", "green", "vermilion"]
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert all(below.y1 < above.y0 + 2 for below, above in pairwise(boxes)), "no name lies on another"
+    (axes,) = drawn(3).axes
+    assert axes.get_legend() is not None
+    assert not axes.texts
 
 
 def test_a_shell_without_display_is_rejected() -> None:
