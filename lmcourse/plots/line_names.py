@@ -51,18 +51,20 @@ def name_lines(axes: Axes) -> None:
     lines = lines_known_by_colour(axes)
     if not lines:
         return
-    height = axes.figure.get_figheight() * 72 * _AXES_SHARE
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    height = figure.get_figheight() * 72 * _AXES_SHARE
     axes.get_xlim(), axes.get_ylim()  # computes them
-    to_points = (axes.transData - axes.transAxes).transform
-    ends = [(height * float(to_points(line.get_xydata()[-1])[1]), line) for line in lines]
+    to_fraction = (axes.transData - axes.transAxes).transform
+    points = [np.asarray(line.get_xydata())[-1] for line in lines]
+    ends = [height * float(to_fraction(point)[1]) for point in points]
     lowest = -np.inf
-    for end, line in sorted(ends, key=lambda one: one[0]):
+    for end, point, line in sorted(zip(ends, points, lines, strict=True), key=lambda one: one[0]):
         lowest = max(end, lowest + _LINE_HEIGHT)
-        x, y = line.get_xydata()[-1]
         shift = (6, lowest - end)
         axes.annotate(
             str(line.get_label()),
-            (x, y),
+            (point[0], point[1]),
             shift,
             textcoords="offset points",
             va="center",
