@@ -29,7 +29,7 @@ _DECIDE = (
     "_features",
     "_parse_math",
 )
-"""What the layout of a text depends on, besides its font and the figure's resolution."""
+"""Fields that decide the layout of a text, besides its font and the figure's resolution."""
 
 
 def keep_text_layouts() -> None:
