@@ -6,13 +6,14 @@ nbval compares a cell's `text/plain`, not its picture, so tests of notebooks com
 from __future__ import annotations
 
 import base64
+import math
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.lib.pretty import RepresentationPrinter
 from matplotlib.figure import Figure
 
-from lmcourse.plots.style import alt_text, png
+from lmcourse.plots.style import alt_text, drawn_caption, png
 
 _CSS_PIXELS_PER_INCH = 96
 
@@ -41,8 +42,12 @@ def mimebundle(figure: Figure) -> MimeBundle:
 
 def _png_with_metadata(figure: Figure) -> tuple[bytes, dict[str, Any]]:
     # The width in CSS pixels. The picture has more pixels, so it stays sharp on high-resolution screens.
-    width = round(figure.get_figwidth() * _CSS_PIXELS_PER_INCH)
-    return png(figure), {"alt": alt_text(figure), "width": width}
+    said: dict[str, Any] = {"alt": alt_text(figure), "width": round(figure.get_figwidth() * _CSS_PIXELS_PER_INCH)}
+    picture = png(figure)
+    caption, above = drawn_caption(figure)
+    if caption:  # the site cuts it off and shows it as text
+        said |= {"caption": caption, "caption_top": math.floor(above * figure.get_figheight() * _CSS_PIXELS_PER_INCH)}
+    return picture, said
 
 
 def _print_alt_text(figure: Figure, printer: RepresentationPrinter, cycle: bool) -> None:

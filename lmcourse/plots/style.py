@@ -24,6 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from lmcourse.plots.kept_ticks import kept_ticks
+from lmcourse.plots.line_names import name_lines
 
 # Okabe and Ito (2008), "Color universal design": distinguishable with every common kind of colour blindness.
 PALETTE: dict[str, str] = {
@@ -90,9 +91,12 @@ def new_drawing_axes(figure: Figure, title: str) -> Axes:
 def describe(figure: Figure, *, caption: str, alt: str) -> Figure:
     """Draw the caption below the axes, store the alt text, make text and lines readable, and return the figure.
 
-    The caption says what to look for. The alt text describes the figure. A text terminal shows it instead, so it must
-    be the same in every run.
+    If a legend would distinguish more than three lines by colour alone, their names are written beside the lines. The
+    caption says what to look for. The alt text describes the figure. A text terminal shows it instead, so it must be
+    the same in every run.
     """
+    for axes in figure.axes:
+        name_lines(axes)
     for artist in _artists(figure):
         if isinstance(artist, Text):
             artist.set_text(with_powers(artist.get_text()))
@@ -111,6 +115,14 @@ def take_caption(figure: Figure) -> str:
     caption = " ".join(figure.get_supxlabel().split())
     figure.supxlabel("").set_in_layout(False)
     return caption
+
+
+def drawn_caption(figure: Figure) -> tuple[str, float]:
+    """Return a drawn figure's caption without its line breaks, and the fraction of the figure's height above it."""
+    caption: Any = figure._supxlabel  # type: ignore[attr-defined]
+    if caption is None or not caption.get_text():
+        return "", 1.0
+    return " ".join(caption.get_text().split()), 1 - caption.get_window_extent().y1 / figure.bbox.height
 
 
 _SCIENTIFIC = re.compile(r"(?<![\w.$^])(\d+(?:\.\d+)?)e([+-]?\d+)\b")

@@ -94,6 +94,6 @@ def image(picture: Picture) -> str:
 
 
 def still(picture: Picture, note: str = "") -> str:
-    """Return a static picture with a line below it."""
-    caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
-    return f'<figure class="still">{image(picture)}{caption}</figure>'
+    """Return a static picture with its caption and a note below it."""
+    words = " ".join(filter(None, (escape(picture.caption), note and f"<i>{escape(note)}</i>")))
+    return f'<figure class="still">{image(picture)}{words and f"<figcaption>{words}</figcaption>"}</figure>'

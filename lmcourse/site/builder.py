@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unicodedata import normalize
 
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.course import Chapter
 from lmcourse.errors import CourseError
 from lmcourse.site.blocks import CARD_MARK, FRAMES
+from lmcourse.site.formulas import KATEX_FRACTIONS, NODE, connect
 
 if TYPE_CHECKING:  # Sphinx is an optional package
     from docutils.nodes import document
@@ -53,15 +53,6 @@ orphan: true
 """
 
 MISSING = "The site needs Sphinx and its theme. Install them: python -m pip install 'lmcourse[site]'"
-
-KATEX_FRACTIONS = {
-    sign: "\\tfrac{{{}}}{{{}}}".format(*normalize("NFKD", sign).split("\N{FRACTION SLASH}")) for sign in "½⅓⅔¼¾⅕⅙⅛"
-}
-"""Characters that KaTeX's fonts lack, replaced by fractions."""
-
-NODE = shutil.which("node")
-"""The path of Node.js, which renders formulas during the build. Without it, a script renders them in the reader's
-browser."""
 
 SETTINGS: dict[str, Any] = {
     "project": TITLE,
@@ -226,13 +217,9 @@ def _publish(html: Path, frames: Path, out: Path) -> None:
 
 def setup(app: Sphinx) -> None:
     """Connect the extension; Sphinx calls this."""
-    from sphinxcontrib import katex
-
-    katex.KATEX_DEFAULT_OPTIONS["macros"] = KATEX_FRACTIONS  # `katex_options` affects only the script
-    katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # seconds for a busy machine; an idle machine needs one second
-    # Use the method for Windows on every system: the other method fails if Node has created its socket but is not
-    # listening yet.
-    katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
+    app.connect("doctree-read", keep_punctuation)
+    if NODE:
+        connect(app)
     app.connect("doctree-read", wrap_exercises)
     app.connect("html-page-context", hang_lines)
     app.connect("build-finished", write_sections)
@@ -250,6 +237,19 @@ def wrap_exercises(app: Sphinx, tree: document) -> None:
         first = next((place + 1 for place, child in enumerate(section) if isinstance(child, nodes.title)), 0)
         section["classes"].append("exercise")
         section[first : last + 1] = [nodes.container("", *section[first : last + 1], classes=["exercise-body"])]
+
+
+def keep_punctuation(app: Sphinx, tree: document) -> None:
+    """Move a comma or full stop after a formula into the formula, so that no line begins with it."""
+    from docutils import nodes
+
+    for formula in list(tree.findall(nodes.math)):
+        after = formula.next_node(descend=False, siblings=True)
+        if isinstance(formula.parent, nodes.title):
+            continue  # Sphinx has copied it already
+        if isinstance(after, nodes.Text) and (mark := re.match("[.,;:?!]", after)):
+            formula.replace_self(nodes.math("", rf"{formula.astext()}\text{{{mark[0]}}}"))
+            after.parent.replace(after, nodes.Text(after[1:]))
 
 
 def hang_lines(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: document | None) -> None:

@@ -24,7 +24,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from lmcourse.atomic import write_all
-from lmcourse.plots.style import alt_text, pixels, take_caption
+from lmcourse.plots.style import DPI, alt_text, pixels, take_caption
+from lmcourse.site.kept_text import keep_text_layouts
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PROCESSES = 2
@@ -65,7 +66,7 @@ class Frame:
     @property
     def key(self) -> str:
         """The name of the stored picture, which depends on the code and the arguments."""
-        said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {LEVEL}"
+        said = f"{code_digest(self.module)} {self.module}.{self.function} {self.arguments!r} {LEVEL} {DPI}"
         return hashlib.sha256(said.encode()).hexdigest()[:20]
 
 
@@ -85,11 +86,15 @@ def draw_frames(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
     return {frame: read_picture(folder, key) for frame, key in keys.items()}
 
 
+_keep_text_layouts = cache(keep_text_layouts)
+
+
 def _draw_job(job: list[tuple[str, Frame]], folder: Path) -> None:
     """Draw the frames of one figure."""
     import torch
 
     torch.set_num_threads(1)  # the other process uses the other core
+    _keep_text_layouts()
     _, first = job[0]
     draw: Callable[..., Figure] = getattr(importlib.import_module(first.module), first.function)
     gc.collect()

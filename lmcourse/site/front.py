@@ -98,7 +98,7 @@ def _item(chapter: Chapter, page: Page | None) -> str:
 def teaser(page: Page) -> str:
     """Return the first sentences of a chapter, without emphasis and formulas."""
     first = page.notebook.cells[0].source.split("\n\n")
-    paragraph = next(part for part in first if not part.startswith(("#", "**")))
+    paragraph = next(part for part in first if not part.startswith(("#", "**")) and not part[0].islower())
     text = re.sub(r"[*_$]|\\[a-z]+", "", paragraph.replace("\n", " "))
     chosen = ""
     for sentence in re.split(r"(?<=[.?!]) ", text):

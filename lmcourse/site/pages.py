@@ -136,11 +136,12 @@ class Page:
         """Store a picture from the notebook in the same way as a frame."""
         data = base64.b64decode(output.data["image/png"])
         said = output.metadata.get("image/png", {})
-        key = hashlib.sha256(data).hexdigest()[:20]
+        key = hashlib.sha256(data + repr(said).encode()).hexdigest()[:20]
         if not (self.pictures / f"{key}.json").exists():
             image = Image.open(io.BytesIO(data))
             width = said.get("width", round(image.width * CSS_PIXELS_PER_INCH / 120))
-            keep_picture(self.pictures, key, image, said.get("alt", ""), width)
+            caption = said.get("caption", "")
+            keep_picture(self.pictures, key, above_caption(image, said), said.get("alt", ""), width, caption)
         return read_picture(self.pictures, key)
 
     def _card(self, cell: NotebookNode) -> str:
@@ -149,6 +150,13 @@ class Page:
         (check,) = (other for other in self.notebook.cells if other.id == check_id(name))
         data: Any = next(output.data[REPORT_MIME] for output in check.outputs if REPORT_MIME in output.get("data", {}))
         return card(exercise, self.released[cell.id], _MARKERS.sub("", cell.source), ReportData.from_json(data))
+
+
+def above_caption(image: Image.Image, said: dict[str, Any]) -> Image.Image:
+    """Return the part of a stored picture above the caption that is drawn in it, which the page shows as text."""
+    if "caption_top" not in said:
+        return image
+    return image.crop((0, 0, image.width, int(said["caption_top"] * image.width / said["width"])))
 
 
 def _markdown(text: str) -> Cell:

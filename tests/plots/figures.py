@@ -11,6 +11,7 @@ from matplotlib.text import Text
 
 from lmcourse import plots
 from lmcourse.plots.kept_ticks import kept_ticks
+from lmcourse.plots.line_names import lines_known_by_colour
 from lmcourse.plots.style import with_powers
 
 
@@ -22,6 +23,7 @@ def check_figure(figure: Figure) -> Figure:
     assert "\n" not in plots.alt_text(figure)
     check_room(figure)
     check_labels(figure)
+    assert [line.get_label() for axes in figure.axes for line in lines_known_by_colour(axes)] == []
     return figure
 
 

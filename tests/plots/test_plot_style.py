@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 
 from lmcourse import plots
 from lmcourse.plots import display, style
+from tests.plots.figures import check_figure
 
 
 def labelled_figure() -> Figure:
@@ -54,11 +56,31 @@ def test_a_figure_that_ends_a_cell_is_a_picture_with_alt_text() -> None:
     display.install(shell)
     data, metadata = shell.display_formatter.format(labelled_figure())
     assert data["text/plain"] == "a falling line"
-    assert metadata["image/png"] == {"alt": "a falling line", "width": 576}
+    said = metadata["image/png"]
+    assert (said["alt"], said["width"], said["caption"]) == ("a falling line", 576, " ".join(["What to see."] * 20))
     assert {"image/png": data["image/png"], "text/plain": data["text/plain"]} == {
         key: value if key == "text/plain" else data["image/png"]
         for key, value in plots.mimebundle(labelled_figure())[0].items()
     }
+
+
+def test_names_of_four_lines_are_written_beside_them() -> None:
+    def drawn(count: int) -> Figure:
+        figure = plots.new_figure()
+        axes = plots.new_axes(figure, "title")
+        for height, (name, colour) in enumerate([*plots.PALETTE.items()][:count]):
+            axes.plot([0, 1], [height, 1 + height / 100], color=colour, label=name)
+        axes.legend()
+        return plots.describe(figure, caption="What to see. " * 20, alt="Four lines that meet at the right.")
+
+    (axes,) = check_figure(drawn(4)).axes
+    assert axes.get_legend() is None
+    assert [text.get_text() for text in axes.texts] == ["blue", "orange", "green", "vermilion"]
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert all(below.y1 < above.y0 + 2 for below, above in pairwise(boxes)), "no name lies on another"
+    (axes,) = drawn(3).axes
+    assert axes.get_legend() is not None
+    assert not axes.texts
 
 
 def test_a_shell_without_display_is_rejected() -> None:

@@ -182,6 +182,8 @@ OTHER = (
     "choose a row and run it",
     "Try both, with *your* cache",
     "Try several, and take the best",
+    "try a lower rate from that checkpoint on",
+    "Try $T = 8$, and layers or copies across the machines",
 )
 """Sentences with a similar verb that are not about a figure of the site."""
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 from itertools import combinations as combinations_of
 from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
+from PIL import Image
 
+from lmcourse import plots
 from lmcourse.chapters.floating_point import figures
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.errors import CourseError
 from lmcourse.report.data import CaseResult, ReportData
 from lmcourse.site import frames as frames_module
-from lmcourse.site.blocks import links_to, public
+from lmcourse.site.blocks import links_to, public, still
 from lmcourse.site.builder import MISSING, build_site, find_url
 from lmcourse.site.explorables import MAX_ALL, combinations, stops_of
 from lmcourse.site.figure_calls import find_figure
-from lmcourse.site.frames import Frame
-from lmcourse.site.pages import CLOCKS
+from lmcourse.site.formulas import NODE, render_formulas
+from lmcourse.site.frames import Frame, Picture
+from lmcourse.site.pages import CLOCKS, above_caption
 from lmcourse.site.papers import ARXIV, DOI, READING, link_papers, link_sources
 from lmcourse.widgets.controls import make_control
 from tests.course.chapters import prose
@@ -162,6 +167,31 @@ def test_outputs_that_depend_on_time_are_recognised() -> None:
     assert CLOCKS.match("because it shows the time")
     assert CLOCKS.match("because it is a clock")
     assert not CLOCKS.match("because training ends in other digits on another processor")
+
+
+def test_stored_picture_is_cut_above_its_caption() -> None:
+    figure = plots.new_figure(6.0, 3.0)
+    plots.new_axes(figure, "title", "time (s)", "loss")
+    data, metadata = plots.mimebundle(plots.describe(figure, caption="What to see. " * 20, alt="axes"))
+    said = metadata["image/png"]
+    figure._supxlabel.set_color("white")  # type: ignore[attr-defined]
+    pictures = [Image.open(io.BytesIO(body)) for body in (base64.b64decode(data["image/png"]), plots.png(figure))]
+    shown, blank = pictures
+    cut = above_caption(shown, said)
+    assert cut.tobytes() == above_caption(blank, said).tobytes(), "nothing of the caption is left"
+    below = blank.crop((0, cut.height, blank.width, blank.height)).convert("L")
+    assert below.getextrema() == (255, 255), "nothing else is cut off"
+    assert shown.crop((0, cut.height, shown.width, shown.height)).convert("L").getextrema() != (255, 255)
+    assert above_caption(shown, {"width": 576}) is shown
+    assert f"<figcaption>{said['caption']}" in still(Picture("a.webp", "axes", 576, 200, said["caption"]))
+
+
+@pytest.mark.skipif(not NODE, reason="without Node.js a script renders the formulas")
+def test_formulas_are_rendered_in_order() -> None:
+    half, block = render_formulas([("½ x", False), ("y", True)])
+    assert "mfrac" in half, "KaTeX has no such sign"
+    assert "katex-display" in block
+    assert "katex-display" not in half
 
 
 def test_links_to_the_notebook_follow_the_address_of_the_project(tmp_path: Path) -> None:

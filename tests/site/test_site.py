@@ -25,11 +25,13 @@ from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.chapters.floating_point import figures
 from lmcourse.course import CHAPTERS, Chapter, find_chapter
 from lmcourse.exercises.prediction import find_prediction
+from lmcourse.plots.style import pixels, take_caption
 from lmcourse.site import frames as frames_module
 from lmcourse.site import front
-from lmcourse.site.builder import CACHE, NODE, build_site
+from lmcourse.site.builder import CACHE, build_site
 from lmcourse.site.explorables import Explorable
 from lmcourse.site.figure_calls import WIDGET_FIGURES, find_figure, imports_of
+from lmcourse.site.formulas import NODE
 from lmcourse.site.frames import Frame, Picture, draw_frames, keep_picture, read_picture
 from lmcourse.site.front import front_page
 from lmcourse.site.pages import Page as SitePage
@@ -63,7 +65,8 @@ def site(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def stripes(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
     """Return different stripes for each frame of the used pages, and one picture for all other frames."""
-    keys = {frame: frame.key if is_moved(frame) else "0" * 20 for frame in frames}
+    # The name is not the frame's own key: a site that is built later would publish the stripes.
+    keys = {frame: frame.key[::-1] if is_moved(frame) else "0" * 20 for frame in frames}
     for key in set(keys.values()):
         image = Image.frombytes("L", (20, 1), bytes(17 * int(digit, 16) for digit in key))
         keep_picture(folder, key, image.resize((200, 100), Image.Resampling.NEAREST), ALT, 200, caption=ALT)
@@ -139,6 +142,9 @@ def test_every_exercise_is_a_card(pages: dict[str, BeautifulSoup]) -> None:
 def test_every_page_describes_itself(site: Path, pages: dict[str, BeautifulSoup]) -> None:
     said = {name: str(page.find("meta", attrs={"name": "description"})) for name, page in pages.items()}
     assert len({said[name] for name in READ}) == len(READ)
+    for chapter in CHAPTERS:
+        text = (site / f"{chapter.id}.html").read_text(encoding="utf-8")
+        assert re.search(r'<meta name="description" content="[^a-z]', text), chapter.id
     for page in pages.values():
         preview = page.find("meta", property="og:image")
         assert preview is not None
@@ -194,6 +200,10 @@ def test_a_frame_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     bodies = [(tmp_path / drawn[frame].file).read_bytes() for frame in frames]
     assert all(body[:4] == b"RIFF" and body[8:12] == b"WEBP" for body in bodies)
     assert bodies[0] != bodies[1]
+    alone = figures.significant_digits(digits=3)
+    take_caption(alone)
+    keep_picture(tmp_path, "alone", Image.fromarray(pixels(alone)), "", 8)
+    assert (tmp_path / "alone.webp").read_bytes() == bodies[1], "texts measured once give the same pixels"
     monkeypatch.setattr(frames_module, "ProcessPoolExecutor", None)
     assert draw_frames(frames, tmp_path) == drawn, "nothing was left to draw"
 
@@ -258,7 +268,8 @@ def first_view(site: Path, page: Page, name: str) -> int:
         addresses.add(request.url)
 
     page.on("request", listen)
-    page.goto((site / f"{name}.html").as_uri(), wait_until="networkidle")
+    page.goto((site / f"{name}.html").as_uri())
+    page.evaluate("document.fonts.ready.then(() => null)")
     page.remove_listener("request", listen)
     files = [site / unquote(urlsplit(address).path) for address in addresses if address.startswith("file:")]
     return sum(file.stat().st_size for file in files if file.suffix != ".webp")
@@ -500,3 +511,22 @@ def test_pages_fit_the_width_of_a_phone(site: Path, page: Page, name: str) -> No
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 390
+    assert page.locator("div.math").evaluate_all(CUT_OFF) == [], "formulas whose beginning cannot be scrolled to"
+
+
+CUT_OFF = """all => all.filter(box => box.querySelector(".katex-html").getBoundingClientRect().left
+    < box.getBoundingClientRect().left - 1).map(box => box.textContent)"""
+
+
+def test_a_wide_screen_shows_large_figures_and_short_lines(site: Path, page: Page) -> None:
+    page.set_viewport_size({"width": 1920, "height": 900})
+    page.goto((site / READ[2]).as_uri())
+    widths = "all => all.map(one => one.getBoundingClientRect().width)"
+    assert min(page.locator(".picture img").evaluate_all(widths)) > 900
+    assert 500 < max(page.locator("section > p").evaluate_all(widths)) < 750
+
+
+def test_a_formula_keeps_its_comma(pages: dict[str, BeautifulSoup]) -> None:
+    formulas = [formula for page in pages.values() for formula in page.select("p span.math")]
+    assert len(formulas) > 100
+    assert [str(f) for f in formulas if re.match("[.,;:?!]", str(f.next_sibling or ""))] == []

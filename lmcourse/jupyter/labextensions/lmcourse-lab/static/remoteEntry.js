@@ -13,7 +13,10 @@ const SAVED = ["text/html", "image/png", "text/plain"];
 const NO_MODEL = "Error displaying widget"; // what ipywidgets writes, alone or with ": model not found"
 
 const STYLE = `
-  .jp-RenderedMarkdown :is(p, ul, ol, blockquote, summary) { max-width: 68ch; /* about 80 letters, on wide screens */ }
+  :is(.jp-RenderedMarkdown, .jp-RenderedHTML) :is(p, ul, ol, blockquote, summary),
+  .widget-html-content:not(:has(img, table, svg, pre)) {
+    max-width: 72ch; /* about 80 letters, on wide screens */
+  }
   .lmcourse-still { color: var(--jp-ui-font-color1); font-family: var(--jp-ui-font-family); margin: 0.4em 0; }
   .lmcourse-dead > :not(.lmcourse-still) { opacity: 0.6; }
   .lmcourse-dead .jupyter-widgets-disconnected::before { content: none; }
