@@ -46,6 +46,13 @@ def _is_named(line: Line2D, texts: Iterable[Text]) -> bool:
     return False
 
 
+def _end(line: Line2D, axes: Axes) -> np.ndarray:
+    """Return the last point of a line. For a line that exists only in the legend, use a line of the same colour."""
+    same = [line, *(other for other in axes.get_lines() if to_hex(other.get_color()) == to_hex(line.get_color()))]
+    ends = [point for one in same for point in np.asarray(one.get_xydata())[-1:] if np.isfinite(point).all()]
+    return ends[0]
+
+
 def name_lines(axes: Axes) -> None:
     """Write the name of each line that is known by its colour at its right end, in place of the legend."""
     lines = lines_known_by_colour(axes)
@@ -56,7 +63,7 @@ def name_lines(axes: Axes) -> None:
     height = figure.get_figheight() * 72 * _AXES_SHARE
     axes.get_xlim(), axes.get_ylim()  # computes them
     to_fraction = (axes.transData - axes.transAxes).transform
-    points = [np.asarray(line.get_xydata())[-1] for line in lines]
+    points = [_end(line, axes) for line in lines]
     ends = [height * float(to_fraction(point)[1]) for point in points]
     lowest = -np.inf
     for end, point, line in sorted(zip(ends, points, lines, strict=True), key=lambda one: one[0]):

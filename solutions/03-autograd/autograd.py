@@ -20,6 +20,8 @@
 # section 5. No GPU.
 #
 # In this notebook you rebuild autograd, so your answers do not use it, except where a task measures it. They never use the package `lmcourse`.
+#
+# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
 
 # %%
 import math

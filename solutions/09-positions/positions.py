@@ -15,6 +15,8 @@
 # - make a model that was trained on short texts read longer ones.
 #
 # **You need** attention (notebook 08: queries, keys, scores, the causal mask), sines and cosines. No GPU.
+#
+# Each exercise has a cell for your answer and a check below it. Stuck? `hint("name_of_the_exercise")` gives a nudge; run it again for the next one.
 
 # %%
 import cmath

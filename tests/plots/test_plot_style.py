@@ -83,6 +83,18 @@ def test_names_of_four_lines_are_written_beside_them() -> None:
     assert not axes.texts
 
 
+def test_a_name_that_only_the_legend_has_is_written_beside_a_line_of_its_colour() -> None:
+    figure = plots.new_figure(6.0, 3.0)
+    axes = plots.new_axes(figure, "title", "step", "loss")
+    for end, colour in enumerate(("C0", "C1", "C2", "C3")):
+        axes.plot([0, 1], [0, end], color=colour)
+        axes.plot([], [], color=colour, label=f"run {end}")
+    axes.legend()
+    plots.describe(figure, caption="Four runs, from one start to four different ends.", alt="four rising lines")
+    assert [(name.get_text(), *name.xy) for name in axes.texts] == [(f"run {end}", 1, end) for end in range(4)]
+    assert axes.get_legend() is None
+
+
 def test_a_shell_without_display_is_rejected() -> None:
     shell = InteractiveShell()
     shell.display_formatter = None
