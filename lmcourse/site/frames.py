@@ -25,7 +25,6 @@ from PIL import Image
 
 from lmcourse.atomic import write_all
 from lmcourse.plots.style import DPI, alt_text, pixels, take_caption
-from lmcourse.site.kept_text import keep_text_layouts
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PROCESSES = 2
@@ -86,15 +85,11 @@ def draw_frames(frames: Iterable[Frame], folder: Path) -> dict[Frame, Picture]:
     return {frame: read_picture(folder, key) for frame, key in keys.items()}
 
 
-_keep_text_layouts = cache(keep_text_layouts)
-
-
 def _draw_job(job: list[tuple[str, Frame]], folder: Path) -> None:
     """Draw the frames of one figure."""
     import torch
 
     torch.set_num_threads(1)  # the other process uses the other core
-    _keep_text_layouts()
     _, first = job[0]
     draw: Callable[..., Figure] = getattr(importlib.import_module(first.module), first.function)
     gc.collect()
