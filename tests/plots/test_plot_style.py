@@ -83,7 +83,7 @@ def test_names_of_four_lines_are_written_beside_them() -> None:
     assert not axes.texts
 
 
-def test_a_name_that_only_the_legend_has_is_written_beside_a_line_of_its_colour() -> None:
+def test_a_name_of_the_legend_alone_is_written_beside_its_colour() -> None:
     figure = plots.new_figure(6.0, 3.0)
     axes = plots.new_axes(figure, "title", "step", "loss")
     for end, colour in enumerate(("C0", "C1", "C2", "C3")):
