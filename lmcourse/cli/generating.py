@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import sys
 import time
@@ -122,6 +123,8 @@ def _write(options: Namespace) -> GeneratedText:
 
 
 def _read_stdin() -> str:
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict")  # in the C locale Python accepts any bytes
     try:
         return sys.stdin.read()
     except UnicodeDecodeError:

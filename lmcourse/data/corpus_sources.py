@@ -154,6 +154,8 @@ def find_texts(path: Path) -> tuple[list[Path], list[Path]]:
         raise CourseError(f"{path} is UTF-16 or UTF-32, not UTF-8 (PowerShell's > writes UTF-16). Save it as UTF-8.")
     if not texts and path.is_file():
         raise CourseError(f"{path} is {'not a text but binary' if binary else 'empty'}. Give the path of a text.")
+    if not files:
+        raise CourseError(f"{path} has no files. Give the path of a text file, or of a folder with texts.")
     if not texts:
         raise CourseError(f"{path} has no text: {len(binary)} of its {len(files)} files are binary, the rest empty.")
     return texts, binary

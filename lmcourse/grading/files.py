@@ -161,6 +161,7 @@ def unpacked(paths: Sequence[Path]) -> Iterator[Unpacked]:
     """Unpack the zips among some paths into temporary folders.
 
     The zips come from learners, so only notebooks are unpacked. Other files are created with their names, but empty.
+    Raises `CourseError` for a zip that is damaged or empty.
     """
     with tempfile.TemporaryDirectory(prefix="lmcourse-unpacked-", ignore_cleanup_errors=True) as folder:
         places: list[Path] = []
@@ -169,6 +170,8 @@ def unpacked(paths: Sequence[Path]) -> Iterator[Unpacked]:
             zipped = path.suffix.lower() == ".zip" and path.is_file()
             places.append(Path(folder, str(number)) if zipped else path)
             left_out += _unpack(path, places[-1]) if zipped else []
+            if zipped and not left_out and not any(places[-1].iterdir()):
+                raise CourseError(f"{escaped_name(path.name)} contains no files. Download it again.")
         yield Unpacked(tuple(places), tuple(left_out))
 
 

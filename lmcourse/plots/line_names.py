@@ -46,11 +46,12 @@ def _is_named(line: Line2D, texts: Iterable[Text]) -> bool:
     return False
 
 
-def _end(line: Line2D, axes: Axes) -> np.ndarray:
+def _end(line: Line2D, axes: Axes) -> tuple[float, float]:
     """Return the last point of a line. For a line that exists only in the legend, use a line of the same colour."""
     same = [line, *(other for other in axes.get_lines() if to_hex(other.get_color()) == to_hex(line.get_color()))]
     ends = [point for one in same for point in np.asarray(one.get_xydata())[-1:] if np.isfinite(point).all()]
-    return ends[0]
+    x, y = ends[0]
+    return float(x), float(y)
 
 
 def name_lines(axes: Axes) -> None:

@@ -109,7 +109,8 @@ def test_the_prompt_may_come_from_stdin(
 def test_a_prompt_in_utf_16_is_rejected(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("Two".encode("utf-16")), encoding="utf-8"))
+    bytes_in = io.BytesIO("Two".encode("utf-16"))  # read as Python reads stdin in the C locale
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(bytes_in, encoding="utf-8", errors="surrogateescape"))
     assert "the prompt on stdin is not UTF-8" in told(capsys, "--checkpoint", str(run), "--prompt", "-")
 
 

@@ -110,6 +110,8 @@ def test_an_unreadable_folder_is_reported(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_a_folder_without_text_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(CourseError, match="has no files"):
+        find_corpus(str(tmp_path))
     (tmp_path / "zero.bin").write_bytes(b"\0")
     with pytest.raises(CourseError, match="has no text: 1 of its 1 files are binary"):
         find_corpus(str(tmp_path))

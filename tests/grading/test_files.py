@@ -344,6 +344,7 @@ def test_names_without_the_utf8_flag_are_decoded(tmp_path: Path, name: str, enco
         (lambda folder: zipped(folder, *((f"{n}", b"") for n in range(20_001))), "contains more than 20,000 files"),
         (lambda folder: patched(zipped(folder, ("a.ipynb", b""), ("b.ipynb", b"")), 24, "<I", 4 * 10**9), "than 4 GiB"),
         (lambda folder: written(folder, b"no zip", "class.zip"), "class.zip is damaged, or is not a zip"),
+        (lambda folder: zipped(folder), "class.zip contains no files"),
         # requires zip version 9.9
         (lambda folder: patched(zipped(folder, ("a.ipynb", SOUND)), 6, "<H", 99), "is damaged"),
     ],
