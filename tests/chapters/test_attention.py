@@ -107,7 +107,8 @@ def test_sharing_is_as_in_llama() -> None:
     expected, weights = eager_attention_forward(module, q, k, v, hidden[None, None], scaling=8**-0.5)
     assert weights.shape == (2, 6, 4, 4)
     received = grouped_query_attention.reference(q, k, v)
-    torch.testing.assert_close(received, expected.transpose(1, 2), rtol=1e-5, atol=1e-6)  # its softmax is in float32
+    # transformers computes the softmax in float32
+    torch.testing.assert_close(received, expected.transpose(1, 2), rtol=1e-5, atol=1e-6)
 
 
 def test_step_by_step_equals_the_full_pass() -> None:
@@ -163,7 +164,7 @@ def test_block_after_block_gives_torchs_attention(update: Callable[..., Any], wh
     assert whose in name
     state = torch.full((4, 1), -torch.inf), torch.zeros(4, 1), torch.zeros(4, 3)
     state = tuple(part.double() for part in state)
-    for columns in torch.arange(7).flip(0).split(block):  # the last keys first: for most queries these are hidden
+    for columns in torch.arange(7).flip(0).split(block):  # the last keys first, which are hidden from most queries
         state = chosen(*state, scores.masked_fill(~seen, -torch.inf)[:, columns], v[columns])
     expected = F.scaled_dot_product_attention(scores, torch.eye(7).double(), v, seen, scale=1.0)
     torch.testing.assert_close(state[2] / state[1], expected)
@@ -242,7 +243,8 @@ def test_the_playground_computes_torchs_attention() -> None:
 
 
 def test_the_previous_token_head_is_the_one_the_notebook_names() -> None:
-    """ "Head 3 of layer 3": by far, on held-out text and on every text that can be chosen; what else section 5 says."""
+    """"Head 3 of layer 3" attends far more than others to the previous token, on held-out text and on every text of the
+    figure; the other claims of section 5 hold, too."""
     found = scores("the previous token")
     first, second = np.sort(found.ravel())[[-1, -2]]
     assert np.unravel_index(found.argmax(), found.shape) == (3, 3)
@@ -336,7 +338,7 @@ def test_the_zoo_draws_the_mask_and_counts_it() -> None:
 
 
 def measured_saved_bytes(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> int:
-    """What autograd keeps of an attention over 256 tokens with 4 heads of 128, each storage once."""
+    """Bytes that autograd keeps for attention over 256 tokens with 4 heads of 128, each storage counted once."""
     kept: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:

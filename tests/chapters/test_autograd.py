@@ -33,14 +33,14 @@ def asked(name: str) -> list[Case]:
 
 
 def right(name: str, case: Case) -> Any:
-    """What the reference answers."""
+    """The answer of the reference."""
     outcome = run_case(BY_NAME[name].reference, case, name=name)
     assert outcome.failure is None
     return outcome.value
 
 
 def paths(graph: Graph, start: str, end: str) -> float:
-    """The sum over all paths of the products along them: the definition, slow as it is."""
+    """The sum over all paths of the products along them: the definition, although it is slow."""
     if start == end:
         return 1.0
     children = [(node, parents[start]) for node, parents in graph.items() if start in parents]
@@ -58,7 +58,8 @@ def test_the_sweep_sums_over_all_paths() -> None:
 
 def test_torch_and_the_courses_engine_agree_on_every_script() -> None:
     for case in asked("Value"):
-        lines = (case.script or "").replace("4 + b", "b + 4").replace("0 * a", "a * 0")  # the course's lists 4 first
+        # else the course's engine would list 4 as the first parent
+        lines = (case.script or "").replace("4 + b", "b + 4").replace("0 * a", "a * 0")
         swapped = replace(case, script=lines)
         ours = run_case(autograd.Value, swapped, name="Value")
         assert ours.failure is None
@@ -94,7 +95,7 @@ def test_chunks_give_the_loss_of_torch_and_its_gradients() -> None:
 
 def test_numeric_gradients_come_near_torchs_own() -> None:
     for case in asked("numeric_gradient"):
-        if "step" not in case.kwargs:  # at a kink, where the step decides
+        if "step" not in case.kwargs:  # at a kink, the step decides the result
             continue
         names: dict[str, Any] = {}
         exec(case.script.splitlines()[0], names)

@@ -1,4 +1,4 @@
-"""Notebook 20: references against independent sources, what is hidden before the commitment, and its figures."""
+"""Notebook 20: references against independent sources, numbers hidden before the commitment, and its figures."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def test_allowed_designs_were_trained_with_both_optimizers() -> None:
 
 
 def test_the_law_beats_honest_baselines_where_it_was_not_fitted() -> None:
-    """It has the skill that earns everything; no constant has the skill that earns a point, not even in hindsight."""
+    """The law has the skill for all points; no constant has the skill for one point, not even the best one in
+    hindsight."""
     asked = [(run.layers, run.parameters, run.text) for run in held_out()]
     assert skill_on_held_out(exercises.forecasts.reference(rows(small_runs()), ENTROPY, asked)) >= max(STEPS_OF_SKILL)
     for constant in np.linspace(0.25, 0.6, 71):

@@ -95,7 +95,8 @@ def test_the_mixture_is_hugging_faces_mixtral() -> None:
     result, _ = exercises.moe.reference(x[0], theirs.gate.weight.T, w_gate, w_value, theirs.experts.down_proj.mT, 2)
     expected = theirs(x)
     expected = (expected[0] if isinstance(expected, tuple) else expected)[0]
-    torch.testing.assert_close(result, expected, rtol=1e-6, atol=1e-6)  # its router takes the softmax in float32
+    # the router of transformers takes the softmax in float32
+    torch.testing.assert_close(result, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_balance_is_one_for_equal_shares_and_the_number_of_experts_for_one() -> None:
@@ -162,7 +163,7 @@ def test_the_published_minima() -> None:
 
 
 def test_without_a_difference_z_has_deviation_one() -> None:
-    """Tables of scores that differ by chance alone."""
+    """Use tables of scores that differ only by chance."""
     runs = 4
     source = random.Random(0)
     zs = []

@@ -42,7 +42,7 @@ PLAIN: dict[str, Any] = {
 
 
 def gpt_2() -> torch.nn.Module:
-    """With plain attention, whose products torch's counter sees."""
+    """GPT-2 with plain attention, whose products torch's counter counts."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     with torch.device("meta"):

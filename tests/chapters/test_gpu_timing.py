@@ -99,7 +99,7 @@ def test_enough_tokens_pass_the_ridge_by_torchs_count() -> None:
 
 
 def test_time_in_itself_matches_the_profilers_own_self_time() -> None:
-    """torch's `self_cpu_time_total` is computed in another way: from the tree of calls."""
+    """torch computes `self_cpu_time_total` in a different way, from the tree of calls."""
     step = make_training_step(modern(1, 32, 2, 32), StepSetup(2), 16)
     step()
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
@@ -164,7 +164,8 @@ def test_amdahls_bounds_match_the_published_gain_and_do_not_multiply() -> None:
 @FEW
 @given(st.lists(st.tuples(st.integers(1, 10**9), st.integers(1, 10**9), st.floats(0.001, 10)), min_size=1, max_size=5))
 def test_a_remedy_helps_what_williams_roofline_says(kernels: list[tuple[int, int, float]]) -> None:
-    """A machine with twice the peak is another machine: `roofline` on it, and the rest as it was."""
+    """Doubling the peak gives another machine: the test applies `roofline` to it and keeps the rest of the measured
+    time."""
     peak, bandwidth = 1e9, 2e8
     timed = [[float(f), float(m), roofline.reference([[f, m]], peak, bandwidth) * (1 + rest)] for f, m, rest in kernels]
     work = [kernel[:2] for kernel in timed]
@@ -177,7 +178,8 @@ def test_a_remedy_helps_what_williams_roofline_says(kernels: list[tuple[int, int
 
 
 def test_no_compared_cell_depends_on_the_machine() -> None:
-    """What is measured is found in cells that nbval does not compare; so all others are the same on a CPU and a GPU."""
+    """Measured numbers are only in cells that nbval does not compare, so all other cells are the same on a CPU and a
+    GPU."""
     measured: set[str] = set()
     for cell in source(find_chapter("19-gpu-timing")).cells:
         if cell.kind != "code":
@@ -203,7 +205,8 @@ SHARES = {(64, 1): 0.1, (64, 4): 0.3, (128, 1): 0.2, (128, 4): 0.6}
 
 
 def test_the_queue_matches_the_simulated_device() -> None:
-    """Worked out by hand: launches of 5 µs; kernels of 2 µs wait for them, one of 16 µs does not."""
+    """The expected times are computed by hand: kernels of 2 µs wait for their launches of 5 µs, a kernel of 16 µs does
+    not."""
     assert kernel_timeline(2.0, 5.0, 1)[-1] == (35.0, 40.0, 42.0)
     assert kernel_timeline(8.0, 5.0, 1)[-1] == (35.0, 61.0, 69.0)
     assert kernel_timeline(2.0, 5.0, 8) == [(0.0, 5.0, 21.0)]

@@ -38,7 +38,7 @@ def test_filters_match_the_package() -> None:
 
 
 class _InOurModel:
-    """As in the notebook: the reference in the form in which a model asks for a cache."""
+    """A cache as in the notebook: the reference in the form that a model uses."""
 
     def __init__(self, cache: Any) -> None:
         self.cache = cache
@@ -122,7 +122,7 @@ def test_the_use_of_a_static_batch_is_one_over_a_harmonic_number() -> None:
 
 
 def _after(p: list[Fraction], q: list[Fraction], token: int) -> tuple[Fraction, list[Fraction]]:
-    """How probable it is that the reference keeps a token, and what it draws from where it does not."""
+    """The probability that the reference keeps a token, and the distribution from which it draws otherwise."""
     rows, tokens = torch.tensor([[float(x) for x in p]] * 2, dtype=torch.float64), torch.tensor([token])
     small = torch.tensor([[float(x) for x in q]], dtype=torch.float64)
     ratio = float(min(Fraction(1), p[token] / q[token]))

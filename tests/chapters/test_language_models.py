@@ -69,7 +69,7 @@ def test_counts_match_the_package() -> None:
 
 
 def test_the_entropy_rate_is_the_cost_of_one_more_byte() -> None:
-    """H(n + 1) − H(n) of all texts of a length, by enumeration, from the shares that the powers of P settle at."""
+    """Enumerate H(n + 1) − H(n) for all texts of a length, with word frequencies from high powers of P."""
     P = torch.tensor([[0.2, 0.3, 0.5], [0.6, 0.0, 0.4], [0.1, 0.8, 0.1]], dtype=torch.float64)
     shares = torch.linalg.matrix_power(P, 200)[0]
     costs = [_entropy_of_texts(P, shares, length) for length in (3, 4)]

@@ -107,7 +107,7 @@ def by_parts(B: int, S: int, D: int, A: int, p: int) -> int:
 
 
 class Gated(nn.Module):
-    """SwiGLU and a mask of one byte."""
+    """SwiGLU with a dropout mask of one byte per number."""
 
     def __init__(self, d: int, d_ff: int) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ def test_a_real_gated_layer_keeps_four_hidden_tensors() -> None:
 
 @pytest.mark.parametrize("T", [1, 3])
 def test_a_device_keeps_its_heads_and_hidden_numbers_and_all_of_the_rest(T: int) -> None:
-    """Cut in T: q, k, v, the output's input, hidden tensors and scores; the others are whole."""
+    """Divided by T: q, k, v, the output's input, hidden tensors and scores; all other tensors are whole."""
     N, L, B, S, D, A = 1000, 2, 3, 7, 24, 6
     cut = ("queries", "keys", "values", "softmax", "weights", "input of the output", "result of up", "input of down")
     kept = tensors_saved_by_block(B, S, D, A, 4 * D, 2)
@@ -206,7 +206,7 @@ def test_scores_are_more_than_half_from_the_length_of_the_reference(p: int) -> N
 
 
 class Head(nn.Module):
-    """The model that the notebook measures, with one block."""
+    """The notebook's model with one block and a head."""
 
     def __init__(self, D: int, A: int, V: int) -> None:
         super().__init__()
@@ -236,7 +236,7 @@ def test_the_predicted_peak_is_the_profilers(V: int, recompute: bool, keep: bool
         model.block(x.clone().requires_grad_()).sum().backward()
 
     for step in (alone, forward, rest):
-        step()  # makes the gradients
+        step()  # the first runs create the gradients
     block, before = max(accumulate(memory_events(alone))), memory_events(forward)
     peak, _ = reference("peak_and_moment", before + memory_events(rest))
     assert reference("step_peak", sum(before), 1, S, V, block, recompute, keep) == pytest.approx(peak, rel=0.02)
@@ -244,7 +244,7 @@ def test_the_predicted_peak_is_the_profilers(V: int, recompute: bool, keep: bool
 
 @pytest.mark.parametrize(("layers", "every"), [(10, 3), (5, 1), (5, 5)])
 def test_layers_in_checkpoints_are_called_as_often(layers: int, every: int) -> None:
-    """All segments but the last are checkpoints of torch; the calls are counted."""
+    """All segments but the last are torch checkpoints; the test counts the calls of the layers."""
     calls = []
 
     def segment(x: Tensor, length: int) -> Tensor:
@@ -290,7 +290,7 @@ def test_a_budget_fits_up_to_its_largest_batch_and_no_further() -> None:
 
 
 def fullest(**arguments: Any) -> float:
-    """The top of the timeline, in bytes."""
+    """The highest total of the timeline, in bytes."""
     [dot] = figures.memory_timeline("llama-3.2-1b", 2, 2048, **arguments).axes[0].lines[:1]
     return float(np.asarray(dot.get_ydata())[0]) * GIB
 

@@ -181,7 +181,7 @@ def test_buckets_stick_out_only_where_the_text_says() -> None:
         backward, spans = bucket_times(tokens, bucket)
         return spans[-1][1] - backward
 
-    assert sticks_out(65536, 25) < 0.01  # only the last bucket
+    assert sticks_out(65536, 25) < 0.01  # only the last bucket is sent after the backward pass
     assert sticks_out(4096, 25) > 0.5
     assert sticks_out(65536, 1) > 0.5
     assert sticks_out(65536, 16_060) == pytest.approx(2 * 16.06e9 / 50e9 + 200e-6)
@@ -189,7 +189,7 @@ def test_buckets_stick_out_only_where_the_text_says() -> None:
 
 @pytest.mark.parametrize("case", [case for case in exercises.best_layout.cases if not case.edge])
 def test_the_best_layout_is_a_clear_winner(case: Case) -> None:
-    """No other layout is nearly as fast for another reason: rounding cannot decide, and nothing nearly fits."""
+    """Nearly equal times come from the same parts, and no layout nearly fits, so rounding cannot decide."""
     step, machines = eval(case.call("").split("; ")[-1].removeprefix("best_layout"), vars(step_time_module))
     priced = [step_time(step, machines, *layout) for layout in candidates(step, machines)]
     assert all(abs(time.memory / machines.memory - 1) > 1e-3 for time in priced)

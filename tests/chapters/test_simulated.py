@@ -1,4 +1,4 @@
-"""Programs on simulated workers: results, bytes, rounds, and a sentence for everything that goes wrong."""
+"""Programs on simulated workers: results, bytes, rounds, and a sentence for each kind of error."""
 
 from __future__ import annotations
 

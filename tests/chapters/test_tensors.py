@@ -70,13 +70,13 @@ def test_operators_are_listed_with_or_without_views() -> None:
 
 
 def _places(shape: list[int], strides: list[int]) -> list[int]:
-    """Where every element lies, in the order of the indices."""
+    """The place of every element in memory, in the order of the indices."""
     indices = itertools.product(*map(range, shape))
     return [sum(i * stride for i, stride in zip(index, strides, strict=True)) for index in indices]
 
 
 def _refused_by_brute_force(shape: list[int], strides: list[int], new_shape: list[int]) -> bool:
-    """Whether no strides at all read the same places in the same order."""
+    """Return True if no strides read the same places in the same order."""
     places, new = _places(shape, strides), []
     step = len(places)
     for n in new_shape:
@@ -86,7 +86,7 @@ def _refused_by_brute_force(shape: list[int], strides: list[int], new_shape: lis
 
 
 def test_a_view_is_rejected_exactly_where_no_strides_would_do() -> None:
-    """That `Tensor.view` is not too careful: a learner who finds strides where it refuses would be right."""
+    """`Tensor.view` is not too strict: a learner who found strides where it raises an error would be right."""
     random, refused = Random(2), 0
     shapes = [[24], [2, 12], [12, 2], [4, 6], [6, 4], [3, 8], [2, 3, 4], [4, 3, 2], [2, 2, 6], [2, 1, 12], [1, 24, 1]]
     for _ in range(2000):

@@ -24,7 +24,8 @@ from tests.plots.figures import check_figure
 
 
 def library(merges: list[tuple[int, int]]) -> tokenizers.Tokenizer:
-    """Byte pairs of Hugging Face's library: bytes are the characters of the same numbers, and words are not cut."""
+    """A byte-pair tokenizer of Hugging Face's library: bytes become the characters of the same numbers, and words stay
+    whole."""
     names = [bytes([value]) for value in range(256)]
     for left, right in merges:
         names.append(names[left] + names[right])
@@ -142,7 +143,7 @@ def test_batches_match_the_loader() -> None:
 
 
 def legal_orders(batches: int) -> Iterator[tuple[str, ...]]:
-    """All orders in which each batch is copied, then trained on, in turn, and one is ahead whenever there is one."""
+    """All legal orders: each batch is copied, then trained on, and one copy is ahead as long as there are batches."""
     acts = [f"{act} {i}" for act in ("copy", "train") for i in range(batches)]
     for order in permutations(acts):
         at = {act: place for place, act in enumerate(order)}

@@ -163,7 +163,7 @@ NAMED = {"08": "grouped_query_attention", "09": "rope", "10": "rms_norm"}
 
 @pytest.fixture(scope="module")
 def model_and_text(course: Path) -> tuple[Any, Tensor]:
-    """The small model that the notebook compares with, and its text: by the notebook's own cell."""
+    """The small model with which the notebook compares, and its text, from the notebook's own cell."""
     notebook = nbformat.read(course / "solutions" / "12-transformer" / "transformer.ipynb", as_version=4)
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     names: dict[str, Any] = {}
@@ -174,7 +174,7 @@ def model_and_text(course: Path) -> tuple[Any, Tensor]:
 
 @pytest.fixture
 def say(tmp_path: Path, model_and_text: tuple[Any, Tensor]) -> Callable[[dict[str, str]], str]:
-    """What the notebook says if somebody's notebooks 08 to 10 have these answers."""
+    """The notebook's comparison for a reader whose notebooks 08 to 10 have these answers."""
 
     def said(answers: dict[str, str]) -> str:
         (tmp_path / "nbgrader_config.py").touch()

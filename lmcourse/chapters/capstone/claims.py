@@ -1,4 +1,4 @@
-"""Five claims for the hunt, and the truth in place of the wrong ones."""
+"""Five claims for the hunt, and the right verdict on each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RIGHT = "right"
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim from somebody's notes.
+    """A claim from another person's notes.
 
     Attributes:
         text: what is claimed.

@@ -1,6 +1,6 @@
-"""A decoding step to be timed: a device with a queue, the cache that each step fills, and the CPU's clock.
+"""A simulated decoding step to be timed: a device with a queue, the cache that each step fills, and the CPU's clock.
 
-No real clock decides a point: every mistake gives another number.
+No mark depends on a real clock, and every mistake gives another number.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _mask(s: int, t: int) -> Tensor:
-    """Pair by pair: query i stands at position t − s + i."""
+    """Compute the mask pair by pair: query i is at position t − s + i."""
     if s > t:
         raise ValueError(f"{s} queries cannot be the last of {t} tokens")
     seen = [[key <= t - s + query for key in range(t)] for query in range(s)]

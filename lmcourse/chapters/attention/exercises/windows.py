@@ -12,7 +12,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _window(s: int, t: int, window: int) -> Tensor:
-    """Pair by pair, by the distance back from the query at position t − s + i."""
+    """Compute the mask pair by pair, from the distance back from the query at position t − s + i."""
     if window < 1:
         raise ValueError(f"a window holds at least the token itself, not {window}")
     return torch.tensor([[0 <= t - s + query - key < window for key in range(t)] for query in range(s)])

@@ -1,4 +1,4 @@
-"""Why scores are divided by √d: what the width of a head does to a softmax."""
+"""Why scores are divided by √d: the effect of the width of a head on a softmax."""
 
 from __future__ import annotations
 

@@ -51,9 +51,9 @@ def computation_graph(
 
 
 def graph_step(graph: Graph | str = "linear regression", step: int = 0) -> Figure:
-    """One moment of the two passes: step 0 shows the leaves, the last step all gradients.
+    """One moment of the two passes: step 0 shows the leaves, the last step shows all gradients.
 
-    ValueError for an unknown example, or a step that there is not.
+    ValueError for an unknown example, or a step that does not exist.
     """
     shown = example(graph) if isinstance(graph, str) else graph
     steps = steps_of(shown)
@@ -194,7 +194,7 @@ def _write_on(axes: Axes, x: float, y: float, text: str, *, highlighted: bool) -
 
 
 def _listed(graph: Graph, values: Sequence[float | None], grads: Sequence[float] | None) -> str:
-    """Every node in words, for the alt text."""
+    """Describe every node in words, for the alt text."""
     known = [index for index, value in enumerate(values) if value is not None]
     gradient = [f", grad {grad:.3g}" for grad in grads] if grads is not None else [""] * len(values)
     return "; ".join(

@@ -1,4 +1,4 @@
-"""The exercises on how far a budget of FLOPs goes, and how long that takes."""
+"""The exercises on the number of steps that a budget of FLOPs pays for, and on how long they take."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ def _hidden_seconds(random: Random) -> list[Case]:
     ]
     for size in (7, 8):
         times = sorted(random.uniform(0.01, 0.1) for _ in range(size - 2))
-        times = [1.0, 0.5, *times[size // 2 - 1 :], *times[: size // 2 - 1]]  # the fastest or slowest in the middle
+        # put the fastest or the slowest in the middle
+        times = [1.0, 0.5, *times[size // 2 - 1 :], *times[: size // 2 - 1]]
         cases.append(case("other probes", times, 2, random.randint(100, 2000)))
     return cases
 

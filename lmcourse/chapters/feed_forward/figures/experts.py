@@ -17,7 +17,7 @@ def expert_shares(runs: Mapping[str, Sequence[Tensor]], layer: int = 0) -> Figur
     """The share of all choices that each expert of a layer gets, over the steps; one panel per run.
 
     Args:
-        runs: per name the shares of each step, (layers, experts).
+        runs: for each name the shares of each step, (layers, experts).
         layer: which layer to show.
 
     Raises:

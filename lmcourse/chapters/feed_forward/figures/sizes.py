@@ -1,4 +1,4 @@
-"""How wide feed-forward layers are, and what the width costs."""
+"""Widths of feed-forward layers, and their cost."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ _NAMED = {
 
 
 def published() -> list[Entry]:
-    """The published models of the zoo, without the course's own."""
+    """The published models in the zoo, without the course's own."""
     return [entry for entry in all_models() if entry.source != COURSE_SOURCE]
 
 
 def model_shapes(choice: str = "all heads") -> Figure:
-    """One choice of all published models against their size, a dot each. ValueError for an unknown choice."""
+    """One choice of all published models against their size, a dot per model. ValueError for an unknown choice."""
     if choice not in SHAPES:
         raise ValueError(f"unknown choice {choice!r}; there are {', '.join(SHAPES)}")
     label, number = SHAPES[choice]
@@ -224,5 +224,5 @@ def _width(ratio: float) -> float:
 
 
 def _depth(ratio: float) -> float:
-    """How many layers the same parameters make, in units of those at ratio 4: a block has (4 + 2·ratio)·d²."""
+    """The number of layers with the same parameters, relative to ratio 4: a block has (4 + 2·ratio)·d² parameters."""
     return 12 / (4 + 2 * ratio)

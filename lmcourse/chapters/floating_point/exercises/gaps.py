@@ -1,4 +1,4 @@
-"""The exercise on the gap from a number to the next."""
+"""The exercise on the gap between a number and the next."""
 
 from __future__ import annotations
 

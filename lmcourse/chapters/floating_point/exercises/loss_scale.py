@@ -22,7 +22,8 @@ from lmcourse.exercises.exercise import Exercise
 POWERS = [2.0**power for power in range(-200, 201)]
 
 Judge = Callable[[Tensor], bool]
-"""A test of a scale, given all nonzero gradients times that scale, as float64: True if it is right."""
+"""A test of a scale: takes all nonzero gradients times that scale, as float64, and returns True if the scale is
+right."""
 
 
 def rounded(values: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
@@ -35,7 +36,7 @@ def rounded(values: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
 
 
 def nonzero(gradients: list[Tensor]) -> Tensor:
-    """All gradients but the zeros, in one row, as float64."""
+    """All nonzero gradients in one row, as float64."""
     values = torch.cat([gradient.flatten().double() for gradient in gradients])
     return values[values != 0]
 
@@ -132,7 +133,7 @@ loss_scales = Exercise(
     difficulty=3,
     reference=_loss_scales,
     tolerance=EXACT,
-    seconds=30.0,  # the learner's own round_to may round each gradient
+    seconds=30.0,  # the answer may round each gradient with the learner's own round_to, which is slow
     cases=[
         case("four gradients", [torch.tensor([1e-3, -2e-6]), torch.tensor([7e-8, 0.0])], *widths("fp16")),
         case("two tensors in fp16", _TWO, *widths("fp16")),

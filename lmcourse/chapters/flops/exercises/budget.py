@@ -1,4 +1,4 @@
-"""Exercises on how long training takes, and what it costs."""
+"""Exercises on the time and the cost of training."""
 
 from __future__ import annotations
 
@@ -129,15 +129,15 @@ def _cheapest(
     full: bool = False,
     returned: str = "bill",
 ) -> list[object]:
-    """Exactly: of all offers that are done in time, the one with the lowest bill.
+    """Return the offer with the lowest bill among those that are done in time, in exact fractions.
 
     Args:
         per_parameter: FLOPs per parameter and token.
-        by: what is the lowest of the offer that is taken.
+        by: the number by which the lowest offer is chosen.
         patient: whether the days do not matter.
-        alone: whether one GPU has to be done in time.
+        alone: whether a single GPU must be done in time.
         full: whether the GPUs reach their peak.
-        returned: which number is returned beside the name.
+        returned: the number that is returned beside the name.
     """
     found = []
     for name, (gpus, price, peak, mfu) in offers.items():

@@ -1,4 +1,4 @@
-"""Exercises on the conventions of MFU: the shares of one run under four of them, and which one a paper used."""
+"""Exercises on the conventions of MFU: the shares of one run under four of them, and the convention of a paper."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _shares(
     scale: float = 1,
     above_one: bool = False,
 ) -> Shares:
-    """Exact shares, built of forward passes: of the weights, of the head among them, and of scores and values.
+    """Exact shares, counted in forward passes of the weights (including the head) and of scores and values.
 
     Args:
         weights, pairs: how many forward passes of the weights, and of scores and values, training takes.
         causal: the part of the pairs that the causal convention counts.
         blocks: forward passes of weights, of scores and values, and of the head, that "blocks" repeats.
         scores: forward passes of scores and values that "scores" repeats.
-        scale: what all shares are multiplied with.
+        scale: a factor for all shares.
         above_one: whether a share above 1 is returned.
     """
     once, head = 2 * Fraction(parameters), 2 * Fraction(vocab_size * d_model)
@@ -84,7 +84,7 @@ FULL = {
     "tokens_per_second": 1.0,
     "devices": 1,
 }
-"""6N is 768, scores and values take 768, and a forward pass without the head 176 + 256."""
+"""A case with a share of 1: 6N is 768, scores and values take 768, and a forward pass without the head 176 + 256."""
 
 
 def _cases(random: Random) -> list[Case]:
@@ -333,7 +333,7 @@ def a_matrix_of_counts(
     peak: float,
     recompute: str,
 ) -> dict[str, np.float64]:
-    """Forward passes of blocks, head and pairs, a row for each convention."""
+    """Collect the numbers of forward passes of blocks, head and pairs, in a row for each convention."""
     head = vocab_size * d_model
     once = np.array([2.0 * (parameters - head), 2.0 * head, 4.0 * layers * d_attn * context])
     fourth = [3 + (recompute == "blocks"), 3, 3 + (recompute != "nothing")]
@@ -383,7 +383,7 @@ which_convention = value_exercise(
 
 
 def _other_conventions() -> None:
-    """Register each single slip, with the share that its convention would give."""
+    """Register answers with one wrong convention, each with the share that this convention gives."""
     for name, right in RIGHT.items():
         published = 0.458 if name == LATER else PUBLISHED[name]
         shares = _shares(**RUNS[name.removesuffix(", later")])

@@ -13,7 +13,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _mfu(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
-    """Exactly: what all GPUs do in a second, and what they could."""
+    """Divide the FLOPs that all GPUs do in a second by their peak, exactly."""
     done = Fraction(step_flops) * Fraction(tokens_per_second) / step_tokens
     possible = gpus * Fraction(peak)
     if done > possible:

@@ -1,4 +1,4 @@
-"""The exercise on what would make kernels that were timed faster: a higher peak, more bandwidth, or no launches."""
+"""The exercise on the remedy that speeds up measured kernels most: a higher peak, more bandwidth, or no launches."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ Times = dict[str, float]
 
 
 def _best(flops: float, moved: float, peak: float, bandwidth: float) -> Fraction:
-    """Return the roofline's time, exactly."""
+    """Return the roofline's time as an exact fraction."""
     return max(Fraction(flops) / Fraction(peak), Fraction(moved) / Fraction(bandwidth))
 
 
 def _times(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    """In exact fractions. A machine is what it takes at best; the rest of each measured time stays."""
+    """Times after each remedy, in exact fractions. A remedy changes the roofline's time; the rest of a measured time
+    stays."""
     machines = {"peak": (2 * peak, bandwidth), "bandwidth": (peak, 2 * bandwidth), "launches": (peak, bandwidth)}
     times = dict.fromkeys(machines, Fraction(0))
     for flops, moved, seconds in kernels:
@@ -147,7 +148,7 @@ for _change in (
 
 
 def _summed(kernels: Kernels, peak: float, bandwidth: float, rule: Callable[[float, float, float], Times]) -> Times:
-    """Add up a rule for the times of computing and of moving, and the measured time, of each kernel."""
+    """Add up a rule over the kernels: it combines the computing, moving and measured time of each."""
     _times(kernels, peak, bandwidth)
     times = [rule(flops / peak, moved / bandwidth, seconds) for flops, moved, seconds in kernels]
     return {remedy: sum(time[remedy] for time in times) for remedy in ("peak", "bandwidth", "launches")}

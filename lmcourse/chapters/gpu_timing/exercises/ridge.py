@@ -1,4 +1,4 @@
-"""The exercise on the ridge point, from the numbers as data sheets print them."""
+"""The exercise on the ridge point, from the numbers in data sheets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNITS = {"GB/s": 10**9, "TB/s": 10**12, "GiB/s": 2**30, "TiB/s": 2**40}
 
 
 def _ridge(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    """In exact fractions."""
+    """Compute the ridge point in exact fractions."""
     if unit not in UNITS:
         raise ValueError(f"{unit} is no unit of bandwidth that is known here")
     peak = Fraction(tflops) * 10**12 / (2 if sparse else 1)

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercise on the KV cache: a right one, and what differs from it."""
+"""Wrong answers to the exercise on the KV cache: a right cache, and subclasses that change one part."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 class _Right:
-    """Keys and values per layer, with a method for each thing that people do differently."""
+    """Keys and values per layer, with a method for each part that wrong answers change."""
 
     def __init__(self, layers: int, capacity: int) -> None:
         self.capacity, self.lengths = capacity, [0] * layers

@@ -1,4 +1,4 @@
-"""The exercise on the n-gram model: one fraction of counts."""
+"""The exercise on the n-gram model, a fraction of two counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _ngram(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    """All windows one longer than the context, tied up and counted."""
+    """Count all windows of the context's length plus one."""
     n = len(context)
     windows = Counter(zip(*(text[place:] for place in range(n + 1)), strict=False))
     counts = [windows[(*context, word)] for word in range(vocabulary)]
@@ -54,7 +54,7 @@ def _hidden(random: Random) -> list[Case]:
         case("nothing to count", TEXT, [4], 5),
     ]
     for order, words in ((1, 4), (2, 3), (3, 3)):
-        # A fixed text in random names: which mistakes show in it does not depend on luck.
+        # A fixed text with randomly renamed words, so that no mark depends on luck.
         named = random.sample(range(words), words)
         text = [named[each] for each in DRAWN[words]]
         cases.append(case("other texts", text, text[10 : 10 + order], words))
@@ -227,7 +227,7 @@ def with_torch(text: list[int], context: list[int], vocabulary: int) -> torch.Te
 @ngram.variant
 def recursively(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     def followers(places: list[int], left: list[int]) -> list[int]:
-        """The places after those where the rest of the context stands."""
+        """Return the places after those at which the rest of the context occurs."""
         places = [place for place in places if place < len(text)]
         return followers([p + 1 for p in places if text[p] == left[0]], left[1:]) if left else places
 

@@ -14,7 +14,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _cross_entropy(p: list[float], q: list[float], base: float = math.e) -> float:
-    """Over the words that can come, with a sum that does not round."""
+    """The cross-entropy over the words with p above 0, with an exact sum."""
     if len(p) != len(q):
         raise ValueError(f"{len(p)} probabilities cannot be compared with {len(q)}")
     pairs = [(truth, model) for truth, model in zip(p, q, strict=True) if truth > 0]

@@ -1,4 +1,4 @@
-"""The exercise on how many tokens a model reads to write."""
+"""The exercise on how many tokens a model reads while it writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _tokens_read(prompt: int, new: int, reuse: bool) -> int:
-    """Two ends of an arithmetic series, or every token but the last."""
+    """Sum an arithmetic series, or with reuse count every token but the last."""
     if prompt < 1:
         raise ValueError("there is nothing to continue")
     if not new:
@@ -47,7 +47,7 @@ tokens_read = Exercise(
     minutes=4,
     difficulty=1,
     reference=_tokens_read,
-    tolerance=Tolerance(1e-15),  # a division in floats may leave that much
+    tolerance=Tolerance(1e-15),  # a division in floats may be wrong by this much
     cases=[
         case("a thousand words, nothing kept", 100, 1000, False),
         case("a thousand words, all kept", 100, 1000, True),

@@ -1,4 +1,4 @@
-"""The exercise on what each device holds when several share every matrix."""
+"""The exercise on the memory of each device when several devices divide every matrix."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _wrong_parallel(
     per_parameter: float = 18,
     copies: int = 1,
 ) -> Sizes:
-    """The count with one mistake switched on; `copies` is on how many devices the states lie whole."""
+    """The count with one mistake switched on; `copies` is the number of devices that hold all states."""
     N, L, B, S, D, A = sizes
     if A % T:
         raise ValueError("heads")
@@ -167,7 +167,7 @@ def tensor_by_tensor(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> 
     stream, heads = B * S * D, A // T
     activations = 0.0
     for _ in range(L):
-        activations += 2 * (2 * stream + 2 * stream + stream)  # inputs of norms, of halves, masks
+        activations += 2 * (2 * stream + 2 * stream + stream)  # inputs of norms, inputs of both halves, dropout masks
         activations += 4 * 2 * heads * B * S * (D // A) + 2 * 2 * B * S * (4 * D / T)
         activations += heads * B * S * S * (2 + 2 + 1)
     return {"activations": activations, "states": (2 + 4 + 4 + 4 + 4) * N / T}

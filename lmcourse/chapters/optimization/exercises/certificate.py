@@ -1,4 +1,4 @@
-"""The exercise that holds the theorem on gradient descent against data."""
+"""The exercise that tests the theorem on gradient descent with data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pair = tuple[float, float]
 
 
 def _certificate(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    """In the basis of the right singular vectors, where each coordinate of the gradient shrinks by 1 − γλ a step."""
+    """Compute in the basis of the right singular vectors: each coordinate of the gradient shrinks by 1 − γλ a step."""
     _, singular, directions = torch.linalg.svd(X.double(), full_matrices=False)
     curvature = singular**2 / len(X)
     if rate > (1 + 1e-9) / curvature[0]:
@@ -113,7 +113,7 @@ descent_certificate.equivalent_mutant(
 
 
 def _measured(X: Tensor, y: Tensor, rate: float, steps: int, n: float | None = None) -> list[Tensor]:
-    """The gradients of all K + 1 points."""
+    """The gradients at all K + 1 points."""
     w, gradients = torch.zeros_like(X[0]), []
     for _ in range(steps + 1):
         gradients.append(X.T @ (X @ w - y) / (n or len(X)))

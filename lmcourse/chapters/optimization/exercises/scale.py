@@ -1,4 +1,4 @@
-"""The exercise on the noise scale: how large a batch is worth its price."""
+"""The exercise on the noise scale: the batch size up to which a larger batch is worth its price."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = list[list[int]]
 
 
 def _scale(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    """In exact fractions: B times the mean of ‖g‖² is a line in B; its slope is ‖G‖² and its value at 0 is σ²."""
+    """Compute in exact fractions: B times the mean of ‖g‖² is linear in B, with slope ‖G‖² and the value σ² at 0."""
     if b_small == b_large:
         raise ValueError(f"two sizes are needed, not {b_small} twice")
     one, other = Fraction(small) * b_small, Fraction(large) * b_large
@@ -28,7 +28,7 @@ def _scale(small: float, large: float, b_small: int, b_large: int) -> Scale:
 
 
 def squared_lengths(rows: Rows, batch: int) -> float:
-    """The mean of ‖g‖² over all batches that may be drawn with replacement, g their mean."""
+    """The mean of ‖g‖² over all batches drawn with replacement, where g is the mean of a batch."""
     found = [sum(sum(column) ** 2 for column in zip(*drawn, strict=True)) for drawn in product(rows, repeat=batch)]
     return float(sum(found)) / (len(found) * batch**2)
 

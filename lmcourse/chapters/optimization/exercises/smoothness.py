@@ -60,7 +60,7 @@ smoothness = Exercise(
         "How fast the gradient changes depends on the direction; it is at most the largest eigenvalue of H.",
         "torch.linalg.eigvalsh(H) sorts the eigenvalues of a symmetric matrix from small to large.",
     ],
-    tolerance=Tolerance(2e-5),  # an eigenvalue found in float32
+    tolerance=Tolerance(2e-5),  # an eigenvalue computed in float32
     seconds=SECONDS,
 )
 

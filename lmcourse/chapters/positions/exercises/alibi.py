@@ -14,7 +14,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _penalties(slopes: Tensor, queries: int, keys: int, shift: int = 0, ahead: float = -math.inf) -> Tensor:
-    """Entry by entry. `shift` moves the queries, `ahead` is what later keys get."""
+    """Compute the bias entry by entry. `shift` moves the queries; `ahead` is the bias of later keys."""
     first = keys - queries + shift
     rows = [[(j - i) if j <= i else ahead for j in range(keys)] for i in range(first, first + queries)]
     steps = torch.tensor(rows, dtype=torch.float64).reshape(queries, keys)

@@ -1,4 +1,4 @@
-"""The exercise on the temperature that gives the best match a weight."""
+"""The exercise on the temperature at which the best match gets a given weight."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmcourse.exercises.inputs import normal64
 
 
 def _newton(scores: Tensor, share: float) -> float:
-    """Newton's method for the inverse temperature, in which the sum of the weights' quotients is convex."""
+    """Find the inverse temperature by Newton's method: the sum of the quotients of weights is convex in it."""
     top = max(scores.tolist())
     gaps: list[float] = [top - score for score in scores.tolist()]
     if not 1 / len(gaps) < share < 1 / gaps.count(0.0):
@@ -104,7 +104,7 @@ temperature_for.equivalent_mutant(
 
 
 def _by_halving(weight: Callable[[float], float], share: float) -> float:
-    """Return the temperature at which a weight that falls with it is `share`."""
+    """Return the temperature at which a weight that decreases with the temperature equals `share`."""
     low, high = -30.0, 30.0
     for _ in range(90):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""The exercises on an unknown patient: its disease, from what was recorded of it, and its medicine."""
+"""The exercises on an unknown patient: its disease, found from its recorded numbers, and its medicine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Signs = dict[str, Any]
 
 
 def _diagnosis(signs: Signs) -> str:
-    """Apply the written rule: what is wrong at the end, then what was wrong once, then how far the run came."""
+    """Apply the written rule in its order: signs at the end, then signs at any step, then the progress of the run."""
     if fmean(signs["loss"][-3:]) > signs["guessing"]:
         return "steps"
     if fmean(signs["score"][-10:]) > 100:

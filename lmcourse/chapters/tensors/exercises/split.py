@@ -1,4 +1,4 @@
-"""The exercise on cutting features into heads."""
+"""The exercise on splitting features into heads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _blocks(x: Tensor, heads: int) -> Tensor:
-    """A window as wide as a head that steps by its own width: the blocks of neighbouring features, as views."""
+    """Move a window as wide as a head by its own width: the windows are blocks of neighbouring features, as views."""
     if x.shape[-1] % heads:
         raise ValueError("the heads do not divide the features")
     width = x.shape[-1] // heads

@@ -17,7 +17,7 @@ _HALF = [(101, 240), (159, 152), (257, 128)]
 
 
 def _reference(tokens: list[int], merges: list[Pair]) -> str:
-    """Each token is taken apart until only bytes are left."""
+    """Take each token apart until only bytes are left."""
 
     def raw(token: int) -> bytes:
         if not 0 <= token < 256 + len(merges):
@@ -46,7 +46,7 @@ def _hidden(random: Random) -> list[Case]:
     ]
     for _ in range(4):
         tokens = [random.choice([97, 32, 195, 169, 233, 256, 257, 258, 259, 260]) for _ in range(10)]
-        tokens += [257, 260, 195, 169, 195, 97]  # a merge of a merge, the last one, a whole letter, half of one
+        tokens += [257, 260, 195, 169, 195, 97]  # a merge of a merge, the last merge, a whole letter, half a letter
         cases.append(call("other tokens", "decode", tokens, TOY))
     return cases
 

@@ -17,7 +17,7 @@ Words = list[list[int]]
 
 
 def _reference(words: Words, times: list[int]) -> dict[Pair, int]:
-    """Every pair that stands anywhere is looked for in every word."""
+    """Search every word for every pair that occurs anywhere."""
     if len(words) != len(times):
         raise ValueError("there must be a number for each word")
     found = {pair for word in words for pair in pairwise(word)}

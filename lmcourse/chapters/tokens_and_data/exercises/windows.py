@@ -18,7 +18,7 @@ TEN = torch.tensor([50, 51, 52, 53, 54, 55, 56, 57, 58, 59])
 
 
 def _reference(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    """Token by token."""
+    """Collect the tokens one by one."""
     text = tokens.tolist()
     if any(not 0 <= start < len(text) - length for start in starts):
         raise ValueError("a window does not fit")
@@ -63,7 +63,8 @@ def _hidden(random: Random) -> list[Case]:
     ]
     for _ in range(3):
         length, count = random.randint(2, 6), random.randint(20, 40)
-        starts = [count - length - 1, *random.sample(range(count - length - 1), random.randint(1, 4))]  # never in order
+        # the first start is the largest, so the starts are never in order
+        starts = [count - length - 1, *random.sample(range(count - length - 1), random.randint(1, 4))]
         cases.append(case("other texts", _text(random, count, 1000), starts, length))
     return cases
 

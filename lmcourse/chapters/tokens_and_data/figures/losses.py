@@ -1,4 +1,4 @@
-"""Loss by position in a window, and rows of the output that were never right."""
+"""Loss by position in a window, and the output rows of tokens that were never targets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def loss_by_position(losses: Sequence[float], full: float) -> Figure:
 
     Args:
         losses: in nats per token, by position from 0 on.
-        full: with as much context as the model can use, at every token.
+        full: the loss if every token has as much context as the model can use.
     """
     mean = sum(losses) / len(losses)
     figure = new_figure(8.0, 3.4)

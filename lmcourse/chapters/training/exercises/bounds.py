@@ -1,4 +1,4 @@
-"""The exercise on the spread of first weights, and where a normal distribution is cut."""
+"""The exercise on the standard deviation of initial weights, and on the bounds of a truncated normal distribution."""
 
 from __future__ import annotations
 

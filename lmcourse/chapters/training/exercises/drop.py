@@ -1,4 +1,4 @@
-"""The exercise on dropout, and what it does to the variance."""
+"""The exercise on dropout, and on its effect on the variance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = tuple[Tensor, Tensor]
 
 
 def _reference(x: Tensor, keep: Tensor, p: float) -> Result:
-    """By the definition: the mean and the variance of a variable that has two values."""
+    """Use the definition: the mean and the variance of a variable that has two values."""
     if not 0 <= p < 1:
         raise ValueError(f"not a probability below 1: {p}")
     wide = x.double()
@@ -27,7 +27,7 @@ def _reference(x: Tensor, keep: Tensor, p: float) -> Result:
 
 
 def _mask(random: Random, *shape: int) -> Tensor:
-    """About two thirds stay, and something always goes."""
+    """A random mask that keeps about two thirds of the entries, and drops at least one."""
     size = math.prod(shape)
     return torch.tensor(random.sample(range(size), size)).view(shape) >= max(1, size // 3)
 

@@ -1,4 +1,4 @@
-"""The exercise on a schedule that need not know its end."""
+"""The exercise on a schedule that does not depend on the length of the run."""
 
 from __future__ import annotations
 

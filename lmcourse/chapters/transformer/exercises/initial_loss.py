@@ -40,7 +40,8 @@ def _hidden(random: Random) -> list[Case]:
         case("what cannot be", 0),
         case("what cannot be", 0, 1.0),
         case("what cannot be", 50, -0.01),
-        *(case("other vocabularies", v, v / 37) for v in random.sample(range(56, 74), 4)),  # no whole number among them
+        # a spread that is never a whole number
+        *(case("other vocabularies", v, v / 37) for v in random.sample(range(56, 74), 4)),
     ]
 
 

@@ -14,7 +14,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _row_by_row(weight: Tensor, d_head: int) -> Tensor:
-    """Where each row goes, by its number."""
+    """Compute the new place of each row from its number."""
     if d_head < 2 or d_head % 2 or len(weight) % d_head:
         raise ValueError(f"{len(weight)} rows in heads of {d_head}")
     moved = torch.empty_like(weight)
