@@ -243,8 +243,8 @@ def test_the_playground_computes_torchs_attention() -> None:
 
 
 def test_the_previous_token_head_is_the_one_the_notebook_names() -> None:
-    """"Head 3 of layer 3" attends far more than others to the previous token, on held-out text and on every text of the
-    figure; the other claims of section 5 hold, too."""
+    """Head 3 of layer 3 attends far more to the previous token than other heads, on held-out text and on every text
+    of the figure. The other claims of section 5 hold, too."""
     found = scores("the previous token")
     first, second = np.sort(found.ravel())[[-1, -2]]
     assert np.unravel_index(found.argmax(), found.shape) == (3, 3)

@@ -92,7 +92,7 @@ grouped_query_attention = Exercise(
 def _checked(q: Tensor, k: Tensor) -> int:
     """Check the shapes; return how many query heads share a key head."""
     if q.shape[1] % k.shape[1]:
-        raise ValueError("the heads cannot be shared out")
+        raise ValueError("the number of key heads must divide the number of query heads")
     return q.shape[1] // k.shape[1]
 
 

@@ -138,7 +138,7 @@ def anything_goes(s: int, t: int) -> Tensor:
 @causal_mask.variant
 def pair_by_pair(s: int, t: int) -> Tensor:
     if s > t:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     mask = torch.zeros(s, t).bool()
     for query in range(s):
         for key in range(t):
@@ -150,19 +150,19 @@ def pair_by_pair(s: int, t: int) -> Tensor:
 @causal_mask.variant
 def the_last_rows_of_a_triangle(s: int, t: int) -> Tensor:
     if t < s:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     return torch.ones(t, t).tril()[t - s :] == 1
 
 
 @causal_mask.variant
 def what_is_not_hidden(s: int, t: int) -> Tensor:
     if not s <= t:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     return torch.triu(torch.ones(s, t, dtype=torch.bool), diagonal=1 + t - s).logical_not()
 
 
 @causal_mask.variant
 def by_numpy(s: int, t: int) -> Tensor:
     if s > t:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     return torch.from_numpy(np.tri(s, t, t - s, dtype=bool))

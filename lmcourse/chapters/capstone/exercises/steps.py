@@ -108,7 +108,7 @@ steps_within.equivalent_mutant(
 
 def _seconds(probe: list[float], warm: int, steps: int) -> float:
     if warm >= len(probe):
-        raise ValueError("nothing is left of the probe")
+        raise ValueError("the probe has no steps left after the warm-up")
     return float(np.median(np.array(probe[warm:]))) * steps
 
 
@@ -228,7 +228,7 @@ def unsorted_middle(probe: list[float], warm: int, steps: int) -> float:
 def by_sorting(probe: list[float], warm: int, steps: int) -> float:
     times = sorted(probe[warm:])
     if not times:
-        raise ValueError("no step is left")
+        raise ValueError("the probe has no steps left")
     middle = len(times) // 2
     return steps * (times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2)
 
@@ -236,7 +236,7 @@ def by_sorting(probe: list[float], warm: int, steps: int) -> float:
 @predicted_seconds.variant
 def with_numpy(probe: list[float], warm: int, steps: int) -> float:
     if len(probe) <= warm:
-        raise ValueError("no step is left")
+        raise ValueError("the probe has no steps left")
     return np.quantile(probe[warm:], 0.5) * steps
 
 

@@ -235,7 +235,7 @@ def by_three_loops(parameters: int, vocab_size: int, head_width: int = 128) -> d
                 if d_ff >= 2.5 * d and abs(count - parameters) <= 0.03 * parameters:
                     return {"layers": layers, "d_model": d, "heads": heads, "d_ff": d_ff}
         heads += 1
-    raise ValueError("there is none")
+    raise ValueError("no shape has this size")
 
 
 @decoder_shape.variant

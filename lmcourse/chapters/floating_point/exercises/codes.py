@@ -204,7 +204,7 @@ def all_ones_are_nan_and_zero_has_no_sign(*args: Any, **kwargs: Any) -> float:
 def from_its_digits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> Any:
     digits = f"{bits:0{1 + exponent_bits + mantissa_bits}b}"
     if bits < 0 or len(digits) > 1 + exponent_bits + mantissa_bits:
-        raise ValueError("too many bits")
+        raise ValueError("the code has too many bits for the format")
     field, fraction = digits[1 : 1 + exponent_bits], digits[1 + exponent_bits :]
     sign = "-" if digits[0] == "1" else "+"
     if "0" not in field and (has_infinity or "0" not in fraction):

@@ -62,7 +62,7 @@ def _judges(exponent_bits: int, mantissa_bits: int) -> tuple[Judge, Judge]:
 
 def _in_order(scales: list[float]) -> list[float]:
     if scales[0] > scales[1]:
-        raise ValueError("no scale does both")
+        raise ValueError("no scale saves all gradients without overflow")
     return scales
 
 
@@ -312,7 +312,7 @@ def step_by_step(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int
     while values[-1] * largest >= limit:
         largest /= 2
     if largest < smallest:
-        raise ValueError("too wide")
+        raise ValueError("the gradients span too wide a range for one scale")
     return [smallest, largest]
 
 

@@ -62,7 +62,7 @@ def _shares(
     rate = Fraction(tokens_per_second) / (devices * Fraction(peak)) * Fraction(scale)
     shares = {name: count * rate for name, count in counts.items()}
     if max(shares.values()) > 1 and not above_one:
-        raise ValueError("more than the peak cannot be")
+        raise ValueError("the rate is above the peak")
     return {name: float(share) for name, share in shares.items()}
 
 
@@ -267,7 +267,7 @@ def share_above_one(**run: Any) -> Shares:
 def hardware_above_one(**run: Any) -> Shares:
     shares = _shares(**run, above_one=True)
     if shares["all pairs"] > 1:
-        raise ValueError("above 1")
+        raise ValueError("the share is above 1")
     return shares
 
 
@@ -316,7 +316,7 @@ def from_seconds_per_token(**run: Any) -> dict[str, float]:
     seconds = [3 * matrices, 3 * (matrices + pairs), 3 * matrices + 1.5 * pairs, 3 * (matrices + pairs) + extra]
     one = 1 / run["tokens_per_second"]
     if not max(seconds) <= one:
-        raise ValueError("faster than the machine")
+        raise ValueError("the rate is above the machine's peak")
     return dict(zip(("6N", "all pairs", "causal", "hardware"), (time / one for time in seconds), strict=True))
 
 
@@ -340,7 +340,7 @@ def a_matrix_of_counts(
     passes = np.array([[3, 3, 0], [3, 3, 3], [3, 3, 1.5], fourth])
     found = passes @ once * tokens_per_second / devices / peak
     if (found > 1).any():
-        raise ValueError("above the peak")
+        raise ValueError("the rate is above the peak")
     return {"6N": found[0], "all pairs": found[1], "causal": found[2], "hardware": found[3]}
 
 

@@ -23,9 +23,9 @@ def _einsum(pattern: str, first: list[int], second: list[int]) -> int:
     try:
         left, right = map(einops.parse_shape, (empty(*first), empty(*second)), inputs.split(","))
     except RuntimeError as error:
-        raise ValueError("a shape has not as many sizes as names") from error
+        raise ValueError("a shape has more or fewer sizes than names") from error
     if any(left[axis] != right[axis] for axis in left.keys() & right.keys()):
-        raise ValueError("an axis has two sizes")
+        raise ValueError("the sizes of an axis disagree")
     if not (left.keys() | right.keys()) - set(result.split()):
         return 0
     one, other = (torch.ones(shape, dtype=torch.float64) for shape in (first, second))
@@ -189,7 +189,7 @@ def result_times_what_is_summed(pattern: str, first: list[int], second: list[int
     comma, arrow = names.index(","), names.index("->")
     left, right, result = names[:comma], names[comma + 1 : arrow], names[arrow + 1 :]
     if len(left) != len(first) or len(right) != len(second):
-        raise ValueError("a shape does not fit")
+        raise ValueError("a shape does not fit the pattern")
     sizes = dict(zip(left, first, strict=True))
     for name, size in zip(right, second, strict=True):
         if name in sizes and sizes[name] != size:
@@ -212,7 +212,7 @@ def as_matrices_in_a_batch(pattern: str, first: list[int], second: list[int]) ->
     one, other = dict(zip(left.split(), first, strict=True)), dict(zip(right.split(), second, strict=True))
     for axis in one:
         if other.get(axis, one[axis]) != one[axis]:
-            raise ValueError(f"two sizes of {axis}")
+            raise ValueError(f"the sizes of axis {axis} disagree")
     shared = [one[axis] for axis in one if axis in other]
     if len(set(result.split())) == len(one) + len(other) - len(shared):
         return Fraction(0)
@@ -226,6 +226,6 @@ def logs_of_sizes(pattern: str, first: list[int], second: list[int]) -> int:
     left, right = pattern[:arrow].split(",")
     pairs = list(zip(left.split() + right.split(), list(first) + list(second), strict=True))
     if len(left.split()) != len(first) or len(set(pairs)) != len({name for name, _ in pairs}):
-        raise ValueError("no such product")
+        raise ValueError("the shapes do not fit the pattern")
     summed = {name for name, _ in pairs} - set(pattern[arrow + 2 :].split())
     return round(2 * np.exp(sum(np.log(size) for _, size in set(pairs)))) if summed else 0

@@ -89,7 +89,7 @@ def loop_over_what_leaves_the_cache(seconds: dict[int, list[float]], cache: int)
 def seconds_for_a_byte(seconds: dict[int, list[float]], cache: int) -> float:
     large = {size: runs for size, runs in seconds.items() if not size <= cache and runs}
     if not large:
-        raise ValueError("all of them fit")
+        raise ValueError("every copy fits into the cache")
     return 1 / min(min(runs) / size / 2 for size, runs in large.items())
 
 
@@ -97,7 +97,7 @@ def seconds_for_a_byte(seconds: dict[int, list[float]], cache: int) -> float:
 def in_numpy_single_precision(seconds: dict[int, list[float]], cache: int) -> float:
     pairs = np.array([(size, run) for size in seconds for run in seconds[size] if size > cache], dtype=np.float32)
     if pairs.size == 0:
-        raise ValueError("no large copy")
+        raise ValueError("no copy is larger than the cache")
     return float((pairs[:, 0] / pairs[:, 1]).max() * 2)
 
 

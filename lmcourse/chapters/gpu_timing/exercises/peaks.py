@@ -21,7 +21,7 @@ def _peak(seconds: Log) -> float:
     """Return the best rate of all single runs."""
     rates = [2 * width**3 / run for width, runs in seconds.items() for run in runs]
     if not rates:
-        raise ValueError("there is nothing to take the best of")
+        raise ValueError("no runs were timed")
     return sorted(rates)[-1]
 
 

@@ -31,7 +31,7 @@ def _times(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     for flops, moved, seconds in kernels:
         rest = Fraction(seconds) - _best(flops, moved, peak, bandwidth)
         if rest < 0:
-            raise ValueError("faster than the roofline cannot be")
+            raise ValueError("a kernel is faster than its roofline")
         for remedy, machine in machines.items():
             times[remedy] += _best(flops, moved, *machine) + (0 if remedy == "launches" else rest)
     return {remedy: float(time) for remedy, time in times.items()}
@@ -99,7 +99,7 @@ def a_function_for_the_best_time(kernels: list[list[float]], peak: float, bandwi
     now = best(peak, bandwidth)
     rest = [kernel[2] - time for kernel, time in zip(kernels, now, strict=True)]
     if any(each < 0 for each in rest):
-        raise ValueError("too fast")
+        raise ValueError("the rate is above the peak")
     return {
         "launches": sum(now),
         "peak": sum(best(peak * 2, bandwidth)) + sum(rest),
@@ -276,7 +276,7 @@ def only_the_sum_checked(kernels: Kernels, peak: float, bandwidth: float) -> Tim
     if sum(kernel[2] for kernel in kernels) < sum(
         float(_best(kernel[0], kernel[1], peak, bandwidth)) for kernel in kernels
     ):
-        raise ValueError("too fast")
+        raise ValueError("the rate is above the peak")
     times: Times = too_fast_accepted(kernels, peak, bandwidth)
     return times
 
@@ -288,7 +288,7 @@ def rest_beside_both(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     def rule(computing: float, moving: float, seconds: float) -> Times:
         rest = seconds - computing - moving
         if rest < 0:
-            raise ValueError("too fast")
+            raise ValueError("the rate is above the peak")
         return {
             "peak": max(computing / 2, moving) + rest,
             "bandwidth": max(computing, moving / 2) + rest,

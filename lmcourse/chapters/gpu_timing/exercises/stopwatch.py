@@ -23,7 +23,7 @@ Clock = Callable[[], float]
 def _by_the_course(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
     """Use the package's stopwatch for a device without a queue, and wait for the device before and after each run."""
     if warmup < 0 or repeats < 1:
-        raise ValueError("at least 0 runs to warm up, and 1 that counts")
+        raise ValueError("timing needs at least 0 warm-up runs and 1 counted run")
     for _ in range(warmup):
         run()
 
@@ -100,7 +100,7 @@ def every_run_is_timed(
     if warmup < 0:
         raise ValueError("a negative number of runs")
     if repeats < 1:
-        raise ValueError("no run that counts")
+        raise ValueError("at least one counted run is needed")
 
     def once() -> float:
         synchronise()
@@ -160,7 +160,7 @@ def _nothing() -> None:
 
 def _warm(run: Work, warmup: int, repeats: int) -> None:
     if warmup < 0 or repeats < 1:
-        raise ValueError("at least 0 runs to warm up, and 1 that counts")
+        raise ValueError("timing needs at least 0 warm-up runs and 1 counted run")
     for _ in range(warmup):
         run()
 

@@ -118,7 +118,7 @@ def recursive(lengths: list[int], slots: int, continuous: bool) -> float:
 @batch_use.variant
 def by_the_clock(lengths: list[int], slots: int, continuous: bool) -> float:
     if slots < 1:
-        raise ValueError("at least one slot")
+        raise ValueError("a batch has at least one slot")
     queue: list[int] = list(lengths)
     running: list[int] = []
     steps = useful = 0

@@ -111,7 +111,7 @@ def in_two_loops(first: dict[str, float], then: dict[str, dict[str, float]]) -> 
 def with_a_dict(first: dict[str, float], then: dict[str, dict[str, float]]) -> list[str | float]:
     joint = {x + y: p * q for x, p in first.items() for y, q in then.get(x, {}).items()}
     if len(joint) == 0:
-        raise ValueError("no text")
+        raise ValueError("there is no text of two tokens")
     text = sorted(joint, key=lambda text: (-joint[text], text))[0]
     return [text, joint[text]]
 
@@ -121,7 +121,7 @@ def with_a_heap(first: dict[str, float], then: dict[str, dict[str, float]]) -> t
     pairs = itertools.chain.from_iterable(((x, y) for y in then[x]) for x in first if x in then)
     found = heapq.nsmallest(1, [(-(first[x] * then[x][y]), x + y) for x, y in pairs])
     if not found:
-        raise ValueError("no pairs")
+        raise ValueError("there are no texts of two tokens")
     return found[0][1], -found[0][0]
 
 

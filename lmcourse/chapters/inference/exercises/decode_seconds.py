@@ -105,7 +105,7 @@ def two_loops(
     repeats: int,
 ) -> float:
     if repeats <= 0:
-        raise ValueError("no step would count")
+        raise ValueError("at least one step must be timed")
     step()
     cache.truncate(past)
     times = []

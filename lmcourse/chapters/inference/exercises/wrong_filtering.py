@@ -44,7 +44,7 @@ def _min_p(logits: Tensor, share: float) -> Tensor:
 
 def _checked(top_k: int | None, top_p: float | None, min_p: float | None) -> None:
     if (top_k is not None and top_k < 1) or any(s is not None and not 0 < s <= 1 for s in (top_p, min_p)):
-        raise ValueError("out of range")
+        raise ValueError("an argument is out of range")
 
 
 def _run(

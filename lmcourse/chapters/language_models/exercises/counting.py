@@ -106,7 +106,7 @@ def _following(text: list[int], context: list[int], vocabulary: int) -> list[int
 def _shared(counts: list[int], total: float | None = None) -> list[float]:
     total = sum(counts) if total is None else total
     if not total or not sum(counts):
-        raise ValueError("never seen")
+        raise ValueError("the context was never seen")
     return [count / total for count in counts]
 
 
@@ -215,11 +215,11 @@ def with_windows(text: list[int], context: list[int], vocabulary: int) -> list[f
 def with_torch(text: list[int], context: list[int], vocabulary: int) -> torch.Tensor | list[float]:
     n = len(context) + 1
     if len(text) < n:
-        raise ValueError("too short a text")
+        raise ValueError("the text is too short")
     windows = torch.tensor(text).unfold(0, n, 1)
     fits = (windows[:, :-1] == torch.tensor(context, dtype=torch.int64)).all(dim=1)
     if not fits.any():
-        raise ValueError("unknown context")
+        raise ValueError("the context was never seen")
     counts = torch.bincount(windows[fits, -1], minlength=vocabulary).double()
     return (counts / counts.sum()).tolist()
 
@@ -235,7 +235,7 @@ def recursively(text: list[int], context: list[int], vocabulary: int) -> list[fl
     try:
         return [sum(word == each for word in words) / len(words) for each in range(vocabulary)]
     except ZeroDivisionError:
-        raise ValueError("not seen") from None
+        raise ValueError("the context was never seen") from None
 
 
 @ngram.variant

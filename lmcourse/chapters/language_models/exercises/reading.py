@@ -14,7 +14,7 @@ from lmcourse.exercises.exercise import Exercise
 def _tokens_read(prompt: int, new: int, reuse: bool) -> int:
     """Sum an arithmetic series, or with reuse count every token but the last."""
     if prompt < 1:
-        raise ValueError("there is nothing to continue")
+        raise ValueError("the prompt is empty")
     if not new:
         return 0
     return prompt + new - 1 if reuse else (prompt + prompt + new - 1) * new // 2
@@ -69,7 +69,7 @@ tokens_read = Exercise(
 
 def _refused(prompt: int) -> int:
     if prompt < 1:
-        raise ValueError("no prompt")
+        raise ValueError("the prompt is empty")
     return prompt
 
 
@@ -130,7 +130,7 @@ def reads_for_nothing(prompt: int, new: int, reuse: bool) -> int:
 @tokens_read.variant
 def simulated(prompt: int, new: int, reuse: bool) -> int:
     if prompt <= 0:
-        raise ValueError("a model needs something to begin with")
+        raise ValueError("the prompt is empty")
     known = read = 0
     length = prompt
     for _ in range(new):
@@ -153,6 +153,6 @@ def by_a_formula(prompt: int, new: int, reuse: bool) -> float:
 @tokens_read.variant
 def with_numpy(prompt: int, new: int, reuse: bool) -> int:
     if prompt < 1:
-        raise ValueError("empty prompt")
+        raise ValueError("the prompt is empty")
     lengths = np.arange(prompt, prompt + new)
     return int(np.diff(lengths, prepend=0).sum() if reuse else lengths.sum())

@@ -19,7 +19,7 @@ from lmcourse.models.zoo import find_model
 def _loss(logits: Tensor, tokens: Tensor) -> Tensor:
     """Use PyTorch's own function, in double precision."""
     if tokens.shape[1] < 2:
-        raise ValueError("a text of one token holds nothing to predict")
+        raise ValueError("a text of one token has no token to predict")
     loss = F.cross_entropy(logits[:, :-1].double().flatten(0, 1), tokens[:, 1:].flatten())
     return loss.to(torch.promote_types(logits.dtype, torch.float32))
 
@@ -115,7 +115,7 @@ def _picked(log_p: Tensor, targets: Tensor) -> Tensor:
 
 def _checked(tokens: Tensor) -> Tensor:
     if tokens.shape[1] < 2:
-        raise ValueError("too short")
+        raise ValueError("the text is too short")
     return tokens
 
 
@@ -199,7 +199,7 @@ def in_bits(logits: Tensor, tokens: Tensor) -> Tensor:
 @next_token_loss.variant
 def prediction_by_prediction(logits: Tensor, tokens: Tensor) -> Tensor:
     if tokens.size(1) == 1:
-        raise ValueError("nothing to predict")
+        raise ValueError("a text of one token has no token to predict")
     losses = []
     for text, words in zip(logits, tokens.tolist(), strict=True):
         for scores, following in zip(text, words[1:], strict=False):

@@ -11,7 +11,7 @@ from lmcourse.exercises.exercise import Exercise
 
 def _check(layers: int, every: int) -> None:
     if layers < 1 or every < 1:
-        raise ValueError("at least one layer, and one layer a segment")
+        raise ValueError("there must be at least one layer, and at least one layer per segment")
 
 
 def _simulated(layers: int, every: int) -> tuple[int, int]:

@@ -163,7 +163,7 @@ def heads_cut(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
 @tensor_parallel_bytes.variant
 def tensor_by_tensor(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> dict[str, float]:
     if A % T != 0:
-        raise ValueError("the heads cannot be shared")
+        raise ValueError("the devices cannot share the heads evenly")
     stream, heads = B * S * D, A // T
     activations = 0.0
     for _ in range(L):
@@ -186,7 +186,7 @@ def general_formula(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> d
 @tensor_parallel_bytes.variant
 def shares_of_114(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> dict[str, np.float64]:
     if A not in range(0, A + 1, T):
-        raise ValueError("every device needs as many heads")
+        raise ValueError("the devices cannot share the heads evenly")
     whole = np.float64(34 * D + 5 * A * S) * L * B * S
     only_there = np.float64(24 * D + 5 * A * S) * L * B * S
     return {"states": np.float64(18 * N) / T, "activations": whole - only_there * (1 - 1 / T)}

@@ -242,7 +242,7 @@ def matched(parameters: int, precision: str, optimiser: str = "adamw") -> dict[s
         case "adamw-8bit":
             sizes.update(optimiser=2)
         case _:
-            raise ValueError("no such optimiser")
+            raise ValueError("unknown optimiser")
     match precision:
         case "inference":
             sizes = Counter(weights=2, gradients=0, optimiser=0)
@@ -253,7 +253,7 @@ def matched(parameters: int, precision: str, optimiser: str = "adamw") -> dict[s
         case "fp32":
             sizes.update(weights=2, gradients=2, optimiser=-4)
         case _:
-            raise ValueError("no such precision")
+            raise ValueError("unknown precision")
     return Counter({part: size * parameters for part, size in sizes.items()})
 
 

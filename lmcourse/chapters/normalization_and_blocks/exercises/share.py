@@ -101,7 +101,7 @@ def by_formula(blocks: int, placement: str, ratio: float) -> float:
 @embedding_share.variant
 def by_recursion(blocks: int, placement: str, ratio: float) -> float:
     if placement not in ("pre", "post", "double", "output") or blocks < 0:
-        raise ValueError("no such model")
+        raise ValueError("unknown placement, or too few blocks")
     if blocks == 0:
         return 1.0
     before = by_recursion(blocks - 1, placement, ratio)

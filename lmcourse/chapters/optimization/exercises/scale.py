@@ -20,7 +20,7 @@ Rows = list[list[int]]
 def _scale(small: float, large: float, b_small: int, b_large: int) -> Scale:
     """Compute in exact fractions: B times the mean of ‖g‖² is linear in B, with slope ‖G‖² and the value σ² at 0."""
     if b_small == b_large:
-        raise ValueError(f"two sizes are needed, not {b_small} twice")
+        raise ValueError(f"the two batch sizes are equal: {b_small}")
     one, other = Fraction(small) * b_small, Fraction(large) * b_large
     squared = (other - one) / (b_large - b_small)
     noise = one - squared * b_small
@@ -158,7 +158,7 @@ def length(small: float, large: float, b_small: int, b_large: int) -> Scale:
 @noise_scale.variant
 def by_elimination(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
     if b_small == b_large:
-        raise ValueError("equal sizes")
+        raise ValueError("the two batch sizes are equal")
     squared = (b_large * large - b_small * small) / (b_large - b_small)
     noise = (small - large) * b_small * b_large / (b_large - b_small)
     if squared <= 0:
@@ -170,7 +170,7 @@ def by_elimination(small: float, large: float, b_small: int, b_large: int) -> tu
 def as_a_straight_line(small: float, large: float, b_small: int, b_large: int) -> list[float]:
     first, second = 1 / b_small, 1 / b_large
     if first == second:
-        raise ValueError("two equal sizes")
+        raise ValueError("the two batch sizes are equal")
     slope = (large - small) / (second - first)
     start = small - slope * first
     return [start, slope, slope / start if start > 0 else math.inf]
@@ -179,7 +179,7 @@ def as_a_straight_line(small: float, large: float, b_small: int, b_large: int) -
 @noise_scale.variant
 def by_a_linear_system(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
     if b_small == b_large:
-        raise ValueError("one equation is not enough")
+        raise ValueError("the two batch sizes are equal")
     squared, noise = np.linalg.solve([[1, 1 / b_small], [1, 1 / b_large]], [small, large])
     scale = noise / squared if squared > 0 else float("inf")
     return float(squared), float(noise), float(scale)

@@ -25,7 +25,7 @@ def _by_sorting(step: TrainingStep, machines: Machines) -> Best:
     priced = [(step_time(step, machines, *layout), layout) for layout in candidates(step, machines)]
     fitting = [(time.seconds, index) for index, (time, _) in enumerate(priced) if time.memory <= machines.memory]
     if not fitting:
-        raise ValueError("no layout fits")
+        raise ValueError("no layout fits into memory")
     seconds, index = min(fitting)
     return list(priced[index][1]), seconds
 
@@ -195,7 +195,7 @@ def _search(
         if better:
             best = list(layout), seconds
     if best is None:
-        raise ValueError("no layout fits")
+        raise ValueError("no layout fits into memory")
     return best
 
 
@@ -364,4 +364,4 @@ def first_that_fits(step: TrainingStep, machines: Machines) -> Best:
         parts, pipeline = step_parts(step, machines, *layout), layout[2]
         if parts.state + parts.activations * _alive(parts, pipeline) <= machines.memory:
             return list(layout), _busy(parts) + _bubble(parts, pipeline) + _exposed(parts, pipeline)
-    raise ValueError("no layout fits")
+    raise ValueError("no layout fits into memory")

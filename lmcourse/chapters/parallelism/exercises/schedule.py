@@ -78,7 +78,7 @@ stage_order.equivalent_mutant(
 @stage_order.variant
 def in_three_parts(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     if schedule not in ("gpipe", "1f1b") or rank not in range(stages) or micro < 1:
-        raise ValueError("no such stage or schedule")
+        raise ValueError("unknown stage or schedule")
     started = micro if schedule == "gpipe" else min(micro, stages - rank)
     order = [f"F{i}" for i in range(started)]
     for i in range(started, micro):

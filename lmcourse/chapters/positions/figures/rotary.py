@@ -26,7 +26,7 @@ _PAIR_COLOURS = ("blue", "orange", "green", "vermilion", "purple", "sky", "yello
 
 
 def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "both") -> Figure:
-    """"we … know" after some other words: one pair of features of the query and the key, rotated by their positions.
+    """The words "we … know" after some other words: a pair of features of query and key, rotated by position.
 
     `turned` is "both" (RoPE), or "only know". ValueError for anything else.
     """

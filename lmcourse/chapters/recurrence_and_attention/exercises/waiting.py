@@ -107,7 +107,7 @@ def layers_times_n(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple
 def just_reaching_refused(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     if kind == "window" and moves >= layers:
-        raise ValueError("too far")
+        raise ValueError("the layers do not reach the first word")
     return steps, moves
 
 
@@ -197,7 +197,7 @@ def by_walking(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int
     while place < n - 1:
         place, moves = place + window - 1, moves + 1
         if moves > layers:
-            raise ValueError("too far")
+            raise ValueError("the layers do not reach the first word")
     return layers, moves
 
 
@@ -221,5 +221,5 @@ def from_a_table(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[i
         raise ValueError("unknown")
     reach = {"rnn": 1, "attention": max(1, n - 1), "window": window - 1}[kind]
     if reach < 1 or (kind == "window" and reach * layers < n - 1):
-        raise ValueError("too short")
+        raise ValueError("the layers do not reach the first word")
     return layers + (n - 1 if kind == "rnn" else 0), ceil(Fraction(n - 1, reach))

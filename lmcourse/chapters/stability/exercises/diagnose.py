@@ -204,7 +204,7 @@ def _best(patient: str) -> list[str]:
     for few in ([], *([name] for name in names), *pairs):
         if _cured(patient, few):
             return few
-    raise ValueError(f"nothing helps patient {patient}")
+    raise ValueError(f"no set of medicines helps patient {patient}")
 
 
 def _cured(patient: str, medicines: list[str]) -> bool:

@@ -87,7 +87,7 @@ def _simulate(expression: Expression, *, frees: bool = True, new_always: bool = 
             return most, kept[1]
         if not new_always and node[0].endswith("_"):
             if not kept[1]:
-                raise ValueError("into an input")
+                raise ValueError("the operation would write into an input")
             return most, 1
         return max(most, waiting + 1) if frees else max(most, waiting, 1), 1
 
@@ -198,7 +198,7 @@ def any_input_refused(expression: Expression, size: int) -> int:
     def refuse(node: Expression) -> None:
         if not isinstance(node, str):
             if node[0].endswith("_") and any(isinstance(part, str) for part in node[1:]):
-                raise ValueError("an input in place")
+                raise ValueError("the operation would write into an input")
             for part in node[1:]:
                 refuse(part)
 
@@ -214,7 +214,7 @@ def views_of_inputs_overwritten(expression: Expression, size: int) -> int:
             return node
         name, *parts = node
         if name.endswith("_") and isinstance(parts[0], str):
-            raise ValueError("into an input")
+            raise ValueError("the operation would write into an input")
         first = parts[0]
         while isinstance(first, list) and first[0] == "view":
             first = first[1]

@@ -57,7 +57,7 @@ def without_recursion(expression: Any, size: int) -> int:
             continue
         in_place = node[0].endswith("_")
         if in_place and held[0] == 0:
-            raise ValueError("would overwrite an input")
+            raise ValueError("the operation would write into an input")
         alive += not in_place
         peak = max(peak, alive)
         alive -= sum(held) - in_place
@@ -79,7 +79,7 @@ def bytes_from_the_start(expression: Any, size: int) -> int:
             taken += size if made else 0
             fresh.append(made)
         if node[0].endswith("_") and not fresh[0]:
-            raise ValueError("inputs stay as they are")
+            raise ValueError("the operation would write into an input")
         if node[0].endswith(("_", "view")):
             return most, fresh[0]
         return max(most, taken + size), True

@@ -17,7 +17,7 @@ Strides = list[int] | None
 def _by_torch(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
     """Lay a view without numbers over memory without numbers, and let PyTorch try to reshape it."""
     if math.prod(shape) != math.prod(new_shape):
-        raise ValueError("another number of elements")
+        raise ValueError("the new shape has a different number of elements")
     try:
         view = torch.empty_strided(shape, strides, device="meta").view(new_shape)
     except RuntimeError:
@@ -64,7 +64,7 @@ def _fresh(shape: list[int]) -> list[int]:
 
 def _counted(shape: list[int], new_shape: list[int]) -> None:
     if math.prod(shape) != math.prod(new_shape):
-        raise ValueError("another number of elements")
+        raise ValueError("the new shape has a different number of elements")
 
 
 def _scaled(strides: list[int], step: int) -> list[int]:
@@ -213,7 +213,7 @@ def every_place_listed(shape: list[int], strides: list[int], new_shape: list[int
         sum(i * s for i, s in zip(index, strides, strict=True)) for index in itertools.product(*map(range, shape))
     ]
     if len(places) != math.prod(new_shape):
-        raise ValueError("not as many elements")
+        raise ValueError("the new shape has a different number of elements")
     result, step = [], len(places)
     for n in new_shape:
         step //= n
@@ -251,7 +251,7 @@ def as_pytorch_does(shape: list[int], strides: list[int], new_shape: list[int]) 
 def recursion(shape: list[int], strides: list[int], new_shape: list[int]) -> list[int] | None:
     """Merge the last two axes if one continues the other; else split the new last axis off the old one."""
     if math.prod(shape) != math.prod(new_shape):
-        raise ValueError("counts differ")
+        raise ValueError("the new shape has a different number of elements")
 
     def merge(axes: list[list[int]]) -> list[list[int]]:
         if len(axes) < 2:

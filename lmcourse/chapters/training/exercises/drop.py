@@ -18,7 +18,7 @@ Result = tuple[Tensor, Tensor]
 def _reference(x: Tensor, keep: Tensor, p: float) -> Result:
     """Use the definition: the mean and the variance of a variable that has two values."""
     if not 0 <= p < 1:
-        raise ValueError(f"not a probability below 1: {p}")
+        raise ValueError(f"p must be at least 0 and below 1, not {p}")
     wide = x.double()
     if_kept = wide / (1 - p)
     mean = (1 - p) * if_kept
@@ -182,7 +182,7 @@ def from_both_values(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]
 @dropout.variant
 def number_by_number(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]:
     if p >= 1 or p < 0:
-        raise ValueError("not a probability")
+        raise ValueError("p must be at least 0 and below 1")
     numbers = list(zip(x.flatten().tolist(), keep.flatten().tolist(), strict=True))
     kept = [number / (1 - p) if stays else 0.0 for number, stays in numbers]
     variances = [number * number * p / (1 - p) for number, _ in numbers]

@@ -73,7 +73,7 @@ initial_loss = Exercise(
 @initial_loss.variant
 def by_the_formula(vocabulary: int, spread: float = 0.0) -> float:
     if vocabulary <= 0 or spread < 0.0:
-        raise ValueError("there is no such model")
+        raise ValueError("a model needs at least one token and no negative spread")
     return math.log(vocabulary) + 0.5 * spread * spread
 
 
