@@ -97,7 +97,7 @@ def test_many_heads_are_a_loop_over_heads() -> None:
 
 
 @pytest.mark.prove
-def test_sharing_is_as_in_llama() -> None:
+def test_shared_key_heads_match_llama() -> None:
     from transformers.models.llama.modeling_llama import eager_attention_forward
 
     key_heads = 2
@@ -157,7 +157,7 @@ def stub(*_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @pytest.mark.parametrize(("update", "whose"), [(block_update.reference, "your"), (stub, "course's")])
-def test_block_after_block_gives_torchs_attention(update: Callable[..., Any], whose: str) -> None:
+def test_attention_by_blocks_matches_torchs(update: Callable[..., Any], whose: str) -> None:
     block = 2
     scores, v, seen = heads(4, 7), heads(7, 3), torch.ones(4, 7).tril(3).bool()
     chosen, name = figures.block_update_or_ours(update)
@@ -171,7 +171,7 @@ def test_block_after_block_gives_torchs_attention(update: Callable[..., Any], wh
 
 
 @pytest.mark.parametrize(("block", "length"), [(1, 6), (7, 50), (64, 40)])
-def test_backward_by_blocks_is_autograds_of_all_keys_at_once(block: int, length: int) -> None:
+def test_backward_by_blocks_matches_autograd_on_all_keys(block: int, length: int) -> None:
     q, k, v, d_out = heads(length, 8), heads(length, 8), heads(length, 5), heads(length, 5)
     inputs = [each.requires_grad_() for each in (q, k, v)]
     scores = (q @ k.T / 8**0.5).masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
@@ -183,7 +183,7 @@ def test_backward_by_blocks_is_autograds_of_all_keys_at_once(block: int, length:
         torch.testing.assert_close(answer(*(each.detach() for each in inputs), *state, d_out, block), expected)
 
 
-def test_the_row_sum_of_softmaxs_backward_is_in_the_result() -> None:
+def test_softmax_backward_needs_only_the_result_for_its_row_sum() -> None:
     weights, v, d_out = heads(5, 9).softmax(dim=-1), heads(9, 4), heads(5, 4)
     torch.testing.assert_close((weights * (d_out @ v.T)).sum(dim=-1), (d_out * (weights @ v)).sum(dim=-1))
 
@@ -195,7 +195,7 @@ def test_scores_from_latents_match_keys() -> None:
     assert largest_tensor(absorbed_scores.reference, q, latent, w_uk) < 3 * 6 * 8
 
 
-def test_an_answer_runs_the_trained_model_and_is_taken_out_again() -> None:
+def test_an_answer_replaces_attention_only_during_the_comparison() -> None:
     model, tokens = load_pretrained().model, torch.arange(20)[None]
     with torch.no_grad():
         before = model(tokens)
@@ -216,7 +216,7 @@ def test_a_model_with_shared_keys_is_rejected() -> None:
         pass
 
 
-def test_slips_raise_no_error_and_every_one_costs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_slips_raise_no_error_but_change_the_loss(capsys: pytest.CaptureFixture[str]) -> None:
     print_slips(2)
     rows = capsys.readouterr().out.splitlines()[1:]
     losses = {name: float(row[len(name) :].split()[1]) for name, row in zip(SLIPS, rows, strict=True)}
@@ -326,7 +326,7 @@ def test_the_zoo_matches_transformers_where_it_has_one() -> None:
     assert np.flatnonzero(mask_matrix("strided", 15, 4)[9]).tolist() == [1, 5, 6, 7, 8, 9]
 
 
-def test_the_zoo_draws_the_mask_and_counts_it() -> None:
+def test_the_mask_figure_draws_and_counts_the_mask() -> None:
     kind = "prefix"
     figure = figures.mask_zoo(kind, size=3, query=5)
     grid, bars = figure.axes

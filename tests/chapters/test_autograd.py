@@ -93,7 +93,7 @@ def test_chunks_give_the_loss_of_torch_and_its_gradients() -> None:
         torch.testing.assert_close(grads, [factor * grad for grad in torch.autograd.grad(loss, [h, W])])
 
 
-def test_numeric_gradients_come_near_torchs_own() -> None:
+def test_numeric_gradients_are_close_to_torchs() -> None:
     for case in asked("numeric_gradient"):
         if "step" not in case.kwargs:  # at a kink, the step decides the result
             continue
@@ -107,7 +107,7 @@ def test_numeric_gradients_come_near_torchs_own() -> None:
         torch.testing.assert_close(found.double(), exact, rtol=3e-2, atol=2 * case.kwargs["step"] ** 2 + 1e-5)
 
 
-def test_a_box_for_every_node_and_an_arrow_for_every_edge() -> None:
+def test_each_node_has_a_box_and_each_edge_an_arrow() -> None:
     name = "two-word softmax"
     graph = example(name)
     axes = figures.computation_graph(name).axes[0]
@@ -211,7 +211,7 @@ def test_a_graph_of_foreign_nodes_shows_local_derivatives() -> None:
     assert plots.alt_text(figure).count("∂v₁/∂3 = 3") == 2
 
 
-def test_an_engine_is_used_once_all_of_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_readers_engine_is_used_when_it_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
     class Stub:
         def __init__(self, data: float) -> None:
             raise NotImplementedError
@@ -234,7 +234,7 @@ def test_the_courses_engine_trains_until_the_reader_has_one() -> None:
     assert "your Value" in said(figures.learning_curve(lambda number: ([2.0, 0.5, 1e-3], [-1.0, 1.0, 1.0, -1.0])))
 
 
-def test_it_starts_before_the_forward_pass_and_its_still_shows_the_end() -> None:
+def test_player_starts_at_the_leaves_and_saves_the_last_picture() -> None:
     player = GraphPlayer("linear regression")
     assert (player.slider.value, player.slider.max) == (0, 12)
     assert player.picture.value == image_html(figures.graph_step("linear regression", 0))

@@ -96,7 +96,7 @@ def test_norms_match_torch_and_hugging_faces_llama(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
-def test_random_vectors_leave_as_much_of_the_embedding(placement: str) -> None:
+def test_embedding_share_matches_random_vectors(placement: str) -> None:
     generator = torch.Generator().manual_seed(3)
     stream = embedding = F.normalize(torch.randn(200_000, generator=generator), dim=0)
     for _ in range(6):

@@ -136,7 +136,7 @@ def test_the_heatmap_matches_marians_table() -> None:
     np.testing.assert_allclose(halves, theirs.detach().numpy(), atol=1e-5)
 
 
-def test_alibis_reach_is_a_softmax() -> None:
+def test_alibis_reach_matches_a_softmax() -> None:
     figure = figures.alibi_reach(64, 2)
     for line, slope in zip(figure.axes[0].lines, (2**-4, 2**-8), strict=True):
         expected = torch.softmax(-slope * torch.arange(64, dtype=torch.float64), dim=0)
@@ -189,7 +189,7 @@ def test_a_factor_is_reported_with_the_place_it_fails() -> None:
         properties.at_zero(lambda m, speed: (1, 0), 0.3)  # type: ignore[arg-type,return-value]
 
 
-def test_clocks_show_turns() -> None:
+def test_clock_hands_show_the_rotation_of_each_pair() -> None:
     figure = figures.rotation_clocks(99, 16)
     hands = [line.get_data() for line in figure.axes[0].lines]
     for pair, (x, y) in enumerate(hands):

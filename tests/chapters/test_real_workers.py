@@ -86,7 +86,7 @@ def test_an_interrupt_ends_all_processes() -> None:
     assert not _runners()
 
 
-def test_when_time_is_up_all_end() -> None:
+def test_a_time_limit_ends_all_workers() -> None:
     with pytest.raises(CourseError, match=r"ended after 0\.2 s, while these workers were still at work or waiting: 0"):
         together(lambda worker, x: time.sleep(600), [torch.ones(1)], seconds=0.2)
     assert not _runners()

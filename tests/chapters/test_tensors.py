@@ -40,14 +40,14 @@ def test_the_index_at_a_place_is_the_first_with_its_address() -> None:
             assert index_at.reference(place, *notes) == found.get(place)
 
 
-def test_a_merge_without_the_swap_mixes_heads() -> None:
+def test_merging_without_swapping_axes_mixes_heads() -> None:
     h, s, d = 3, 4, 2
     x = torch.stack([torch.full((s, d), 100.0 * head) + torch.arange(s)[:, None] for head in range(h)])
     token, head = came_from.reference(h, s, d)
     assert torch.equal(x.reshape(s, h * d), 100.0 * head + token)
 
 
-def test_picking_by_masks_is_picking_in_loops() -> None:
+def test_picking_by_masks_matches_picking_in_loops() -> None:
     scores, states, rows = torch.rand(2, 3, 5), torch.rand(2, 3, 4), torch.rand(6, 4)
     tokens, lengths, owner = torch.randint(0, 5, (2, 3)), torch.tensor([3, 1]), torch.tensor([0, 3, 0, 1, 3, 3])
     results = picked.reference(scores, tokens, states, lengths, rows, owner, 5, 2)
@@ -202,7 +202,7 @@ def test_the_timeline_matches_the_allocator() -> None:
     assert len(bars) == len(buffers)
 
 
-def test_lines_of_memory_come_whole() -> None:
+def test_memory_is_read_in_whole_lines() -> None:
     for step in (3, 17):
         places = range(0, 128, step)
         alt = plots.alt_text(figures.lines_touched(step))

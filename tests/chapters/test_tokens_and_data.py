@@ -79,7 +79,7 @@ def full_count(words: list[list[int]], times: list[int]) -> tuple[Counter[Pair],
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_incremental_counts_are_full_recounts(seed: int) -> None:
+def test_incremental_counts_match_full_recounts(seed: int) -> None:
     source = random.Random(seed)
     words = [[source.randint(1, 3) for _ in range(source.randint(0, 12))] for _ in range(8)]
     text = CountedText(words, [source.randint(1, 5) for _ in words])
@@ -157,7 +157,7 @@ def legal_orders(batches: int) -> Iterator[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("batches", [0, 3])
-def test_there_is_one_legal_order_and_it_is_the_references(batches: int) -> None:
+def test_the_references_order_is_the_only_legal_one(batches: int) -> None:
     log: list[str] = []
 
     def copied(batch: int) -> int:

@@ -37,7 +37,7 @@ from lmcourse.training.trainer import Trainer
 from tests.plots.figures import check_figure, said
 
 
-def test_the_spread_of_the_cut_normal_matches_its_density() -> None:
+def test_truncated_normals_deviation_matches_its_density() -> None:
     limit = 2.0
     x = torch.linspace(-limit, limit, 200_001, dtype=torch.float64)
     density = torch.exp(-(x**2) / 2)
