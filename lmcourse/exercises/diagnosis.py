@@ -72,7 +72,7 @@ def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tria
     """Return a sentence on an observation about the failing cases, or "".
 
     Args:
-        exercise: what was asked.
+        exercise: the exercise that the answer belongs to.
         trials: the public trials.
         failing: the cases that failed.
         others: whether other cases fail, too, such as hidden cases, which the sentence must not mention.

@@ -14,9 +14,9 @@ class Claim:
     """A claim from another person's notes.
 
     Attributes:
-        text: what is claimed.
+        text: the claim.
         asked: the number to give if the claim is wrong.
-        truth: that number, or "right".
+        truth: the right number, or "right" if the claim is right.
         printed: the number that is claimed, or "right".
     """
 

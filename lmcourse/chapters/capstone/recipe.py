@@ -187,7 +187,7 @@ def train(
     Args:
         design: the model to train.
         steps: the number of updates.
-        seed: of the first weights and the order of the text.
+        seed: the seed of the first weights and of the order of the text.
         callbacks: called with the record of each step.
         recipe: batch, learning rate and optimizer.
         watch: called with the model and the number of each step.
@@ -228,7 +228,7 @@ def steps_to_loss(loss: float, design: Design, recipe: Recipe, most: int, seed: 
         design: the model to train.
         recipe: batch, learning rate and optimizer.
         most: steps after which the run is given up.
-        seed: of the first weights and the order of the text.
+        seed: the seed of the first weights and of the order of the text.
 
     Returns:
         The steps, with the resolution of `TEXTS_BETWEEN` texts; None if the run was given up.

@@ -64,7 +64,7 @@ class ShortRun:
     """The result of one short run.
 
     Attributes:
-        loss: on new text, nats per byte.
+        loss: the loss on new text, in nats per byte.
         shares: per step and layer the fraction of the choices that each expert got, (steps, layers, experts).
     """
 

@@ -27,7 +27,7 @@ Program = Callable[..., Any]
 
 
 class CommunicationError(RuntimeError):
-    """Workers that wait for each other for ever, a message that nobody reads, or collectives that do not match."""
+    """Workers that wait for each other for ever, a message that no worker reads, or collectives that do not match."""
 
 
 @dataclass
@@ -176,7 +176,7 @@ def simulate(program: Program, *columns: Sequence[Any], collectives: bool = Fals
         patient: whether a send waits until the other worker has taken the message, as some networks do.
 
     Raises:
-        ValueError: the columns differ in length, or a message goes to nobody.
+        ValueError: the columns differ in length, or a message goes to a rank that does not exist.
         CommunicationError: no worker can continue, a message is never read, or the workers call different collectives.
     """
     sizes = {len(column) for column in columns}

@@ -34,7 +34,7 @@ POLL_SECONDS = 0.05
 LOST_CONNECTION = "by peer"
 """Part of gloo's error message, in lower case, when the process at the other end has ended."""
 GRACE_SECONDS = 5.0
-"""How long a process that lost its connection waits until the process that caused the loss is seen to have ended."""
+"""Seconds that a process waits after losing its connection, so that the failed process is seen to end first."""
 
 LOOPBACK = {"linux": "lo", "darwin": "lo0"}
 """The loopback network interface, by operating system. On Windows gloo finds it automatically."""

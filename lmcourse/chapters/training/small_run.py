@@ -25,7 +25,7 @@ class SmallRun:
     Args:
         seed: the seed of weights and dropout. The text and its order are the same for all seeds.
         optimizer: an optimizer class of torch.optim.
-        rate: at the peak.
+        rate: the learning rate at the peak.
 
     Attributes:
         model, optimizer, loader: each with a `state_dict()` and a `load_state_dict(...)`.
@@ -63,7 +63,7 @@ class Settings:
 
     Attributes:
         steps: number of updates of the whole run.
-        rate: at the peak.
+        rate: the learning rate at the peak.
         norms: names of the parameters that belong to norms.
         warmup, decay: steps of the first and the last phase.
         micro_batches: batches of the loader that make one update.

@@ -185,7 +185,7 @@ def _finished(
     scale: float | None = None,
     turned: str = "qk",
 ) -> Tensor:
-    """From queries, keys and values by head to the output."""
+    """Compute the output from the queries, keys and values of all heads."""
     if turn is not None:
         q, k, v = (turn(y) if name in turned else y for name, y in zip("qkv", (q, k, v), strict=True))
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)

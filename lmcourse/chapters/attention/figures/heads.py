@@ -81,9 +81,9 @@ def shares_by_distance(weights: Array) -> list[float]:
 
 @cache
 def scores(pattern: str) -> Array:
-    """How much of its attention each head (column) of each layer (row) gives to one of PATTERNS, on held-out text.
+    """Fraction of attention that each head (column) of each layer (row) gives to one of PATTERNS, on held-out text.
 
-    ValueError for another pattern.
+    ValueError for an unknown pattern.
     """
     if pattern not in PATTERNS:
         raise ValueError(f"there is no pattern {pattern!r}, only {', '.join(PATTERNS)}")
@@ -95,11 +95,11 @@ def scores(pattern: str) -> Array:
 
 
 def share(maps: torch.Tensor, tokens: torch.Tensor, pattern: str) -> torch.Tensor:
-    """How much of its attention every head gives to a pattern in one text, of shape l h.
+    """Fraction of attention that every head gives to a pattern in one text, of shape l h.
 
     Args:
         maps: weights, of shape l h s s.
-        tokens: of the text. Only tokens that have a token of this pattern to look at count.
+        tokens: the tokens of the text. A token counts only if it sees a token of this pattern.
         pattern: one of PATTERNS.
     """
     length = len(tokens)
@@ -115,7 +115,8 @@ def share(maps: torch.Tensor, tokens: torch.Tensor, pattern: str) -> torch.Tenso
 
 
 def head_scores(pattern: str = PATTERNS[0]) -> Figure:
-    """How much attention every head of the trained model gives to one kind of token, as a table of layers and heads.
+    """Fraction of attention that each head of the trained model gives to one kind of token: a table of layers and
+    heads.
 
     ValueError for a pattern that is not in PATTERNS.
     """

@@ -1,4 +1,4 @@
-"""Exercises on the backward pass of a matrix product, and on what it costs."""
+"""Exercises on the backward pass of a matrix product, and on its cost."""
 
 from __future__ import annotations
 

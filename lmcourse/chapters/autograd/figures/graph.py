@@ -163,10 +163,10 @@ def _is_highlighted(edge: Edge, now: Step) -> bool:
 
 
 def _edge_path(graph: Graph, index: int) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """Where an edge starts and ends, and how much it bends.
+    """Start and end of the arrow for an edge, and its curvature.
 
-    Twins part. An edge over more than one layer goes around what lies between, and comes down on its child from above,
-    or up from below.
+    Two edges between the same nodes bend apart. An edge over several layers bends around the boxes between, and ends
+    at its child from above or below.
     """
     edge, half = graph.edges[index], _box_width(graph) / 2
     (x0, y0), (x1, y1) = _box_centre(graph, edge.parent), _box_centre(graph, edge.child)

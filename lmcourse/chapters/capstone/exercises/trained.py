@@ -79,7 +79,7 @@ def _number(value: Plain) -> float:
 
 
 def _problem(value: Plain) -> str:
-    """Return what is wrong with a file, or an empty text."""
+    """Describe the error in a file; an empty text if there is none."""
     if not isinstance(value, dict) or not set(NUMBERS) <= set(value):
         return f"a dict with the weights by name and {', '.join(NUMBERS)} is asked for, as {TRAINED.name} holds it"
     layers, d_model, forecast, reported = (_number(value[name]) for name in NUMBERS)

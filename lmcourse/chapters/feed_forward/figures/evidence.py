@@ -35,8 +35,8 @@ BASIN = {
     8.67: (48, 416, (1.200, 1.327, 1.204)),
     22.0: (32, 704, (1.450, 1.378, 1.408)),
 }
-"""By expansion factor: d_model, the feed-forward width, and the losses of three seeds after notebook 11's `train`, with
-`llama_like(2, d_model, 4, …)` and a plain GELU layer of this width."""
+"""For each expansion factor: d_model, the feed-forward width, and the losses of three seeds after notebook 11's
+`train`, with `llama_like(2, d_model, 4, …)` and a plain GELU layer of this width."""
 
 
 def glue_scores(runs: int = 1) -> Figure:

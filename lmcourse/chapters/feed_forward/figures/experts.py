@@ -18,7 +18,7 @@ def expert_shares(runs: Mapping[str, Sequence[Tensor]], layer: int = 0) -> Figur
 
     Args:
         runs: for each name the shares of each step, (layers, experts).
-        layer: which layer to show.
+        layer: the layer to show.
 
     Raises:
         ValueError: there is no run.

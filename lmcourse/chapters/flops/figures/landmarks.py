@@ -19,9 +19,9 @@ class Landmark:
     """A model and the tokens it was trained on, as its authors say.
 
     Attributes:
-        name: in the zoo.
-        year: of publication.
-        tokens: seen in training, repeated ones included.
+        name: the model's name in the zoo.
+        year: the year of publication.
+        tokens: the number of tokens in training, repeated ones included.
     """
 
     name: str

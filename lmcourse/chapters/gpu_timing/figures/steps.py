@@ -42,8 +42,8 @@ def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "
     is impossible, and is marked.
 
     Args:
-        shares: by width and batch, from 0 to 1.
-        title: of the figure.
+        shares: for each width and batch, the MFU from 0 to 1.
+        title: the title of the figure.
 
     Raises:
         ValueError: there is none, or a share is not positive.
@@ -83,7 +83,7 @@ def time_by_group(steps: Sequence[Mapping[str, float]], title: str = "This machi
 
     Args:
         steps: for each recorded step, the share of each group of `GROUPS`; a group may be missing.
-        title: of the figure.
+        title: the title of the figure.
 
     Raises:
         ValueError: no step was recorded.
@@ -118,8 +118,8 @@ def speed_ladder(
 
     Args:
         speedups: the measured speed-ups, in order.
-        title: of the figure.
-        bounds: by the name of a change, how many times as fast it can make the step at best. A bar that is longer is
+        title: the title of the figure.
+        bounds: for the name of a change, the largest speed-up that it can give. A bar that is longer is
             marked.
 
     Raises:

@@ -21,7 +21,7 @@ BEGINNINGS = {"“The value of the exp”": "The value of the exp", "“The”":
 """Beginnings of texts after which the trained model is sure, or unsure, of the next token."""
 
 SHOWN = 14
-"""How many of the likeliest tokens a figure shows."""
+"""Number of likeliest tokens that a figure shows."""
 
 NEW_TOKENS = 30
 
@@ -33,7 +33,7 @@ def text_tree(first: Mapping[str, float], then: Mapping[str, Mapping[str, float]
         ValueError: there is no first token, or one that nothing follows.
     """
     if not first or not all(then.get(token) for token in first):
-        raise ValueError("every first token is followed by one at least")
+        raise ValueError("every first token needs at least one second token")
     figure = new_figure(8.0, 3.6)
     axes = new_drawing_axes(figure, "Texts of two tokens")
     texts = {x + y: p * q for x, p in first.items() for y, q in then[x].items()}

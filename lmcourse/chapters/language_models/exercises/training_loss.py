@@ -222,7 +222,7 @@ def with_logsumexp(logits: Tensor, tokens: Tensor) -> Tensor:
 @next_token_loss.variant
 def with_one_hot(logits: Tensor, tokens: Tensor) -> Tensor:
     if tokens.shape[-1] <= 1:
-        raise ValueError("one token")
+        raise ValueError("a text of one token has no token to predict")
     z = logits[:, :-1].type(torch.promote_types(logits.dtype, torch.float32))
     chosen = tokens[:, 1:, None] == torch.arange(logits.shape[-1])
     return -torch.log_softmax(z, 2).masked_fill(~chosen, 0).sum() / chosen.sum()

@@ -56,7 +56,8 @@ def sample(n: int, count: int, length: int = 90) -> str:
 
 
 def _with_counts(model: NGram, counted: NGram) -> NGram:
-    """A model with the counts of one whose order is no smaller: it looks up shorter contexts only."""
+    """Give a model the counts of one of the same or a higher order; the model looks up only its own shorter
+    contexts."""
     model.counts, model.totals = counted.counts, counted.totals
     return model
 

@@ -19,7 +19,7 @@ def tensor(*numbers: float | list[float]) -> Tensor:
 
 
 class Rule(Optimizer):
-    """A right loop; a subclass defines the step that is subtracted from a parameter."""
+    """A right optimizer loop; a subclass defines the step that is subtracted from a parameter."""
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]

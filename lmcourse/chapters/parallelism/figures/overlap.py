@@ -22,7 +22,7 @@ def bucket_times(tokens: float, bucket: float) -> tuple[float, list[Span]]:
     """Return when the backward pass ends, and start and end of each bucket on the wire, in seconds.
 
     Args:
-        tokens: of a device in a step.
+        tokens: the tokens of a device in a step.
         bucket: megabytes of a bucket, which is sent as soon as it is full and the link is free.
     """
     backward = 4 * PARAMETERS * tokens / RATE
@@ -44,7 +44,7 @@ def bucket_timeline(tokens: float = 8192.0, bucket: int = 25) -> Figure:
     """The backward pass from the last layer to the first, and below it the buckets on the link.
 
     Args:
-        tokens: of a device in a step.
+        tokens: the tokens of a device in a step.
         bucket: megabytes of a bucket.
     """
     backward, spans = bucket_times(tokens, bucket)

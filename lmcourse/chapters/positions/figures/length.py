@@ -23,7 +23,7 @@ def loss_by_position(losses: Mapping[str, Sequence[float]], trained: int, freque
     """The loss by position, a line for each scheme, with the trained length and the loss of a table of frequencies.
 
     Args:
-        losses: by scheme, the loss at each position, in nats; at most five schemes.
+        losses: for each scheme, the loss at each position, in nats; at most five schemes.
         trained: the number of positions in training.
         frequencies: the loss of a model that always predicts the frequencies of the tokens.
 

@@ -11,7 +11,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _on_the_graph(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    """Both numbers from the graph of all states: the longest chain of waiting, and the path with the fewest moves."""
+    """Compute both numbers from the graph of all states: the longest chain of waiting, and the fewest moves."""
     if kind not in ("rnn", "attention", "window") or (kind == "window" and window < 2):
         raise ValueError("unknown kind or window")
     finished = [0] * n

@@ -212,7 +212,7 @@ def _cured(patient: str, medicines: list[str]) -> bool:
 
 
 def _result(asked: Case, value: Plain) -> str:
-    """Return what was measured under a prescription: a verdict, and the losses unless the patient is saved."""
+    """Describe the result of a prescription: a verdict, and the losses unless the patient is saved."""
     if isinstance(value, Special) and value.kind == "a set":
         value = value.value
     if not isinstance(value, list) or not all(isinstance(name, str) and name in MEDICINES for name in value):

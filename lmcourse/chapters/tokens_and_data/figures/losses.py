@@ -14,7 +14,7 @@ def loss_by_position(losses: Sequence[float], full: float) -> Figure:
     """The loss at each position of a window, its mean, and the loss with full context everywhere.
 
     Args:
-        losses: in nats per token, by position from 0 on.
+        losses: the loss at each position from 0 on, in nats per token.
         full: the loss if every token has as much context as the model can use.
     """
     mean = sum(losses) / len(losses)
