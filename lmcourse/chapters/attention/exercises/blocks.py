@@ -142,7 +142,7 @@ def grown_instead_of_shrunk(top: Tensor, total: Tensor, numerator: Tensor, score
     return _update(top, total, numerator, scores, v, total_shrink=grow, numerator_shrink=grow)
 
 
-@block_update.misconception("Your m is the largest score of this block. It has to be the largest of all so far.")
+@block_update.misconception("Your m is the largest score of this block. It must be the largest of all scores so far.")
 def the_largest_of_the_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     block = scores.amax(dim=-1, keepdim=True)
     return _update(top, total, numerator, scores, v, base=block, new_top=block)

@@ -57,7 +57,7 @@ causal_mask = Exercise(
     hidden_cases=_mask_cases,
     hints=[
         "Write the positions down: the keys are at 0 … t − 1, and the queries are the last s of them.",
-        "Query i stands at position t − s + i. It may see every key whose position is not larger.",
+        "Query i is at position t − s + i. It may see every key whose position is not larger.",
         "Compare a column of query positions with a row of key positions, or use torch.tril with the right `diagonal`.",
     ],
 )

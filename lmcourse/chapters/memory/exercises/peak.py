@@ -99,7 +99,7 @@ def last_moment(events: list[int]) -> Peak:
     return max(in_use), len(in_use) - 1 - in_use[::-1].index(max(in_use))
 
 
-@peak_and_moment.misconception("The peak is right, but your moment is that of the largest tensor.")
+@peak_and_moment.misconception("The peak is right, but you give the moment of the largest tensor.")
 def moment_of_the_largest_tensor(events: list[int]) -> Peak:
     return _peak(events)[0], events.index(max(events))
 

@@ -97,7 +97,7 @@ def largest_entry(X: Tensor) -> float:
     return float((X.double().T @ X.double()).diagonal().max() / len(X))
 
 
-@smoothness.misconception("You return the curvature of the flattest direction. L is that of the steepest.")
+@smoothness.misconception("You return the curvature of the flattest direction. L is the curvature of the steepest.")
 def flattest(X: Tensor) -> float:
     return float(_eigenvalues(X)[0] / len(X))
 

@@ -244,7 +244,7 @@ def nothing_hidden(step: TrainingStep, machines: Machines) -> Best:
 
 
 @best_layout.misconception(
-    "Sending gradients costs nothing in yours. The backward pass can hide only as many seconds as it takes itself."
+    "For you, sending gradients costs nothing. The backward pass can hide only as many seconds as it takes itself."
 )
 def gradients_for_free(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, exposed=lambda parts, pipeline: 0.0)

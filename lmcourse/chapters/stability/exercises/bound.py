@@ -59,7 +59,7 @@ max_logit_bound = Exercise(
     hidden_cases=_bounds,
     hints=[
         "Before the scales, both vectors have length √d, so their product is at most d (Cauchy–Schwarz inequality).",
-        "The score is Σ γ_q[i] γ_k[i] x[i] y[i] / √d. Where would you put all the length to make it large?",
+        "The score is Σ γ_q[i] γ_k[i] x[i] y[i] / √d. In which features should x and y be long to make it large?",
         "All of it on the feature with the largest |γ_q γ_k|: √d · max |γ_q γ_k|.",
     ],
     tolerance=Tolerance(5e-7),  # a product and a root in float32

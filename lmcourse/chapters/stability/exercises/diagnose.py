@@ -49,7 +49,7 @@ diagnose = Exercise(
 
 
 @diagnose.misconception(
-    "You compare the highest loss with that of guessing. Every untrained model starts there, and one bad batch goes "
+    "You compare the highest loss with guessing. Every untrained model starts there, and one bad batch goes "
     "above it: look at the last losses."
 )
 def highest_loss(signs: Signs) -> str:

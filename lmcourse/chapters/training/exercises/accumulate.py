@@ -262,7 +262,7 @@ class ZeroIgnored(Accumulated):
         return F.cross_entropy(logits, targets.masked_fill(targets == 0, -100), reduction="sum") / count
 
 
-@accumulate.misconception("The gradients are right. The loss is that of the last batch alone.")
+@accumulate.misconception("The gradients are right, but you return the loss of the last batch alone.")
 def loss_of_the_last(model: Any, batches: Batches) -> Result:
     return Accumulated()(model, batches[-1:])[0], Accumulated()(model, batches)[1]
 

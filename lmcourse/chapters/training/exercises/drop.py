@@ -113,7 +113,7 @@ def inverted(x: Tensor, keep: Tensor, p: float) -> Result:
     return _reference(x, ~keep, p)
 
 
-@dropout.misconception("The result is right. Your variance, p(1 − p)x², is that of a result without rescaling.")
+@dropout.misconception("The result is right, but your variance, p(1 − p)x², belongs to a result without rescaling.")
 def variance_not_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, 1.0, p * (1 - p) * x.square())
 
