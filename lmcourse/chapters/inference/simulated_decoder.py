@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 class SimulatedCache:
-    """A cache of which only the number of tokens matters."""
+    """A simulated cache that stores only its number of tokens."""
 
     def __init__(self, device: SimulatedDecoder, tokens: int) -> None:
         self._device, self._tokens = device, tokens

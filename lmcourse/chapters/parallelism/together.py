@@ -44,7 +44,7 @@ TIMEOUT = timedelta(minutes=10)
 
 
 def together(program: Callable[..., Any], *columns: Sequence[Any], seconds: float = 120.0) -> Run:
-    """Run a program on as many processes as each input has entries.
+    """Run a program on one process per entry of its inputs.
 
     Args:
         program: called as `program(worker, *inputs)` in each process. It may be defined in a notebook; the objects

@@ -69,7 +69,7 @@ def table_lines(patient: str) -> Iterator[str]:
 def table_line(name: str, row: dict[str, list[Any]]) -> str:
     """Return a line of the table with the losses of three seeds.
 
-    `*` marks a loss below that of a table of byte pairs; `†19` an explosion after 19 steps.
+    `*` marks a loss below the loss of a table of byte pairs; `†19` an explosion after 19 steps.
     """
     cells = [
         f"{'†' + str(steps) + ' ':>8}" if loss is None else f"{loss:>7.2f}" + ("*" if loss < PAIRS else " ")

@@ -30,7 +30,7 @@ def compare_block_sizes(layer: Layer, update: Update, sizes: Sequence[int] = (1,
 
 
 def compare_gradients(layer: Layer, update: Update, backward: Backward, sizes: Sequence[int] = (1, 64, 300)) -> None:
-    """Print how far gradients that are made block by block are from those of autograd, in fp64."""
+    """Print the differences between gradients computed block by block and autograd's, in fp64."""
     q, k, v, d_out = torch.randn(4, 300, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     queries, keys, values = (each[None].clone().requires_grad_() for each in (q, k, v))
     expected = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)[0]

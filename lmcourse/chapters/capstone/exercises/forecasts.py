@@ -24,7 +24,7 @@ Losses = dict[str, float]
 GRID = [0.4, 0.55, 0.7, 0.85, 1.0]
 
 STEPS_OF_SKILL = (0.4, 0.5, 0.6)
-"""Skills on the held-out designs, each of which earns a point."""
+"""Skills on the held-out designs: reaching each of them earns a point."""
 
 PUBLIC_SKILL = 0.3
 """The skill that a forecast of small runs from other small runs needs."""

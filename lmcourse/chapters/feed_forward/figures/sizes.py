@@ -182,7 +182,7 @@ def _all_heads(config: TransformerConfig) -> int:
 
 
 def ratio_trade(ratio: float = 4.0, d_model: int = 768) -> Figure:
-    """At a fixed number of parameters and width d: how many layers fit for each d_ff / d, and how wide they are.
+    """Number and width of the layers that fit for each d_ff / d, at a fixed number of parameters and width d.
 
     A plain layer has (4 + 2·ratio)·d² parameters, attention included; the budget is that of 12 layers at ratio 4.
     ValueError unless the ratio is positive.

@@ -25,7 +25,7 @@ OPERATIONS_PER_NUMBER = {"ReLU": 1, "SiLU, about": 8, "GELU, about": 20}
 
 
 def matmul_cube(m: int = 3, k: int = 4, n: int = 5) -> Figure:
-    """The m·k·n multiplications of an m × k and a k × n matrix as unit cubes, with those of one result marked.
+    """The m·k·n multiplications of an m × k and a k × n matrix as unit cubes, with the cubes of one result marked.
 
     ValueError for sizes below 1 or above MAX_CUBE_EDGE.
     """

@@ -374,7 +374,7 @@ def exactly(gigabytes: int, devices: int, precision: str) -> int:
 
 @largest_model.variant
 def searched(gigabytes: int, devices: int, precision: str) -> int:
-    """Search by halving: the states of `fits` parameters fit, those of `too_many` do not."""
+    """Search by halving: the states of `fits` parameters fit, but those of `too_many` parameters do not."""
     room, each = gigabytes * devices * 10**9, {"fp32": 16, "mixed": 18}.get(precision, 2)
     fits, too_many = 0, room
     while too_many - fits > 1:

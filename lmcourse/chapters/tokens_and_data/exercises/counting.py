@@ -208,7 +208,7 @@ def without_times(words: Words, times: list[int], counts: Counts, where: Where, 
     "You change a count by 1 for each place of a word. A word occurs times[n] times, and so does every pair in it."
 )
 def without_times_and_gone(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    """Delete the count of a pair that is in no word any more, whatever its value."""
+    """Delete the count of a pair that is in no word any more, even if the count is not 0."""
     _keep_count(words, times, counts, where, pair, new, weigh=lambda many: 1)
     for each in [each for each in where if not where[each]]:
         del where[each], counts[each]
