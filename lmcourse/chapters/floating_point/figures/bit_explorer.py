@@ -25,7 +25,8 @@ class BitExplorer(LiveFigure):
     """A button per bit, a choice of format, a field for a number, and a table with the meaning of the bits.
 
     `bits[n]` is the button of bit n, bit 0 the last; `formats`, `entry` and `readout` are the other widgets. A change
-    of format rounds the number in `entry`; a click on a bit writes the new value there. ValueError for an unknown format.
+    of format rounds the number in `entry`; a click on a bit writes the new value there.
+    ValueError for an unknown format.
     """
 
     def __init__(self, format: FloatFormat | str = "fp16", value: float = 1.0) -> None:
