@@ -205,7 +205,7 @@ def test_a_graph_of_foreign_nodes_shows_local_derivatives() -> None:
     x = Node(3.0)
     figure = figures.computation_graph(graph_of(Node(9.0, [x, x], [3.0, 3.0])), locals_only=True)
     written = [text.get_text() for text in figure.axes[0].texts]
-    assert written.count("3") == 3  # the leaf's value, and both edges
+    assert written.count("3") == 3  # as the value of the leaf, and on both edges
     assert "v₁ = f(3, 3)" in written
     assert not any("grad" in text for text in written)
     assert plots.alt_text(figure).count("∂v₁/∂3 = 3") == 2

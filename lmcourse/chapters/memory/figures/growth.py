@@ -126,7 +126,7 @@ def memory_halving(model: str = "gpt-3", length: int = 2048) -> Figure:
         ValueError: an unknown model, or fewer than two tokens.
     """
     if length < 2:
-        raise ValueError(f"half of {length} tokens is no text")
+        raise ValueError(f"halving needs a text of at least 2 tokens, not {length}")
     config = _model(model)
     linear, squares = _lines_and_squares(config, length, 2)
     total = linear + squares

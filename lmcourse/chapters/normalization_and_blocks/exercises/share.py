@@ -17,7 +17,7 @@ PLACEMENTS = ("pre", "post", "double", "output")
 
 def _check(blocks: int, placement: str) -> None:
     if placement not in PLACEMENTS or blocks < 0:
-        raise ValueError(f"{blocks} blocks, {placement!r}")
+        raise ValueError(f"there is no model with {blocks} blocks and placement {placement!r}")
 
 
 def _by_construction(blocks: int, placement: str, ratio: float) -> float:
