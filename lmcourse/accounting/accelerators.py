@@ -76,7 +76,7 @@ H100_SXM: Peaks = {"fp64": 67, "fp32": 67, "tf32": 494.7, "bf16": 989.4, "fp16":
 H100_PCIE: Peaks = {"fp64": 51, "fp32": 51, "tf32": 378, "bf16": 756, "fp16": 756, "fp8": 1513, "int8": 1513}
 HOPPER_NVL: Peaks = {"fp64": 60, "fp32": 60, "tf32": 417.5, "bf16": 835.5, "fp16": 835.5, "fp8": 1670.5, "int8": 1670.5}
 MI250X: Peaks = {"fp64": 95.7, "fp32": 95.7, "bf16": 383, "fp16": 383, "int8": 383}
-"""Dense TFLOP/s of MI250X. This and the peaks above are chips that are sold as several products."""
+"""Dense TFLOP/s of MI250X. This chip and each of those above are sold as several products."""
 
 VOLTA = "NVIDIA V100 data sheet, January 2020"
 AMPERE = "NVIDIA A100 data sheet, June 2021"

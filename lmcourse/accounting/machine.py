@@ -32,7 +32,7 @@ COPY_BYTES = {"cpu": 2**28, "mps": 2**28, "cuda": 2**30}
 """Bytes to copy: too many for the caches."""
 
 SECONDS, QUICK_SECONDS = 1.0, 0.1
-"""Duration of each measurement in seconds, and of a quick one."""
+"""Duration of a measurement in seconds, and of a quick measurement."""
 
 
 def measure_machine(quick: bool = False, *, device: torch.device | str | None = None) -> Accelerator:

@@ -1,4 +1,4 @@
 """One subpackage per notebook, named by its topic: `exercises` (hidden from graded code) and `figures`.
 
-No chapter imports another: what two of them need is below, in the rooms that know of no course.
+No chapter imports another: code that two chapters need is in a package of a lower layer.
 """

@@ -101,6 +101,6 @@ def only_derived(failing: Sequence[Trial]) -> str:
         return ""
     first = failing[0]
     if first.case.gradients:
-        return f"“{first.case.of}” passes, and its gradients do not: {first.wrong}."
-    how = "its tensors do not lie in one piece in memory, as after a transpose or a slice"
-    return f"“{first.case.of}” passes, and fails where {how}: {first.wrong}"
+        return f"“{first.case.of}” passes, but its gradients do not: {first.wrong}."
+    how = "its tensors are not contiguous in memory, as after a transpose or a slice"
+    return f"“{first.case.of}” passes, but your answer fails where {how}: {first.wrong}"

@@ -72,7 +72,7 @@ def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tria
     """Return a sentence on an observation about the failing cases, or "".
 
     Args:
-        exercise: what was asked.
+        exercise: the exercise that the answer belongs to.
         trials: the public trials.
         failing: the cases that failed.
         others: whether other cases fail, too, such as hidden cases, which the sentence must not mention.
@@ -177,7 +177,7 @@ SLIPS: tuple[tuple[Callable[[float], bool], str], ...] = (
     (lambda ratio: _is(ratio, 8), "It is off by a factor of 8."),
     (
         lambda ratio: any(_is(ratio, 1.024**power) for power in (1, 2, 3, 4)),
-        "It is off as far as powers of 1,000 are from powers of 1,024.",
+        "It is off by the ratio of a power of 1,000 to a power of 1,024.",
     ),
     (lambda ratio: _is_power_of_ten(ratio), "Only a power of ten is wrong."),
     (lambda ratio: _is(ratio, 2), "It is off by a factor of two."),

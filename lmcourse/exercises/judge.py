@@ -30,7 +30,7 @@ def judge(
     """Return the report on an answer.
 
     Args:
-        exercise: what was asked.
+        exercise: the exercise that the answer belongs to.
         trials: its cases with their outcomes, public cases first.
         hidden: whether the hidden cases are among the trials, as in a grade.
         forbidden: the forbidden names in the answer's source; the outcomes have the forbidden operations used at run

@@ -67,7 +67,7 @@ def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Reco
     """Return the known mistake that explains an answer, two that explain it equally well, or None.
 
     Args:
-        exercise: what was asked.
+        exercise: the exercise that the answer belongs to.
         trials: its cases with their outcomes; at least one fails.
         given: returns the outcome of a known mistake in a case.
     """

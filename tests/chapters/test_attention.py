@@ -97,7 +97,7 @@ def test_many_heads_are_a_loop_over_heads() -> None:
 
 
 @pytest.mark.prove
-def test_sharing_is_as_in_llama() -> None:
+def test_shared_key_heads_match_llama() -> None:
     from transformers.models.llama.modeling_llama import eager_attention_forward
 
     key_heads = 2
@@ -107,7 +107,8 @@ def test_sharing_is_as_in_llama() -> None:
     expected, weights = eager_attention_forward(module, q, k, v, hidden[None, None], scaling=8**-0.5)
     assert weights.shape == (2, 6, 4, 4)
     received = grouped_query_attention.reference(q, k, v)
-    torch.testing.assert_close(received, expected.transpose(1, 2), rtol=1e-5, atol=1e-6)  # its softmax is in float32
+    # transformers computes the softmax in float32
+    torch.testing.assert_close(received, expected.transpose(1, 2), rtol=1e-5, atol=1e-6)
 
 
 def test_step_by_step_equals_the_full_pass() -> None:
@@ -156,21 +157,21 @@ def stub(*_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @pytest.mark.parametrize(("update", "whose"), [(block_update.reference, "your"), (stub, "course's")])
-def test_block_after_block_gives_torchs_attention(update: Callable[..., Any], whose: str) -> None:
+def test_attention_by_blocks_matches_torchs(update: Callable[..., Any], whose: str) -> None:
     block = 2
     scores, v, seen = heads(4, 7), heads(7, 3), torch.ones(4, 7).tril(3).bool()
     chosen, name = figures.block_update_or_ours(update)
     assert whose in name
     state = torch.full((4, 1), -torch.inf), torch.zeros(4, 1), torch.zeros(4, 3)
     state = tuple(part.double() for part in state)
-    for columns in torch.arange(7).flip(0).split(block):  # the last keys first: for most queries these are hidden
+    for columns in torch.arange(7).flip(0).split(block):  # the last keys first, which are hidden from most queries
         state = chosen(*state, scores.masked_fill(~seen, -torch.inf)[:, columns], v[columns])
     expected = F.scaled_dot_product_attention(scores, torch.eye(7).double(), v, seen, scale=1.0)
     torch.testing.assert_close(state[2] / state[1], expected)
 
 
 @pytest.mark.parametrize(("block", "length"), [(1, 6), (7, 50), (64, 40)])
-def test_backward_by_blocks_is_autograds_of_all_keys_at_once(block: int, length: int) -> None:
+def test_backward_by_blocks_matches_autograd_on_all_keys(block: int, length: int) -> None:
     q, k, v, d_out = heads(length, 8), heads(length, 8), heads(length, 5), heads(length, 5)
     inputs = [each.requires_grad_() for each in (q, k, v)]
     scores = (q @ k.T / 8**0.5).masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
@@ -182,7 +183,7 @@ def test_backward_by_blocks_is_autograds_of_all_keys_at_once(block: int, length:
         torch.testing.assert_close(answer(*(each.detach() for each in inputs), *state, d_out, block), expected)
 
 
-def test_the_row_sum_of_softmaxs_backward_is_in_the_result() -> None:
+def test_softmax_backward_needs_only_the_result_for_its_row_sum() -> None:
     weights, v, d_out = heads(5, 9).softmax(dim=-1), heads(9, 4), heads(5, 4)
     torch.testing.assert_close((weights * (d_out @ v.T)).sum(dim=-1), (d_out * (weights @ v)).sum(dim=-1))
 
@@ -194,7 +195,7 @@ def test_scores_from_latents_match_keys() -> None:
     assert largest_tensor(absorbed_scores.reference, q, latent, w_uk) < 3 * 6 * 8
 
 
-def test_an_answer_runs_the_trained_model_and_is_taken_out_again() -> None:
+def test_an_answer_replaces_attention_only_during_the_comparison() -> None:
     model, tokens = load_pretrained().model, torch.arange(20)[None]
     with torch.no_grad():
         before = model(tokens)
@@ -215,7 +216,7 @@ def test_a_model_with_shared_keys_is_rejected() -> None:
         pass
 
 
-def test_slips_raise_no_error_and_every_one_costs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_slips_raise_no_error_but_change_the_loss(capsys: pytest.CaptureFixture[str]) -> None:
     print_slips(2)
     rows = capsys.readouterr().out.splitlines()[1:]
     losses = {name: float(row[len(name) :].split()[1]) for name, row in zip(SLIPS, rows, strict=True)}
@@ -242,7 +243,8 @@ def test_the_playground_computes_torchs_attention() -> None:
 
 
 def test_the_previous_token_head_is_the_one_the_notebook_names() -> None:
-    """ "Head 3 of layer 3": by far, on held-out text and on every text that can be chosen; what else section 5 says."""
+    """Head 3 of layer 3 attends far more to the previous token than other heads, on held-out text and on every text
+    of the figure. The other claims of section 5 hold, too."""
     found = scores("the previous token")
     first, second = np.sort(found.ravel())[[-1, -2]]
     assert np.unravel_index(found.argmax(), found.shape) == (3, 3)
@@ -324,7 +326,7 @@ def test_the_zoo_matches_transformers_where_it_has_one() -> None:
     assert np.flatnonzero(mask_matrix("strided", 15, 4)[9]).tolist() == [1, 5, 6, 7, 8, 9]
 
 
-def test_the_zoo_draws_the_mask_and_counts_it() -> None:
+def test_the_mask_figure_draws_and_counts_the_mask() -> None:
     kind = "prefix"
     figure = figures.mask_zoo(kind, size=3, query=5)
     grid, bars = figure.axes
@@ -336,7 +338,7 @@ def test_the_zoo_draws_the_mask_and_counts_it() -> None:
 
 
 def measured_saved_bytes(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> int:
-    """What autograd keeps of an attention over 256 tokens with 4 heads of 128, each storage once."""
+    """Bytes that autograd keeps for attention over 256 tokens with 4 heads of 128, each storage counted once."""
     kept: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:

@@ -33,14 +33,14 @@ def asked(name: str) -> list[Case]:
 
 
 def right(name: str, case: Case) -> Any:
-    """What the reference answers."""
+    """The answer of the reference."""
     outcome = run_case(BY_NAME[name].reference, case, name=name)
     assert outcome.failure is None
     return outcome.value
 
 
 def paths(graph: Graph, start: str, end: str) -> float:
-    """The sum over all paths of the products along them: the definition, slow as it is."""
+    """The sum over all paths of the products along them: the definition, although it is slow."""
     if start == end:
         return 1.0
     children = [(node, parents[start]) for node, parents in graph.items() if start in parents]
@@ -58,7 +58,8 @@ def test_the_sweep_sums_over_all_paths() -> None:
 
 def test_torch_and_the_courses_engine_agree_on_every_script() -> None:
     for case in asked("Value"):
-        lines = (case.script or "").replace("4 + b", "b + 4").replace("0 * a", "a * 0")  # the course's lists 4 first
+        # else the course's engine would list 4 as the first parent
+        lines = (case.script or "").replace("4 + b", "b + 4").replace("0 * a", "a * 0")
         swapped = replace(case, script=lines)
         ours = run_case(autograd.Value, swapped, name="Value")
         assert ours.failure is None
@@ -92,9 +93,9 @@ def test_chunks_give_the_loss_of_torch_and_its_gradients() -> None:
         torch.testing.assert_close(grads, [factor * grad for grad in torch.autograd.grad(loss, [h, W])])
 
 
-def test_numeric_gradients_come_near_torchs_own() -> None:
+def test_numeric_gradients_are_close_to_torchs() -> None:
     for case in asked("numeric_gradient"):
-        if "step" not in case.kwargs:  # at a kink, where the step decides
+        if "step" not in case.kwargs:  # at a kink, the step decides the result
             continue
         names: dict[str, Any] = {}
         exec(case.script.splitlines()[0], names)
@@ -106,7 +107,7 @@ def test_numeric_gradients_come_near_torchs_own() -> None:
         torch.testing.assert_close(found.double(), exact, rtol=3e-2, atol=2 * case.kwargs["step"] ** 2 + 1e-5)
 
 
-def test_a_box_for_every_node_and_an_arrow_for_every_edge() -> None:
+def test_each_node_has_a_box_and_each_edge_an_arrow() -> None:
     name = "two-word softmax"
     graph = example(name)
     axes = figures.computation_graph(name).axes[0]
@@ -204,13 +205,13 @@ def test_a_graph_of_foreign_nodes_shows_local_derivatives() -> None:
     x = Node(3.0)
     figure = figures.computation_graph(graph_of(Node(9.0, [x, x], [3.0, 3.0])), locals_only=True)
     written = [text.get_text() for text in figure.axes[0].texts]
-    assert written.count("3") == 3  # the leaf's value, and both edges
+    assert written.count("3") == 3  # as the value of the leaf, and on both edges
     assert "v₁ = f(3, 3)" in written
     assert not any("grad" in text for text in written)
     assert plots.alt_text(figure).count("∂v₁/∂3 = 3") == 2
 
 
-def test_an_engine_is_used_once_all_of_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_readers_engine_is_used_when_it_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
     class Stub:
         def __init__(self, data: float) -> None:
             raise NotImplementedError
@@ -233,7 +234,7 @@ def test_the_courses_engine_trains_until_the_reader_has_one() -> None:
     assert "your Value" in said(figures.learning_curve(lambda number: ([2.0, 0.5, 1e-3], [-1.0, 1.0, 1.0, -1.0])))
 
 
-def test_it_starts_before_the_forward_pass_and_its_still_shows_the_end() -> None:
+def test_player_starts_at_the_leaves_and_saves_the_last_picture() -> None:
     player = GraphPlayer("linear regression")
     assert (player.slider.value, player.slider.max) == (0, 12)
     assert player.picture.value == image_html(figures.graph_step("linear regression", 0))

@@ -1,4 +1,4 @@
-"""Notebook 20: references against independent sources, what is hidden before the commitment, and its figures."""
+"""Notebook 20: references against independent sources, numbers hidden before the commitment, and its figures."""
 
 from __future__ import annotations
 
@@ -93,14 +93,15 @@ def test_allowed_designs_were_trained_with_both_optimizers() -> None:
 
 
 def test_the_law_beats_honest_baselines_where_it_was_not_fitted() -> None:
-    """It has the skill that earns everything; no constant has the skill that earns a point, not even in hindsight."""
+    """The law has the skill for all points; no constant has the skill for one point, not even the best one in
+    hindsight."""
     asked = [(run.layers, run.parameters, run.text) for run in held_out()]
     assert skill_on_held_out(exercises.forecasts.reference(rows(small_runs()), ENTROPY, asked)) >= max(STEPS_OF_SKILL)
     for constant in np.linspace(0.25, 0.6, 71):
         assert skill_on_held_out([float(constant)] * len(asked)) < min(STEPS_OF_SKILL)
 
 
-def test_the_six_designs_of_the_grade_are_shown_nowhere() -> None:
+def test_the_six_designs_of_the_grade_stay_hidden() -> None:
     shown = {(run.layers, run.d_model, run.flops) for run in after({"loss": 0.3})}
     assert shown.isdisjoint((run.layers, run.d_model, run.flops) for run in held_out())
     assert len({run.loss for run in held_out()}) == 6
@@ -133,7 +134,7 @@ def test_a_run_of_the_table_is_reproduced_by_training() -> None:
 
 
 @pytest.mark.prove
-def test_the_purse_books_what_a_run_costs_and_refuses_what_it_cannot_pay() -> None:
+def test_the_purse_subtracts_costs_and_rejects_unaffordable_runs() -> None:
     purse, design = Purse(1e9), Design(1, 24)
     cost = design.steps(5e8, 4) * design.flops_of_step(4)
     loss = purse.small(1, 24, 5e8)
@@ -232,7 +233,7 @@ def test_weights_that_fit_no_design_get_a_sentence() -> None:
         assert exercises.trained.seen(exercises.trained.cases[0], value).startswith("a dict with the weights by name")
 
 
-def test_what_is_handed_over_is_what_the_answer_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_returns_the_file_that_was_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     model = Transformer(Design(1, 24).config)
     hand_over({"layers": 1, "d_model": 24, "loss": 0.4}, model, 4.85)
@@ -248,7 +249,7 @@ def test_what_is_handed_over_is_what_the_answer_returns(tmp_path: Path, monkeypa
     assert value == {}
 
 
-def test_a_design_that_breaks_the_order_earns_nothing() -> None:
+def test_a_design_that_breaks_a_limit_earns_nothing() -> None:
     for name in ("too large", "too deep for memory", "steps of six nd", "thrifty"):
         [wrong] = [each.answer() for each in exercises.commitment.misconceptions if each.name == name]
         for case in exercises.commitment.cases:

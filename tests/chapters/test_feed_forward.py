@@ -46,7 +46,7 @@ def test_the_gradient_of_silu_is_finite_where_the_plain_formula_gives_nan() -> N
 
 
 @pytest.mark.prove
-def test_the_plain_layer_is_hugging_faces_t5() -> None:
+def test_the_plain_layer_matches_t5_of_hugging_face() -> None:
     from transformers import T5Config
     from transformers.models.t5.modeling_t5 import T5DenseActDense
 
@@ -57,7 +57,7 @@ def test_the_plain_layer_is_hugging_faces_t5() -> None:
 
 
 @pytest.mark.prove
-def test_swiglu_is_hugging_faces_llama() -> None:
+def test_swiglu_matches_llama_of_hugging_face() -> None:
     from transformers import LlamaConfig
     from transformers.models.llama.modeling_llama import LlamaMLP
 
@@ -74,14 +74,14 @@ def test_the_glu_matches_torchs() -> None:
     torch.testing.assert_close(exercises.glu_ffn.reference(x, w_gate, w_value, eye, "glu"), expected)
 
 
-def test_matched_widths_are_llamas() -> None:
+def test_matched_widths_equal_llamas() -> None:
     for name in ("llama-7b", "llama-13b", "llama-33b", "llama-65b"):
         model = find_model(name).decoder
         assert exercises.matched_d_ff.reference(model.d_model, multiple=256) == model.layers[0].feed_forward.width
 
 
 @pytest.mark.prove
-def test_the_mixture_is_hugging_faces_mixtral() -> None:
+def test_the_mixture_matches_mixtral_of_hugging_face() -> None:
     from transformers import MixtralConfig
     from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock
 
@@ -95,10 +95,11 @@ def test_the_mixture_is_hugging_faces_mixtral() -> None:
     result, _ = exercises.moe.reference(x[0], theirs.gate.weight.T, w_gate, w_value, theirs.experts.down_proj.mT, 2)
     expected = theirs(x)
     expected = (expected[0] if isinstance(expected, tuple) else expected)[0]
-    torch.testing.assert_close(result, expected, rtol=1e-6, atol=1e-6)  # its router takes the softmax in float32
+    # the router of transformers takes the softmax in float32
+    torch.testing.assert_close(result, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_balance_is_one_for_equal_shares_and_the_number_of_experts_for_one() -> None:
+def test_balance_ranges_from_one_to_the_number_of_experts() -> None:
     cases = {case.name: case for case in exercises.moe.hidden}
     for name, expected in (("equal shares", 1.0), ("one expert takes all", 4.0)):
         _, balance = exercises.moe.reference(*cases[name].args, **cases[name].kwargs)
@@ -113,7 +114,7 @@ def test_the_cases_with_a_capacity_drop_tokens() -> None:
             assert (limited - free).abs().amax() > 0.01, case.name
 
 
-def test_counts_are_those_of_the_papers() -> None:
+def test_expert_counts_match_the_papers() -> None:
     """Mixtral: 46.7 billion, 12.9 used. DeepSeek-V3: 671 billion, 37 used, with 3 dense layers."""
     attention = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024) + 2 * 32_000 * 4096
     whole, used, _ = exercises.moe_counts.reference(4096, 14_336, 8, 2)
@@ -156,13 +157,13 @@ def test_at_the_minimum_torchs_slope_is_zero_and_its_value_lowest(kind: str) -> 
     assert value <= f(X).min().item()
 
 
-def test_the_published_minima() -> None:
+def test_minima_match_published_numbers() -> None:
     assert exercises.activation_minimum.reference("gelu") == pytest.approx([-0.7518, -0.16997], abs=5e-5)
     assert exercises.activation_minimum.reference("silu") == pytest.approx([-1.2785, -0.27846], abs=5e-5)
 
 
-def test_without_a_difference_z_has_deviation_one() -> None:
-    """Tables of scores that differ by chance alone."""
+def test_z_has_deviation_one_without_a_real_difference() -> None:
+    """Use tables of scores that differ only by chance."""
     runs = 4
     source = random.Random(0)
     zs = []
@@ -174,7 +175,7 @@ def test_without_a_difference_z_has_deviation_one() -> None:
     assert statistics.fmean(zs) == pytest.approx(0, abs=4 / math.sqrt(4000))
 
 
-def test_shazeers_table_worked_by_hand() -> None:
+def test_z_of_shazeers_table_matches_a_hand_calculation() -> None:
     scores = {"ReLU": 83.80, "ReGLU": 84.67, "SwiGLU": 84.36, "Bilinear": 83.79}
     z = exercises.glue_significance.reference(scores, "ReLU", 0.235)
     assert {name: round(value, 2) for name, value in z.items()} == {"ReGLU": 2.62, "SwiGLU": 1.69, "Bilinear": -0.03}
@@ -188,7 +189,7 @@ def lines(axes: Axes) -> dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, A
     return {str(line.get_label()): (line.get_xdata(), line.get_ydata()) for line in axes.lines}  # type: ignore[misc]
 
 
-def test_the_zoo_draws_torchs_functions() -> None:
+def test_activation_figure_draws_torchs_functions() -> None:
     drawn = lines(figures.activation_zoo().axes[0])
     for name, label in (("relu", "ReLU"), ("gelu", "GELU"), ("silu", "SiLU"), ("elu", "ELU"), ("selu", "SELU")):
         x, y = drawn[label]
@@ -233,7 +234,7 @@ def test_ratios_match_the_papers() -> None:
     assert alt.count("(plain)") == 4
 
 
-def test_shapes_of_published_models_are_those_of_the_papers() -> None:
+def test_shapes_of_published_models_match_the_papers() -> None:
     alt = {choice: plots.alt_text(figures.model_shapes(choice)) for choice in ("all heads", "aspect", "vocabulary")}
     assert f"t5-11b {128 * 128 / 1024:g}" in alt["all heads"]
     assert f"qwen3-0.6b {16 * 128 / 1024:g}" in alt["all heads"]
@@ -249,7 +250,7 @@ def test_each_run_reports_the_fractions_of_its_experts() -> None:
     assert "none: at the end from 0.10 to 0.70; some: at the end from 0.33 to 0.33" in alt
 
 
-def test_the_glue_table_and_its_noise() -> None:
+def test_the_glue_figure_shows_the_table_with_its_noise() -> None:
     figure = figures.glue_scores()
     (score,) = [line.get_xdata() for line in figure.axes[0].lines if line.get_marker() == "o"][-1]
     assert score == 84.67
@@ -264,13 +265,13 @@ def test_losses_are_reported_with_mean_and_deviation() -> None:
         assert f"{name} {np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}" in alt
 
 
-def test_the_models_of_the_basin_have_as_many_weights() -> None:
+def test_the_models_of_the_basin_have_equally_many_weights() -> None:
     sizes = [2 * (4 * d * d + 2 * d * width) for d, width, _ in figures.BASIN.values()]
     assert max(sizes) < 1.002 * min(sizes)
     assert "4: 1.14; 8.7: 1.24" in said(figures.ratio_basin())
 
 
-def test_a_hidden_unit_waits_for_li_and_makes_its_endings_likelier() -> None:
+def test_a_hidden_unit_detects_li_and_makes_its_endings_likelier() -> None:
     alt = said(figures.hidden_unit(1, 225))
     waits, says = alt.split("; at ")[1].split("; raises ")
     assert all(place.endswith("li") for place in waits.split(", "))
@@ -286,6 +287,6 @@ def test_the_roofline_has_the_ridge_of_the_data_sheet() -> None:
     assert f"GELU 5.00 FLOPs per byte, {100 * 5 * bandwidth / peak:.0f} % of the peak" in alt
 
 
-def test_intensity_of_a_fused_and_of_a_split_gelu() -> None:
+def test_gelu_intensities_match_a_hand_calculation() -> None:
     intensity = exercises.elementwise_intensity.reference
     assert (intensity([[8, 1, 1]], 2), intensity([[1, 1, 1]] * 8, 2)) == (2.0, 0.25)

@@ -1,4 +1,4 @@
-"""Every figure that a notebook gives controls: described, and with room for its text at the ends of its controls."""
+"""Every figure with controls has a description, and its text has room at the ends of the controls."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.plots.figures import check_figure
 EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
 Explored = tuple[Callable[..., Figure], dict[str, Control]]
 MEASURED = {"alignment", "gradient_histogram", "position_scores"}
-"""Figures of what a notebook computes first. The chapters' own tests draw them."""
+"""Figures of numbers that a notebook computes first. The chapters' own tests draw them."""
 
 
 @cache
 def explored(chapter: Chapter) -> list[Explored]:
-    """Return the figures to which the notebook gives controls, with what the controls offer."""
+    """Return the figures to which the notebook gives controls, with the values that the controls offer."""
     tree = ast.parse(code(chapter))
     names: dict[str, Any] = {}
     imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -45,7 +45,7 @@ def explored(chapter: Chapter) -> list[Explored]:
 
 
 def offered(control: Control) -> list[Any]:
-    """Return the ends of a slider, and what else a reader can choose (of a long list the first, middle and last)."""
+    """Return the ends of a slider, or the choices of a list (of a long list the first, middle and last)."""
     match control:
         case bool():
             return [control, not control]
@@ -61,7 +61,7 @@ def offered(control: Control) -> list[Any]:
 
 
 def corners(controls: dict[str, Control]) -> Iterator[dict[str, Any]]:
-    """Yield nothing changed, then everything offered by each control at least once."""
+    """Yield the unchanged figure, then combinations in which each offered value occurs at least once."""
     yield {}
     choices = {name: offered(control) for name, control in controls.items()}
     for at in range(max(map(len, choices.values()), default=0)):

@@ -76,7 +76,7 @@ def test_reference_scales_are_the_largest_that_torchs_cast_accepts() -> None:
     assert not (values * 2 * largest).half().isfinite().all()
 
 
-def test_rounding_of_tensors_is_the_rounding_of_numbers() -> None:
+def test_tensors_are_rounded_like_single_numbers() -> None:
     format = FORMATS["e5m2"]
     values = torch.randn(300, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     values = values * 2.0 ** torch.linspace(-20, 20, 300, dtype=torch.float64)

@@ -42,7 +42,7 @@ PLAIN: dict[str, Any] = {
 
 
 def gpt_2() -> torch.nn.Module:
-    """With plain attention, whose products torch's counter sees."""
+    """GPT-2 with plain attention, whose products torch's counter counts."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     with torch.device("meta"):
@@ -60,7 +60,7 @@ def tokens(batch: int, length: int, device: str = "meta") -> Tensor:
         ("a b, a b ->", "ab,ab->", (3, 4), (3, 4)),
     ],
 )
-def test_an_einsum_is_counted_like_torchs_own(
+def test_einsum_flops_match_torchs_count(
     pattern: str, letters: str, first: tuple[int, ...], second: tuple[int, ...]
 ) -> None:
     with FlopCounterMode(display=False) as counter:
@@ -90,7 +90,7 @@ def test_a_forward_pass_matches_a_llama_with_shared_keys() -> None:
 
 
 @pytest.mark.parametrize(("input_grad", "expected"), [(True, 5_242_880)])
-def test_the_way_back_through_the_notes_layers(input_grad: bool, expected: int) -> None:
+def test_backward_flops_match_the_layers_of_the_notes(input_grad: bool, expected: int) -> None:
     layers = torch.nn.Sequential(torch.nn.Linear(128, 128, bias=False), torch.nn.Linear(128, 32, bias=False))
     out = layers(torch.ones(64, 128, requires_grad=input_grad))
     with FlopCounterMode(display=False) as counter:
@@ -119,7 +119,7 @@ def test_every_part_of_a_forward_pass_matches_gpt_2() -> None:
 
 
 @pytest.mark.prove
-def test_kaplans_totals_match_gpt_2_without_its_ends() -> None:
+def test_kaplans_totals_match_gpt_2_without_embedding_and_head() -> None:
     model = gpt_2()
     parameters, flops = kaplan_total.reference(LAYERS, WIDTH, WIDTH, 4 * WIDTH, CONTEXT)
     with FlopCounterMode(display=False) as counter:
@@ -132,7 +132,7 @@ def test_kaplans_totals_match_gpt_2_without_its_ends() -> None:
 
 
 @pytest.mark.prove
-def test_model_flops_are_forward_and_backward_of_gpt_2() -> None:
+def test_model_flops_match_forward_and_backward_of_gpt_2() -> None:
     model = gpt_2()
     with FlopCounterMode(display=False) as counter:
         model(tokens(2, 16)).logits.sum().backward()
@@ -156,7 +156,7 @@ def test_generation_matches_gpt_2_step_by_step(cache: bool) -> None:
     assert generation_flops.reference(prompt, new, LAYERS, WIDTH, VOCABULARY, cache) == counter.get_total_flops()
 
 
-def test_palms_mfu_is_the_published_one() -> None:
+def test_palms_mfu_matches_the_paper() -> None:
     """Chowdhery et al., 2022, table 3 and appendix B: 238.3 thousand tokens/s on 6144 chips, 46.2 %."""
     per_token = 6 * 540.35e9 + 12 * 118 * 48 * 256 * 2048
     peak = find_accelerator("tpu-v4").peak("bf16")
@@ -197,7 +197,7 @@ def test_parts_add_up_and_a_token_matches_torchs_count() -> None:
     assert f"{per_token / 1e9:.3g} GFLOPs\nper token" in labels
 
 
-def test_landmarks_are_the_published_ones() -> None:
+def test_landmarks_match_published_numbers() -> None:
     """Brown et al., 2020, table D.1; Grattafiori et al., 2024, §1."""
     flops = {mark.name: mark.flops for mark in LANDMARKS}
     assert f"{flops['gpt-3']:.3g}" == f"{flops['opt-175b']:.3g}" == "3.14e+23"
@@ -212,7 +212,7 @@ def test_landmarks_are_the_published_ones() -> None:
         (128, 25_600, 512, 512, 71.49, 56.3, 57.0),
     ],
 )
-def test_mfu_is_korthikantis_and_hfu_with_scores_counted_twice(
+def test_mfu_and_hfu_match_korthikanti_with_recomputed_scores(
     layers: int, width: int, texts: int, gpus: int, seconds: float, mfu_printed: float, hfu_printed: float
 ) -> None:
     """Korthikanti et al., 2022, table 5: step times of their own method, and MFU and HFU in percent."""
@@ -225,7 +225,7 @@ def test_mfu_is_korthikantis_and_hfu_with_scores_counted_twice(
     assert 100 * (2 * found["all pairs"] - found["6N"]) == pytest.approx(hfu_printed, abs=0.06)
 
 
-def test_opts_total_is_its_hardware_flops() -> None:
+def test_opts_published_total_matches_its_hardware_flops() -> None:
     """Zhang et al., 7 January 2022: about 4.30e23 FLOPs for 300B tokens."""
     run = RUNS["OPT-175B"]
     share = four_shares.reference(**run)["hardware"]
@@ -239,12 +239,12 @@ def test_a_shared_key_narrows_two_matrices_and_a_gate_adds_one() -> None:
     assert (plain.count("D by F"), full.count("D by F")) == (1, 2)
 
 
-def test_a_faster_chip_helps_only_what_arithmetic_bounds() -> None:
+def test_a_higher_peak_helps_only_products_limited_by_arithmetic() -> None:
     now, later = said(figures.products_on_the_roof()), said(figures.products_on_the_roof(faster=4.0))
     assert (now.count("arithmetic"), later.count("arithmetic")) == (2, 1)
     assert "decoding matrices 1 FLOPs per byte, memory" in now
 
 
-def test_a_product_moves_what_the_package_says() -> None:
+def test_a_product_moves_as_many_bytes_as_in_the_package() -> None:
     for queries, keys, _ in WORK.values():
         assert intensities(queries, keys)["matrices"] == pytest.approx(matmul_intensity(queries, 4096, 4096))

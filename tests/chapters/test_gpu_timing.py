@@ -71,7 +71,7 @@ def test_the_stopwatch_finds_the_median_of_launch_and_work(
     assert device.runs == warmup + repeats
 
 
-def test_ridges_hold_for_terabytes_only() -> None:
+def test_ridge_points_follow_the_unit_of_bandwidth() -> None:
     for tflops, speed, in_tb, in_tib in ((312, 1.6, 195, 177), (312, 2, 156, 142), (130, 1.1, 118, 107)):
         assert round(ridge_point.reference(tflops, speed, "TB/s")) == in_tb
         assert round(ridge_point.reference(tflops, speed, "TiB/s")) == in_tib
@@ -87,7 +87,7 @@ def test_the_time_at_best_matches_the_attainable_rate(kernels: list[tuple[int, i
     assert found == pytest.approx(expected)
 
 
-def test_enough_tokens_pass_the_ridge_by_torchs_count() -> None:
+def test_enough_tokens_exceed_the_ridge_by_torchs_count() -> None:
     def intensity(tokens: int) -> float:
         x, w = (torch.empty(rows, 8192, dtype=torch.bfloat16, device="meta") for rows in (tokens, 8192))
         with FlopCounterMode(display=False) as counter:
@@ -98,8 +98,8 @@ def test_enough_tokens_pass_the_ridge_by_torchs_count() -> None:
     assert intensity(first - 1) < 156 < intensity(first)
 
 
-def test_time_in_itself_matches_the_profilers_own_self_time() -> None:
-    """torch's `self_cpu_time_total` is computed in another way: from the tree of calls."""
+def test_own_time_matches_the_profilers_self_time() -> None:
+    """torch computes `self_cpu_time_total` in a different way, from the tree of calls."""
     step = make_training_step(modern(1, 32, 2, 32), StepSetup(2), 16)
     step()
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
@@ -148,7 +148,7 @@ def test_a_profiled_step_has_three_phases_in_order() -> None:
         ("backward", REST),
     ],
 )
-def test_names_are_put_into_groups(name: str, group: str) -> None:
+def test_operations_are_assigned_to_groups(name: str, group: str) -> None:
     assert group_of(name) == group
 
 
@@ -163,8 +163,9 @@ def test_amdahls_bounds_match_the_published_gain_and_do_not_multiply() -> None:
 
 @FEW
 @given(st.lists(st.tuples(st.integers(1, 10**9), st.integers(1, 10**9), st.floats(0.001, 10)), min_size=1, max_size=5))
-def test_a_remedy_helps_what_williams_roofline_says(kernels: list[tuple[int, int, float]]) -> None:
-    """A machine with twice the peak is another machine: `roofline` on it, and the rest as it was."""
+def test_a_remedy_helps_as_the_roofline_predicts(kernels: list[tuple[int, int, float]]) -> None:
+    """Doubling the peak gives another machine: the test applies `roofline` to it and keeps the rest of the measured
+    time."""
     peak, bandwidth = 1e9, 2e8
     timed = [[float(f), float(m), roofline.reference([[f, m]], peak, bandwidth) * (1 + rest)] for f, m, rest in kernels]
     work = [kernel[:2] for kernel in timed]
@@ -177,7 +178,8 @@ def test_a_remedy_helps_what_williams_roofline_says(kernels: list[tuple[int, int
 
 
 def test_no_compared_cell_depends_on_the_machine() -> None:
-    """What is measured is found in cells that nbval does not compare; so all others are the same on a CPU and a GPU."""
+    """Measured numbers are only in cells that nbval does not compare, so all other cells are the same on a CPU and a
+    GPU."""
     measured: set[str] = set()
     for cell in source(find_chapter("19-gpu-timing")).cells:
         if cell.kind != "code":
@@ -203,14 +205,15 @@ SHARES = {(64, 1): 0.1, (64, 4): 0.3, (128, 1): 0.2, (128, 4): 0.6}
 
 
 def test_the_queue_matches_the_simulated_device() -> None:
-    """Worked out by hand: launches of 5 µs; kernels of 2 µs wait for them, one of 16 µs does not."""
+    """The expected times are computed by hand: kernels of 2 µs wait for their launches of 5 µs, a kernel of 16 µs does
+    not."""
     assert kernel_timeline(2.0, 5.0, 1)[-1] == (35.0, 40.0, 42.0)
     assert kernel_timeline(8.0, 5.0, 1)[-1] == (35.0, 61.0, 69.0)
     assert kernel_timeline(2.0, 5.0, 8) == [(0.0, 5.0, 21.0)]
     assert "the GPU works 38% of the time" in plots.alt_text(figures.launch_queue(2.0, 5.0))
 
 
-def test_dots_lie_where_they_were_measured_under_the_roof_of_williams() -> None:
+def test_measured_points_are_drawn_under_the_roof() -> None:
     axes = check_figure(figures.measured_roofline(1e11, 2e10, DOTS)).axes[0]
     roof = np.asarray(axes.lines[0].get_xydata())
     assert roof[:, 1] == pytest.approx(np.minimum(100.0, roof[:, 0] * 20))
@@ -240,7 +243,7 @@ def test_ridges_match_the_data_sheets_and_slips_are_marked() -> None:
     assert bars(figures.ridge_points(sparse=True)) == pytest.approx([right[0], *(2 * ridge for ridge in right[1:])])
 
 
-def test_shares_add_up_and_the_gain_is_amdahls() -> None:
+def test_shares_add_up_and_the_gain_follows_amdahls_law() -> None:
     for free, gain in (("nothing", 1.0), ("normalisation", 1 / 0.745), ("element-wise", 1 / 0.865), ("both", 1 / 0.61)):
         figure = figures.runtime_shares(free)  # type: ignore[arg-type]
         rows = [0.0, 0.0, 0.0]
@@ -251,7 +254,7 @@ def test_shares_add_up_and_the_gain_is_amdahls() -> None:
         assert f"{gain:.2f} times as fast" in plots.alt_text(figure)
 
 
-def test_the_ladder_multiplies_the_kept_bytes() -> None:
+def test_the_ladder_multiplies_the_speedups_of_kept_changes() -> None:
     axes = check_figure(figures.speed_ladder(RUNGS)).axes[0]
     bars = [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
     assert bars == pytest.approx([1.0, 3.0, 1.5, 4.5])
@@ -273,7 +276,7 @@ def test_groups_are_drawn_with_their_mean_share() -> None:
     assert plots.alt_text(figures.time_by_group(steps)) == plots.alt_text(figures.time_by_group(steps[:1]))
 
 
-def test_more_than_the_peak_is_warned_of() -> None:
+def test_a_rate_above_the_peak_causes_a_warning() -> None:
     figure = figures.utilisation_by_batch({**SHARES, (128, 16): 1.2})
     assert "1 of them above 100 %, which cannot be" in " ".join(figure._supxlabel.get_text().split())
     assert "above 100 %" in said(figure)

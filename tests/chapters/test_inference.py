@@ -38,7 +38,7 @@ def test_filters_match_the_package() -> None:
 
 
 class _InOurModel:
-    """As in the notebook: the reference in the form in which a model asks for a cache."""
+    """A cache as in the notebook: the reference in the form that a model uses."""
 
     def __init__(self, cache: Any) -> None:
         self.cache = cache
@@ -112,7 +112,7 @@ def test_two_terms_match_the_roofline_of_all_operators() -> None:
     assert (seconds, limit) == (pytest.approx(whole, rel=0.08), "memory")
 
 
-def test_the_use_of_a_static_batch_is_one_over_a_harmonic_number() -> None:
+def test_static_batch_use_is_one_over_a_harmonic_number() -> None:
     slots = 32
     dice = random.Random(slots)
     lengths = [1 + int(dice.expovariate(1 / 400)) for _ in range(40 * slots)]
@@ -122,7 +122,7 @@ def test_the_use_of_a_static_batch_is_one_over_a_harmonic_number() -> None:
 
 
 def _after(p: list[Fraction], q: list[Fraction], token: int) -> tuple[Fraction, list[Fraction]]:
-    """How probable it is that the reference keeps a token, and what it draws from where it does not."""
+    """The probability that the reference keeps a token, and the distribution from which it draws otherwise."""
     rows, tokens = torch.tensor([[float(x) for x in p]] * 2, dtype=torch.float64), torch.tensor([token])
     small = torch.tensor([[float(x) for x in q]], dtype=torch.float64)
     ratio = float(min(Fraction(1), p[token] / q[token]))
@@ -157,7 +157,7 @@ def _parts(dice: random.Random) -> list[int]:
     return [b - a for a, b in pairwise(cuts)]
 
 
-def test_squaring_each_step_is_not_squaring_the_text() -> None:
+def test_squaring_step_odds_differs_from_squaring_text_odds() -> None:
     first, then = exercises.best_text.cases[0].args
     assert exercises.best_text.reference(first, then) == ("bc", pytest.approx(0.36))
     texts = [p * q for x, p in first.items() for q in then[x].values()]
@@ -167,7 +167,7 @@ def test_squaring_each_step_is_not_squaring_the_text() -> None:
 SURE, UNSURE = figures.BEGINNINGS
 
 
-def test_no_fixed_k_fits_a_sure_place_and_an_unsure_one() -> None:
+def test_no_fixed_k_fits_both_sure_and_unsure_predictions() -> None:
     kept = {
         (place, rule): int(plots.alt_text(figures.next_token(place, **{rule: number})).split(":")[1].split()[0])
         for place in (SURE, UNSURE)

@@ -69,7 +69,7 @@ def test_counts_match_the_package() -> None:
 
 
 def test_the_entropy_rate_is_the_cost_of_one_more_byte() -> None:
-    """H(n + 1) − H(n) of all texts of a length, by enumeration, from the shares that the powers of P settle at."""
+    """Enumerate H(n + 1) − H(n) for all texts of a length, with word frequencies from high powers of P."""
     P = torch.tensor([[0.2, 0.3, 0.5], [0.6, 0.0, 0.4], [0.1, 0.8, 0.1]], dtype=torch.float64)
     shares = torch.linalg.matrix_power(P, 200)[0]
     costs = [_entropy_of_texts(P, shares, length) for length in (3, 4)]
@@ -135,7 +135,7 @@ def coin(past: tuple[int, ...]) -> list[float]:
     return [0.25, 0.75] if sum(past) % 2 else [1.0, 0.0]
 
 
-def test_points_of_the_triangle() -> None:
+def test_triangle_points_match_their_probabilities() -> None:
     assert place([0.0, 0.0, 1.0]) == pytest.approx((0.5, math.sqrt(3) / 2))
     assert place([0.5, 0.5, 0.0]) == pytest.approx((0.5, 0.0))
     check_figure(figures.simplex(("books", "laptops", "windows"), {"middle": [1 / 3] * 3, "corner": [0.0, 1.0, 0.0]}))
@@ -155,7 +155,7 @@ def test_leaves_have_the_product_of_their_path() -> None:
     assert "sum to 1.000" in said(figure)
 
 
-def test_the_bill_is_entropy_and_difference() -> None:
+def test_the_price_is_the_entropy_plus_a_difference() -> None:
     unit, base = "bits", 2.0
     bill = figures.cross_entropy_bars(0.2, 0.5, unit).axes[1]
     entropy, difference = (bar.get_width() for bar in bill.patches)  # type: ignore[attr-defined]

@@ -107,7 +107,7 @@ def by_parts(B: int, S: int, D: int, A: int, p: int) -> int:
 
 
 class Gated(nn.Module):
-    """SwiGLU and a mask of one byte."""
+    """SwiGLU with a dropout mask of one byte per number."""
 
     def __init__(self, d: int, d_ff: int) -> None:
         super().__init__()
@@ -126,8 +126,8 @@ def test_a_real_gated_layer_keeps_four_hidden_tensors() -> None:
 
 
 @pytest.mark.parametrize("T", [1, 3])
-def test_a_device_keeps_its_heads_and_hidden_numbers_and_all_of_the_rest(T: int) -> None:
-    """Cut in T: q, k, v, the output's input, hidden tensors and scores; the others are whole."""
+def test_each_device_keeps_its_heads_and_whole_streams(T: int) -> None:
+    """Divided by T: q, k, v, the output's input, hidden tensors and scores; all other tensors are whole."""
     N, L, B, S, D, A = 1000, 2, 3, 7, 24, 6
     cut = ("queries", "keys", "values", "softmax", "weights", "input of the output", "result of up", "input of down")
     kept = tensors_saved_by_block(B, S, D, A, 4 * D, 2)
@@ -137,7 +137,7 @@ def test_a_device_keeps_its_heads_and_hidden_numbers_and_all_of_the_rest(T: int)
     assert found == {"states": 18 * N / T, "activations": pytest.approx(L * (whole + sum(shared) / T), rel=1e-12)}
 
 
-def test_gpt3_beside_the_corrected_figures() -> None:
+def test_gpt3s_memory_matches_the_corrected_notes() -> None:
     one, eight = reference("gpt3_case", 1, 2048), reference("gpt3_case", 1, 2048, T=8)
     assert {part: round(size, 1) for part, size in one.items()} == {
         "weights": 325.2,
@@ -197,7 +197,7 @@ def test_states_of_a_trainer_add_up_to_its_recipe(precision: str, optimiser: str
 
 
 @pytest.mark.parametrize("p", [1, 2, 4])
-def test_scores_are_more_than_half_from_the_length_of_the_reference(p: int) -> None:
+def test_scores_exceed_half_from_the_reference_length(p: int) -> None:
     D, A, E = 40, 4, 3
     length = reference("scores_take_over", D, A, E, p)
     for S, more in ((length - 1, False), (length, True)):
@@ -206,7 +206,7 @@ def test_scores_are_more_than_half_from_the_length_of_the_reference(p: int) -> N
 
 
 class Head(nn.Module):
-    """The model that the notebook measures, with one block."""
+    """The notebook's model with one block and a head."""
 
     def __init__(self, D: int, A: int, V: int) -> None:
         super().__init__()
@@ -216,7 +216,7 @@ class Head(nn.Module):
 @pytest.mark.parametrize(
     ("V", "recompute", "keep"), [(2048, False, False), (2048, True, True), (64, True, False), (64, True, True)]
 )
-def test_the_predicted_peak_is_the_profilers(V: int, recompute: bool, keep: bool) -> None:
+def test_the_predicted_step_peak_matches_the_profiler(V: int, recompute: bool, keep: bool) -> None:
     S, D, A = 128, 32, 4
     model, x, y = Head(D, A, V), torch.randn(1, S, D), torch.randint(V, (S,))
     held: dict[str, Tensor] = {}
@@ -236,15 +236,15 @@ def test_the_predicted_peak_is_the_profilers(V: int, recompute: bool, keep: bool
         model.block(x.clone().requires_grad_()).sum().backward()
 
     for step in (alone, forward, rest):
-        step()  # makes the gradients
+        step()  # the first runs create the gradients
     block, before = max(accumulate(memory_events(alone))), memory_events(forward)
     peak, _ = reference("peak_and_moment", before + memory_events(rest))
     assert reference("step_peak", sum(before), 1, S, V, block, recompute, keep) == pytest.approx(peak, rel=0.02)
 
 
 @pytest.mark.parametrize(("layers", "every"), [(10, 3), (5, 1), (5, 5)])
-def test_layers_in_checkpoints_are_called_as_often(layers: int, every: int) -> None:
-    """All segments but the last are checkpoints of torch; the calls are counted."""
+def test_calls_of_checkpointed_layers_match_the_exercise(layers: int, every: int) -> None:
+    """All segments but the last are torch checkpoints; the test counts the calls of the layers."""
     calls = []
 
     def segment(x: Tensor, length: int) -> Tensor:
@@ -261,7 +261,7 @@ def test_layers_in_checkpoints_are_called_as_often(layers: int, every: int) -> N
     assert len(calls) == layers + reference("compute_twice", layers, every)[1]
 
 
-def test_the_least_units_of_segments_are_those_of_the_exercise() -> None:
+def test_the_best_segment_length_matches_the_exercise() -> None:
     least = min(reference("compute_twice", 96, every)[0] for every in range(1, 97))
     assert f"at least {least} units" in plots.alt_text(check_figure(figures.memory_segments(96)))
 
@@ -290,7 +290,7 @@ def test_a_budget_fits_up_to_its_largest_batch_and_no_further() -> None:
 
 
 def fullest(**arguments: Any) -> float:
-    """The top of the timeline, in bytes."""
+    """The highest total of the timeline, in bytes."""
     [dot] = figures.memory_timeline("llama-3.2-1b", 2, 2048, **arguments).axes[0].lines[:1]
     return float(np.asarray(dot.get_ydata())[0]) * GIB
 

@@ -59,7 +59,8 @@ def test_only_centred_writers_turn_a_gpt2_into_one_with_rms_norms() -> None:
     torch.testing.assert_close(_rms_logits(exercises.centre_writers.reference, text), expected, rtol=0, atol=1e-11)
     harmless = {"head centred", "readers centred", "everything centred", "readers left out", "in place", "one digit"}
     for wrong in exercises.centre_writers.misconceptions:
-        if wrong.name not in harmless:  # a reader may be centred as well, once the stream has mean 0
+        # a matrix that reads the stream may be centred as well, once the stream has mean 0
+        if wrong.name not in harmless:
             assert not torch.allclose(_rms_logits(wrong.answer, text), expected, atol=1e-3), wrong.name
 
 
@@ -95,7 +96,7 @@ def test_norms_match_torch_and_hugging_faces_llama(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
-def test_random_vectors_leave_as_much_of_the_embedding(placement: str) -> None:
+def test_embedding_share_matches_random_vectors(placement: str) -> None:
     generator = torch.Generator().manual_seed(3)
     stream = embedding = F.normalize(torch.randn(200_000, generator=generator), dim=0)
     for _ in range(6):
@@ -128,7 +129,7 @@ def test_the_parallel_block_matches_cohere() -> None:
 
 def _with_pullback(layer: Callable[[Tensor], Tensor]) -> Callable[[Tensor], tuple[Tensor, Callable[[Tensor], Tensor]]]:
     def call(h: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        with torch.enable_grad():  # the reference calls it in a forward of its own
+        with torch.enable_grad():  # the reference calls it inside an autograd function, where gradients are off
             h = h.detach().requires_grad_()
             value = layer(h)
         return value.detach(), lambda g: torch.autograd.grad(value, h, g)[0]

@@ -39,7 +39,7 @@ def test_the_path_matches_torchs_sgd_on_the_bowl() -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (2, 4), (1, 3)])
-def test_no_direction_is_steeper_and_one_comes_near(shape: tuple[int, int]) -> None:
+def test_largest_curvature_bounds_all_directions_and_is_reached(shape: tuple[int, int]) -> None:
     X = torch.randn(*shape, dtype=torch.float64)
     L = exercises.smoothness.reference(X)
     directions = torch.nn.functional.normalize(torch.randn(20_000, shape[1], dtype=torch.float64), dim=1)

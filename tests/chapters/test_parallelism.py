@@ -33,7 +33,7 @@ def _normal(*shape: int) -> Tensor:
 
 
 @pytest.mark.parametrize("workers", [1, 3, 4])
-def test_the_ring_sends_the_published_bytes_in_as_many_rounds(workers: int) -> None:
+def test_the_ring_sends_the_published_bytes_and_rounds(workers: int) -> None:
     """Patarasuk and Yuan, 2009: 2 (P − 1) / P of the tensor for each worker, in 2 (P − 1) rounds."""
     xs = [torch.arange(12.0) * rank for rank in range(workers)]
     run = simulate(exercises.ring_all_reduce.reference, xs)
@@ -71,7 +71,7 @@ def test_a_sharded_step_matches_torchs() -> None:
     torch.testing.assert_close(torch.cat(momenta), optimizer.state[whole]["momentum_buffer"])
 
 
-def test_a_cut_layer_is_the_whole_one_forward_and_backward() -> None:
+def test_a_divided_layer_matches_the_whole_one_in_both_passes() -> None:
     workers = 4
     x, up, down, dy = _normal(3, 5).requires_grad_(), _normal(8, 5), _normal(5, 8), _normal(3, 5)
     y = F.gelu(x @ up.T) @ down.T
@@ -83,7 +83,7 @@ def test_a_cut_layer_is_the_whole_one_forward_and_backward() -> None:
         torch.testing.assert_close(slope, x.grad)
 
 
-def test_cut_heads_are_the_whole_attention() -> None:
+def test_attention_with_divided_heads_matches_the_whole() -> None:
     workers = 2
     x, qkv, out = _normal(5, 8), _normal(24, 8), _normal(8, 8)
     q, k, v = (part.view(5, 4, 2).transpose(0, 1) for part in (x @ qkv.T).split(8, 1))  # type: ignore[no-untyped-call]
@@ -95,14 +95,14 @@ def test_cut_heads_are_the_whole_attention() -> None:
         torch.testing.assert_close(result, whole)
 
 
-def test_a_cut_loss_matches_torchs() -> None:
+def test_a_loss_with_divided_vocabulary_matches_torchs() -> None:
     workers = 3
     logits, targets = 20 * _normal(7, 12), torch.tensor([0, 11, 5, 6, 3, 8, 4])
     run = _run(exercises.vocabulary_parallel_loss, list(logits.chunk(workers, 1)), [targets] * workers)
     assert run.results == [pytest.approx(F.cross_entropy(logits, targets).item(), rel=1e-12)] * workers
 
 
-def test_cut_tokens_give_the_whole_layer_for_an_all_reduces_bytes() -> None:
+def test_sequence_parallelism_matches_the_layer_and_traffic() -> None:
     x, up, down = _normal(6, 4), _normal(8, 4), _normal(4, 8)
     whole = x + F.gelu(F.rms_norm(x, (4,), eps=1e-6) @ up.T) @ down.T
     run = _run(exercises.sequence_parallel_ffn, list(x.chunk(2)), list(up.chunk(2)), list(down.chunk(2, 1)))
@@ -110,7 +110,7 @@ def test_cut_tokens_give_the_whole_layer_for_an_all_reduces_bytes() -> None:
     assert run.sent == [all_reduce_bytes(x.numel() * 8, 2)] * 2
 
 
-def test_ring_attention_is_torchs_attention_for_the_bytes_of_the_keys() -> None:
+def test_ring_attention_matches_torchs_and_sends_keys_and_values() -> None:
     q, k, v = (_normal(12, 4) for _ in range(3))
     whole = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
     run = simulate(exercises.ring_attention.reference, list(q.chunk(3)), list(k.chunk(3)), list(v.chunk(3)))
@@ -181,7 +181,7 @@ def test_buckets_stick_out_only_where_the_text_says() -> None:
         backward, spans = bucket_times(tokens, bucket)
         return spans[-1][1] - backward
 
-    assert sticks_out(65536, 25) < 0.01  # only the last bucket
+    assert sticks_out(65536, 25) < 0.01  # only the last bucket is sent after the backward pass
     assert sticks_out(4096, 25) > 0.5
     assert sticks_out(65536, 1) > 0.5
     assert sticks_out(65536, 16_060) == pytest.approx(2 * 16.06e9 / 50e9 + 200e-6)
@@ -189,7 +189,7 @@ def test_buckets_stick_out_only_where_the_text_says() -> None:
 
 @pytest.mark.parametrize("case", [case for case in exercises.best_layout.cases if not case.edge])
 def test_the_best_layout_is_a_clear_winner(case: Case) -> None:
-    """No other layout is nearly as fast for another reason: rounding cannot decide, and nothing nearly fits."""
+    """Nearly equal times come from the same parts, and no layout nearly fits, so rounding cannot decide."""
     step, machines = eval(case.call("").split("; ")[-1].removeprefix("best_layout"), vars(step_time_module))
     priced = [step_time(step, machines, *layout) for layout in candidates(step, machines)]
     assert all(abs(time.memory / machines.memory - 1) > 1e-3 for time in priced)

@@ -24,7 +24,7 @@ POSITIONS = torch.tensor([0, 1, 2, 7, 40, 999])
 
 @pytest.mark.prove
 def test_sinusoids_match_marians() -> None:
-    """Marian has all cosines behind all sines."""
+    """Marian puts all cosines after all sines."""
     d = 8
     marian = pytest.importorskip("transformers.models.marian.modeling_marian")
     theirs = marian.MarianSinusoidalPositionalEmbedding(1000, d).create_weight()[POSITIONS]
@@ -42,7 +42,7 @@ def test_the_shift_matrix_takes_every_position_k_further(k: int, d: int) -> None
 
 @pytest.mark.prove
 def test_shaws_scores_match_wav2vec2_bert() -> None:
-    """The one model of transformers 5 with Shaw's vectors on the keys; its linear layers are made to do nothing."""
+    """This is the only model of transformers 5 with Shaw's vectors on the keys; its linear layers become identities."""
     config_module = pytest.importorskip("transformers.models.wav2vec2_bert.configuration_wav2vec2_bert")
     module = pytest.importorskip("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
     clip, d, length = 2, 8, 7
@@ -80,7 +80,7 @@ def test_buckets_match_t5s(bidirectional: bool, buckets: int, max_distance: int)
 @pytest.mark.prove
 @pytest.mark.parametrize("heads", [1, 8, 12, 33])
 def test_slopes_and_bias_match_blooms(heads: int) -> None:
-    """BLOOM adds slope · key: the same but for a constant in each row, which a softmax does not see."""
+    """BLOOM adds slope · key, which differs by a constant in each row, and a softmax ignores such a constant."""
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     theirs = bloom.build_alibi_tensor(torch.ones(1, 9), heads, torch.float32).view(heads, 1, 9)
     slopes = REFERENCE["alibi_slopes"](heads)
@@ -136,7 +136,7 @@ def test_the_heatmap_matches_marians_table() -> None:
     np.testing.assert_allclose(halves, theirs.detach().numpy(), atol=1e-5)
 
 
-def test_alibis_reach_is_a_softmax() -> None:
+def test_alibis_reach_matches_a_softmax() -> None:
     figure = figures.alibi_reach(64, 2)
     for line, slope in zip(figure.axes[0].lines, (2**-4, 2**-8), strict=True):
         expected = torch.softmax(-slope * torch.arange(64, dtype=torch.float64), dim=0)
@@ -189,7 +189,7 @@ def test_a_factor_is_reported_with_the_place_it_fails() -> None:
         properties.at_zero(lambda m, speed: (1, 0), 0.3)  # type: ignore[arg-type,return-value]
 
 
-def test_clocks_show_turns() -> None:
+def test_clock_hands_show_the_rotation_of_each_pair() -> None:
     figure = figures.rotation_clocks(99, 16)
     hands = [line.get_data() for line in figure.axes[0].lines]
     for pair, (x, y) in enumerate(hands):
@@ -207,7 +207,7 @@ def test_the_loss_by_position_shows_which_schemes_extrapolate() -> None:
 
 
 def test_no_case_asks_for_the_border_of_a_bucket() -> None:
-    """There a logarithm in fp32 may round to either side, and both would be right answers."""
+    """At a border, a logarithm in fp32 may round to either side, so both buckets would be right answers."""
     assert [distance for distance in range(130) if not _is_clear(distance, 8, 16, 128)] == [16, 32, 64, 128]
     exercise = next(each for each in EXERCISES if each.name == "t5_bucket")
     for asked in exercise.hidden:

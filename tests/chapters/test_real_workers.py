@@ -1,4 +1,4 @@
-"""The same programs on real processes, which all end whatever happens."""
+"""The same programs on real processes, which end in all circumstances."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def test_the_failed_worker_is_named_and_no_process_is_left() -> None:
 
 
 def test_an_interrupt_ends_all_processes() -> None:
-    """As the stop button of a notebook does it."""
+    """The stop button of a notebook does the same."""
 
     def interrupt() -> None:
         while len(_runners()) < 2:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
-    # A shell that runs tests in the background has them ignore SIGINT.
+    # A shell that runs tests in the background makes them ignore SIGINT.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=interrupt)
     thread.start()
@@ -86,16 +86,16 @@ def test_an_interrupt_ends_all_processes() -> None:
     assert not _runners()
 
 
-def test_when_time_is_up_all_end() -> None:
+def test_a_time_limit_ends_all_workers() -> None:
     with pytest.raises(CourseError, match=r"ended after 0\.2 s, while these workers were still at work or waiting: 0"):
         together(lambda worker, x: time.sleep(600), [torch.ones(1)], seconds=0.2)
     assert not _runners()
 
 
 def test_a_process_ends_when_its_caller_is_gone(tmp_path: Path) -> None:
-    """The caller holds the other end of its stdin: what is left of a killed notebook closes it."""
+    """The caller holds the other end of the process's stdin, which closes when a notebook is killed."""
     (tmp_path / "program-0").write_bytes(cloudpickle.dumps((lambda worker: None, ())))
-    command = [sys.executable, "-m", RUNNER, str(tmp_path), "0", "2"]  # the other one never comes
+    command = [sys.executable, "-m", RUNNER, str(tmp_path), "0", "2"]  # the second process is never started
     process = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert process.stdin
     process.stdin.close()

@@ -82,7 +82,7 @@ def test_the_temperature_gives_the_best_match_its_weight() -> None:
         assert (scores / temperature).softmax(dim=0)[0].item() == pytest.approx(share)
 
 
-def test_attention_to_the_source_is_the_translators() -> None:
+def test_attention_to_the_source_matches_the_translators() -> None:
     model = Seq2Seq(Seq2SeqConfig(6, 6, 4, 4))
     model.head = nn.Identity()  # type: ignore[assignment]
     source, target = torch.randint(6, (1, 5)), torch.randint(6, (1, 3))

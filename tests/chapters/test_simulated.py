@@ -1,4 +1,4 @@
-"""Programs on simulated workers: results, bytes, rounds, and a sentence for everything that goes wrong."""
+"""Programs on simulated workers: results, bytes, rounds, and a sentence for each kind of error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_messages_are_copies_and_every_byte_counts() -> None:
     assert not any(result.data_ptr() == x.data_ptr() for result in run.results for x in X)
 
 
-def test_a_round_is_a_message_out_and_one_in() -> None:
+def test_a_round_is_one_sent_and_one_received_message() -> None:
     assert simulate(_down_a_line, X).rounds == 3
 
     def chief(worker: Any, x: Tensor) -> None:

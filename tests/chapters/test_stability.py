@@ -49,7 +49,7 @@ def test_normalised_scores_match_hugging_faces_norm() -> None:
     torch.testing.assert_close(found, expected)
 
 
-def test_no_search_finds_a_score_above_the_bound_and_a_good_one_comes_near() -> None:
+def test_search_finds_scores_near_the_bound_but_none_above() -> None:
     d = 5
     gamma_q, gamma_k = torch.randn(2, d)
     bound = exercises.max_logit_bound.reference(gamma_q, gamma_k)
@@ -159,7 +159,7 @@ def test_naive_softmax_breaks_at_the_log_of_the_largest_number(
     assert grown_softmax(first_broken / 2, precision, None).naive == "NaN"
 
 
-def test_the_cap_at_50_and_100() -> None:
+def test_the_soft_cap_matches_known_values_at_50_and_100() -> None:
     alt = plots.alt_text(figures.soft_cap_curve(50.0, 100.0))
     assert alt == "Cap 50: 100 becomes 48.2, and 7% of the gradient comes back"
     lines = {line.get_label(): line for line in figures.soft_cap_curve(30.0).axes[0].lines}
@@ -190,7 +190,7 @@ def test_the_detector_finds_the_spikes_that_were_put_in_and_no_others() -> None:
     assert "found at steps none" in plots.alt_text(figures.gradient_spikes(1000.0))
 
 
-def test_bf16_weights_go_deaf_where_torchs_do() -> None:
+def test_bf16_updates_are_lost_where_torchs_are() -> None:
     rate = 1e-3
     found = float(re.search(r"bf16 weight of ([\d.e-]+)", plots.alt_text(figures.lost_updates(rate)))[1])  # type: ignore[index]
     update = torch.tensor(rate).bfloat16()

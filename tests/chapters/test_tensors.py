@@ -40,14 +40,14 @@ def test_the_index_at_a_place_is_the_first_with_its_address() -> None:
             assert index_at.reference(place, *notes) == found.get(place)
 
 
-def test_a_merge_without_the_swap_mixes_heads() -> None:
+def test_merging_without_swapping_axes_mixes_heads() -> None:
     h, s, d = 3, 4, 2
     x = torch.stack([torch.full((s, d), 100.0 * head) + torch.arange(s)[:, None] for head in range(h)])
     token, head = came_from.reference(h, s, d)
     assert torch.equal(x.reshape(s, h * d), 100.0 * head + token)
 
 
-def test_picking_by_masks_is_picking_in_loops() -> None:
+def test_picking_by_masks_matches_picking_in_loops() -> None:
     scores, states, rows = torch.rand(2, 3, 5), torch.rand(2, 3, 4), torch.rand(6, 4)
     tokens, lengths, owner = torch.randint(0, 5, (2, 3)), torch.tensor([3, 1]), torch.tensor([0, 3, 0, 1, 3, 3])
     results = picked.reference(scores, tokens, states, lengths, rows, owner, 5, 2)
@@ -70,13 +70,13 @@ def test_operators_are_listed_with_or_without_views() -> None:
 
 
 def _places(shape: list[int], strides: list[int]) -> list[int]:
-    """Where every element lies, in the order of the indices."""
+    """The place of every element in memory, in the order of the indices."""
     indices = itertools.product(*map(range, shape))
     return [sum(i * stride for i, stride in zip(index, strides, strict=True)) for index in indices]
 
 
 def _refused_by_brute_force(shape: list[int], strides: list[int], new_shape: list[int]) -> bool:
-    """Whether no strides at all read the same places in the same order."""
+    """Return True if no strides read the same places in the same order."""
     places, new = _places(shape, strides), []
     step = len(places)
     for n in new_shape:
@@ -86,7 +86,7 @@ def _refused_by_brute_force(shape: list[int], strides: list[int], new_shape: lis
 
 
 def test_a_view_is_rejected_exactly_where_no_strides_would_do() -> None:
-    """That `Tensor.view` is not too careful: a learner who finds strides where it refuses would be right."""
+    """`Tensor.view` is not too strict: a learner who found strides where it raises an error would be right."""
     random, refused = Random(2), 0
     shapes = [[24], [2, 12], [12, 2], [4, 6], [6, 4], [3, 8], [2, 3, 4], [4, 3, 2], [2, 2, 6], [2, 1, 12], [1, 24, 1]]
     for _ in range(2000):
@@ -104,7 +104,7 @@ def test_broadcasting_matches_torch_and_an_addition() -> None:
         try:
             expected = list((torch.zeros(a) + torch.zeros(b)).shape)
         except RuntimeError:
-            with pytest.raises(ValueError, match="do not fit"):
+            with pytest.raises(ValueError, match="cannot be broadcast"):
                 broadcast_shape.reference(a, b)
         else:
             assert broadcast_shape.reference(a, b) == expected == list(torch.broadcast_shapes(a, b))
@@ -202,7 +202,7 @@ def test_the_timeline_matches_the_allocator() -> None:
     assert len(bars) == len(buffers)
 
 
-def test_lines_of_memory_come_whole() -> None:
+def test_memory_is_read_in_whole_lines() -> None:
     for step in (3, 17):
         places = range(0, 128, step)
         alt = plots.alt_text(figures.lines_touched(step))

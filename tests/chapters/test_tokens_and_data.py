@@ -24,7 +24,8 @@ from tests.plots.figures import check_figure
 
 
 def library(merges: list[tuple[int, int]]) -> tokenizers.Tokenizer:
-    """Byte pairs of Hugging Face's library: bytes are the characters of the same numbers, and words are not cut."""
+    """A byte-pair tokenizer of Hugging Face's library: bytes become the characters of the same numbers, and words stay
+    whole."""
     names = [bytes([value]) for value in range(256)]
     for left, right in merges:
         names.append(names[left] + names[right])
@@ -78,7 +79,7 @@ def full_count(words: list[list[int]], times: list[int]) -> tuple[Counter[Pair],
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_incremental_counts_are_full_recounts(seed: int) -> None:
+def test_incremental_counts_match_full_recounts(seed: int) -> None:
     source = random.Random(seed)
     words = [[source.randint(1, 3) for _ in range(source.randint(0, 12))] for _ in range(8)]
     text = CountedText(words, [source.randint(1, 5) for _ in words])
@@ -142,7 +143,7 @@ def test_batches_match_the_loader() -> None:
 
 
 def legal_orders(batches: int) -> Iterator[tuple[str, ...]]:
-    """All orders in which each batch is copied, then trained on, in turn, and one is ahead whenever there is one."""
+    """All legal orders: each batch is copied, then trained on, and one copy is ahead as long as there are batches."""
     acts = [f"{act} {i}" for act in ("copy", "train") for i in range(batches)]
     for order in permutations(acts):
         at = {act: place for place, act in enumerate(order)}
@@ -156,7 +157,7 @@ def legal_orders(batches: int) -> Iterator[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("batches", [0, 3])
-def test_there_is_one_legal_order_and_it_is_the_references(batches: int) -> None:
+def test_the_references_order_is_the_only_legal_one(batches: int) -> None:
     log: list[str] = []
 
     def copied(batch: int) -> int:

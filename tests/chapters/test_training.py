@@ -37,7 +37,7 @@ from lmcourse.training.trainer import Trainer
 from tests.plots.figures import check_figure, said
 
 
-def test_the_spread_of_the_cut_normal_matches_its_density() -> None:
+def test_truncated_normals_deviation_matches_its_density() -> None:
     limit = 2.0
     x = torch.linspace(-limit, limit, 200_001, dtype=torch.float64)
     density = torch.exp(-(x**2) / 2)
@@ -94,7 +94,7 @@ def test_dropout_matches_torchs_and_its_variance() -> None:
 
 
 def test_a_run_matches_the_trainer(tmp_path: Path) -> None:
-    """Its groups, schedule, micro-batches and clipping; the trainer draws no snapshot of ours."""
+    """Both have the same groups, schedule, micro-batches and clipping; the trainer writes no snapshots of this kind."""
     tokens = torch.randint(VOCAB_SIZE, (400,), generator=torch.Generator().manual_seed(0))
     config = TrainingConfig(
         6,
@@ -115,11 +115,11 @@ def test_a_run_matches_the_trainer(tmp_path: Path) -> None:
     Trainer(small_model(), config, tokens, tmp_path, callbacks=[records.append]).run()
     settings = Settings(6, 0.05, NORMS, 2, 3, micro_batches=2, weight_decay=2.0, limit=0.2)
     found = exercises.fit.reference(small_model(), Loader(tokens, 2, 8, seed=0, prefetch=0), settings)
-    assert found == pytest.approx([record["loss"] for record in records], rel=1e-6)  # its loss is in fp32
+    assert found == pytest.approx([record["loss"] for record in records], rel=1e-6)  # the trainer's loss is in fp32
 
 
 def test_a_gap_in_a_snapshot_shows_within_two_losses() -> None:
-    """As section 6 says: without moments or step the first loss is right, without the rest it is not."""
+    """As section 6 says: without moments or step the first loss is right, without any other part it is wrong."""
     first_right = {wrong.name: _first_two(wrong.answer) for wrong in exercises.Snapshot.misconceptions}
     right = _first_two(exercises.Snapshot.reference)
     assert [first_right[name][0] == right[0] for name in ("MomentsForgotten", "StepForgotten")] == [True, True]

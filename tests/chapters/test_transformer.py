@@ -32,7 +32,7 @@ from lmcourse.pretrained import load_pretrained
 from tests.plots.figures import check_figure, said
 
 
-def test_the_decoder_is_the_packages_model() -> None:
+def test_the_decoder_matches_the_packages_model() -> None:
     tied = False
     torch.manual_seed(0)
     model = Transformer(llama_like(2, 48, 6, 80, vocab_size=70, context=32, kv_heads=2, theta=300.0, tied=tied)).eval()
@@ -71,7 +71,7 @@ def test_random_logits_have_the_loss_of_the_formula() -> None:
     )
 
 
-def test_llama_has_the_numbers_that_are_printed() -> None:
+def test_llama_405b_matches_the_printed_numbers() -> None:
     assert exercises.llama_405b.reference() == RIGHT
     assert count_parameters(find_model("llama-3.1-405b").config).total == RIGHT["total"]
 
@@ -163,7 +163,7 @@ NAMED = {"08": "grouped_query_attention", "09": "rope", "10": "rms_norm"}
 
 @pytest.fixture(scope="module")
 def model_and_text(course: Path) -> tuple[Any, Tensor]:
-    """The small model that the notebook compares with, and its text: by the notebook's own cell."""
+    """The small model with which the notebook compares, and its text, from the notebook's own cell."""
     notebook = nbformat.read(course / "solutions" / "12-transformer" / "transformer.ipynb", as_version=4)
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     names: dict[str, Any] = {}
@@ -174,7 +174,7 @@ def model_and_text(course: Path) -> tuple[Any, Tensor]:
 
 @pytest.fixture
 def say(tmp_path: Path, model_and_text: tuple[Any, Tensor]) -> Callable[[dict[str, str]], str]:
-    """What the notebook says if somebody's notebooks 08 to 10 have these answers."""
+    """The notebook's comparison for a reader whose notebooks 08 to 10 have these answers."""
 
     def said(answers: dict[str, str]) -> str:
         (tmp_path / "nbgrader_config.py").touch()
@@ -231,7 +231,7 @@ RATIOS = (
 )
 
 
-def test_ratios_of_the_notes() -> None:
+def test_shape_ratios_match_the_notes() -> None:
     """Inventory 11.03, 11.07, 11.09: d_ff/d, heads · d_head / d, d / layers."""
     rows = {name: survey_row(find_model(name)) for name in RATIOS}
     assert rows["t5-11b"].ff_ratio == 64
@@ -298,7 +298,7 @@ def test_language_groups_are_in_the_zoo_and_do_not_overlap() -> None:
     assert max(english) < min(many)
 
 
-def test_stored_shapes_have_as_many_weights() -> None:
+def test_stored_shapes_have_equally_many_weights() -> None:
     assert {blocks * (4 * d * d + 2 * d * width) for blocks, (d, width, _) in SHAPES.items()} == {98_304}
     assert "1 × 96 0.40; 2 × 64 0.39" in said(figures.aspect_basin())
     assert round(story_grammar().entropy_per_byte, 3) == ENTROPY

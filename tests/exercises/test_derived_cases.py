@@ -63,7 +63,7 @@ def test_failures_on_scattered_inputs_alone_are_explained() -> None:
     report = check_exercise(squares(), lambda x: (x.view(-1) ** 2).view(x.shape))
     assert [*failing(report)] == ["a matrix: inputs not contiguous"]
     assert report.diagnosis.startswith(
-        "“a matrix” passes, and fails where its tensors do not lie in one piece in memory"
+        "“a matrix” passes, but your answer fails where its tensors are not contiguous in memory"
     )
     assert (report.groups, report.points) == ((2, 3), 2.0)
     assert check_exercise(squares(), lambda x: x.reshape(-1).square().reshape(x.shape)).passed
@@ -97,7 +97,7 @@ def test_an_answer_with_wrong_gradients_loses_one_group(answer: Callable[..., An
     wrong = failing(report)
     assert [*wrong] == ["a matrix: its gradients"]
     assert wrong["a matrix: its gradients"].startswith(message)
-    assert report.diagnosis == f"“a matrix” passes, and its gradients do not: {wrong['a matrix: its gradients']}."
+    assert report.diagnosis == f"“a matrix” passes, but its gradients do not: {wrong['a matrix: its gradients']}."
     assert report.groups == (2, 3)
 
 

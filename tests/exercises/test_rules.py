@@ -85,7 +85,7 @@ def test_a_report_names_the_forbidden_call_and_its_line() -> None:
     )
 
 
-def test_the_line_in_a_helper_is_the_innermost() -> None:
+def test_the_report_names_the_innermost_line_in_a_helper() -> None:
     [used] = uses(lambda x: helper(x), ".softmax", "torch.nn.functional.softmax")[:1]
     assert used.line == "return F.softmax(x, dim=-1)"
 

@@ -1,6 +1,6 @@
-"""A function for multi-head attention in place of every attention layer of the small trained model.
+"""Replace every attention layer of the small trained model with a given function.
 
-A submission's process runs it too, which has no exercises.
+A submission's process imports this module too, so it must not import the exercises.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MultiHead = Callable[..., Tensor]
 """Takes (x, source, w_q, w_k, w_v, w_out, heads, visible=…, turn=…)."""
 
 CLOSE = 1e-4
-"""Logits may differ by this much: float32 sums in another order."""
+"""Largest difference of equal logits: float32 adds the same terms in another order."""
 
 
 @contextmanager
 def with_attention(model: Transformer, attention: MultiHead) -> Iterator[None]:
-    """Inside, every attention layer of the model calls `attention` with its weights, its mask and its rotation.
+    """A context in which every attention layer of the model calls `attention` with its weights, mask and rotation.
 
     Raises:
         ValueError: a layer shares keys between heads or has biases, which `attention` does not take.
@@ -75,7 +75,7 @@ def loss_of(logits: Float[Tensor, "b s v"], tokens: Int[Tensor, "b s"]) -> float
 
 @torch.no_grad()
 def logits_with(attention: MultiHead | None, tokens: Int[Tensor, "b s"]) -> Float[Tensor, "b s v"]:
-    """Logits of the trained model, with a function in place of its attention; None is the model as it is."""
+    """Logits of the trained model with a function in place of its attention; None keeps the model's own attention."""
     model = _model()
     with with_attention(model, attention) if attention else nullcontext():
         logits: Tensor = model(tokens)
@@ -88,7 +88,7 @@ def _model() -> Transformer:
 
 
 def in_the_model(attention: MultiHead) -> dict[str, Any]:
-    """Compare the logits of the model, with a function in place of its attention, with its own; and say the loss."""
+    """Compare the model's logits with those after replacing its attention with a function; add both losses."""
     tokens = validation_texts(2)
     expected, received = logits_with(None, tokens), logits_with(attention, tokens)
     difference = (received - expected).abs().max().item()
@@ -97,7 +97,8 @@ def in_the_model(attention: MultiHead) -> dict[str, Any]:
 
 
 def multi_head_or_ours(attention: MultiHead) -> tuple[MultiHead, str]:
-    """The reader's function and "your multi_head"; the course's, and whose it is, while theirs is a stub."""
+    """The reader's function and "your multi_head"; while theirs is a stub, the course's function and a note that says
+    so."""
     unit = torch.eye(2)
     try:
         attention(unit[None], unit[None], unit, unit, unit, unit, 1)
@@ -148,7 +149,8 @@ def _multi_head(
     masked: bool = True,
     turned: bool = True,
 ) -> Tensor:
-    """Multi-head attention; an empty `cut` or `join` reads the numbers as they lie in memory."""
+    """Multi-head attention; an empty `cut` or `join` means a plain reshape, which leaves the numbers in their memory
+    order."""
     wide = x @ w_q.T, source @ w_k.T, source @ w_v.T
     q, k, v = (rearrange(y, cut, h=heads) if cut else y.reshape(len(y), heads, y.shape[1], -1) for y in wide)
     if turn is not None and turned:

@@ -1,4 +1,4 @@
-"""Models of attention alone that learn to continue texts which begin again, and what their heads look at then."""
+"""Attention-only models that learn to continue repeating texts, and the tokens that their heads then look at."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RATE, _WARMUP, _BATCH = 0.01, 20, 32
 def repeating_texts(
     count: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "count length"], Int[Tensor, " count"]]:
-    """Return texts of random tokens, each of which begins again after a period of its own, and the periods."""
+    """Return texts of random tokens, each repeating with its own period, and the periods."""
     periods = torch.randint(SHORTEST, LONGEST + 1, (count,), generator=generator)
     tokens = torch.randint(VOCABULARY, (count, LONGEST), generator=generator)
     return tokens.gather(1, torch.arange(LENGTH) % periods[:, None]), periods
@@ -33,7 +33,7 @@ class AttentionOnly(nn.Module):
 
     Args:
         attention: computes multi-head attention, as Exercise 4 asks for it.
-        layers: how many layers of it.
+        layers: the number of attention layers.
     """
 
     def __init__(self, attention: MultiHead, layers: int) -> None:
@@ -45,7 +45,7 @@ class AttentionOnly(nn.Module):
         self.head = nn.Linear(D_MODEL, VOCABULARY, bias=False)
 
     def forward(self, tokens: Int[Tensor, "b s"]) -> Float[Tensor, "b s v"]:
-        """Return the logits of the token after each."""
+        """Return the logits of the next token after each token."""
         logits: Tensor = self.head(_norm(self._streams(tokens)[-1]))
         return logits
 
@@ -87,7 +87,7 @@ class CopyingRun:
     """A training run on repeating texts.
 
     Attributes:
-        model: at the end of the run.
+        model: the model at the end of the run.
         losses: per step, over the tokens that an earlier copy predicts, nats per token.
     """
 
@@ -101,7 +101,7 @@ class CopyingRun:
 
 
 def learn_to_copy(attention: MultiHead, layers: int, seed: int = 0, steps: int = 300) -> CopyingRun:
-    """Train a model of this many layers on repeating texts, on one thread: matrices this small are faster so."""
+    """Train a model of this many layers on repeating texts, on one thread, which is faster for matrices this small."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(seed)
@@ -124,7 +124,7 @@ def learn_to_copy(attention: MultiHead, layers: int, seed: int = 0, steps: int =
 def looks(model: AttentionOnly, texts: int = 64) -> list[list[tuple[float, float]]]:
     """Return how much each head attends to the previous token and to the token after an earlier copy.
 
-    By layer and head, averaged over the tokens of new texts that have an earlier copy.
+    The result is by layer and head, averaged over the tokens of new texts that have an earlier copy.
     """
     tokens, periods = repeating_texts(texts, torch.Generator().manual_seed(1000))
     position = torch.arange(LENGTH)

@@ -1,4 +1,4 @@
-"""Stored training runs of notebook 08: what sharing keys costs in quality."""
+"""Stored training runs of notebook 08: how much quality shared keys cost."""
 
 from __future__ import annotations
 

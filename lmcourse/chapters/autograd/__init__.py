@@ -1,1 +1,2 @@
-"""Notebook 03, automatic differentiation: a reverse-mode engine, backward passes by hand, what a graph saves."""
+"""Notebook 03, automatic differentiation: a reverse-mode engine, backward passes by hand, the tensors that a graph
+saves."""

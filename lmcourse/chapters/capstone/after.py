@@ -1,6 +1,6 @@
 """Losses of the order's size: measured by `python benchmarks/capstone.py large short recipes seeds`, on one thread.
 
-`after` returns those that a commitment may be compared with. The designs of the grade, `held_out`, are shown nowhere.
+`after` returns the losses with which a commitment may be compared. The designs of the grade, `held_out`, stay hidden.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lmcourse.errors import CourseError
 from lmcourse.models.transformer import Transformer
 
 LARGE = (
-    # layers, width, seed, optimizer, loss on fresh bytes in nats a byte
+    # layers, width, seed, optimizer, loss in nats per byte of fresh text
     (1, 24, 0, "adamw", 0.3737),
     (1, 32, 0, "adamw", 0.3466),
     (1, 48, 0, "adamw", 0.3540),
@@ -42,7 +42,7 @@ LARGE = (
     (2, 48, 0, "muon", 0.3354),
     (4, 24, 0, "muon", 0.3288),
 )
-"""Runs with all of the order's FLOPs."""
+"""Runs with all FLOPs that the order allows."""
 
 HELD_OUT = (
     # layers, width, budget in FLOPs, loss of seed 0 with the given recipe
@@ -75,9 +75,9 @@ class LargeRun(NamedTuple):
         flops: the budget.
         parameters: N.
         text: D, the bytes that were read.
-        recipe: how it was trained.
-        seed: of the weights and the order of the text.
-        loss: on fresh bytes, in nats a byte.
+        recipe: the settings of the training.
+        seed: the seed of the weights and of the order of the text.
+        loss: the loss on fresh text, in nats per byte.
     """
 
     layers: int
@@ -97,7 +97,7 @@ def _run(layers: int, d_model: int, flops: float, loss: float, recipe: Recipe = 
 
 
 def after(commitment: Mapping[str, object]) -> list[LargeRun]:
-    """Return the runs with all of the order's FLOPs, the best first, for a complete commitment.
+    """Return the runs with all FLOPs that the order allows, the best first; `commitment` must be complete.
 
     Raises:
         CourseError: the commitment has no forecast of the loss.
@@ -112,7 +112,7 @@ def after(commitment: Mapping[str, object]) -> list[LargeRun]:
 
 
 def recipe_model(commitment: Mapping[str, object]) -> Transformer:
-    """Return the best model of the given recipe, 4 × 24, for a complete commitment.
+    """Return the best model of the given recipe, 4 × 24; `commitment` must be complete.
 
     Raises:
         CourseError: as `after`.

@@ -1,4 +1,4 @@
-"""Five claims for the hunt, and the truth in place of the wrong ones."""
+"""Five claims for the hunt, and the right verdict on each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ RIGHT = "right"
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim from somebody's notes.
+    """A claim from another person's notes.
 
     Attributes:
-        text: what is claimed.
+        text: the claim.
         asked: the number to give if the claim is wrong.
-        truth: that number, or "right".
+        truth: the right number, or "right" if the claim is right.
         printed: the number that is claimed, or "right".
     """
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from lmcourse.chapters.capstone.recipe import LENGTH, SMALL_RECIPE, Design
 
 ENTROPY = 0.2221
-"""Nats a byte of the stories, known from their grammar: no model of their bytes can have a smaller loss."""
+"""Entropy of the stories in nats per byte, known from their grammar: no model of the bytes can have a smaller loss."""
 
 RUNS = (
-    # layers, width, budget in FLOPs, then the losses on fresh bytes in nats a byte, one for each seed
+    # layers, width, budget in FLOPs, then the losses in nats per byte of fresh text, one for each seed
     (1, 24, 2e10, 0.4924, 0.5023, 0.5195),
     (1, 32, 2e10, 0.5238, 0.4669, 0.4900),
     (1, 48, 2e10, 0.5875, 0.5718, 0.5900),
@@ -35,7 +35,7 @@ RUNS = (
 )
 
 BATCH_DESIGN, BATCH_LOSS = Design(2, 24), 0.5
-"""A design, and the loss on fresh bytes up to which its steps were counted, with batches of several sizes."""
+"""A design, and the loss on fresh text that ended its runs with several batch sizes."""
 
 STEPS_BY_BATCH = {
     4: (992, 960),
@@ -45,21 +45,22 @@ STEPS_BY_BATCH = {
     64: (158, 120),
     128: (130, 108),
 }
-"""For each batch the steps to that loss, one number for each seed, at the better of two constant rates.
+"""For each batch size the steps until that loss, one number per seed, at the better of two constant rates. Printed by
+`python benchmarks/capstone.py batches`, on one thread.
 
 Printed by `python benchmarks/capstone.py batches`, on one thread.
 """
 
 
 class SmallRun(NamedTuple):
-    """A small run, or the mean of several that differ in their seed.
+    """A small run, or the mean of several runs that differ only in their seed.
 
     Attributes:
         layers, d_model: depth and width.
         flops: the budget.
         parameters: N.
         text: D, the bytes that were read.
-        loss: on fresh bytes, in nats a byte.
+        loss: the loss on fresh text, in nats per byte.
         spread: the largest loss of its seeds minus the smallest.
     """
 

@@ -1,4 +1,4 @@
-"""The recipe that the order of the capstone fixes: the text, the training, and the sizes a model may have."""
+"""The recipe fixed by the order of the capstone: the text, the training, and the allowed sizes of a model."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ ORDER = {"parameters": 100_000, "memory": 12 * 2**20, "flops": 2e11}
 """The limits of the order: parameters, bytes of training memory, FLOPs of the whole training."""
 
 PURSE = 6e10
-"""FLOPs for small runs of one's own: three tenths of the order."""
+"""FLOPs for the learner's own small runs: three tenths of the order's."""
 
 ROWS = 256
-"""Texts of 64 bytes that are measured at once."""
+"""Number of texts of 64 bytes that are evaluated at once."""
 
 STORIES = 20_000
-"""Stories in the training text: 13 million bytes, of which no run reads more than a part."""
+"""Stories in the training text: 13 million bytes. Every run reads only a part of them."""
 
 WARM_UP = 30
-"""Steps until the peak of the learning rate."""
+"""Steps of warm-up, until the learning rate is at its peak."""
 
 TRAINED = Path("trained.safetensors")
-"""The file with the weights that a learner hands in, in the working folder."""
+"""The file in the working folder with the weights that a learner hands in."""
 
 FRESH_BYTES = 131_072
 """Bytes of the validation text, which no model was trained on."""
@@ -80,12 +80,12 @@ GIVEN = Recipe()
 """The recipe that comes with the order."""
 
 SMALL_RECIPE = Recipe(batch=4, rate=0.5)
-"""The recipe of the small runs: a quarter of the batch makes four times as many steps for the same FLOPs."""
+"""The recipe of the small runs: with a quarter of the batch, the same FLOPs pay for four times as many steps."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """A model that may be chosen.
+    """A model that the order allows.
 
     Attributes:
         layers, d_model: depth and width; heads and d_ff follow.
@@ -96,7 +96,7 @@ class Design:
 
     @property
     def heads(self) -> int:
-        """Heads of 16 features; half a head, where one does not fit, is one."""
+        """Number of heads of 16 features that the width makes, rounded up."""
         return math.ceil(self.d_model / HEAD)
 
     @property
@@ -106,12 +106,12 @@ class Design:
 
     @property
     def config(self) -> TransformerConfig:
-        """The model: RMSNorm, SwiGLU, RoPE, a head of its own."""
+        """The configuration of the model: RMSNorm, SwiGLU, RoPE, an untied head."""
         return llama_like(self.layers, self.d_model, self.heads, self.d_ff, vocab_size=VOCABULARY, context=LENGTH)
 
     @property
     def parameters(self) -> int:
-        """Numbers that it learns."""
+        """Number of learned parameters."""
         return count_parameters(self.config).total
 
     def flops_of_step(self, batch: int = BATCH) -> int:
@@ -119,12 +119,12 @@ class Design:
         return _flops_of_step(self, batch)
 
     def memory(self, batch: int = BATCH) -> int:
-        """Bytes of weights, gradients, moments and all that autograd keeps of a batch, in fp32."""
+        """Bytes in fp32 of weights, gradients, moments and everything that autograd keeps for a batch."""
         kept = predict_saved_bytes(self.config, batch, LENGTH).total
         return find_recipe("fp32").memory(self.parameters).total + kept
 
     def steps(self, flops: float, batch: int = BATCH) -> int:
-        """Return how many steps such a budget pays for."""
+        """Return the number of steps that this budget pays for."""
         return int(flops // self.flops_of_step(batch))
 
 
@@ -135,7 +135,7 @@ def _flops_of_step(design: Design, batch: int) -> int:
 
 @cache
 def texts() -> tuple[Tensor, Tensor]:
-    """The bytes to train on and fresh ones to validate with, as numbers below 128."""
+    """The training bytes and the fresh validation bytes, as numbers below 128."""
     grammar, source = story_grammar(), random.Random(0)
     training = "".join(grammar.generate(source) for _ in range(STORIES))
     return _bytes(training), stories(1, FRESH_BYTES)
@@ -169,7 +169,7 @@ def _prepared(design: Design, steps: int, seed: int, recipe: Recipe) -> tuple[Tr
         schedule="wsd",
         warmup_steps=min(recipe.warm_up, steps // 2),
         decay_steps=3 * steps // 10,
-        spike_factor=100.0,  # what a steep rate does to a tiny model is no news here
+        spike_factor=100.0,  # spikes are normal for a tiny model with a high learning rate
     )
     return model, config
 
@@ -182,18 +182,18 @@ def train(
     recipe: Recipe = GIVEN,
     watch: Callable[[Transformer, int], None] | None = None,
 ) -> tuple[Transformer, float]:
-    """Train as the order says.
+    """Train with the fixed settings of the order.
 
     Args:
         design: the model to train.
-        steps: how many updates.
-        seed: of the first weights and the order of the text.
+        steps: the number of updates.
+        seed: the seed of the first weights and of the order of the text.
         callbacks: called with the record of each step.
         recipe: batch, learning rate and optimizer.
         watch: called with the model and the number of each step.
 
     Returns:
-        The model, and its loss on the fresh bytes: nats a byte.
+        The model, and its loss on the fresh text in nats per byte.
     """
     model, config = _prepared(design, steps, seed, recipe)
     last: dict[str, object] = {}
@@ -210,28 +210,28 @@ def train(
 
 
 class _ReachedError(Exception):
-    """The loss that was waited for is reached."""
+    """Raised when a run reaches the loss that `steps_to_loss` waits for."""
 
 
 TEXTS_BETWEEN = 128
-"""Texts that are read between two looks at the loss."""
+"""Number of texts read between two evaluations of the loss."""
 
 LOOK_BYTES = FRESH_BYTES // 4
-"""Bytes of the validation text on which such a look measures."""
+"""Bytes of validation text for such an evaluation."""
 
 
 def steps_to_loss(loss: float, design: Design, recipe: Recipe, most: int, seed: int = 0) -> int | None:
-    """Return the steps until a design reaches a loss on fresh text, at a rate that stays at its peak.
+    """Return the steps until a design reaches a loss on fresh text, at a constant rate after the warm-up.
 
     Args:
-        loss: in nats a byte.
+        loss: the loss to reach, in nats per byte.
         design: the model to train.
         recipe: batch, learning rate and optimizer.
         most: steps after which the run is given up.
-        seed: of the first weights and the order of the text.
+        seed: the seed of the first weights and of the order of the text.
 
     Returns:
-        The steps, to `TEXTS_BETWEEN` texts; None if the run was given up.
+        The steps, with the resolution of `TEXTS_BETWEEN` texts; None if the run was given up.
     """
     model, config = _prepared(design, most, seed, recipe)
     config = replace(config, decay_steps=0, evaluate_every=max(1, TEXTS_BETWEEN // recipe.batch))
@@ -249,7 +249,7 @@ def steps_to_loss(loss: float, design: Design, recipe: Recipe, most: int, seed: 
 
 
 def loss_on(model: Transformer, text: Tensor) -> float:
-    """Return a model's loss on a text, in nats a byte; it reads 64 at a time."""
+    """Return a model's loss on a text, in nats per byte; the model reads windows of 64 bytes."""
     return evaluate(model, text, ROWS, LENGTH, MixedPrecision("fp32", torch.device("cpu")))
 
 
@@ -258,8 +258,8 @@ def hand_over(plan: Mapping[str, Any], model: Transformer, loss: float) -> None:
 
     Args:
         plan: the commitment, with `layers`, `d_model` and the forecast `loss`.
-        model: what was trained; its weights are stored in fp16.
-        loss: the loss that is reported, in nats a byte.
+        model: the trained model; its weights are stored in fp16.
+        loss: the reported loss, in nats per byte.
     """
     tensors = {name: value.half() for name, value in model.state_dict().items()}
     numbers = {"layers": plan["layers"], "d_model": plan["d_model"], "forecast": plan["loss"], "reported": loss}
@@ -269,11 +269,11 @@ def hand_over(plan: Mapping[str, Any], model: Transformer, loss: float) -> None:
 
 
 class Purse:
-    """FLOPs for small runs; a run that would cost more than is left is refused.
+    """FLOPs for small runs; a run that would cost more than is left is rejected.
 
     Attributes:
         left: FLOPs that are left.
-        runs: what was trained: the design, FLOPs, recipe, seed and loss of each run.
+        runs: the design, FLOPs, recipe, seed and loss of each run so far.
     """
 
     def __init__(self, flops: float = PURSE) -> None:
@@ -312,7 +312,7 @@ class Purse:
 
 
 def write(model: Transformer, prompt: str, count: int, seed: int = 0) -> str:
-    """Return the next `count` bytes that a model samples; it reads the last 64."""
+    """Return the next `count` bytes that a model samples; the model reads the last 64 bytes."""
     source = torch.Generator().manual_seed(seed)
     tokens = list(prompt.encode("ascii"))
     model.eval()
@@ -325,7 +325,7 @@ def write(model: Transformer, prompt: str, count: int, seed: int = 0) -> str:
 
 
 def known_words(text: str) -> float:
-    """Return the fraction of a text's words that occur in the stories; a last word that is cut off does not count."""
+    """Return the fraction of a text's words that occur in the stories. A last word that is cut off is ignored."""
     words = re.findall(r"[A-Za-z]+(?=[^A-Za-z])", text)
     return sum(word in _vocabulary() for word in words) / max(1, len(words))
 

@@ -24,7 +24,7 @@ from lmcourse.training.schedules import Cosine
 D_MODEL, CONTEXT, BATCH = 64, 32, 16
 
 Moe = Callable[..., tuple[Tensor, Tensor]]
-"""`moe(x, w_router, w_gate, w_value, w_down, k, capacity)`, as Exercise 10 asks for it."""
+"""`moe(x, w_router, w_gate, w_value, w_down, k, capacity)`, as Exercise 10 defines it."""
 
 
 class MixtureOfExperts(nn.Module):
@@ -46,7 +46,7 @@ class MixtureOfExperts(nn.Module):
         self.shares = torch.zeros(experts)
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Each token's vector through its k experts."""
+        """Send each token's vector through its k experts."""
         tokens = x.reshape(-1, x.shape[-1])
         y, self.balance = self.moe(tokens, self.router, self.gate, self.value, self.down, self.k, self.capacity)
         chosen = (tokens @ self.router).topk(self.k).indices
@@ -64,7 +64,7 @@ class ShortRun:
     """The result of one short run.
 
     Attributes:
-        loss: on new text, nats per byte.
+        loss: the loss on new text, in nats per byte.
         shares: per step and layer the fraction of the choices that each expert got, (steps, layers, experts).
     """
 
@@ -87,11 +87,11 @@ def train_experts(
 
     Args:
         moe: computes a mixture of experts; None for dense SwiGLU layers.
-        seed: of the first weights and the order of the texts.
-        width: of a dense layer, or of one expert.
-        experts, k, capacity: of each mixture.
+        seed: the seed of the first weights and of the order of the texts.
+        width: the width of a dense layer, or of one expert.
+        experts, k, capacity: the settings of each mixture.
         balance: the weight of the balance loss, summed over the layers.
-        steps: of 16 windows of 32 bytes.
+        steps: the number of updates, each on 16 windows of 32 bytes.
     """
     stories, source = story_grammar(), random.Random(0)
     text, new_text = (
@@ -134,5 +134,6 @@ MEASURED: dict[str, tuple[tuple[float, float, float], str]] = {
     "8 experts, k = 1, balance 0.01": ((0.704, 0.729, 0.677), "largest share 0.19"),
     "8 experts, k = 1, capacity 1.25": ((0.763, 0.792, 0.735), "dropped 0.34"),
 }
-"""Runs of `train_experts`, experts 32 wide: the losses of the seeds 0, 1 and 2, and, averaged over seeds and layers,
-the largest share of one expert in the last ten steps or the fraction of choices dropped in all steps."""
+"""Results of `train_experts` with experts of width 32. Each entry has the losses of the seeds 0, 1 and 2, and a text
+about the routing, averaged over seeds and layers: the largest share of one expert in the last ten steps, or the
+fraction of choices dropped in all steps."""

@@ -1,4 +1,5 @@
-"""Published training runs: what `four_shares` needs to know about each, and what its authors published."""
+"""Published training runs: the arguments that `four_shares` needs for each, and the share that its authors
+published."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ al. (2022, table 3); Touvron et al. (2023, section 2.4); llm.c, discussion 481 (
 
 
 def share_of_total(flops: float, tokens: float, run: Run) -> float:
-    """Return the share of the peak that a published total of FLOPs for this many tokens is."""
+    """Return the share of the peak that corresponds to a published total of FLOPs for this many tokens."""
     seconds: float = tokens / run["tokens_per_second"]
     possible: float = seconds * run["devices"] * run["peak"]
     return flops / possible

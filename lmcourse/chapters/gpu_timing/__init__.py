@@ -1,1 +1,1 @@
-"""Notebook 19, timing on a GPU: the clock, the roofline, what limits a kernel."""
+"""Notebook 19, timing on a GPU: the clock, the roofline, and the limits of a kernel."""

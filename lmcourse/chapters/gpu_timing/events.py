@@ -1,4 +1,4 @@
-"""Calls that torch.profiler recorded, as plain triples, and the groups they are drawn in."""
+"""Calls that torch.profiler recorded, as plain triples, and the groups in which they are drawn."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ _PATTERNS = {
 
 
 def group_of(name: str) -> str:
-    """Return the group of an operation or a kernel. What fits no pattern is element-wise or a sum."""
+    """Return the group of an operation or a kernel. If no pattern fits, this is the group of element-wise operations
+    and sums."""
     return next((group for group, pattern in _PATTERNS.items() if re.search(pattern, name.lower())), ELEMENTWISE)
 
 
 def by_group(events: Sequence[Event], phases: Sequence[Event]) -> list[Event]:
-    """Return the events with the names of their groups; everything in an optimizer's phase is its group."""
+    """Return the events, named by their groups. Events in the phase of the optimizer all belong to its group."""
     inside = [(begin, end) for name, begin, end in phases if name == OPTIMIZER]
     return [
         [OPTIMIZER if any(first <= begin < last for first, last in inside) else group_of(name), begin, end]

@@ -1,1 +1,1 @@
-"""Notebook 17: inference, from choosing a token to serving many texts at once."""
+"""Notebook 17, inference: from choosing a token to serving many texts at once."""

@@ -1,6 +1,6 @@
-"""A decoding step to be timed: a device with a queue, the cache that each step fills, and the CPU's clock.
+"""A simulated decoding step to be timed: a device with a queue, the cache that each step fills, and the CPU's clock.
 
-No real clock decides a point: every mistake gives another number.
+No mark depends on a real clock, and every mistake gives another number.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 class SimulatedCache:
-    """A cache of which only the number of tokens matters."""
+    """A simulated cache that stores only its number of tokens."""
 
     def __init__(self, device: SimulatedDecoder, tokens: int) -> None:
         self._device, self._tokens = device, tokens

@@ -1,1 +1,1 @@
-"""Notebook 05: language models before networks, and how good the best one could be."""
+"""Notebook 05: language models before neural networks, and the best possible loss."""

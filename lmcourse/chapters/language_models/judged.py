@@ -1,6 +1,6 @@
-"""The words in which the checks of `faults` and `learn` describe an answer, which they compare.
+"""Descriptions of answers, in words that the checks of `faults` and `learn` compare.
 
-A submission's process runs it too, which has no exercises.
+A submission's process imports this module too, so it must not import the exercises.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _truth(text: str, context: str) -> Odds | None:
 
 
 def exposed(found: dict[str, tuple[str, str]], name: str) -> str:
-    """Return in words how a model does on the text and context that were found for it."""
+    """Describe how a model does on the text and the context that the answer gives for it."""
     text, context = found[name]
     right = _truth(text, context)
     if right is None:
@@ -69,7 +69,7 @@ def _sums_to_one(p: Tensor, dim: int) -> bool:
 
 
 def rows(found: Found, v: int) -> str:
-    """Return in words the kind of numbers in the table."""
+    """Describe the kind of numbers in the rows of the table."""
     log_p = torch.as_tensor(found["log_p"]).detach()
     if log_p.shape != (v, v):
         return f"a table of shape {tuple(log_p.shape)}"
@@ -81,7 +81,8 @@ def rows(found: Found, v: int) -> str:
 
 
 def _table(found: Found, v: int) -> Tensor:
-    """Log-probabilities, made of the table if it holds something else: that costs the points of one group only."""
+    """Log-probabilities, converted if the table holds something else: that mistake costs the points of one group
+    only."""
     log_p = torch.as_tensor(found["log_p"]).detach().double()
     kind = rows(found, v)
     if kind == "probabilities":
@@ -90,12 +91,12 @@ def _table(found: Found, v: int) -> Tensor:
 
 
 def pairs_of(text: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Return the words before, the words after, and how many of the pairs are kept aside."""
+    """Return the first words and the second words of all pairs, and how many of the pairs are held out."""
     return text[:-1], text[1:], (len(text) - 1) // 10
 
 
 def told(found: Found, text: Tensor, v: int) -> list[str]:
-    """Return in words the quantities that `train` and `held_out` are."""
+    """Describe the quantities that the answer gives as `train` and `held_out`."""
     first, second, kept = pairs_of(text)
     log_p = _table(found, v)
     forwards, backwards = -log_p[first, second], -log_p[second, first]
@@ -116,7 +117,7 @@ def told(found: Found, text: Tensor, v: int) -> list[str]:
 
 
 def fresh(found: Found, text: Tensor, P: Tensor) -> str:
-    """Return in words if the last tenth is new text to the table, which pays as much there as on all new text."""
+    """Say whether the last tenth is new text for the table: the loss there should be as high as on all new text."""
     first, second, kept = pairs_of(text)
     log_p = _table(found, len(P))
     above = (P.log() - log_p)[first[-kept:], second[-kept:]].mean().item()
@@ -125,7 +126,7 @@ def fresh(found: Found, text: Tensor, P: Tensor) -> str:
 
 
 def against_single_words(found: Found, text: Tensor, P: Tensor) -> str:
-    """Compare with a table whose rows are all the frequencies of the words in the text."""
+    """Compare with a table in which every row is the word frequencies of the text."""
     counts = torch.bincount(text, minlength=len(P)).double() + 0.1
     alone = (counts / counts.sum()).log().expand(len(P), len(P))
     difference = new_text_price(_table(found, len(P)), P) - new_text_price(alone, P)
@@ -134,8 +135,8 @@ def against_single_words(found: Found, text: Tensor, P: Tensor) -> str:
 
 
 def against_counting(found: Found, text: Tensor, P: Tensor) -> str:
-    """Compare what new text costs above the entropy with what it costs counts by Witten and Bell; if it is too much,
-    also what the table costs on the text that it trains on, and its rank."""
+    """Compare the excess over the entropy on new text with that of smoothed counts (Witten and Bell). If it is too
+    large, describe also the loss on the training text, and the rank."""
     log_p = _table(found, len(P))
     table, counts, entropy = (new_text_price(each, P) for each in (log_p, counted_table(text, len(P)), P.log()))
     if table - entropy <= ALLOWED * (counts - entropy):

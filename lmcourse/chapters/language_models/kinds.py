@@ -1,4 +1,4 @@
-"""A source whose words belong to hidden kinds, and what a table of log-probabilities costs on its text."""
+"""A source whose words belong to hidden kinds, and the loss of a table of log-probabilities on its text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lmcourse.models.ngram import NGram
 
 
 def kinds_source(words: int, kinds: int, seed: int) -> Float[Tensor, "v v"]:
-    """Return the probability of each word after each. What follows a word depends on its kind alone.
+    """Return the probability of each word after each. The probabilities depend only on the kind of the first word.
 
     Args:
-        words: the size of the vocabulary, v.
+        words: the size v of the vocabulary.
         kinds: how many kinds the words belong to; each has at least one word.
         seed: the same seed gives the same source.
     """
@@ -42,14 +42,14 @@ def write(P: Float[Tensor, "v v"], length: int, seed: int) -> Int[Tensor, " leng
 
 
 def word_shares(P: Float[Tensor, "v v"]) -> Float[Tensor, " v"]:
-    """Return the fraction of each word in an endless text: π(I − P + 1) = 1, where 1 is all ones."""
+    """Return the frequency of each word in an endless text: π(I − P + 1) = 1, where 1 is all ones."""
     ones = torch.ones_like(P)
     shares: Tensor = torch.linalg.solve((torch.eye(len(P), dtype=P.dtype) - P + ones).T, ones[0])
     return shares
 
 
 def new_text_price(log_p: Float[Tensor, "v v"], P: Float[Tensor, "v v"]) -> float:
-    """Return the nats per word that a table of log-probabilities costs on endless new text of the source."""
+    """Return the loss in nats per word of a table of log-probabilities on endless new text of the source."""
     surprise = torch.where(P > 0, -P * log_p.double(), 0)
     return float(word_shares(P) @ surprise.sum(dim=1))
 
@@ -62,7 +62,7 @@ def counted_table(text: Int[Tensor, " n"], words: int) -> Float[Tensor, "v v"]:
 
 @dataclass(frozen=True)
 class Curves:
-    """Nats per word at each step of training: on the pairs trained on, on those kept aside, and on endless new text."""
+    """Nats per word at each step of training: on the training pairs, on the held-out pairs, and on endless new text."""
 
     train: list[float]
     held_out: list[float]
@@ -70,7 +70,7 @@ class Curves:
 
     @property
     def stopped(self) -> int:
-        """The step at which the pairs kept aside cost least."""
+        """The step at which the held-out pairs have the lowest loss."""
         return min(range(len(self.held_out)), key=self.held_out.__getitem__)
 
 
@@ -80,11 +80,11 @@ def train_table(
     """Train log-probabilities on the first nine tenths of a text, and return the losses at each step.
 
     Args:
-        P: the source of the text; it is only used to price new text.
+        P: the source of the text, used only to compute the loss on new text.
         text: words of the source.
         rank: the number of features of a word; None trains the whole table of logits.
-        seed: of the first weights.
-        steps: of Adam, each on all pairs.
+        seed: the seed of the first weights.
+        steps: the number of steps of Adam, each on all pairs.
     """
     v, generator = len(P), torch.Generator().manual_seed(seed)
     first, second = text[:-1], text[1:]

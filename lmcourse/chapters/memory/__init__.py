@@ -1,1 +1,1 @@
-"""Notebook 14, memory: parameters, optimizer states, activations, many devices."""
+"""Notebook 14, memory: parameters, optimizer states, activations, several devices."""

@@ -14,10 +14,10 @@ class BlockTensor:
     """A tensor of a transformer block that autograd saves for the backward pass.
 
     Attributes:
-        part: of the block.
-        name: what it is.
-        size: in bytes.
-        mask: whether it is a mask of dropout, which takes a byte per number in any precision.
+        part: the part of the block.
+        name: the name of the tensor.
+        size: the size in bytes.
+        mask: whether it is a dropout mask, which takes one byte per number in any precision.
     """
 
     part: BlockPart
@@ -29,7 +29,7 @@ class BlockTensor:
 def tensors_saved_by_block(
     B: int, S: int, D: int, A: int, d_ff: int, p: int, *, gated: bool = False
 ) -> list[BlockTensor]:
-    """The tensors of one block, in the order in which it makes them.
+    """The tensors of one block, in the order in which the block makes them.
 
     It is a block as Korthikanti et al. (2022, §4.1) count it: LayerNorm, as many key heads as query heads, dropout on
     attention's weights and on what each branch adds, no fused kernels. Sums keep nothing, and what norms keep besides
@@ -37,7 +37,7 @@ def tensors_saved_by_block(
 
     Args:
         B, S, D: texts, tokens of each, width.
-        A: heads.
+        A: number of heads.
         d_ff: width of the feed-forward layer.
         p: bytes per number.
         gated: whether a gate multiplies the values of the feed-forward layer.

@@ -1,1 +1,1 @@
-"""The chapter on normalization and blocks: norms, where they stand, residual streams, serial and parallel blocks."""
+"""Notebook 10, normalization and blocks: norms and their places, residual streams, serial and parallel blocks."""

@@ -1,1 +1,1 @@
-"""Notebook 04: how far to step, from gradient descent to AdamW and schedules."""
+"""Notebook 04: the size of a step, from gradient descent to AdamW and schedules."""

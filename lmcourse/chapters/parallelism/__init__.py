@@ -1,1 +1,1 @@
-"""The chapter on parallelism: collectives, and what is cut in data, tensor, sequence and pipeline parallelism."""
+"""Notebook 18, parallelism: collectives, and the cuts of data, tensor, sequence and pipeline parallelism."""

@@ -1,8 +1,8 @@
-"""Several workers in one process: every byte is counted, and a deadlock is told instead of lasting for ever.
+"""Several workers in one process: every byte is counted, and a deadlock is reported instead of lasting for ever.
 
-There are no threads in it. A program is run for one worker after the other. Where a worker has to wait, it is stopped,
-and once what it waited for is there, it is run again from its beginning, with everything that it had received by then.
-So a program must be a function of its inputs and messages alone; results and counts are the same on every run.
+There are no threads. A program is run for one worker after the other. A worker that must wait is stopped,
+and once its message has arrived, it is run again from its beginning, with all messages that it has received.
+So a program must depend only on its inputs and messages; results and counts are the same on every run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Program = Callable[..., Any]
 
 
 class CommunicationError(RuntimeError):
-    """Workers that wait for each other for ever, a message that nobody reads, or collectives that do not match."""
+    """Workers that wait for each other for ever, a message that no worker reads, or collectives that do not match."""
 
 
 @dataclass
@@ -35,13 +35,13 @@ class WorkerState:
     """The state of one worker between two attempts to run it.
 
     Attributes:
-        received: the messages that it has been given so far.
-        posted: its calls of collectives: name, tensor, the other arguments.
-        counted: how many of them `sent_bytes` has.
-        waits_for: what it waits for, in words.
-        ready: whether that has come.
-        last_sent, last_received: the rounds of its last message out and in. It sends one message a round and receives
-            one, and both at once if neither needs the other.
+        received: the messages that it has received so far.
+        posted: its calls of collectives, each with name, tensor and the other arguments.
+        counted: the number of these calls that are counted in `sent_bytes`.
+        waits_for: a description of what it waits for.
+        ready: returns True if this has arrived.
+        last_sent, last_received: the rounds of its last sent and received message. It sends one message a round and
+            receives one, both at once if neither needs the other.
     """
 
     received: list[Tensor] = field(default_factory=list)
@@ -59,7 +59,7 @@ class WorkerState:
 
 
 class SimulatedCluster:
-    """The workers of one run, and the messages that are on their way."""
+    """The workers of one run, and the messages that are not yet received."""
 
     def __init__(self, size: int, patient: bool) -> None:
         self.size = size
@@ -72,7 +72,7 @@ class SimulatedCluster:
         return self.queues.setdefault((sender, to), deque())
 
     def deadlock(self) -> str:
-        """Return a sentence that says which worker waits for what."""
+        """Return a sentence that lists what each worker waits for."""
         lines = [
             f"worker {rank} has ended" if state.ended else f"worker {rank} waits for {state.waits_for}"
             for rank, state in enumerate(self.states)
@@ -93,7 +93,7 @@ def _check_match(calls: list[tuple[str, Tensor, Any]]) -> None:
 
 
 class _Waits(BaseException):
-    """Unwinds a worker that cannot go on. Not an `Exception`, so that a program does not catch it by accident."""
+    """Stops a worker that must wait. Not an `Exception`, so that a program does not catch it by accident."""
 
 
 class SimulatedWorker:
@@ -112,7 +112,7 @@ class SimulatedWorker:
         self._sends += 1
         state, queue = self._state, self._cluster.queue(self.rank, to)
         if self._sends <= state.sent_messages:
-            return  # in an earlier attempt
+            return  # this message was sent in an earlier attempt
         state.sent_messages += 1
         state.sent_bytes += wire.byte_count(tensor)
         state.last_sent = max(state.last_sent, state.last_received) + 1
@@ -139,14 +139,14 @@ class SimulatedWorker:
 
 
 class SimulatedCollectiveWorker(SimulatedWorker, CollectiveWorker):
-    """A worker of a simulation that has collectives too."""
+    """A simulated worker with collectives."""
 
     def __init__(self, rank: int, cluster: SimulatedCluster) -> None:
         super().__init__(rank, cluster)
         self._collectives = 0
 
     def everybodys(self, name: str, x: Tensor, argument: Any) -> list[Tensor]:
-        """As in `CollectiveWorker`."""
+        """Return all workers' tensors, as in `CollectiveWorker`."""
         if not isinstance(x, Tensor):
             raise TypeError(f"worker {self.rank} calls {name} with {type(x).__name__}: it takes a tensor")
         index, states = self._collectives, self._cluster.states
@@ -160,7 +160,7 @@ class SimulatedCollectiveWorker(SimulatedWorker, CollectiveWorker):
         return [tensor for _, tensor, _ in calls]
 
     def count(self, sent: int) -> None:
-        """As in `CollectiveWorker`; once, however often the program is run again."""
+        """Count sent bytes as in `CollectiveWorker`, but only once, however often the program is run again."""
         if self._collectives > self._state.counted:
             self._state.counted += 1
             self._state.sent_bytes += sent
@@ -176,7 +176,7 @@ def simulate(program: Program, *columns: Sequence[Any], collectives: bool = Fals
         patient: whether a send waits until the other worker has taken the message, as some networks do.
 
     Raises:
-        ValueError: the columns differ in length, or a message goes to nobody.
+        ValueError: the columns differ in length, or a message goes to a rank that does not exist.
         CommunicationError: no worker can continue, a message is never read, or the workers call different collectives.
     """
     sizes = {len(column) for column in columns}

@@ -1,8 +1,8 @@
-"""Run a program on real processes, one for each worker: the same program that `simulated` runs in one.
+"""Run a program on real processes, one for each worker: the same program that `simulated` runs in one process.
 
-The processes are started afresh (never forked: that is unsafe with threads, and impossible on Windows), meet through a
-file, and talk through gloo, torch's backend for CPUs. They end when the program does, when time is up, when the caller
-is interrupted, and when the caller is gone.
+The processes are newly started (never forked: that is unsafe with threads, and impossible on Windows), meet through a
+file, and talk through gloo, torch's backend for CPUs. They end when the program ends, when time is up, when the caller
+is interrupted, and when the caller has ended.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from lmcourse.chapters.parallelism.worker import CollectiveWorker, Run
 from lmcourse.errors import CourseError
 
 RUNNER = "lmcourse.chapters.parallelism.together"
-"""This module, which is the program of each process too: python -m RUNNER FOLDER RANK SIZE."""
+"""The name of this module, which is also the program of each process: python -m RUNNER FOLDER RANK SIZE."""
 
 POLL_SECONDS = 0.05
 LOST_CONNECTION = "by peer"
 """Part of gloo's error message, in lower case, when the process at the other end has ended."""
 GRACE_SECONDS = 5.0
-"""How long a process that lost its connection waits until the process that caused the loss is seen to have ended."""
+"""Seconds that a process waits after losing its connection, so that the failed process is seen to end first."""
 
 LOOPBACK = {"linux": "lo", "darwin": "lo0"}
 """The loopback network interface, by operating system. On Windows gloo finds it automatically."""
 
 TIMEOUT = timedelta(minutes=10)
-"""How long a process waits for another; the notebook stops them sooner."""
+"""Time after which a process stops waiting for another; the notebook stops the processes sooner."""
 
 
 def together(program: Callable[..., Any], *columns: Sequence[Any], seconds: float = 120.0) -> Run:
-    """Run a program on as many processes as each input has entries.
+    """Run a program on one process per entry of its inputs.
 
     Args:
-        program: called as `program(worker, *inputs)` in each process. It may be defined in a notebook; what it uses
-            goes with it.
+        program: called as `program(worker, *inputs)` in each process. It may be defined in a notebook; the objects
+            that it uses are sent with it.
         columns: its inputs: for each argument a list with an entry per worker.
         seconds: after which all processes are ended.
 
     Raises:
-        CourseError: a process failed, with its rank and error; or time was up.
+        CourseError: a process failed (the message has its rank and error), or time was up.
     """
     size = len(columns[0])
     with tempfile.TemporaryDirectory(prefix="lmcourse-", ignore_cleanup_errors=True) as name:
@@ -75,7 +75,7 @@ def together(program: Callable[..., Any], *columns: Sequence[Any], seconds: floa
 
 
 def _start(folder: Path, rank: int, size: int) -> subprocess.Popen[bytes]:
-    """Start one process. It ends by itself once the pipe to its stdin is closed, so also when this process is gone."""
+    """Start one process. It ends by itself once the pipe to its stdin is closed, even if this process was killed."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     if sys.platform in LOOPBACK:
         environment.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK[sys.platform])
@@ -90,12 +90,12 @@ def _start(folder: Path, rank: int, size: int) -> subprocess.Popen[bytes]:
 
 
 def _wait(processes: list[subprocess.Popen[bytes]], folder: Path, seconds: float) -> None:
-    """Wait until every process has ended well; a CourseError for one that has not."""
+    """Wait until every process has ended well; raise a CourseError if one has not."""
     end = time.monotonic() + seconds
     while True:
         codes = [process.poll() for process in processes]
         failed = {rank: _reason(folder / f"errors-{rank}", rank, code) for rank, code in enumerate(codes) if code}
-        # One that fails takes the connections of the others with it, and they may be seen to end before it does.
+        # A process that fails closes the connections of the others, which may seem to end before it does.
         causes = {rank: reason for rank, reason in failed.items() if LOST_CONNECTION not in reason.lower()}
         if causes or (failed and (None not in codes or time.monotonic() > end)):
             rank, reason = next(iter((causes or failed).items()))
@@ -128,10 +128,10 @@ def _end(processes: list[subprocess.Popen[bytes]]) -> None:
 
 
 class ProcessWorker(CollectiveWorker):
-    """A worker that is a process.
+    """A worker in its own process.
 
-    gloo's `send` waits until the other side has taken the message. So messages are sent without waiting (`isend`), and
-    kept until all have arrived.
+    gloo's `send` waits until the other side has received the message. So messages are sent without waiting
+    (`isend`), and kept until all have arrived.
     """
 
     def __init__(self, rank: int, size: int) -> None:
@@ -163,7 +163,7 @@ class ProcessWorker(CollectiveWorker):
         return message
 
     def finish(self) -> None:
-        """Wait until all messages have been taken."""
+        """Wait until all messages have been received."""
         for header, _, message, _ in self._under_way:
             for work in (header, message):
                 if work is not None:
@@ -171,14 +171,14 @@ class ProcessWorker(CollectiveWorker):
         dist.barrier()
 
     def everybodys(self, name: str, x: Tensor, argument: Any) -> list[Tensor]:
-        """As in `CollectiveWorker`."""
+        """Return all workers' tensors, as in `CollectiveWorker`."""
         mine = x.detach().clone().contiguous()
         parts = [torch.empty_like(mine) for _ in range(self.size)]
         dist.all_gather(parts, mine)
         return parts
 
     def count(self, sent: int) -> None:
-        """As in `CollectiveWorker`."""
+        """Count sent bytes, as in `CollectiveWorker`."""
         self.sent += sent
 
 
@@ -191,17 +191,17 @@ DTYPES = [
 
 
 def _end_with_the_caller() -> None:
-    """End this process once nobody holds the other side of its stdin."""
+    """End this process once the other end of its stdin is closed."""
 
     def watch() -> None:
-        os.read(0, 1)  # sys.stdin would be locked while Python ends
+        os.read(0, 1)  # sys.stdin would stay locked while Python ends
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
 def main(folder: Path, rank: int, size: int) -> None:
-    """Meet the others, run the program, and write what it returned."""
+    """Connect to the other processes, run the program, and write its result."""
     _end_with_the_caller()
     torch.set_num_threads(1)
     program, inputs = cloudpickle.loads((folder / f"program-{rank}").read_bytes())

@@ -1,4 +1,4 @@
-"""View of a program on its worker, simulated or real: its rank, and a wire to each of the others."""
+"""The interface between a program and its worker, simulated or real: its rank, and a link to each other worker."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Operation = Literal["sum", "max"]
 
 
 class Worker(Protocol):
-    """One of several that run the same program (SPMD).
+    """One of several workers that run the same program (SPMD).
 
     Attributes:
-        rank: which of them it is, from 0.
-        size: how many there are.
+        rank: the number of the worker, from 0.
+        size: the number of workers.
     """
 
     rank: int
@@ -31,26 +31,26 @@ class Worker(Protocol):
 
 
 class CollectiveWorker(Worker):
-    """A worker that has collectives too, which all workers call in the same order.
+    """A worker with collectives, which all workers call in the same order.
 
-    They are made of everybody's tensor, in the order of ranks, so that simulated and real workers get the same last
-    digit. A worker counts what it would send in a ring.
+    Collectives use all workers' tensors in the order of ranks, so that simulated and real workers agree to the last
+    digit. A worker counts the bytes that it would send in a ring.
     """
 
     def all_reduce(self, x: Tensor, op: Operation = "sum") -> Tensor:
-        """Return the sum of everybody's x, or the larger of each number; the same tensor on every worker."""
+        """Return the sum of all workers' x, or the larger of each number; the same tensor on every worker."""
         whole = _reduce(self.everybodys("all_reduce", x, (op,)), op)
         self.count(_reduce_scatter_sent(whole, self.rank, self.size) + _all_gather_sent(whole, self.rank, self.size))
         return whole
 
     def all_gather(self, x: Tensor, dim: int = 0) -> Tensor:
-        """Return everybody's x side by side along `dim`, in the order of ranks."""
+        """Return all workers' x side by side along `dim`, in the order of ranks."""
         whole = torch.cat(self.everybodys("all_gather", x, dim), dim)
         self.count(_all_gather_sent(whole, self.rank, self.size))
         return whole
 
     def reduce_scatter(self, x: Tensor, dim: int = 0) -> Tensor:
-        """Return this worker's share of the sum of everybody's x: the rank-th of `size` equal parts along `dim`."""
+        """Return this worker's share of the sum of all workers' x: the rank-th of `size` equal parts along `dim`."""
         whole = _reduce(self.everybodys("reduce_scatter", x, ("sum", dim)), "sum")
         if whole.shape[dim] % self.size:
             raise ValueError(
@@ -61,7 +61,7 @@ class CollectiveWorker(Worker):
 
     @abstractmethod
     def everybodys(self, name: str, x: Tensor, argument: Any) -> list[Tensor]:
-        """Return the tensors that the workers give to a collective, by rank; waits until all have called it."""
+        """Return the tensors that the workers pass to a collective, by rank; wait until all have called it."""
 
     @abstractmethod
     def count(self, sent: int) -> None:
@@ -73,10 +73,10 @@ class Run:
     """Result of a program that several workers ran.
 
     Attributes:
-        results: what it returned, by rank.
+        results: the result of the program on each worker, by rank.
         sent: bytes that each worker sent, by rank; a collective counts as a ring would send.
-        rounds: the longest chain of messages, if a worker sends one message at a time. Collectives are not in it.
-        links: who sent to whom, as sorted pairs of ranks; collectives are not in it.
+        rounds: the longest chain of messages, if a worker sends one message at a time. Collectives are not included.
+        links: sorted pairs of sender and receiver; collectives are not included.
         collectives: how many collectives each worker called.
         changed: the workers whose inputs the program changed in place.
     """
@@ -90,11 +90,11 @@ class Run:
 
 
 def check_message(rank: int, size: int, to: int, tensor: Tensor) -> None:
-    """Check what a worker is about to send.
+    """Check a tensor that a worker is about to send.
 
     Raises:
-        TypeError: it is no tensor.
-        ValueError: it would go to itself, or to nobody.
+        TypeError: it is not a tensor.
+        ValueError: the receiver is the worker itself, or no worker has this rank.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"worker {rank} sends {type(tensor).__name__}: only tensors can be sent")
@@ -123,12 +123,12 @@ def _reduce(parts: list[Tensor], op: Operation) -> Tensor:
 
 
 def _reduce_scatter_sent(whole: Tensor, rank: int, size: int) -> int:
-    """Return the bytes that a worker sends in a ring reduce-scatter: every chunk but the one that it keeps."""
+    """Return the bytes that a worker sends in a ring reduce-scatter: every chunk except the one that it keeps."""
     return byte_count(whole) - byte_count(_chunk(whole, rank, size))
 
 
 def _all_gather_sent(whole: Tensor, rank: int, size: int) -> int:
-    """Return the bytes that a worker sends in a ring all-gather: every chunk but its right neighbour's."""
+    """Return the bytes that a worker sends in a ring all-gather: every chunk except its right neighbour's."""
     return byte_count(whole) - byte_count(_chunk(whole, (rank + 1) % size, size))
 
 

@@ -1,6 +1,6 @@
-"""The properties that a factor for each position must have, in the words that its check compares.
+"""The properties of the complex factor of a position, described in words that its check compares.
 
-A submission's process runs it too, which has no exercises.
+A submission's process imports this module too, so it must not import the exercises.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _at(factor: Factor, m: int, speed: float) -> complex:
 
 
 def _numbers(first: float, second: float) -> tuple[str, str]:
-    """Return two numbers with as many digits as it takes to see that they differ."""
+    """Return two numbers with as many digits as are needed to distinguish them."""
     digits = next((digits for digits in (4, 8) if f"{first:.{digits}g}" != f"{second:.{digits}g}"), 12)
     return f"{first:.{digits}g}", f"{second:.{digits}g}"
 
@@ -41,7 +41,7 @@ def _pair(value: complex) -> str:
 
 
 def at_zero(factor: Factor, speed: float) -> str:
-    """Return in words what becomes of the pair (1, 2) at positions 0 and 1."""
+    """Describe the result for the pair (1, 2) at positions 0 and 1."""
     first, second = (_at(factor, m, speed) * (1 + 2j) for m in (0, 1))
     if not _is_same(first, 1 + 2j):
         return f"(1, 2) becomes {_pair(first)} at position 0"
@@ -49,7 +49,7 @@ def at_zero(factor: Factor, speed: float) -> str:
 
 
 def lengths(factor: Factor, speed: float, *positions: int) -> str:
-    """Return in words what becomes of the length of the pair (3, 4), which is 5."""
+    """Describe the length of the rotated pair (3, 4), which should stay 5."""
     moved = [_at(factor, m, speed) * (3 + 4j) for m in positions]
     for m, vector in zip(positions, moved, strict=True):
         if not abs(abs(vector) - 5) <= TOLERANCE:
@@ -58,7 +58,7 @@ def lengths(factor: Factor, speed: float, *positions: int) -> str:
 
 
 def products(factor: Factor, speed: float, distance: int, *positions: int) -> str:
-    """Return in words what becomes of two inner products if query and key move together, or the key alone."""
+    """Describe two inner products: after query and key move together, and after the key moves alone."""
     places = [(m, m + distance) for m in positions]
     for q, k in ((1 + 2j, 3 + 4j), (1 + 2j, -4 + 3j)):
         found = [_product(factor, speed, q, k, *place) for place in places]
@@ -80,7 +80,7 @@ def _product(factor: Factor, speed: float, q: complex, k: complex, m: int, n: in
 
 
 def two_speeds(factor: Factor, first: float, second: float) -> str:
-    """Return in words if two speeds turn the same pair differently, and if both turn it."""
+    """Say whether two speeds rotate the same pair differently, and whether both rotate it."""
     values = [[_at(factor, m, speed) for m in (1, 2, 3)] for speed in (first, second)]
     for speed, (one, two, three) in zip((first, second), values, strict=True):
         if _is_same(one, two) and _is_same(two, three):

@@ -1,1 +1,1 @@
-"""Notebook 06: recurrent networks, what they lose, and the attention that looks it up."""
+"""Notebook 06: recurrent networks, the information that they lose, and attention, which looks it up."""

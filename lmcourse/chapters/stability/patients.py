@@ -1,6 +1,6 @@
-"""Tiny transformers that train badly: four patients, treatments, and what is recorded of a run.
+"""Tiny transformers that train badly: four patients, their treatments, and the records of a run.
 
-`benchmarks/patients.py` measured many of these runs; `stored.py` reads what it found.
+`benchmarks/patients.py` measured many of these runs; `stored.py` reads its results.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lmcourse.training.step import NotFiniteError, training_step
 VOCAB_SIZE = 128
 WINDOW, BATCH = 32, 8
 GUESSING = math.log(VOCAB_SIZE)
-"""The loss of guessing, nats per byte."""
+"""The loss of random guessing, in nats per byte."""
 HOPELESS = 20 * GUESSING
 """A run whose loss is above this is stopped."""
 
@@ -70,14 +70,14 @@ def treat(patient: str, *treatments: str) -> dict[str, Any]:
 
 @dataclass
 class Run:
-    """The records of a run, a number for each step, and the model.
+    """The records of a run, with a number for each step, and its model.
 
     Attributes:
-        losses: nats per byte; NaN at the end if an update was refused.
-        norms: of the gradient, before clipping.
+        losses: nats per byte; NaN at the end if an update was rejected.
+        norms: the norm of the gradient, before clipping.
         scores: the largest attention score, before a cap.
         log_zs: the mean of |log Z| of the output.
-        model: as it was left.
+        model: the model at the end of the run.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -93,13 +93,13 @@ class Run:
 
     @property
     def exploded(self) -> bool:
-        """True if the loss became hopeless, or NaN."""
+        """True if the last loss is hopeless or NaN."""
         return not self.losses[-1] < HOPELESS
 
 
 @cache
 def stories() -> Int[Tensor, " bytes"]:
-    """Return the text: 300 little stories, byte by byte."""
+    """Return the text: 300 short stories, byte by byte."""
     grammar, source = story_grammar(), random.Random(0)
     return torch.tensor(list("".join(grammar.generate(source) for _ in range(300)).encode()))
 
@@ -117,10 +117,10 @@ def train(
     bad_step: int | None = None,
     **architecture: Any,
 ) -> Run:
-    """Train a tiny LLaMA of two layers until the steps are over or it explodes.
+    """Train a tiny LLaMA of two layers until all steps are done or the loss explodes.
 
     Args:
-        seed: of the first weights and of the order of the text.
+        seed: the seed of the first weights and of the order of the text.
         optimizer: "adamw", or "sgd" with a momentum of 0.9.
         rate: the learning rate.
         steps: updates.
@@ -183,19 +183,20 @@ def watch(model: Transformer, run: Run) -> None:
 
 
 def noise(batch: Batch) -> Batch:
-    """Return a batch of random bytes in place of this one."""
+    """Return a batch of random bytes with the shape of this one."""
     source = torch.Generator().manual_seed(0)
     rows = torch.randint(VOCAB_SIZE, (len(batch.inputs), batch.inputs.shape[1] + 1), generator=source)
     return Batch(rows[:, :-1], rows[:, 1:])
 
 
 def left_out(run: Run) -> tuple[float, float]:
-    """Return the loss of a model on 64 windows, and then without its norms on queries and keys. The model stays so."""
+    """Return the loss of a model on 64 windows with and without its norms on queries and keys. The model is not
+    changed."""
     rows = stories()[: 64 * WINDOW + 1]
     inputs, targets = rows[:-1].view(64, WINDOW), rows[1:].view(64, WINDOW)
     with torch.no_grad():
         kept = next_token_loss(run.model(inputs), targets).item()
         for module in run.model.modules():
             if isinstance(module, QKTransform):
-                module.norm_before_rotary = False  # queries and keys go past their norms
+                module.norm_before_rotary = False  # queries and keys bypass their norms
         return kept, next_token_loss(run.model(inputs), targets).item()

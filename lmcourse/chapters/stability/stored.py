@@ -1,4 +1,4 @@
-"""Runs that `benchmarks/patients.py` measured: the table of treatments, pairs of medicines, signs of sixteen runs."""
+"""Runs measured by `benchmarks/patients.py`: the table of treatments, pairs of medicines, signs of sixteen runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS = {"X": 1.6, "Y": 2.2}
 SHOWN = 5
 """Runs that are shown with their diagnosis."""
 PAIRS = 1.91
-"""The entropy of a byte of the stories, nats, if the byte before it is known."""
+"""Entropy of a byte of the stories if the byte before it is known, in nats."""
 
 
 @cache
@@ -45,9 +45,9 @@ def unknown_signs() -> Signs:
 
 
 def losses_under(patient: str, medicines: Iterable[str]) -> list[float | None]:
-    """Return the loss at the end for the seeds 0, 1 and 2, None for an explosion.
+    """Return the final losses for the seeds 0, 1 and 2, with None for an explosion.
 
-    KeyError unless patient is "X" or "Y", and there are two known medicines at most.
+    KeyError unless the patient is "X" or "Y" and there are at most two medicines, both known.
     """
     wanted = set(medicines)
     losses: list[float | None] = stored()["sets"][patient][", ".join(name for name in MEDICINES if name in wanted)]
@@ -67,9 +67,9 @@ def table_lines(patient: str) -> Iterator[str]:
 
 
 def table_line(name: str, row: dict[str, list[Any]]) -> str:
-    """Return a line of the table: three seeds each.
+    """Return a line of the table with the losses of three seeds.
 
-    `*` marks a loss below that of a table of byte pairs; `†19` an explosion after 19 steps.
+    `*` marks a loss below the loss of a table of byte pairs; `†19` an explosion after 19 steps.
     """
     cells = [
         f"{'†' + str(steps) + ' ':>8}" if loss is None else f"{loss:>7.2f}" + ("*" if loss < PAIRS else " ")

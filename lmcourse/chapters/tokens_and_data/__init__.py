@@ -1,1 +1,1 @@
-"""Notebook 07: byte pairs, what a vocabulary costs whom, and the way from a text to batches."""
+"""Notebook 07: byte pairs, the cost of a vocabulary for different texts, and the path from a text to batches."""

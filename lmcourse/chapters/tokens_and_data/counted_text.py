@@ -1,6 +1,6 @@
-"""A text whose words and counts record what is looked at, for the check of `merge_counted` and for its cell.
+"""A text that records which of its words and counts an answer reads or writes, for the check of `merge_counted`.
 
-A submission's process runs it too, which has no exercises.
+A submission's process imports this module too, so it must not import the exercises.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Pair = tuple[int, int]
 Where = dict[Pair, set[int]]
 
 NO_MORE = "nothing but the words that hold the pair"
-"""Words that a merge has to look at."""
+"""The description of a merge that reads no more words than necessary."""
 
 
 class ReadWords(list[list[int]]):
@@ -55,7 +55,7 @@ class WrittenCounts(dict[Pair, int]):
         self.written.add(pair)
         super().__delitem__(pair)
 
-    # Those of dict write without a call of the two above.
+    # dict's own versions would write without calling the two methods above.
     setdefault = MutableMapping.setdefault
     popitem = MutableMapping.popitem
     update = MutableMapping.update
@@ -71,12 +71,12 @@ class CountedText:
     """Words with the counts and places of their pairs, as `merge_counted` takes them.
 
     Attributes:
-        words: the words' tokens; how often each occurs is in `times`.
+        words: the words' tokens; `times` has the number of times that each occurs.
         counts: how often each pair of neighbours occurs in the text.
         where: the numbers of the words that hold each pair.
-        visits: how many words the merges so far had to look at: those that held the pair.
-        looks: how many words they did look at, each counted once in a merge.
-        work: what the last merge looked at, in words.
+        visits: the number of words that contained a merge's pair, added up over the merges so far.
+        looks: the number of words that the merges really read, each counted once per merge.
+        work: a sentence about the words that the last merge read.
     """
 
     def __init__(self, words: Sequence[Sequence[int]], times: Sequence[int]) -> None:
@@ -98,7 +98,7 @@ class CountedText:
 
     @property
     def words(self) -> list[list[int]]:
-        """The words' tokens, without a record that they are read."""
+        """The words' tokens; reading them here is not recorded."""
         return [[*word] for word in list.__iter__(self._words)]
 
     @property
@@ -107,13 +107,14 @@ class CountedText:
         return dict(self._counts)
 
     def merge(self, merge_counted: Callable[..., object], pair: Pair, new: int) -> object:
-        """Call an answer, record what it looks at, and return what it returns."""
+        """Call an answer, record the words and counts that it uses, and return its result."""
         holders = {*self.where.get(pair, ())}
         tokens = {number: {new, *list.__getitem__(self._words, number)} for number in holders}
         self._words.read, self._counts.written = set(), set()
         returned = merge_counted(self._words, self.times, self._counts, self.where, pair, new)
         self.visits, self.looks = self.visits + len(holders), self.looks + len(self._words.read)
-        # Every pair of a word's tokens is its own: on the way from one merge to the next, some occur that then go.
+        # Any pair of the tokens of such a word may be written: an answer may create pairs that disappear in the same
+        # merge.
         others = self._counts.written - {pair}.union(*(product(each, repeat=2) for each in tokens.values()))
         self.work = NO_MORE
         if not self._words.read <= holders:
@@ -130,13 +131,13 @@ class CountedText:
 
 
 def visits_needed(words: Iterable[str], merges: Sequence[Pair]) -> int:
-    """Return how many words hold the pair of a merge when its turn comes, added up over the merges."""
+    """Return the number of words that contain the pair of a merge at its turn, added up over the merges."""
     rank = {pair: number for number, pair in enumerate(merges)}
     return sum(_merges_in(list(word.encode()), rank) for word in words)
 
 
 def _merges_in(tokens: list[int], rank: Mapping[Pair, int]) -> int:
-    """Return how many different merges a word goes through."""
+    """Return the number of different merges that change a word."""
     done = 0
     while first := min((pair for pair in pairwise(tokens) if pair in rank), key=rank.__getitem__, default=None):
         done, place = done + 1, 0

@@ -1,1 +1,1 @@
-"""Notebook 13: from an empty folder to a model that writes, and what each choice on the way is worth."""
+"""Notebook 13: from an empty folder to a model that writes, and the gain of each choice on the way."""

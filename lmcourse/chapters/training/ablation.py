@@ -1,4 +1,5 @@
-"""Ablation: short runs of the smallest model that differ in one choice, so that each choice gets its number."""
+"""Ablation: short runs of the smallest model that differ in one choice, so that the effect of each choice is a
+number."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from lmcourse.training.metrics import Record
 from lmcourse.training.trainer import Callback, Trainer
 
 WINDOW = 64
-"""Tokens of a window."""
+"""Number of tokens in a window."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +33,15 @@ class Recipe:
     """Settings in which short runs may differ; the rest is as in `nano`: two blocks, d = 64, four heads.
 
     Attributes:
-        tied: whether the head is the embedding.
+        tied: whether the head uses the weights of the embedding.
         warmup_steps: steps until the full rate.
         qk_norm: whether queries and keys are normalised.
-        learning_rate: at the peak.
+        learning_rate: the rate at the peak.
         optimizer: "adamw", or "muon" for the matrices of the blocks, with a rate of 0.01 and a momentum of 0.9.
-        schedule: "cosine" and "wsd" fall to a tenth of the peak, the latter in the last fifth of the run.
-        weight_decay: AdamW's.
-        dropout: in the embedding and behind every branch.
-        steps: of the run, each of 16 windows of 64 tokens.
+        schedule: "cosine" and "wsd" fall to a tenth of the peak, "wsd" in the last fifth of the run.
+        weight_decay: the weight decay of AdamW.
+        dropout: the dropout after the embedding and after every branch.
+        steps: the number of steps, each with 16 windows of 64 tokens.
     """
 
     tied: bool = True
@@ -73,7 +74,7 @@ class Recipe:
         )
 
     def model(self, vocab_size: int, seed: int) -> Transformer:
-        """Return a model with weights of this seed."""
+        """Return a model whose weights are drawn with this seed."""
         torch.manual_seed(seed)
         qk_norm = QKNormConfig() if self.qk_norm else None
         config = llama_like(
@@ -95,9 +96,10 @@ class Recipe:
 
 @cache
 def documentation() -> tuple[int, Tokens, Tokens]:
-    """Return the vocabulary size, the training text and the validation text of Python's help texts, BPE of 512."""
+    """Return the vocabulary size, the training text and the validation text: Python's help texts in 512 byte-pair
+    tokens."""
     run = new_run({})
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows keeps files that are open
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows does not delete open files
         data = open_data(run, Path(folder))
         assert data.validation is not None
         learned, held_out = (part[: len(part)].long() for part in (data.training, data.validation))
@@ -112,18 +114,18 @@ def run_recipe(
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
 ) -> list[Record]:
-    """Train a new model by a recipe; four times in a run the validation loss is measured.
+    """Train a new model by a recipe; measure the validation loss four times in the run.
 
     Args:
         recipe: the run's choices.
-        vocab_size: of the text's tokens.
-        training: the text to learn.
-        validation: the text to evaluate on.
-        seed: of weights, order of the text and dropout.
+        vocab_size: the number of different tokens.
+        training: the training text.
+        validation: the validation text.
+        seed: the seed of weights, order of the text and dropout.
         callbacks: called after every step.
 
     Returns:
-        the metrics of every step, as the trainer tells them.
+        the metrics of every step, as the trainer records them.
 
     Raises:
         ValueError: the text is shorter than a window, or a setting is out of range.
@@ -140,10 +142,10 @@ def run_recipe(
 def time_recipe(
     recipe: Recipe, vocab_size: int, training: Tokens, seed: int = 0, callbacks: Sequence[Callback] = ()
 ) -> list[tuple[float, float]]:
-    """Train a new model by a recipe, against the clock; the arguments are those of `run_recipe`.
+    """Train a new model by a recipe and measure its time; the arguments are those of `run_recipe`.
 
     Returns:
-        for every step, the CPU seconds that this process has spent on the run by then, and its loss, nats per token.
+        for every step, the CPU seconds of the run until then in this process, and the loss in nats per token.
     """
     times: list[float] = []
     begin = time.process_time()

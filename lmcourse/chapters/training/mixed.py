@@ -45,7 +45,7 @@ def dtypes_of_a_step(dtype: torch.dtype) -> dict[str, str]:
 
 
 def milliseconds_of_a_step(dtype: torch.dtype | None, repeats: int = 3) -> float:
-    """Return the time of the fastest of a few forward and backward passes of a block of width 32."""
+    """Return the time of the fastest of `repeats` forward and backward passes of a block of width 32."""
     model, times = make_model(32), []
     batch = next(Loader(story_bytes(), BATCH, WINDOW, seed=0, prefetch=0))
     for _ in range(repeats):

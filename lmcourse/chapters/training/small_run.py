@@ -1,4 +1,4 @@
-"""The smallest run that has all the parts of a real one, and the parts to build one: settings, model, text."""
+"""The smallest run that has all the parts of a real one, and functions that make the parts: settings, model, text."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.training.schedules import Cosine
 
 VOCAB_SIZE = 8
-"""Different tokens of its text."""
+"""Number of different tokens in the text."""
 
 
 class SmallRun:
-    """A run on a text of its own: a few hundred parameters, dropout, AdamW, a cosine, a shuffled text.
+    """A run with its own text: a few hundred parameters, dropout, AdamW, a cosine, a shuffled text.
 
     Args:
-        seed: of weights and dropout. The text and its order are the same for all.
-        optimizer: a class of torch.optim.
-        rate: at the peak.
+        seed: the seed of weights and dropout. The text and its order are the same for all seeds.
+        optimizer: an optimizer class of torch.optim.
+        rate: the learning rate at the peak.
 
     Attributes:
         model, optimizer, loader: each with a `state_dict()` and a `load_state_dict(...)`.
-        step: how many updates were made; the learning rate follows from it.
+        step: the number of updates so far; the learning rate follows from it.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class SmallRun:
         self.step, self._rate, self._factor = 0, rate, Cosine(steps=40, warmup_steps=4)
 
     def train(self, steps: int) -> list[float]:
-        """Make so many updates; returns the loss of each, nats per token. Dropout draws from torch's generator."""
+        """Make this many updates; return the loss of each in nats per token. Dropout uses torch's generator."""
         return [self._update() for _ in range(steps)]
 
     def _update(self) -> float:
@@ -59,18 +59,18 @@ class SmallRun:
 
 @dataclass
 class Settings:
-    """Settings of a run.
+    """The settings of a run.
 
     Attributes:
-        steps: updates of the whole run.
-        rate: at the peak.
+        steps: number of updates of the whole run.
+        rate: the learning rate at the peak.
         norms: names of the parameters that belong to norms.
         warmup, decay: steps of the first and the last phase.
         micro_batches: batches of the loader that make one update.
-        weight_decay: of the matrices.
+        weight_decay: the weight decay of the matrices.
         limit: the largest norm of a gradient.
-        every: a snapshot is made when this many updates more are done.
-        snapshots: receives them.
+        every: the number of updates between two snapshots.
+        snapshots: the list to which the snapshots are added.
         report: called after every update with its number, from 1 on, and its loss.
     """
 
@@ -99,11 +99,11 @@ def small_model(seed: int = 0, dropout: float = 0.0) -> nn.Sequential:
 
 
 class PowerCutError(Exception):
-    """The machine stops in the middle of a run."""
+    """Raised when the simulated machine loses power in the middle of a run."""
 
 
 class FailingLoader(Loader):
-    """A loader in a machine whose power fails after some batches: from then on, `next` raises PowerCutError."""
+    """A loader on a machine that loses power after some batches: from then on, `next` raises PowerCutError."""
 
     batches_left = 0
 
@@ -115,7 +115,7 @@ class FailingLoader(Loader):
 
 
 def small_loader(batch: int = 2, fails_after: int | None = None) -> Loader:
-    """Return a loader of a text that can be learned: batches of this many windows of 8 tokens."""
+    """Return a loader of a learnable text, in batches of this many windows of 8 tokens."""
     if fails_after is None:
         return Loader(_text(), batch, seq_len=8, seed=0, prefetch=0)
     loader = FailingLoader(_text(), batch, seq_len=8, seed=0, prefetch=0)
@@ -124,10 +124,10 @@ def small_loader(batch: int = 2, fails_after: int | None = None) -> Loader:
 
 
 def resumed_without(part: str) -> list[float]:
-    """Return how far 20 losses of a resumed run are from the right ones if a part is not restored.
+    """Return the errors of 20 losses of a resumed run if a part is not restored.
 
     Args:
-        part: "model", "optimizer", "loader", "step" or "chance"; or nothing, if all are restored.
+        part: "model", "optimizer", "loader", "step" or "chance"; or an empty text to restore all of them.
     """
     run = SmallRun()
     run.train(8)
@@ -144,6 +144,6 @@ def resumed_without(part: str) -> list[float]:
 
 
 def _text() -> Tensor:
-    """Tokens that can be learned: each is the one before it plus 1 or 3."""
+    """A text that can be learned: each token is the one before it plus 1 or 3."""
     jumps = torch.randint(2, (400,), generator=torch.Generator().manual_seed(0))
     return (1 + 2 * jumps).cumsum(0) % VOCAB_SIZE

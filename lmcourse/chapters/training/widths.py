@@ -1,4 +1,4 @@
-"""Short runs of one block at several widths: does a learning rate that suits a narrow model suit a wide one?"""
+"""Short runs of one block at several widths, to find whether a narrow model's learning rate suits a wide one."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ WIDTHS, RATES, BASE = (16, 32, 64, 128), (0.002, 0.004, 0.008, 0.016, 0.032, 0.0
 """Widths and rates of the sweep, and the width on which the scaled rates are based."""
 
 STEPS, WARMUP, DECAY, BATCH, WINDOW = 100, 10, 30, 8, 64
-"""A run: its updates, phases of its schedule, windows of an update, bytes of a window."""
+"""Settings of a run: number of updates, warm-up and decay steps, windows per update, bytes per window."""
 
 Factors = Callable[[Mapping[str, list[int]], Mapping[str, list[int]], list[str]], Mapping[str, float]]
-"""Takes shapes by name, those of the model of width `BASE`, and the names of the embeddings."""
+"""Takes shapes by name, the shapes of the model of width `BASE`, and the names of the embeddings."""
 
 
 @cache
 def story_bytes(count: int = 400, seed: int = 0) -> Int[Tensor, " n"]:
-    """Return the bytes of stories of the grammar of notebook 05."""
+    """Return the bytes of stories from the grammar of notebook 05."""
     return torch.tensor([*"".join(stories(count, seed)).encode()])
 
 
 def make_model(width: int, seed: int = 0) -> Transformer:
-    """Return a model of one block with heads of 16 and weights of variance one over the inputs."""
+    """Return a model of one block with heads of 16 features; the variance of its weights is one over the inputs."""
     torch.manual_seed(seed)
     model = Transformer(llama_like(1, width, width // 16, 3 * width, vocab_size=128, context=WINDOW))
     initialize(model, "fan_in")
@@ -47,7 +47,8 @@ def shapes_of(model: torch.nn.Module) -> dict[str, list[int]]:
 
 
 def groups_of(model: Transformer, rate: float, factors: Factors | None) -> list[dict[str, object]]:
-    """Return a group for each parameter with its rate. With `factors`, the head is made √(width / BASE) smaller."""
+    """Return an optimizer group with its rate for each parameter. With `factors`, also divide the head's
+    weights by √(width / BASE)."""
     shapes = shapes_of(model)
     if factors is None:
         found: Mapping[str, float] = dict.fromkeys(shapes, 1.0)
@@ -79,7 +80,7 @@ def end_of_run(width: int, rate: float, factors: Factors | None = None, seed: in
 
 
 def change_of_logits(width: int, factors: Factors | None = None, rate: float = 0.016, updates: int = 1) -> float:
-    """Return the root mean square of how far a few updates of a new model move its logits, all on one batch."""
+    """Return the root mean square change of a new model's logits in a few updates, all on one batch."""
     model = make_model(width)
     optimizer = torch.optim.AdamW(groups_of(model, rate, factors), weight_decay=0.0)
     batch = next(Loader(story_bytes(), BATCH, WINDOW, seed=0, prefetch=0))

@@ -1,1 +1,2 @@
-"""The chapter on the whole transformer: from tokens to a loss, who reads whom, what it starts with, which shapes."""
+"""Notebook 12, the whole transformer: from tokens to a loss, influence between tokens, initial loss, shapes of
+models."""

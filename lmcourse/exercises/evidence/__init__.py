@@ -73,7 +73,7 @@ class Evidence:
     """The results of an answer on the public cases of an exercise.
 
     Attributes:
-        exercise: what was asked.
+        exercise: the exercise that the answer belongs to.
         failing: the cases to explain, at least one.
         passing: the cases that pass.
     """

@@ -31,9 +31,9 @@ def not_refused(evidence: Evidence) -> str:
     wanted = " or ".join(f"`{kind}`" for kind in sorted(kinds))
     if not any(raised):
         returned = all(failure and failure.message.startswith("returned an exception") for failure in failures)
-        hint = " `return` only hands the exception over." if returned else ""
+        hint = " `return` does not raise it." if returned else ""
         return f"These inputs must be rejected: `raise` {wanted} in {names(evidence.failing)}.{hint}"
-    return f"Another exception comes than the one asked for: `raise` {wanted}." if all(raised) else ""
+    return f"Your exception has the wrong type: `raise` {wanted}." if all(raised) else ""
 
 
 PRINT_IT = "a `print` of its shape right above the line shows"
@@ -41,11 +41,11 @@ PRINT_IT = "a `print` of its shape right above the line shows"
 MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("UnboundLocalError: ",),
-        "The line uses a variable that got no value on the way there.",
+        "The line uses a variable that has no value yet.",
     ),
     (
         ("NameError: ",),
-        "Nothing has that name where the line runs.",
+        "No variable of that name exists where the line runs.",
     ),
     (
         ("required positional argument", "unexpected keyword", " positional argument", "multiple values for argument"),
@@ -76,11 +76,11 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
             *("Dimension out of range", "too many indices", "not enough values to unpack", "dimension specified as"),
             *("number of dims", "0-d tensor", "cannot unpack non-iterable"),
         ),
-        f"Something there has fewer axes or items than the line takes for granted: {PRINT_IT} how many.",
+        f"Something there has fewer axes or items than the line expects: {PRINT_IT} how many.",
     ),
     (
         ("too many values to unpack",),
-        f"Something there has more axes or items than the line takes for granted: {PRINT_IT} how many.",
+        f"Something there has more axes or items than the line expects: {PRINT_IT} how many.",
     ),
     (
         ("non-zero size", "zero-dimensional", "empty sequence", "numel() == 0", "requires at least one data point"),
@@ -92,7 +92,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (
         ("IndexError: ", "is out of bounds", "index out of range"),
-        "An index is outside of what it indexes.",
+        "An index is out of range.",
     ),
     (("KeyError: ",), "The dict has no such key."),
     (("ZeroDivisionError", "modulo by zero"), "The line divides by something that is 0 there."),
@@ -102,11 +102,11 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (
         ("Boolean value of Tensor", "truth value of an array"),
-        "One truth value is wanted there, and a tensor holds many: `torch.where`, `&`, `|` and `~` take all of them.",
+        "The line needs one truth value, but a tensor holds many: `torch.where`, `&`, `|` and `~` take all of them.",
     ),
     (
         ("cannot be converted to Scalar", "only one element tensors", "only integer tensors of a single element"),
-        "One number is wanted there, and the tensor holds several.",
+        "The line needs one number, but the tensor holds several.",
     ),
     (
         (
@@ -119,24 +119,24 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
             ),
             *("Input dtype must be", "Expected tensor for argument", "tensors used as indices must be"),
         ),
-        "The line meets a dtype that it cannot work with: `print(x.dtype)` shows which, `.to(...)` changes it.",
+        "A dtype in the line does not work there: `print(x.dtype)` shows which, `.to(...)` changes it.",
     ),
     (
         ("leaf Variable", "does not require grad", "modified by an inplace operation", "grad can be implicitly"),
         "Autograd cannot follow what happens there.",
     ),
-    (("view size is not compatible",), "`view` wants numbers that lie in one piece in memory; `reshape` does not."),
+    (("view size is not compatible",), "`view` needs numbers that are contiguous in memory; `reshape` does not."),
     (
         ("'NoneType'", "not NoneType"),
         "Something there is None.",
     ),
     (
         ("AttributeError: ",),
-        "What stands before the dot has nothing of that name.",
+        "The object before the dot has no attribute of that name.",
     ),
     (
         ("object is not callable",),
-        "Something that is no function is called.",
+        "The line calls something that is not a function.",
     ),
     (
         (
@@ -153,7 +153,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
             ),
             *("list indices must be", "string indices must be", "argument must be", "not str", "expected str"),
         ),
-        "A value there is of another type than the line can take.",
+        "A value in the line has a type that the line cannot use.",
     ),
 )
 """Patterns of exception messages, and their meanings."""

@@ -19,7 +19,7 @@ def input_returned(evidence: Evidence) -> str:
     names = [*(f"input {position}" for position in range(1, len(case.args) + 1)), *(f"`{key}`" for key in case.kwargs)]
     for index, name in enumerate(names):
         if all(index < len(given) and same(given[index], value) for given, value in values) and _many(values):
-            return f"What comes back equals {name}."
+            return f"Your result equals {name}."
     return ""
 
 

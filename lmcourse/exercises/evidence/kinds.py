@@ -28,7 +28,7 @@ def only_dtype(evidence: Evidence) -> str:
         " or ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes))
         for dtypes in (expected_dtypes, received_dtypes)
     )
-    return f"The numbers are right, their dtype is not: it should be {wanted}, not {given}."
+    return f"The numbers are right, but their dtype is not: it should be {wanted}, not {given}."
 
 
 def _tensors(expected: Plain, received: Plain) -> tuple[Tensor, Tensor] | None:
@@ -157,25 +157,25 @@ def _tried(explains: Explains, expected: Tensor, received: Tensor) -> bool:
 
 def _explanations() -> Iterator[tuple[str, Explains]]:
     yield (
-        "The numbers are right, and in the right order; an axis of size 1 is missing or too many.",
+        "The numbers and their order are right, but an axis of size 1 is missing or superfluous.",
         lambda a, b: _without_ones(a) == _without_ones(b) and _same(a.flatten(), b.flatten()),
     )
     yield (
-        "The numbers are right, and in the right order; only the shape is another.",
+        "The numbers and their order are right, but the shape is wrong.",
         lambda a, b: _same(a.flatten(), b.flatten()),
     )
     for axis in (0, *AXES):
         place = "the first axis" if axis == 0 else axis_name(axis)
         for index, which in ((0, "first"), (-1, "last")):
-            phrase = f"What came is the {which} entry of the expected result along {place}, and nothing else."
+            phrase = f"Your result is only the {which} entry of the expected result along {place}."
             yield phrase, partial(_is_picked, axis, index)
         for name in ("sum", "mean"):
-            yield f"What came is the {name} of the expected numbers along {place}.", partial(_is_reduced, axis, name)
-            yield f"What is expected is the {name} along {place} of what came.", partial(_is_unreduced, axis, name)
+            yield f"Your result is the {name} of the expected numbers along {place}.", partial(_is_reduced, axis, name)
+            yield f"The expected result is the {name} of your result along {place}.", partial(_is_unreduced, axis, name)
         for (begins, phrases), longer in product(ENDS, (True, False)):
             yield phrases[longer].format(place), partial(_is_longer, axis, begins, longer)
     yield (
-        "The shape is another, and so is the order; the numbers themselves are right.",
+        "The numbers are right, but their shape and their order are wrong.",
         lambda a, b: distinct(a) > 1 and _same(a.flatten().sort().values, b.flatten().sort().values),
     )
     yield from _only_sizes()
@@ -185,13 +185,13 @@ ENDS = (
     (
         True,
         (
-            "It begins as expected along {}, and ends too early.",
-            "It begins as expected along {}, and goes on too long.",
+            "It starts correctly along {} but ends too early.",
+            "It starts correctly along {} but is too long.",
         ),
     ),
     (
         False,
-        ("It ends as expected along {}, and begins too late.", "It ends as expected along {}, and begins too early."),
+        ("It ends correctly along {} but begins too late.", "It ends correctly along {} but begins too early."),
     ),
 )
 """Sentences on results that are too short or too long but have the expected beginning or end."""
@@ -222,7 +222,7 @@ def _only_sizes() -> Iterator[tuple[str, Explains]]:
     for axis in AXES:
         for step, much in ((1, "one too many"), (-1, "one too few")):
             yield f"There is {much} along {axis_name(axis)}.", partial(_is_size, axis, step)
-    yield "The sizes are right and in another order.", lambda a, b: sorted(a.shape) == sorted(b.shape)
+    yield "The sizes are right, but their order is wrong.", lambda a, b: sorted(a.shape) == sorted(b.shape)
 
 
 def _is_size(axis: int, step: int, a: Tensor, b: Tensor) -> bool:
@@ -247,9 +247,9 @@ def missing_or_extra(evidence: Evidence) -> str:
     if not all(isinstance(a, list | dict) and isinstance(b, list | dict) and len(a) != len(b) for a, b in pairs):
         return ""
     if all(_holds_all(a, b) for a, b in pairs):
-        return "Nothing in your result is wrong, and something is missing."
+        return "Nothing in your result is wrong, but something is missing."
     if all(_holds_all(b, a) for a, b in pairs):
-        return "All that is expected is there, and more."
+        return "Your result has everything that is expected, but also more."
     return ""
 
 

@@ -36,7 +36,7 @@ def moved(evidence: Evidence) -> str:
         for phrase, move in _moves():
             if all(_is_moved(numbers, move) for numbers in found):
                 return f"The numbers are right but {phrase}."
-    return "The right numbers in another order."
+    return "The numbers are right, but in the wrong order."
 
 
 def _has_two(numbers: Numbers) -> bool:
@@ -65,7 +65,7 @@ def _moves() -> Iterator[tuple[str, Move]]:
     for axis in AXES:
         yield f"its halves along {axis_name(axis)} are swapped", partial(_halves_swapped, axis)
         yield (
-            f"neighbours along {axis_name(axis)} stand where halves should, or halves where neighbours should",
+            f"neighbours along {axis_name(axis)} are where halves should be, or halves where neighbours should be",
             partial(_regrouped, axis),
         )
 
@@ -108,7 +108,7 @@ def sums_along_another_axis(evidence: Evidence) -> str:
         ):
             return f"Along the last axis the numbers should add up to 1; yours add up to 1 along {axis_name(axis)}."
     if not any(_any_sum_is_one(n.received) for n in found):
-        return "Along the last axis the numbers should add up to 1, and nowhere do yours."
+        return "Along the last axis the numbers should add up to 1. Yours do not, along any axis."
     return ""
 
 
@@ -185,15 +185,15 @@ def _worded(phrase: str, one: bool, two: bool) -> str:
 def _regions() -> Iterator[tuple[str, Region, Sequence[int]]]:
     """Yield each region with its sentence and the axes along which a result must have at least three entries."""
     last_two = (-1, -2)
-    yield "Right but for the diagonal: only entries on it differ", lambda x: _diagonal(x, 0), last_two
+    yield "Only the entries on the diagonal differ", lambda x: _diagonal(x, 0), last_two
     yield "Only the entries just above the diagonal differ", lambda x: _diagonal(x, 1), last_two
     yield "Only the entries just below the diagonal differ", lambda x: _diagonal(x, -1), last_two
     for axis in AXES:
         where = f"along {axis_name(axis)}"
-        yield f"Right but for the last entry {where}", partial(_at, axis, -1), (axis,)
-        yield f"Right but for the first entry {where}", partial(_at, axis, 0), (axis,)
-    yield "All that differs is above the diagonal", lambda x: torch.ones_like(x, dtype=torch.bool).triu(1), last_two
-    yield "All that differs is below the diagonal", lambda x: torch.ones_like(x, dtype=torch.bool).tril(-1), last_two
+        yield f"All is right except the last entry {where}", partial(_at, axis, -1), (axis,)
+        yield f"All is right except the first entry {where}", partial(_at, axis, 0), (axis,)
+    yield "All wrong numbers are above the diagonal", lambda x: torch.ones_like(x, dtype=torch.bool).triu(1), last_two
+    yield "All wrong numbers are below the diagonal", lambda x: torch.ones_like(x, dtype=torch.bool).tril(-1), last_two
 
 
 def _diagonal(x: Tensor, offset: int) -> Tensor:
@@ -243,7 +243,7 @@ def wrong_where_expected(evidence: Evidence) -> str:
         ("should be 0", lambda x: x == 0),
     ):
         if all(_only_in(numbers, region) for numbers in found):
-            return f"All that differs {phrase}."
+            return f"Every wrong number {phrase}."
     return ""
 
 
@@ -256,11 +256,11 @@ def not_finite(evidence: Evidence) -> str:
     if not expected.isfinite().all():
         return ""
     if received.isnan().all():
-        return "All that differs is NaN in your result."
+        return "Every wrong number in your result is NaN."
     if received.isinf().all():
-        return "All that differs is infinite in your result."
+        return "Every wrong number in your result is infinite."
     if not received.isfinite().any():
-        return "All that differs is NaN or infinite in your result."
+        return "Every wrong number in your result is NaN or infinite."
     return ""
 
 
@@ -272,4 +272,4 @@ def always_the_same_number(evidence: Evidence) -> str:
     values = [*set(received.tolist())]
     if distinct(expected) < 3 or len(values) != 1 or not math.isfinite(values[0]):
         return ""
-    return f"All that differs is {format_number(values[0])} in your result."
+    return f"Every wrong number in your result is {format_number(values[0])}."

@@ -91,7 +91,7 @@ def truth_reversed(evidence: Evidence) -> str:
             f"Every truth value{passing} is reversed: True where it should be False, and False where it should be True."
         )
     if distinct(expected) == 1 and len(expected) > 1:
-        return f"All that differs should be {bool(expected[0])} and is {not expected[0]}."
+        return f"Every wrong entry should be {bool(expected[0])} but is {not expected[0]}."
     return ""
 
 

@@ -47,7 +47,7 @@ def run(corpus: Path, **changes: object) -> RunConfig:
 
 
 @pytest.mark.parametrize("preset", ["nano", "gpt-2"])
-def test_the_model_has_the_tokens_and_the_length_of_the_run(preset: str, corpus: Path) -> None:
+def test_the_model_has_the_vocabulary_and_context_of_the_run(preset: str, corpus: Path) -> None:
     """There are exactly as many learned positions as needed, so one more token is rejected."""
     config = run(corpus, preset=preset).model_config(300)
     assert (config.vocab_size, config.context) == (300, 16)

@@ -38,7 +38,7 @@ FLAGS: dict[str, Any] = {
     **{"tokenizer": "bytes", "batch": 4, "seq_len": 16, "held_out": 0.0},
     **{"schedule": "constant", "warmup_steps": 0},
 }
-"""Settings with which no step depends on the number of steps."""
+"""Settings with which a step is the same for every planned length of the run."""
 
 Unstopped = Callable[[Parallelism, int], list[float]]
 Signals = Mapping[int, tuple[int, signal.Signals]]

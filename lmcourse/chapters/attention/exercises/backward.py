@@ -35,7 +35,7 @@ def _by_autograd(q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sum: Tensor, 
 
 
 def _forward(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The result, and the logarithm of each row's sum of e^score."""
+    """The result of attention, and the logarithm of each row's sum of e^score."""
     scores = (q.double() @ k.double().T / q.shape[-1] ** 0.5).masked_fill(
         torch.ones(len(q), len(k)).triu(1).bool(), -torch.inf
     )
@@ -49,7 +49,7 @@ def _inputs(random: Random, s: int, d: int, dv: int, dtype: torch.dtype = torch.
 
 
 def _large(random: Random) -> tuple[Tensor, ...]:
-    """Scores of a thousand, of which two are equal now and then."""
+    """Return inputs with scores in the thousands and two pairs of equal keys."""
     q, k = (64 * integers(random, 4, 16, dtype=torch.float64) for _ in range(2))
     k[1], k[3] = k[0], k[2]
     v, d_out = normal(random, 4, 3, dtype=torch.float64), normal(random, 4, 3, dtype=torch.float64)

@@ -17,7 +17,7 @@ State = tuple[Tensor, Tensor, Tensor]
 
 
 def _number_by_number(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
-    """Each query on its own, in Python's floats, with exact sums."""
+    """Update each query separately, with Python floats and exact sums."""
     rows: list[tuple[list[float], list[float], list[float]]] = []
     for query, row in enumerate(scores.tolist()):
         highest = max(top[query].item(), *row)
@@ -104,7 +104,7 @@ block_update = Exercise(
 
 
 def _update(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor, **slip: Tensor) -> State:
-    """The right update, with a part of it replaced."""
+    """The right update, with one part replaced by a mistake."""
     new_top = _highest(top, scores)
     base = slip.get("base", new_top)
     base = base.masked_fill(base == -math.inf, 0.0)
@@ -142,7 +142,7 @@ def grown_instead_of_shrunk(top: Tensor, total: Tensor, numerator: Tensor, score
     return _update(top, total, numerator, scores, v, total_shrink=grow, numerator_shrink=grow)
 
 
-@block_update.misconception("Your m is the largest score of this block. It has to be the largest of all so far.")
+@block_update.misconception("Your m is the largest score of this block. It must be the largest of all scores so far.")
 def the_largest_of_the_block(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> State:
     block = scores.amax(dim=-1, keepdim=True)
     return _update(top, total, numerator, scores, v, base=block, new_top=block)

@@ -19,7 +19,7 @@ Step = tuple[Tensor, Tensor, Tensor]
 
 
 def _full_pass(q: Tensor, k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> Step:
-    """No cache at all: one causal pass over the whole text, of which the last rows are kept."""
+    """Compute without a cache: one causal pass over the whole text, of which only the last rows are returned."""
     keys, values = torch.cat([past_k, k], dim=2), torch.cat([past_v, v], dim=2)
     past = past_k.shape[2]
     queries = F.pad(q, (0, 0, past, 0))
@@ -33,7 +33,7 @@ def _step(random: Random, batch: int, heads: int, past: int, new: int, width: in
 
 
 def _whole(random: Random) -> tuple[Tensor, ...]:
-    """Scores that are exact in bf16, and values of one sign, so that no sum of them cancels."""
+    """Return inputs whose scores are exact in bf16 and whose values are positive, so that their sums do not cancel."""
     q, k = (integers(random, 1, 2, n, 16, dtype=torch.bfloat16) for n in (2, 5))
     v = integers(random, 1, 2, 5, 16, low=1, high=2, dtype=torch.bfloat16)
     return q, k[:, :, 3:], v[:, :, 3:], k[:, :, :3], v[:, :, :3]
@@ -102,7 +102,7 @@ def _grown(k: Tensor, v: Tensor, past_k: Tensor, past_v: Tensor) -> tuple[Tensor
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, shift: int | None = None) -> Tensor:
-    """Causal, with the first query at position `shift`; by default the queries are the last."""
+    """Causal attention whose first query is at position `shift`; by default the queries are the last tokens."""
     s, t = q.shape[2], k.shape[2]
     visible = torch.ones(s, t, dtype=torch.bool).tril(t - s if shift is None else shift)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=visible)

@@ -1,4 +1,4 @@
-"""The exercise on attention to the past."""
+"""The exercise on attention to earlier tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmcourse.exercises.inputs import integers, normal
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Torch's own attention on a square: keys before the first query get a query too, and its row is dropped."""
+    """Torch's own attention on a square: fill up with queries for the earlier keys, and drop their rows."""
     past = k.shape[-2] - q.shape[-2]
     padded = F.pad(q, (0, 0, past, 0)).double()
     mixed = F.scaled_dot_product_attention(padded, k.double(), v.double(), is_causal=True)
@@ -29,7 +29,8 @@ def _attention_cases(random: Random) -> list[Case]:
     narrow = (*triple(seen, 1, 2, 3, 5, 16)[:2], normal(seen, 1, 2, 5, 3))
     wide = (*narrow[:2], normal(Random(8), 1, 2, 5, 20))
     half = [integers(seen, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 5)]
-    half.append(integers(seen, 1, 2, 5, 4, low=1, high=2, dtype=torch.bfloat16))  # no sum of them cancels
+    # all positive, so that their sums do not cancel
+    half.append(integers(seen, 1, 2, 5, 4, low=1, high=2, dtype=torch.bfloat16))
     large = [16 * integers(seen, 1, 2, 4, 16) for _ in range(2)]
     return [
         case("other shapes", *triple(seen, 2, 3, 5, 5, 3)),

@@ -1,4 +1,4 @@
-"""The exercise on what attention costs: FLOPs, and bytes that move."""
+"""The exercise on the cost of attention: FLOPs and moved bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lmcourse.exercises.forbidden_names import NO_COUNTER
 def _measured(
     batch: int, new: int, context: int, d_model: int, heads: int, kv_heads: int, fused: bool = True
 ) -> tuple[int, int]:
-    """Run the layer on tensors without memory: torch counts the FLOPs, and the tensors know their bytes."""
+    """Run the layer on tensors without memory: torch counts the FLOPs, and the shapes of the tensors give the bytes."""
     width = d_model // heads
 
     def tensor(*shape: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""The exercise on operations for each number that moves, when text is written with a cache."""
+"""The exercise on operations per moved number when text is written with a cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ BATCH, TOKENS, D_MODEL = 32, 2048, 4096
 
 
 def _intensity() -> float:
-    """Token by token: each reads the weights, and of each text the whole cache."""
+    """Operations per moved number: each step reads the weights once, and the whole cache of each text."""
     operations = moved = 0
     for _ in range(TOKENS):
         operations += BATCH * D_MODEL**2

@@ -35,7 +35,7 @@ def _heads(
 
 
 def _whole(random: Random) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores that are exact in bf16, and values of one sign, so that no sum of them cancels."""
+    """Return inputs whose scores are exact in bf16 and whose values are positive, so that their sums do not cancel."""
     q, k = (integers(random, 1, heads, 3, 16, dtype=torch.bfloat16) for heads in (6, 2))
     return q, k, integers(random, 1, 2, 3, 16, low=1, high=2, dtype=torch.bfloat16)
 
@@ -90,9 +90,9 @@ grouped_query_attention = Exercise(
 
 
 def _checked(q: Tensor, k: Tensor) -> int:
-    """How many query heads share a key head."""
+    """Check the shapes; return how many query heads share a key head."""
     if q.shape[1] % k.shape[1]:
-        raise ValueError("the heads cannot be shared out")
+        raise ValueError("the number of key heads must divide the number of query heads")
     return q.shape[1] // k.shape[1]
 
 

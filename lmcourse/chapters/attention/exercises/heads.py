@@ -59,12 +59,12 @@ def _by_torch(
 
 
 def _turned(y: Tensor, heads: int, turn: Turn | None) -> Tensor:
-    """Queries or keys of all heads side by side, each head turned."""
+    """Rotate queries or keys of all heads, given side by side; each head is rotated separately."""
     return y if turn is None else torch.cat(turn(torch.stack(y.chunk(heads, dim=-1), dim=1)).unbind(dim=1), dim=-1)
 
 
 def _layer(random: Random, batch: int, s: int, t: int, heads: int, width: int) -> tuple[Tensor, ...]:
-    """Queries' and keys' sequences, and four weight matrices; with t = 0 both sequences are one."""
+    """Random sequences for queries and keys, and four weight matrices; with t = 0 both sequences are the same."""
     d = heads * width
     x = normal(random, batch, s, d)
     source = normal(random, batch, t, d) if t else x
@@ -72,7 +72,7 @@ def _layer(random: Random, batch: int, s: int, t: int, heads: int, width: int) -
 
 
 def _whole(random: Random) -> tuple[Tensor, ...]:
-    """Numbers in bf16 whose sums are exact, or of one sign, so that none cancels."""
+    """Return inputs in bf16 whose sums are exact, or have only positive terms, so that nothing cancels."""
     units = torch.eye(8, dtype=torch.bfloat16)
     x = integers(random, 1, 4, 8, low=1, high=2, dtype=torch.bfloat16)
     w_q, w_k = (units[torch.tensor(random.sample(range(8), 8))] for _ in range(2))
@@ -85,7 +85,7 @@ def _past(length: int) -> Tensor:
 
 
 def _turning(name: str, random: Random, s: int, heads: int, width: int) -> Case:
-    """A factor for each token and each feature of a head."""
+    """A case whose rotation multiplies each feature of each token by its own factor."""
     inputs = dict(zip(_NAMES, _layer(random, 1, s, 0, heads, width), strict=True))
     del inputs["source"]
     factors = normal(random, s, width)
@@ -185,7 +185,7 @@ def _finished(
     scale: float | None = None,
     turned: str = "qk",
 ) -> Tensor:
-    """From heads to the end."""
+    """Compute the output from the queries, keys and values of all heads."""
     if turn is not None:
         q, k, v = (turn(y) if name in turned else y for name, y in zip("qkv", (q, k, v), strict=True))
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)
@@ -195,7 +195,7 @@ def _finished(
 
 
 def _cut_as_it_lies(*args: Any) -> list[Tensor]:
-    """(b, s, d) read as (b, h, s, d / h)."""
+    """Reshape (b, s, d) to (b, h, s, d / h) without moving a number in memory."""
     return [y.reshape(len(y), args[6], y.shape[1], -1) for y in _projected(*args)]
 
 

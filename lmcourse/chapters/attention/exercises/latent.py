@@ -13,13 +13,13 @@ from lmcourse.exercises.inputs import normal
 
 
 def _from_keys(q: Tensor, latent: Tensor, w_uk: Tensor) -> Tensor:
-    """Make the keys, of one head after the other."""
+    """Compute the keys of one head after the other, and the scores from them."""
     heads = zip(q.double(), w_uk.double(), strict=True)
     return torch.stack([mine @ (latent.double() @ w.T).T for mine, w in heads]).to(q.dtype)
 
 
 def _inputs(random: Random, h: int, s: int, t: int, d: int, c: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
-    """Scaled so that scores are near 1."""
+    """Random inputs, scaled so that scores are near 1."""
     return [normal(random, *shape, dtype=dtype, scale=c**-0.5) for shape in ((h, s, d), (t, c), (h, d, c))]
 
 

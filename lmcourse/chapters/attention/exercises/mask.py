@@ -13,7 +13,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _mask(s: int, t: int) -> Tensor:
-    """Pair by pair: query i stands at position t − s + i."""
+    """Compute the mask pair by pair: query i is at position t − s + i."""
     if s > t:
         raise ValueError(f"{s} queries cannot be the last of {t} tokens")
     seen = [[key <= t - s + query for key in range(t)] for query in range(s)]
@@ -57,7 +57,7 @@ causal_mask = Exercise(
     hidden_cases=_mask_cases,
     hints=[
         "Write the positions down: the keys are at 0 … t − 1, and the queries are the last s of them.",
-        "Query i stands at position t − s + i. It may see every key whose position is not larger.",
+        "Query i is at position t − s + i. It may see every key whose position is not larger.",
         "Compare a column of query positions with a row of key positions, or use torch.tril with the right `diagonal`.",
     ],
 )
@@ -138,7 +138,7 @@ def anything_goes(s: int, t: int) -> Tensor:
 @causal_mask.variant
 def pair_by_pair(s: int, t: int) -> Tensor:
     if s > t:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     mask = torch.zeros(s, t).bool()
     for query in range(s):
         for key in range(t):
@@ -150,19 +150,19 @@ def pair_by_pair(s: int, t: int) -> Tensor:
 @causal_mask.variant
 def the_last_rows_of_a_triangle(s: int, t: int) -> Tensor:
     if t < s:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     return torch.ones(t, t).tril()[t - s :] == 1
 
 
 @causal_mask.variant
 def what_is_not_hidden(s: int, t: int) -> Tensor:
     if not s <= t:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     return torch.triu(torch.ones(s, t, dtype=torch.bool), diagonal=1 + t - s).logical_not()
 
 
 @causal_mask.variant
 def by_numpy(s: int, t: int) -> Tensor:
     if s > t:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     return torch.from_numpy(np.tri(s, t, t - s, dtype=bool))

@@ -16,7 +16,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _field(masks: list[Tensor]) -> Tensor:
-    """Count the tokens that each token has heard of; each set of tokens is kept as the bits of a whole number."""
+    """Count the tokens whose information reaches each token; each set of tokens is stored as the bits of an integer."""
     heard = [1 << token for token in range(len(masks[0]))]
     for mask in masks:
         heard = [_union(below for below, seen in zip(heard, row, strict=True) if seen) for row in mask.tolist()]
@@ -72,9 +72,8 @@ float32.
 """
 _FIRST_SEEN_BY_256 = torch.tensor([[j == i or (j == 0 and i != 1) for j in range(257)] for i in range(257)])
 _LAST_SEES_ALL = torch.tensor([[j == i or i == 256 for j in range(257)] for i in range(257)])
-"""In two layers, one on the other, the last token sees 257 tokens, and the first of them by 256 paths. Eight bits can
-count neither.
-"""
+"""With two layers of this mask, the last token sees 257 tokens, and the first of them along 256 paths. Eight bits can
+hold neither count."""
 _SHIFT = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]).bool()
 _SKIP = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]).bool()
 
@@ -104,7 +103,7 @@ receptive_field = Exercise(
 
 
 def _product(masks: list[Tensor]) -> Tensor:
-    """How many ways lead from each token to each token below."""
+    """Count the paths from each token in the last layer to each token of the input."""
     ways = torch.eye(len(masks[0]))
     for mask in masks:
         ways = mask.float() @ ways

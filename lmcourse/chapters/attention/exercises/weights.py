@@ -1,4 +1,4 @@
-"""The exercise on attention weights: who looks at whom, and how much."""
+"""The exercise on attention weights: how much each token looks at each other token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.exercises.inputs import integers, normal
 
 
 def _weights(q: Tensor, k: Tensor) -> Tensor:
-    """Torch's own attention, with values that are the unit vectors: their average is the weights."""
+    """Torch's own attention with unit vectors as values: their average is the row of weights."""
     units = torch.eye(k.shape[-2], dtype=torch.float64).expand(*k.shape[:-1], -1)
     return F.scaled_dot_product_attention(q.double(), k.double(), units).to(q.dtype)
 
@@ -25,14 +25,14 @@ def _pair(random: Random, batch: int, heads: int, s: int, t: int, d: int) -> tup
 
 
 def _large(random: Random) -> tuple[Tensor, Tensor]:
-    """Whole numbers, so that scores of a thousand are exact however they are summed."""
+    """Whole numbers, so that scores in the thousands are exact in any order of summation."""
     return 16 * integers(random, 1, 2, 3, 16), 16 * integers(random, 1, 2, 4, 16)
 
 
 def _cases(random: Random) -> list[Case]:
     seen = Random(7)
     b, h, s, t = (random.randint(2, 5) for _ in range(4))
-    d = random.randint(11, 16)  # as many as there are keys would hide the wrong scale
+    d = random.randint(11, 16)  # if d were the number of keys, dividing by the wrong one would stay unnoticed
     bf16 = [integers(seen, 1, 2, n, 16, dtype=torch.bfloat16) for n in (3, 4)]
     fp16 = [integers(seen, 1, 2, n, 16, dtype=torch.float16) for n in (3, 4)]
     return [

@@ -12,7 +12,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _window(s: int, t: int, window: int) -> Tensor:
-    """Pair by pair, by the distance back from the query at position t − s + i."""
+    """Compute the mask pair by pair, from the distance back from the query at position t − s + i."""
     if window < 1:
         raise ValueError(f"a window holds at least the token itself, not {window}")
     return torch.tensor([[0 <= t - s + query - key < window for key in range(t)] for query in range(s)])
@@ -127,7 +127,7 @@ def any_window(s: int, t: int, window: int) -> Tensor:
 @sliding_window_mask.variant
 def pair_by_pair(s: int, t: int, window: int) -> Tensor:
     if window < 1:
-        raise ValueError("no window")
+        raise ValueError("a window must hold at least one token")
     rows = []
     for query in range(t - s, t):
         rows.append([query - window < key <= query for key in range(t)])
@@ -137,7 +137,7 @@ def pair_by_pair(s: int, t: int, window: int) -> Tensor:
 @sliding_window_mask.variant
 def two_triangles(s: int, t: int, window: int) -> Tensor:
     if window <= 0:
-        raise ValueError("no window")
+        raise ValueError("a window must hold at least one token")
     ones = torch.ones(s, t, dtype=torch.bool)
     return ones.tril(t - s) ^ ones.tril(t - s - window)
 
@@ -145,7 +145,7 @@ def two_triangles(s: int, t: int, window: int) -> Tensor:
 @sliding_window_mask.variant
 def row_by_row(s: int, t: int, window: int) -> Tensor:
     if not window >= 1:
-        raise ValueError("no window")
+        raise ValueError("a window must hold at least one token")
     mask = torch.full((s, t), False)
     for query in range(s):
         last = t - s + query

@@ -1,4 +1,4 @@
-"""Figures of notebook 08: who looks at whom, and what it costs."""
+"""Figures of notebook 08: which token looks at which, and what attention costs."""
 
 from lmcourse.chapters.attention.figures.copying import copying_runs
 from lmcourse.chapters.attention.figures.costs import attention_roofline, score_matrix_bytes

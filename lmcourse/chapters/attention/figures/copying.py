@@ -1,4 +1,4 @@
-"""Curves of models of attention alone that learn to copy, and the weights of two of their heads."""
+"""Losses of attention-only models that learn to copy, and the weights of two of their heads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cost of attention: FLOPs and bytes of a layer on a roofline, and the matrix that need not be written."""
+"""Cost of attention: FLOPs and bytes of a layer on a roofline, and the size of the score matrix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEY_HEADS = {"MHA, 32": (32, PALETTE["blue"]), "GQA, 8": (8, PALETTE["green"]), 
 
 @dataclass(frozen=True)
 class LayerCost:
-    """FLOPs of matrix products, and bytes in bf16 that move."""
+    """FLOPs of a layer's matrix products, and the bytes in bf16 that it moves."""
 
     flops: int
     bytes: int
@@ -31,14 +31,14 @@ class LayerCost:
         return self.flops / self.bytes
 
     def seconds(self, accelerator: Accelerator) -> float:
-        """At best: the slower of the two, computing and moving."""
+        """Shortest possible time: the longer of computing and moving bytes."""
         return max(self.flops / accelerator.peak("bf16"), self.bytes / accelerator.bandwidth)
 
 
 def layer_cost(batch: int, new: int, context: int, heads: int, kv_heads: int, *, fused: bool = True) -> LayerCost:
-    """One attention layer of width D_MODEL on `new` tokens of each text, which are `context` long with them.
+    """Cost of one attention layer of width D_MODEL for the last `new` tokens of texts of `context` tokens.
 
-    Weights, input, result, and the context's keys and values move once; a score matrix that is not fused away, twice.
+    Weights, input, result, and the context's keys and values move once; a score matrix that is not fused moves twice.
     """
     width = D_MODEL // heads
     weights = 2 * D_MODEL**2 + 2 * D_MODEL * kv_heads * width
@@ -130,7 +130,8 @@ def score_matrix_bytes(length: int = 8192, heads: int = 32) -> Figure:
 
 
 def saved_bytes(length: float, heads: int, *, fused: bool, width: int = 128) -> float:
-    """Queries, keys, values and, fused, the result and a number per row; else the weights."""
+    """Bytes kept for backward: queries, keys and values, and if fused the result and a number per row, else the
+    weights."""
     if fused:
         return heads * length * (4 * width * 2 + 4)
     return heads * length * (3 * width * 2 + length * 2)

@@ -22,7 +22,7 @@ TEXTS = {
     "a repetition": "The second argument is a list. The second argument is a list.",
     "code": "for name in names:\n    print(name)",
 }
-"""Texts for the heads."""
+"""Texts on which the figure shows the heads."""
 
 PATTERNS = ("the previous token", "itself", "the first token", "the token after an earlier copy")
 """Tokens that a head may look at; the last is the one that followed an earlier copy of this token (induction)."""
@@ -33,7 +33,8 @@ _WINDOW, _WINDOWS = 128, 8
 
 @cache
 def weights_on(text: str) -> tuple[tuple[str, ...], Array]:
-    """The tokens of one of TEXTS, readable, and the weights of all heads on them, by layer, head, query and key."""
+    """The tokens of one of TEXTS as readable text, and the weights of all heads on them, by layer, head, query and
+    key."""
     trained = load_pretrained()
     tokens = trained.tokenizer.encode(TEXTS[text])
     shown = (trained.tokenizer.decode([token]).replace(" ", "·").replace("\n", "↵") for token in tokens)
@@ -74,15 +75,15 @@ def heads(text: str = "a sentence") -> Figure:
 
 
 def shares_by_distance(weights: Array) -> list[float]:
-    """The average weight on the token 0, 1, 2, … back, over the queries that have one so far back."""
+    """The average weight on the token 0, 1, 2, … back, over the queries that have a token that far back."""
     return [float(np.diagonal(weights, -distance).mean()) for distance in range(min(_FARTHEST + 1, len(weights)))]
 
 
 @cache
 def scores(pattern: str) -> Array:
-    """How much of its attention each head (column) of each layer (row) gives to one of PATTERNS, on held-out text.
+    """Fraction of attention that each head (column) of each layer (row) gives to one of PATTERNS, on held-out text.
 
-    ValueError for another pattern.
+    ValueError for an unknown pattern.
     """
     if pattern not in PATTERNS:
         raise ValueError(f"there is no pattern {pattern!r}, only {', '.join(PATTERNS)}")
@@ -94,17 +95,17 @@ def scores(pattern: str) -> Array:
 
 
 def share(maps: torch.Tensor, tokens: torch.Tensor, pattern: str) -> torch.Tensor:
-    """How much of its attention every head gives to a pattern in one text, of shape l h.
+    """Fraction of attention that every head gives to a pattern in one text, of shape l h.
 
     Args:
         maps: weights, of shape l h s s.
-        tokens: of the text. Only those count that have such a token to look at.
+        tokens: the tokens of the text. A token counts only if it sees a token of this pattern.
         pattern: one of PATTERNS.
     """
     length = len(tokens)
     if pattern == "the token after an earlier copy":
         copies = torch.tril(tokens[:, None] == tokens, -1)
-        wanted = torch.nn.functional.pad(copies, (1, 0))[:, :length]  # one to the right: what followed the copy
+        wanted = torch.nn.functional.pad(copies, (1, 0))[:, :length]  # shifted right by one: the token after the copy
     else:
         wanted = torch.zeros(length, length, dtype=torch.bool)
         distances = torch.arange(length)
@@ -114,7 +115,8 @@ def share(maps: torch.Tensor, tokens: torch.Tensor, pattern: str) -> torch.Tenso
 
 
 def head_scores(pattern: str = PATTERNS[0]) -> Figure:
-    """How much attention every head of the trained model gives to one kind of token, as a table of layers and heads.
+    """Fraction of attention that each head of the trained model gives to one kind of token: a table of layers and
+    heads.
 
     ValueError for a pattern that is not in PATTERNS.
     """

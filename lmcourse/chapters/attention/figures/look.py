@@ -1,4 +1,4 @@
-"""Who looks at whom: queries, keys and values set by hand, and patterns that heads are known for."""
+"""Attention patterns: queries, keys and values set by hand, and patterns that heads are known for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class HandmadeHead:
     values: tuple[Pair, ...]
 
     def weights(self, *, divide: bool = True, hide_future: bool = False) -> Array:
-        """softmax(q kᵀ / √2), or softmax(q kᵀ): a row for each query, which sees all tokens or none after its own."""
+        """softmax(q kᵀ / √2), or softmax(q kᵀ): a row for each query. With `hide_future` a query sees no later
+        tokens."""
         scores = np.asarray(self.queries, float) @ np.asarray(self.keys, float).T
         if divide:
             scores /= math.sqrt(2)
@@ -76,7 +77,7 @@ def attention_playground(
 ) -> Figure:
     """One head on one sentence: all weights, the query of a token among the keys, and the average of the values.
 
-    `divide` tells whether scores are divided by √d, `hide_future` whether a token sees those after it.
+    `divide`: whether scores are divided by √d. `hide_future`: whether the tokens after a token are hidden from it.
 
     ValueError if no token has the index `query_index`.
     """
@@ -178,7 +179,7 @@ def _outline(corner: Pair, width: float) -> Rectangle:
 
 
 def _draw_plane(axes: Axes, points: Sequence[Pair], weights: Array, colour: str, label: str) -> None:
-    """The points with their tokens; those in one place share a label."""
+    """Draw the points with their tokens; points in one place share a label."""
     x, y = np.asarray(points, dtype=float).T
     axes.axhline(0, color=GREY, linewidth=0.8)
     axes.axvline(0, color=GREY, linewidth=0.8)

@@ -33,7 +33,7 @@ _SPARSE: dict[str, PatternKind] = {"window": "window", "chunk": "chunk", "stride
 
 
 def mask_matrix(kind: str, length: int, size: int) -> Mask:
-    """Who sees whom: a row per query. ValueError for an unknown kind, or a length or size below 1."""
+    """The mask as a matrix with a row per query. ValueError for an unknown kind, or a length or size below 1."""
     if kind not in MASK_DESCRIPTIONS:
         raise ValueError(f"there is no mask {kind!r} in the zoo; it has {', '.join(MASK_DESCRIPTIONS)}")
     if length < 1 or size < 1:
@@ -118,7 +118,7 @@ def receptive_positions(window: int, layers: int, length: int, full_every: int =
 
 
 def receptive_field(window: int = 3, layers: int = 4, full_layers: str = "none") -> Figure:
-    """The ways by which information reaches the last token, layer by layer, and how the field grows with depth.
+    """The paths along which information reaches the last token, layer by layer, and the field's growth with depth.
 
     `full_layers` is "none", or "every 4th" for three windows and then a layer that sees everything. ValueError for
     another value, or a window or depth below 1.

@@ -1,4 +1,4 @@
-"""Set queries, keys and values by hand and see who looks at whom."""
+"""Set queries, keys and values by hand and see which token looks at which."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AttentionPlayground(LiveFigure):
 
     Args:
         preset: the starting point.
-        token: whose numbers are shown first.
+        token: the token whose numbers are shown first.
         divide, hide_future: the states in which a switch for dividing by √d and one for the mask start; None for no
             switch.
     """

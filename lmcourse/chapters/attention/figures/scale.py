@@ -1,4 +1,4 @@
-"""Why scores are divided by √d: what the width of a head does to a softmax."""
+"""Effect of the width of a head on a softmax, which is why scores are divided by √d."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key heads that are shared, and what the cache then weighs."""
+"""Key heads that query heads share, and the size of the cache that results."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def with_attention(change: Callable[[int, AttentionConfig], AttentionConfig]) ->
 
 
 def shared_keys(kv_heads: int = 8, context: int = 8192, batch: int = 1) -> Figure:
-    """Llama 3 8B with another number of key heads: who shares with whom, the layer's weights, and the cache.
+    """Llama 3 8B with another number of key heads: which heads share, the layer's weights, and the cache.
 
-    ValueError if the 32 query heads cannot share so many key heads evenly, or for a context or batch below 1.
+    ValueError if the 32 query heads cannot share this number of key heads evenly, or for a context or batch below 1.
     """
     config = with_attention(lambda _, attention: replace(attention, kv_heads=kv_heads))
     cache = cache_bytes(config, batch, context).total
@@ -91,7 +91,7 @@ def _draw_heads(axes: Axes, kv_heads: int) -> None:
 
 
 def _draw_weights(axes: Axes, config: TransformerConfig) -> int:
-    """One bar, cut into the four matrices; returns how many weights they have."""
+    """Draw one bar, divided into the four matrices; return how many weights they have."""
     left = 0
     for matrix, colour in zip(
         attention_matrices(config.layers[0].attention, config.d_model), GROUP_COLOURS, strict=True

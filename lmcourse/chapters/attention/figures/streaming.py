@@ -1,4 +1,4 @@
-"""Attention by blocks of keys, forward and backward, held against torch's."""
+"""Attention by blocks of keys, forward and backward, compared with torch's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Update = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
-"""(largest score, denominator, sum of the values, scores of the block, its values) → the first three afterwards."""
+"""(largest score, denominator, sum of the values, scores of the block, its values) → the first three, updated."""
 
 Layer = Callable[[Tensor, Tensor, Tensor, int, Update], tuple[Tensor, Tensor]]
 """(queries, keys, values, keys in a block, update) → the result of causal attention, and log_sum."""
@@ -30,7 +30,7 @@ def compare_block_sizes(layer: Layer, update: Update, sizes: Sequence[int] = (1,
 
 
 def compare_gradients(layer: Layer, update: Update, backward: Backward, sizes: Sequence[int] = (1, 64, 300)) -> None:
-    """Print how far gradients that are made block by block are from those of autograd, in fp64."""
+    """Print the differences between gradients computed block by block and autograd's, in fp64."""
     q, k, v, d_out = torch.randn(4, 300, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     queries, keys, values = (each[None].clone().requires_grad_() for each in (q, k, v))
     expected = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)[0]
@@ -48,7 +48,7 @@ def _largest_difference(a: Tensor, b: Tensor) -> str:
 
 
 def block_update_or_ours(update: Update) -> tuple[Update, str]:
-    """The reader's update and "your update"; the course's, and whose it is, while theirs is a stub."""
+    """The reader's update and "your update"; while theirs is a stub, the course's update and a note that says so."""
     column = torch.zeros(1, 1)
     try:
         update(column, column, column, column, column)
@@ -67,7 +67,7 @@ def _flash_backward_or_ours(backward: Backward) -> tuple[Backward, str]:
 
 
 def _update(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """As in Milakov and Gimelshein (2018), the past taken as one more key; `nan_to_num` is for −∞ − (−∞)."""
+    """The update of Milakov and Gimelshein (2018), with the past as one more key; `nan_to_num` replaces −∞ − (−∞)."""
     together = torch.cat([top, scores], dim=-1)
     new_top = together.amax(dim=-1, keepdim=True)
     weights = (together - new_top).exp().nan_to_num()
@@ -76,7 +76,7 @@ def _update(top: Tensor, total: Tensor, numerator: Tensor, scores: Tensor, v: Te
 
 
 def _backward(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """By autograd, a block of queries at a time."""
+    """Compute the gradients by autograd, one block of queries at a time."""
     q, k, v, _, _, d_out, block = args
     dq, dk, dv = (torch.zeros_like(each) for each in (q, k, v))
     for first in range(0, len(q), block):

@@ -117,7 +117,7 @@ def _right_order(end: Any) -> list[Any]:
 
 
 def _first_visits(end: Any) -> list[Any]:
-    """Nodes by their distance from the end: every node when it is reached first."""
+    """The nodes in the order of their distance from the end: each node when it is first reached."""
     found, waiting = {end: None}, deque([end])
     while waiting:
         for parent in waiting.popleft().parents:

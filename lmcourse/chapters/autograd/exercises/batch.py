@@ -20,7 +20,7 @@ _FIXED = Random(1)
 
 
 def _batch(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> Grads:
-    """In float64, rounded at the end."""
+    """Compute in float64, and round at the end."""
     wide1, wide2 = tracked(w1.double(), w2.double())
     y_hat = (x.double() @ wide1.T).sigmoid() @ wide2.T
     grads = grads_of(((y_hat - y.double()) ** 2).sum() / 2 / len(x), y_hat, wide1, wide2)

@@ -1,4 +1,4 @@
-"""The exercise on gradients by hand: every node of a linear regression."""
+"""The exercise on gradients by hand, at every node of a linear regression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exercise on an operation of one's own in PyTorch: a cross-entropy that never holds all its logits."""
+"""The exercise on a custom operation in PyTorch: a cross-entropy that never holds all its logits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.exercises.inputs import normal
 
 
 class _ByAutograd(torch.autograd.Function):
-    """Torch's own loss, chunk by chunk, and its own gradients of it."""
+    """Torch's own loss, chunk by chunk, with gradients by torch."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, W: Tensor, y: Tensor, rows: int) -> Tensor:
@@ -50,7 +50,7 @@ _CALL = (
 
 
 def _loss(name: str, rows: int, inputs: dict[str, Any], outside: str = "loss", wrt: str = "h, W") -> Case:
-    """The loss, and the gradients of what is made of it."""
+    """A case that asks for the loss, and for the gradients of an expression of it."""
     lines = f"import torch\n{_CALL.format(rows=rows)}\nloss\nlist(torch.autograd.grad({outside}, [{wrt}]))"
     return script(name, lines, **inputs)
 
@@ -250,7 +250,7 @@ _RIGHT = {
 
 
 def _mistake(sentence: str, name: str, **pieces: str) -> None:
-    """Register a right operation in which some pieces are replaced."""
+    """Register the right operation with some pieces replaced."""
     names: dict[str, Any] = {"torch": torch}
     exec(textwrap.dedent(_CHUNKED).format(name=name, **(_RIGHT | pieces)), names)
     ChunkedCrossEntropy.misconception(sentence)(names[name])

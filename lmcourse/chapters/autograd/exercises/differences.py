@@ -24,7 +24,7 @@ MIXED = "f = lambda x: (x.flatten()[0] * x.flatten().tanh()).sum() + (x ** 4).me
 
 
 def _both_sides(f: Function, x: Tensor, step: float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
-    """f at x and with every element nudged up and down, in float64."""
+    """f at x, and at x with every element moved up and down, in float64."""
     points = x.double().flatten()
     nudges = step * torch.eye(len(points), dtype=torch.float64)
     above, below = ([f((points + sign * nudge).reshape(x.shape)) for nudge in nudges] for sign in (1, -1))
@@ -65,7 +65,7 @@ numeric_gradient = Exercise(
     minutes=8,
     difficulty=2,
     reference=_central,
-    # One unit in the last place of a float32; and float64's rounding of f, over a step of 1e-5.
+    # One unit in the last place of a float32, plus float64's rounding of f divided by a step of 1e-5.
     tolerance=Tolerance(2.0**-23, 1e-8),
     cases=[
         _ask("x³ at 2, a large step", CUBES, torch.tensor([2.0], dtype=torch.float64), 0.1),

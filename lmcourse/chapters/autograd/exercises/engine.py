@@ -1,4 +1,4 @@
-"""The exercise on numbers that remember their parents and local derivatives: a class, driven by scripts."""
+"""The exercise on numbers that remember their parents and local derivatives: a class that scripts use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _operations(name: str, *formulas: str, a: float = 2.0, b: float = -0.5) -> Case:
-    """Return for each formula in a and b its result, the values of its parents and its local derivatives."""
+    """A case that returns for each formula in a and b its result, the values of its parents and its local
+    derivatives."""
     seen = "c.data\n[parent.data for parent in c.parents]\nlist(c.locals)"
     steps = "\n".join(f"c = {formula}\n{seen}" for formula in formulas)
     return script(name, f"a = Value({a})\nb = Value({b})\n{steps}")

@@ -1,4 +1,4 @@
-"""Nodes of a graph: made by torch, to compare with, and in pieces that can be got wrong."""
+"""Nodes of a graph: torch's, to compare with, and a right engine in pieces that wrong engines replace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class TorchValue:
-    """The same interface as a learner's `Value`: results and local derivatives are torch's."""
+    """A node with the interface of a learner's `Value`: torch computes its results and local derivatives."""
 
     def __init__(self, data: float, parents: Sequence[TorchValue] = (), locals: Sequence[float] = ()) -> None:
         self.data, self.grad, self.parents, self.locals = float(data), 0.0, [*parents], [*locals]
@@ -59,7 +59,7 @@ class TorchValue:
 
 
 class Engine:
-    """Right operations, in pieces: each wrong class replaces a piece."""
+    """Right operations, in pieces: each wrong class replaces one piece."""
 
     def __init__(self, data: float, parents: Sequence[Engine] = (), locals: Sequence[float] = ()) -> None:
         self.data, self.grad, self.parents, self.locals = float(data), 0.0, tuple(parents), tuple(locals)

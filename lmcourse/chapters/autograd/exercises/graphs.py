@@ -15,7 +15,7 @@ DETOUR: Graph = {"L": {"a": 2, "b": 3}, "a": {"x": 5}, "b": {"a": 7}, "x": {}}
 
 
 def chain(length: int) -> Graph:
-    """n0, and each of the others computed from the one before; listed in the order of the computation."""
+    """A chain of nodes n0, n1, …, each computed from the one before, listed in the order of computation."""
     names = [f"n{i}" for i in range(length)]
     return {names[0]: {}} | {name: {before: 1.0001} for before, name in pairwise(names)}
 
@@ -39,7 +39,7 @@ def _local(random: Random) -> float:
 
 
 def _ladder(rungs: int) -> Graph:
-    """Each rung doubles the paths between the two ends."""
+    """A graph in which each rung doubles the number of paths between the two ends."""
     graph: Graph = {"n0": {}}
     for i in range(1, rungs + 1):
         graph |= {f"a{i}": {f"n{i - 1}": 0.75}, f"b{i}": {f"n{i - 1}": 0.5}, f"n{i}": {f"a{i}": 1.0, f"b{i}": 0.5}}
@@ -47,7 +47,7 @@ def _ladder(rungs: int) -> Graph:
 
 
 def _others() -> list[Case]:
-    """Graphs of fixed shapes, the last node of each the end, and one with its end in the middle."""
+    """Graphs of fixed shapes: in all but one the end is the last node, in one it is in the middle."""
     random = Random(7)
     found = []
     for size in (6, 9, 9, 15):
@@ -61,7 +61,7 @@ _OTHERS = _others()
 
 
 def other_graphs(random: Random) -> list[Case]:
-    """The random ones have the shapes of fixed ones, so that no mistake depends on them."""
+    """The fixed graphs, some of them with random local derivatives: their shapes stay, so no mark depends on luck."""
     again = [
         case("other graphs", {node: {p: _local(random) for p in parents} for node, parents in graph.items()}, end)
         for graph, end in (other.args for other in _OTHERS[1:3])
@@ -82,6 +82,6 @@ def other_graphs(random: Random) -> list[Case]:
         case("a single node", {"x": {}}, "x"),
         case("a single node", {"y": {"x": 3.0}, "x": {}}, "x"),
         case("long chains", _shuffled(chain(3500), Random(7)), "n3499"),
-        # The last, because who follows each path by itself runs out of time.
+        # Last, because an answer that follows each path separately runs out of time.
         case("many paths", _shuffled(_ladder(40), Random(7)), "n40"),
     ]

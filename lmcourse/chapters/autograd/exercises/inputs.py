@@ -1,4 +1,4 @@
-"""Inputs that several exercises share, and what none of them may use."""
+"""Inputs that several exercises share, and names that none of them may use."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def grads_of(loss: Tensor, *tensors: Tensor) -> list[Tensor]:
 
 
 def tracked(*tensors: Tensor) -> list[Tensor]:
-    """Copies whose gradients torch can be asked for."""
+    """Copies that require gradients."""
     return [tensor.detach().clone().requires_grad_() for tensor in tensors]

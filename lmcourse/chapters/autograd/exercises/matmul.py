@@ -1,4 +1,4 @@
-"""Exercises on the backward pass of a matrix product, and on what it costs."""
+"""Exercises on the backward pass of a matrix product, and on its cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _by_torch(x: Tensor, w: Tensor, dy: Tensor) -> list[Tensor]:
-    """In float64, rounded at the end."""
+    """Compute in float64, and round at the end."""
     wide_x, wide_w = tracked(x.double(), w.double())
     return [grad.to(x.dtype) for grad in torch.autograd.grad(wide_x @ wide_w, (wide_x, wide_w), dy.double())]
 
@@ -78,7 +78,7 @@ backward_matmul = Exercise(
 
 
 def _flat(tensor: Tensor) -> Tensor:
-    """All axes in front as one."""
+    """Flatten all axes but the last into one."""
     return tensor.reshape(-1, tensor.shape[-1])
 
 

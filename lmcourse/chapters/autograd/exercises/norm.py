@@ -20,7 +20,7 @@ Grads = dict[str, Tensor]
 
 
 def _by_torch(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> Grads:
-    """In float64, rounded at the end."""
+    """Compute in float64, and round at the end."""
     wide, wide_gain, bias = tracked(x.double(), gain.double(), torch.zeros_like(gain).double())
     y = torch.nn.functional.layer_norm(wide, gain.shape, wide_gain, bias, eps)
     grads = grads_of((y * dy).sum(), wide, wide_gain, bias)
@@ -97,7 +97,7 @@ def row_by_row(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> dict[s
 
 @layernorm_backward.variant
 def path_after_path(x: Tensor, gain: Tensor, dy: Tensor, eps: float = 1e-5) -> dict[str, Tensor]:
-    """Each node of the forward pass backwards, with the textbook's E[x²] − E[x]²."""
+    """Go backwards through each node of the forward pass, which uses the textbook's E[x²] − E[x]²."""
     d = x.shape[-1]
     mean = x.mean(dim=-1, keepdim=True)
     variance = (x**2).mean(dim=-1, keepdim=True) - mean**2

@@ -1,4 +1,4 @@
-"""The scripts that hand graphs of the course's own nodes to a sweep."""
+"""Scripts that pass graphs of the course's own nodes to an answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chain(name: str, n: int, factor: float) -> Case:
 
 
 def ladder(name: str, rungs: int, factor: float = 0.5) -> Case:
-    """Each rung doubles the paths between the two ends."""
+    """A case whose graph doubles the number of paths between its two ends with each rung."""
     return edge(sweep(name, f"x = Value(0.5)\ny = x\nfor _ in range({rungs}):\n    y = y + y * {factor}", "y", "x"))
 
 
@@ -63,6 +63,6 @@ def other_programs(random: Random) -> list[Case]:
         detour("short ways and detours", y),
         beside("nodes that do not lead to the end", x),
         chain("long chains", 1_000, round(random.uniform(0.9, 0.99), 3)),
-        # The last, because an answer that follows each path runs out of time.
+        # Last, because an answer that follows each path separately runs out of time.
         ladder("many paths", 40),
     ]

@@ -1,4 +1,4 @@
-"""The exercise on what autograd keeps for the backward pass, measured with hooks."""
+"""The exercise on the tensors that autograd keeps for the backward pass, measured with hooks."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def a_class_that_is_both_hooks(forward: Any, parameters: list[Tensor]) -> np.int
 
 
 def _kept(forward: Forward) -> list[Tensor]:
-    """Every tensor handed to the hook, as often as it comes, parameters included."""
+    """Every tensor that autograd passes to the hook, parameters and repetitions included."""
     kept: list[Tensor] = []
 
     def pack(tensor: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _single(x: Tensor, w1: Tensor, w2: Tensor, y: Tensor) -> list[Tensor]:
-    """In float64, rounded at the end."""
+    """Compute in float64, and round at the end."""
     wide1, wide2 = tracked(w1.double(), w2.double())
     loss = ((wide2 @ (wide1 @ x.double()).sigmoid() - y.double()) ** 2).sum() / 2
     return [grad.to(x.dtype) for grad in grads_of(loss, wide1, wide2)]
@@ -27,7 +27,7 @@ def _example(name: str, random: Random, d: int, p: int, q: int, dtype: torch.dty
 
 
 def _saturated(dtype: torch.dtype = torch.float64) -> Case:
-    """Hidden numbers of 1000, -1000 and 0, computed without rounding."""
+    """A case whose hidden numbers are 1000, -1000 and 0, computed without rounding."""
     sizes = [1.0, 2.0], [[1000.0, 0.0], [0.0, -500.0], [4.0, -2.0]], [[2.0, 3.0, -1.0]], [1.0]
     return case("hidden numbers of ±1000", *(torch.tensor(size, dtype=dtype) for size in sizes))
 

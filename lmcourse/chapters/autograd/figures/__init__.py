@@ -1,4 +1,4 @@
-"""Figures of notebook 03: computation graphs, gradients, what is kept for them."""
+"""Figures of notebook 03: computation graphs, gradients, and the tensors kept for them."""
 
 from lmcourse.chapters.autograd.figures.curves import gaussian_loss, gradient_check_error, two_paths
 from lmcourse.chapters.autograd.figures.graph import computation_graph, graph_step

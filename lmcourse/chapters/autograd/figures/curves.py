@@ -1,4 +1,4 @@
-"""Slopes as tangents: of a loss that is a probability, of a node with two paths, and of a check by differences."""
+"""Slopes as tangents: for a loss that is a negative log probability, a node with two paths, and a gradient check."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from torch import Tensor
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 _POINT = 1.1
-"""Where the derivative of x³ is checked. Products of floats are rounded in the same way on every machine; exp is
-not.
-"""
+"""The point at which the derivative of x³ is checked. Products of floats round the same way on every machine; exp does
+not."""
 
 _DTYPES = {"fp32": torch.float32, "fp64": torch.float64}
 
@@ -54,7 +53,7 @@ def gaussian_loss(error: float = 1.0, sigma: float = 1.0) -> Figure:
 
 
 def two_paths(x: float = 1.5) -> Figure:
-    """L = 3y + y² with y = x²: the tangent at x, and the two lines that forget one of the paths."""
+    """L = 3y + y² with y = x²: the tangent at x, and the two lines that leave out one of the paths."""
     through_u, through_v = 3 * 2 * x, 2 * x**2 * 2 * x
     total = through_u + through_v
     figure = new_figure(8.0, 3.9)
@@ -84,7 +83,7 @@ def two_paths(x: float = 1.5) -> Figure:
 
 
 def difference_error(step: float, dtype: torch.dtype, *, central: bool = True) -> float:
-    """The relative error of a difference quotient of x³ at 1.1, computed in that dtype."""
+    """The relative error of a difference quotient of x³ at `_POINT`, computed in that dtype."""
     x = torch.tensor(_POINT, dtype=dtype)
     estimate = (_cube(x + step) - _cube(x - step)) / (2 * step) if central else (_cube(x + step) - _cube(x)) / step
     exact = 3 * x.double() ** 2
@@ -92,7 +91,7 @@ def difference_error(step: float, dtype: torch.dtype, *, central: bool = True) -
 
 
 def gradient_check_error(step: float = 1e-5, difference: str = "central") -> Figure:
-    """The error of a derivative by differences against the step, in fp32 and fp64; the given step is marked.
+    """The error of a difference quotient against the step, in fp32 and fp64; the given step is marked.
 
     `difference` is "central", (f(x + h) − f(x − h)) / 2h, or "forward", (f(x + h) − f(x)) / h. ValueError for another.
     """

@@ -51,9 +51,9 @@ def computation_graph(
 
 
 def graph_step(graph: Graph | str = "linear regression", step: int = 0) -> Figure:
-    """One moment of the two passes: step 0 shows the leaves, the last step all gradients.
+    """One moment of the two passes: step 0 shows the leaves, the last step shows all gradients.
 
-    ValueError for an unknown example, or a step that there is not.
+    ValueError for an unknown example, or a step that does not exist.
     """
     shown = example(graph) if isinstance(graph, str) else graph
     steps = steps_of(shown)
@@ -163,10 +163,10 @@ def _is_highlighted(edge: Edge, now: Step) -> bool:
 
 
 def _edge_path(graph: Graph, index: int) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """Where an edge starts and ends, and how much it bends.
+    """Start and end of the arrow for an edge, and its curvature.
 
-    Twins part. An edge over more than one layer goes around what lies between, and comes down on its child from above,
-    or up from below.
+    Two edges between the same nodes bend apart. An edge over several layers bends around the boxes between, and ends
+    at its child from above or below.
     """
     edge, half = graph.edges[index], _box_width(graph) / 2
     (x0, y0), (x1, y1) = _box_centre(graph, edge.parent), _box_centre(graph, edge.child)
@@ -194,7 +194,7 @@ def _write_on(axes: Axes, x: float, y: float, text: str, *, highlighted: bool) -
 
 
 def _listed(graph: Graph, values: Sequence[float | None], grads: Sequence[float] | None) -> str:
-    """Every node in words, for the alt text."""
+    """Describe every node in words, for the alt text."""
     known = [index for index, value in enumerate(values) if value is not None]
     gradient = [f", grad {grad:.3g}" for grad in grads] if grads is not None else [""] * len(values)
     return "; ".join(

@@ -47,7 +47,7 @@ class GraphPlayer(LiveFigure):
         super().__init__([row, self.said, self.picture], computation_graph(self.graph))
 
     def move(self, steps: int) -> None:
-        """Go on by so many steps, or back; the slider stops at both ends."""
+        """Move forward by this many steps, or back if negative; the slider stops at both ends."""
         self.slider.value += steps
 
     def _show(self) -> None:

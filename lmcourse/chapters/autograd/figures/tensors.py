@@ -1,4 +1,4 @@
-"""Backward passes of whole layers: three matrix products, the gradients of a batch, and what is kept for them."""
+"""Backward passes of whole layers: three matrix products, the gradients of a batch, and the tensors kept for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PITCH = 1.55
 
 
 def three_matmuls(B: int = 6, D: int = 4, K: int = 3) -> Figure:
-    """The product y = x W and the two of its backward pass, every matrix drawn with its shape. ValueError below 1."""
+    """The product y = x W and the two products of its backward pass, with each matrix's shape. ValueError below 1."""
     sizes = {"B": B, "D": D, "K": K}
     if min(sizes.values()) < 1:
         raise ValueError(f"sizes are at least 1, not {sizes}")

@@ -1,4 +1,4 @@
-"""A reader's own engine, and the loss of a small network that it trains."""
+"""A reader's own engine, and the loss of a small network trained with it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lmcourse.accounting.saved import saved_tensors
 from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""A loss of features and weights."""
+"""Computes a loss from features and weights."""
 
 Train = Callable[[Any], tuple[list[float], list[float]]]
 """Trains with this type of number; returns the loss at each step and the answers after the last step."""
 
 
 def yours_or_ours(number: Any) -> Any:
-    """Return the reader's class of numbers, or the course's `Value` until all operations of it are written.
+    """Return the reader's class of numbers, or the course's `Value` if one of its operations is missing.
 
     Besides the six operations, `backward` is tried if the class has one.
     """
@@ -39,7 +39,7 @@ def yours_or_ours(number: Any) -> Any:
 
 
 def learning_curve(train: Train, number: Any = autograd.Value) -> Figure:
-    """The loss at each step of training with this type of number; with the course's while it is a stub."""
+    """The loss at each step of training with this type of number; with the course's type while this one is a stub."""
     try:
         losses, answers = train(number)
         whose = "your Value"
@@ -60,11 +60,11 @@ def learning_curve(train: Train, number: Any = autograd.Value) -> Figure:
 
 
 def compare_losses(plain: Loss, chunked: Loss, h: Tensor, W: Tensor) -> None:
-    """Print the value, memory and FLOPs of two losses, forward and backward; of a stub, that it is one.
+    """Print the value, memory and FLOPs of two losses, forward and backward, or that a loss is a stub.
 
     Args:
         plain, chunked: each computes a loss of h and W.
-        h: the features. They count among what is kept, W does not.
+        h: the features. They count as kept memory, W does not.
         W: the weights of the last layer.
     """
     for name, loss in (("plain", plain), ("in chunks", chunked)):

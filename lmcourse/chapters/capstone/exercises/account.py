@@ -1,4 +1,4 @@
-"""The exercise on everything that can be counted before a model is trained."""
+"""The exercise on the numbers of a model that can be counted before it is trained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmcourse.models.zoo.styles import llama_like
 def _reference(
     layers: int, d_model: int, heads: int, d_ff: int, vocabulary: int, batch: int, length: int
 ) -> dict[str, int]:
-    """A real model on the meta device: its tensors counted, its products counted by torch."""
+    """Build a real model on the meta device: its tensors are counted here, its products by torch."""
     config = llama_like(layers, d_model, heads, d_ff, vocab_size=vocabulary, context=length)
     with torch.device("meta"):
         built = Transformer(config)
@@ -92,7 +92,7 @@ def _costs(
     cache_numbers: int = 2,
     cache_bytes: int = 4,
 ) -> dict[str, int]:
-    """The account, with what people forget as arguments."""
+    """The account, with the parts that people forget as arguments."""
     layers, d, _, d_ff, vocabulary, batch, length = sizes
     block = 4 * d * d + matrices * d * d_ff
     parameters = tables * vocabulary * d + layers * block + norms * (2 * layers + 1) * d

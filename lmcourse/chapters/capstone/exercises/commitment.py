@@ -1,4 +1,4 @@
-"""The order itself: a design and a recipe within its limits, and what is forecast before it is trained."""
+"""The commitment: a design and a recipe within the limits of the order, and forecasts made before the training."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _numbers(value: Plain) -> Numbers | None:
 
 
 def _broken(answer: Numbers) -> str:
-    """Return what the order does not allow, or an empty text."""
+    """Return the limits of the order that the answer breaks, or an empty text."""
     for name, choices in CHOICES.items():
         if answer[name] not in choices:
             allowed = ", ".join(map(str, choices)) if name != "batch" else "the whole numbers from 4 to 32"
@@ -65,7 +65,7 @@ def _design(answer: Numbers) -> Design:
 
 
 def _counted(answer: Numbers, name: str) -> str:
-    """Return "counted", or what the forecast counts instead."""
+    """Return "counted", or the quantity that the forecast counts instead."""
     design, steps, batch = _design(answer), int(answer["steps"]), int(answer["batch"])
     n, step = design.parameters, design.flops_of_step(batch)
     right = {"parameters": n, "flops": steps * step, "states": 16 * n}[name]

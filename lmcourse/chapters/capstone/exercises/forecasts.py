@@ -1,4 +1,4 @@
-"""Forecasts of losses that nobody shows: compared with a forecast without a law."""
+"""The exercise on forecasts of hidden losses, judged against forecasts without a law."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Losses = dict[str, float]
 GRID = [0.4, 0.55, 0.7, 0.85, 1.0]
 
 STEPS_OF_SKILL = (0.4, 0.5, 0.6)
-"""Skills on the held-out designs that earn a point each."""
+"""Skills on the held-out designs: reaching each of them earns a point."""
 
 PUBLIC_SKILL = 0.3
 """The skill that a forecast of small runs from other small runs needs."""
@@ -41,7 +41,7 @@ def _forecasts(runs: Runs, floor: float, asked: Asked) -> list[float]:
 
 
 def _nearest(runs: Runs, asked: Asked) -> list[float]:
-    """The loss of the run whose N and D are nearest in their logarithms."""
+    """For each design the loss of the run whose N and D are nearest on a logarithmic scale."""
 
     def distance(run: tuple[int, int, int, float], n: float, d: float) -> float:
         return math.log(run[1] / n) ** 2 + math.log(run[2] / d) ** 2
@@ -68,7 +68,7 @@ def _public(name: str) -> Case:
 
 
 def _numbers(value: Plain, count: int) -> list[float]:
-    """The answer as numbers; none if it is something else."""
+    """The answer as a list of numbers; empty if it is anything else."""
     if isinstance(value, Tensor) and value.ndim == 1:
         value = value.tolist()
     if not isinstance(value, list | tuple) or len(value) != count:
@@ -97,7 +97,7 @@ def skill_on_held_out(forecast: list[float]) -> float:
 
 
 def _view(asked: Case, value: Plain) -> str:
-    """The skill of the forecasts. The measured losses stay where the judge is."""
+    """The skill of the forecasts. The measured losses stay in the judge's process."""
     wanted = len(asked.args[2])
     losses = _numbers(value, wanted)
     if not losses:

@@ -1,4 +1,4 @@
-"""The hunt: five claims of other people's notes, three of them wrong."""
+"""The hunt: five claims from other people's notes, three of them wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fits(truth: Verdict, given: Plain) -> bool:
 
 
 def _view(asked: Case, value: Plain) -> str:
-    """Describe what the verdict on one of the claims is worth."""
+    """Return a sentence about the verdict on one of the claims."""
     number = int(asked.name.removeprefix("claim "))
     if not isinstance(value, list | tuple) or len(value) != COUNT:
         return f"a list of {COUNT} verdicts is asked for"

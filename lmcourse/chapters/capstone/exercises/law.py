@@ -1,4 +1,4 @@
-"""The exercise on the law of the loss: fitted on small runs, with a floor that is known."""
+"""The exercise on the law of the loss, fitted to small runs with a known floor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = [(10_000, 3e5), (20_000, 1e5), (10_000, 1e6), (70_000, 4e5), (33_000, 2e
 
 
 def _squares(columns: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-    """The best coefficients that are not negative, and the sum of squares: each set of columns is tried."""
+    """The best non-negative coefficients and their sum of squared errors; each subset of the columns is tried."""
     best, least = np.zeros(2), float(np.square(target).sum())
     for used in ([0], [1], [0, 1]):
         part, *_ = np.linalg.lstsq(columns[:, used], target, rcond=None)
@@ -50,7 +50,7 @@ def _made(
     noise: float = 0.0,
     sizes: Sequence[tuple[float, float]] = SIZES,
 ) -> Runs:
-    """Runs that obey a law, but for a relative error that alternates in sign."""
+    """Runs that obey a law, apart from a relative error of alternating sign."""
     big_a, big_b, a, b = law
     signs = (1, -1, -1, 1, 1, 1, -1)
     return [
@@ -215,7 +215,7 @@ def only_the_other_refitted(runs: Runs, floor: float, exponents: list[float]) ->
 
 
 def _one_refitted(runs: Runs, floor: float, exponents: list[float], refit: str) -> dict[str, float]:
-    """Fit both terms; where the other one is negative, fit `refit` alone."""
+    """Fit both terms; where the term other than `refit` is negative, fit `refit` alone."""
     size, text, loss = np.array(runs).T
     kept, dropped = (0, 1) if refit == "A" else (1, 0)
     found = []

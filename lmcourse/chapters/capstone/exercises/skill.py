@@ -18,10 +18,10 @@ def _error(forecast: Losses, measured: Losses) -> float:
 
 def _skill(forecast: Losses, measured: Losses, baseline: Losses) -> float:
     if not measured or not forecast.keys() == measured.keys() == baseline.keys():
-        raise ValueError("the three need the same names, at least one")
+        raise ValueError("forecasts, measurements and baseline need the same names, at least one")
     of_baseline = _error(baseline, measured)
     if of_baseline == 0:
-        raise ValueError("nothing is better than a perfect baseline")
+        raise ValueError("no forecast can be better than a perfect baseline")
     return 1 - _error(forecast, measured) / of_baseline
 
 
@@ -148,10 +148,10 @@ def silent(forecast: Losses, measured: Losses, baseline: Losses) -> float:
 def with_numpy(forecast: dict[str, float], measured: dict[str, float], baseline: dict[str, float]) -> float:
     names = sorted(measured)
     if not names or sorted(forecast) != names or sorted(baseline) != names:
-        raise ValueError("other names")
+        raise ValueError("the names differ")
     f, m, b = (np.array([values[name] for name in names]) for values in (forecast, measured, baseline))
     if (b == m).all():
-        raise ValueError("a perfect baseline")
+        raise ValueError("no forecast can be better than a perfect baseline")
     return float(1 - np.abs(f - m).mean() / np.abs(b - m).mean())
 
 
@@ -177,4 +177,4 @@ def by_catching(forecast: dict[str, float], measured: dict[str, float], baseline
     try:
         return 1 - sum(total["forecast"]) / sum(total["baseline"])
     except ZeroDivisionError as error:
-        raise ValueError("a perfect baseline") from error
+        raise ValueError("no forecast can be better than a perfect baseline") from error

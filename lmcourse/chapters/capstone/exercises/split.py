@@ -1,4 +1,4 @@
-"""The exercise on how a budget is best divided between the model and its text."""
+"""The exercise on the best division of a budget between the size of the model and the length of its text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _hidden(random: Random) -> list[Case]:
     ]
     for _ in range(2):
         a, b = random.sample([0.3, 0.45, 0.6, 0.8, 1.1], 2)
-        factors = random.uniform(20, 90), random.uniform(1e3, 9e3)  # such that the best N is above 1
+        factors = random.uniform(20, 90), random.uniform(1e3, 9e3)  # so that the best N is above 1
         cases.append(case("other laws", *factors, a, b, 10 ** random.uniform(10, 20)))
     return cases
 

@@ -1,4 +1,4 @@
-"""The exercises on how far a budget of FLOPs goes, and how long that takes."""
+"""The exercises on the number of steps that a budget of FLOPs pays for, and on how long they take."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ steps_within.equivalent_mutant(
 
 def _seconds(probe: list[float], warm: int, steps: int) -> float:
     if warm >= len(probe):
-        raise ValueError("nothing is left of the probe")
+        raise ValueError("the probe has no steps left after the warm-up")
     return float(np.median(np.array(probe[warm:]))) * steps
 
 
@@ -125,7 +125,8 @@ def _hidden_seconds(random: Random) -> list[Case]:
     ]
     for size in (7, 8):
         times = sorted(random.uniform(0.01, 0.1) for _ in range(size - 2))
-        times = [1.0, 0.5, *times[size // 2 - 1 :], *times[: size // 2 - 1]]  # the fastest or slowest in the middle
+        # put the fastest or the slowest in the middle
+        times = [1.0, 0.5, *times[size // 2 - 1 :], *times[: size // 2 - 1]]
         cases.append(case("other probes", times, 2, random.randint(100, 2000)))
     return cases
 
@@ -227,7 +228,7 @@ def unsorted_middle(probe: list[float], warm: int, steps: int) -> float:
 def by_sorting(probe: list[float], warm: int, steps: int) -> float:
     times = sorted(probe[warm:])
     if not times:
-        raise ValueError("no step is left")
+        raise ValueError("the probe has no steps left")
     middle = len(times) // 2
     return steps * (times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2)
 
@@ -235,7 +236,7 @@ def by_sorting(probe: list[float], warm: int, steps: int) -> float:
 @predicted_seconds.variant
 def with_numpy(probe: list[float], warm: int, steps: int) -> float:
     if len(probe) <= warm:
-        raise ValueError("no step is left")
+        raise ValueError("the probe has no steps left")
     return np.quantile(probe[warm:], 0.5) * steps
 
 

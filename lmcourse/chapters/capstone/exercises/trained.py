@@ -1,4 +1,4 @@
-"""The trained model: its weights, and the loss that is reported, measured again on stories that are shown nowhere."""
+"""The trained model: its weights, and its reported loss, which is measured again on hidden stories."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ EXAMPLE = Path(__file__).with_name(TRAINED.name)
 NUMBERS = ("layers", "d_model", "forecast", "reported")
 
 SEED, BYTES = 20_000, 262_144
-"""The stories of the grade. Four such texts gave 2 × 24 losses from 0.3217 to 0.3224, each 0.019 to 0.020 less than
-`BEST_GIVEN`'s model had on the same text."""
+"""Seed and length of the stories for the grade. On four such texts the 2 × 24 model had losses from 0.3217 to 0.3224.
+Each is 0.019 to 0.020 below the loss of `BEST_GIVEN`'s model on the same text."""
 
 REPRODUCED = 0.01
-"""Nats a byte that the reported loss may be off."""
+"""Largest error of the reported loss, in nats per byte."""
 
 NEAR = 0.02
-"""Nats a byte that the forecast of the loss may be off."""
+"""Largest error of the forecast loss, in nats per byte."""
 
 BEST_GIVEN = 0.3404
-"""Loss of the best run of the given recipe, 4 × 24 with seed 0 (`given.safetensors`), on the stories of the grade."""
+"""Loss on the stories for the grade of the given recipe's best run, 4 × 24 with seed 0 (`given.safetensors`)."""
 
 SLACK = 0.005
-"""Nats a byte that a run may be worse than that: more than two seeds differ."""
+"""Largest difference by which a run may be worse than that, in nats per byte. Two seeds differ by less."""
 
 GAINS = (0.004, 0.010)
-"""Nats a byte below it."""
+"""Improvements over that loss that the grade asks for, in nats per byte."""
 
 PUBLIC = "the weights give the reported loss"
 REPORTED = f"the reported loss, on other stories, to {REPRODUCED}"
@@ -58,7 +58,7 @@ _stories = cache(stories)
 
 @lru_cache(maxsize=16)
 def _loss(layers: int, d_model: int, weights: bytes, known: bool) -> float:
-    """The loss of these weights, in nats a byte: on the fresh bytes of the notebook, or on the stories of the grade."""
+    """The loss of these weights in nats per byte, on the notebook's fresh bytes or on the stories for the grade."""
     design = Design(layers, d_model)
     model = Transformer(design.config)
     tensors, start = {}, 0
@@ -79,7 +79,7 @@ def _number(value: Plain) -> float:
 
 
 def _problem(value: Plain) -> str:
-    """Return what is wrong with a file, or an empty text."""
+    """Describe the error in a file; an empty text if there is none."""
     if not isinstance(value, dict) or not set(NUMBERS) <= set(value):
         return f"a dict with the weights by name and {', '.join(NUMBERS)} is asked for, as {TRAINED.name} holds it"
     layers, d_model, forecast, reported = (_number(value[name]) for name in NUMBERS)
@@ -106,7 +106,7 @@ def _problem(value: Plain) -> str:
 
 
 def measured(value: dict[str, Plain], *, known: bool) -> float:
-    """Return the loss of a file without problems, in nats a byte."""
+    """Return the loss of a file without problems, in nats per byte."""
     layers, d_model = (int(_number(value[name])) for name in ("layers", "d_model"))
     order = Transformer(Design(layers, d_model).config).state_dict()
     weights = torch.cat([value[name].float().flatten() for name in order]).numpy().tobytes()
@@ -114,7 +114,7 @@ def measured(value: dict[str, Plain], *, known: bool) -> float:
 
 
 def _view(asked: Case, value: Plain) -> str:
-    """One property of what was handed in."""
+    """One property of the file that was handed in."""
     if problem := _problem(value):
         return problem
     forecast, reported = _number(value["forecast"]), _number(value["reported"])

@@ -1,4 +1,5 @@
-"""The figures of notebook 20, and what its text takes from the chapter: the recipe, the measured runs, the claims."""
+"""The figures of notebook 20, and the parts of the chapter that its text uses: the recipe, the measured runs, the
+claims."""
 
 from lmcourse.chapters.capstone.after import after, recipe_model
 from lmcourse.chapters.capstone.claims import show_claims

@@ -1,4 +1,4 @@
-"""Figures of the order: what a design costs, how fast it runs, and what the law forecasts."""
+"""Figures of the order: the cost of a design, its speed, and the forecast of the law."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def budget_card(d_model: int = 48, layers: int = 2, batch: int = BATCH) -> Figur
 
 
 def iso_flop(floor: str = "known", depth: int = 2) -> Figure:
-    """Loss by size for equal FLOPs: the small runs with one depth, and a law fitted on all of them.
+    """Loss by size at equal FLOPs: the small runs of one depth, and a law fitted to all of them.
 
     Args:
         floor: "known" fits with the entropy of the text, "zero" without a floor.

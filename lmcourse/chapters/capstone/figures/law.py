@@ -12,7 +12,7 @@ import numpy as np
 from lmcourse.chapters.capstone.measured import ENTROPY, SmallRun, small_runs
 
 EXPONENTS = tuple(round(0.05 * k, 2) for k in range(4, 29))
-"""From 0.2 to 1.4: those that the fit chooses from."""
+"""The exponents that the fit chooses from: 0.2 to 1.4."""
 
 SMALL = (2e10, 6e10)
 """The budgets of the small runs, in FLOPs."""
@@ -20,7 +20,7 @@ SMALL = (2e10, 6e10)
 
 @dataclass(frozen=True)
 class Law:
-    """The fitted constants; `floor` in nats a byte, and the rest as in the formula."""
+    """The fitted constants of the formula; `floor` is in nats per byte."""
 
     floor: float
     A: float
@@ -38,7 +38,7 @@ def fitted_law(floor: float = ENTROPY, seed: int | None = None, depths: tuple[in
     """The law with the smallest squared relative errors on the small runs.
 
     Args:
-        floor: E.
+        floor: the constant E of the formula.
         seed: use the runs of this seed; None uses the means of all seeds.
         depths: use the runs with these numbers of blocks.
     """
@@ -56,12 +56,12 @@ def fitted_law(floor: float = ENTROPY, seed: int | None = None, depths: tuple[in
 
 
 def trend(flops: float, seed: int | None = None) -> float:
-    """Continue the best losses of the two small budgets as a power law of the excess: one number for all designs."""
+    """Continue the best losses of the two small budgets as a power law of the excess: one forecast for all designs."""
     return ENTROPY + _best(SMALL[1], seed) * math.pow(flops / SMALL[1], _slope(seed))
 
 
 def nearest_times_trend(layers: int, parameters: float, flops: float, seed: int | None = None) -> float:
-    """The excess of the small run that is most like a design, continued with the slope of the trend."""
+    """Forecast a loss: continue the excess of the small run that is most like the design with the trend's slope."""
 
     def distance(run: SmallRun) -> tuple[bool, float]:
         return run.layers != layers, abs(math.log(run.parameters / parameters))

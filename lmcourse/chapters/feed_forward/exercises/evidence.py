@@ -1,4 +1,4 @@
-"""The exercise on whether a difference between two scores means anything."""
+"""The exercise on whether the difference between two scores is significant."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SHAZEER = {"ReLU": 83.80, "GLU": 84.20, "GEGLU": 84.12, "Bilinear": 83.79, "SwiG
 """Average GLUE scores, one run each (Shazeer, 2020, Table 2)."""
 
 RUN_DEVIATION = 0.235
-"""Standard deviation of that average over runs of one model (Raffel et al., 2020)."""
+"""Standard deviation of the score over runs of one model (Raffel et al., 2020)."""
 
 
 def _significance_cases(random: Random) -> list[Case]:
     def table(size: int) -> Scores:
-        """The baseline is in the middle, and others are above and below it."""
+        """Random scores, with the baseline in the middle: other scores are above and below it."""
         above = {f"model {index}": round(random.uniform(75, 90), 2) for index in range(size)}
         below = {f"model {index + size}": round(random.uniform(50, 65), 2) for index in range(size)}
         return {**above, "the baseline": 70.0, **below}
@@ -66,7 +66,8 @@ glue_significance = Exercise(
         "Variances of independent numbers add up, even for a difference: s²/n + s²/n.",
         "(score − baseline) / (s · √(2 / n)), for every name but the baseline's.",
     ],
-    tolerance=Tolerance(1e-6, 1e-4),  # scores near 80 in float32 are known to 4e-6, and z divides by a tenth or more
+    # float32 gives scores near 80 to 4e-6, and z divides their difference by 0.1 or more
+    tolerance=Tolerance(1e-6, 1e-4),
 )
 
 

@@ -1,4 +1,4 @@
-"""The exercise that counts a mixture of experts: parameters, those a token uses, FLOPs."""
+"""The exercise on the counts of a mixture of experts: all parameters, those that a token uses, and FLOPs."""
 
 from __future__ import annotations
 

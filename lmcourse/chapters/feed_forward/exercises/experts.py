@@ -30,7 +30,7 @@ def _moe(
     k: int,
     capacity: float | None = None,
 ) -> Result:
-    """Token after token, as the text says it."""
+    """Compute the mixture token by token, as the text of the exercise describes it."""
     n, experts = len(x), len(w_gate)
     limit = n if capacity is None else math.floor(capacity * n * k / experts)
     probabilities = F.softmax(torch.einsum("nd,de->ne", x, w_router), dim=1)
@@ -70,7 +70,7 @@ def _ask(
 
 
 def _idle(name: str) -> Case:
-    """An expert that no token chooses, and whose weights are NaN."""
+    """A case with an expert that no token chooses, and whose weights are NaN."""
     asked = _ask(name, Random(5), 5, 4, 2)
     x, router, *weights = asked.args[:5]
     assert isinstance(x, Tensor)
@@ -83,7 +83,7 @@ def _idle(name: str) -> Case:
 
 
 def _each_its_own(name: str, chosen: list[int], k: int = 1, capacity: float | None = None) -> Case:
-    """Tokens that are nearly certain of the one expert given for each."""
+    """A case in which the router gives each token a probability near 1 for the expert in `chosen`."""
     experts, fixed = 4, Random(3)
     x = 1.0 * torch.eye(experts, dtype=torch.float64)[chosen]
     router = 9 * torch.eye(experts, dtype=torch.float64) + 0.01 * normal64(fixed, experts, experts)
@@ -139,7 +139,7 @@ moe = Exercise(
 
 
 def _chosen(x: Tensor, w_router: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The probabilities, and who chose whom as 0 and 1, both (n, E)."""
+    """The router's probabilities, and its choices as 0 and 1, both (n, E)."""
     p = (x @ w_router).softmax(dim=-1)
     return p, torch.zeros_like(p).scatter(1, p.topk(k, dim=-1).indices, 1.0)
 
@@ -153,7 +153,7 @@ def _divided(p: Tensor, picked: Tensor, k: int) -> Tensor:
 
 
 def _mixed(x: Tensor, shares: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor) -> Tensor:
-    """The sum of the experts with these shares (n, E). One without a share computes nothing."""
+    """The sum of the experts weighted with these shares (n, E). An expert without a share computes nothing."""
     y = torch.zeros_like(x)
     for e, weights in enumerate(zip(w_gate, w_value, w_down, strict=True)):
         (rows,) = shares[:, e].nonzero(as_tuple=True)
@@ -509,7 +509,7 @@ def sorted_by_expert(
         best = best / best.sum(-1, keepdim=True)
     flat = order.flatten()
     sizes = torch.bincount(flat, minlength=experts)
-    choices = flat.argsort(stable=True)  # choice i is of token i // k; grouped by expert, in the order of the text
+    choices = flat.argsort(stable=True)  # choice i belongs to token i // k; grouped by expert, in the order of the text
     y = torch.zeros_like(x)
     for e, mine in enumerate(torch.split(choices, sizes.tolist())):
         if capacity is not None:

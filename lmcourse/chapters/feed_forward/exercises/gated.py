@@ -36,7 +36,7 @@ def _glu_ffn(x: Tensor, w_gate: Tensor, w_value: Tensor, w_down: Tensor, kind: s
 
 
 def _ask(name: str, random: Random, *shape: int, n: int, kind: str) -> Case:
-    """In double precision, where the order of the sums does not matter."""
+    """A case in double precision, where the order of the sums does not matter."""
     d = shape[-1]
     return case(name, *(normal64(random, *of) for of in (shape, (d, n), (d, n), (n, d))), kind)
 

@@ -23,14 +23,14 @@ def _shapes(d: int, n: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _ask(name: str, random: Random, *shape: int, n: int) -> Case:
-    """In double precision, where the order of the sums does not matter. The first number that comes out is negative."""
+    """A case in double precision, where the order of the sums does not matter. The first output is negative."""
     weights = [normal64(random, *of) for of in _shapes(shape[-1], n)]
     weights[-1][0] = -1000.0
     return case(name, 2 * normal64(random, *shape), *weights)
 
 
 def _whole(name: str, random: Random, *shape: int, n: int) -> Case:
-    """In single precision, with small whole numbers: nothing is rounded."""
+    """A case in single precision with small whole numbers, so that nothing is rounded."""
     weights = [integers(random, *of, low=-2, high=2) for of in _shapes(shape[-1], n)]
     return case(name, integers(random, *shape, low=-2, high=2), *weights)
 

@@ -1,4 +1,4 @@
-"""The exercise on the dip of GELU and SiLU below zero."""
+"""The exercise on the minimum of GELU and SiLU, which is below zero."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _at_scale_one(kind: str) -> tuple[float, float]:
-    """Where the function has its minimum, and its value there."""
+    """The place and the value of the function's minimum."""
     if kind == "silu":
-        # 0 = 1 + x·(1 − σ(x)) is solved by x = −1 − W(1/e), and then x·σ(x) = x + 1. W(1/e) is the fixed point below.
+        # The solution of 0 = 1 + x·(1 − σ(x)) is x = −1 − W(1/e), and there x·σ(x) = x + 1. The loop finds W(1/e) as a
+        # fixed point.
         w = 0.3
         for _ in range(200):
             w = math.exp(-1 - w)
@@ -112,7 +113,7 @@ def lowest_slope(kind: str, scale: float = 1.0) -> list[float]:
 
 
 def _open(kind: str, z: float) -> float:
-    """How far the gate is open: Φ(z) or σ(z)."""
+    """The gate: Φ(z) or σ(z)."""
     return math.erfc(-z / math.sqrt(2)) / 2 if kind == "gelu" else 1 / (1 + math.exp(-z))
 
 

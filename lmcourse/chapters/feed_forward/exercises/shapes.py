@@ -25,7 +25,7 @@ MISCOUNTS = {
     "a feed-forward layer has two matrices": {"matrices": 2},
     "attention has three matrices": {"attention": 3},
 }
-"""Assumptions that give another size, by how a report names them."""
+"""For each assumption that gives a wrong size: its name in a report, and the arguments that count by it."""
 
 
 def _size(
@@ -45,7 +45,7 @@ def _search(
     aspects: tuple[float, float] = ASPECTS,
     ratios: tuple[float, float] = RATIOS,
 ) -> Shape:
-    """Return the narrowest shape that keeps the rules. The keywords are what wrong answers count."""
+    """Return the narrowest shape that keeps the rules. The keyword arguments imitate wrong counts."""
     # Even the narrowest layers of the widest aspect have (attention + 2 · matrices) d² weights each.
     widest = (aspects[1] * parameters / (attention + 2 * matrices)) ** (1 / 3)
     for d_model in range(head_width, int(widest) + 1, head_width):
@@ -65,7 +65,7 @@ def _shape(parameters: int, vocab_size: int, head_width: int = 128) -> Shape:
 
 
 def _deviation(shape: tuple[int, int, int, int], parameters: int, *, only_size: bool) -> str:
-    """How far a size is off, or why if no other rule is broken: the same words for all who make the same mistake."""
+    """Describe the error of a size, or the mistake that explains it; equal mistakes give equal texts."""
     off = _size(*shape) / parameters - 1
     if abs(off) <= SLACK:
         return ""
@@ -78,7 +78,7 @@ def _deviation(shape: tuple[int, int, int, int], parameters: int, *, only_size: 
 
 
 def _view(asked: Case, value: Plain) -> Plain:
-    """The rules that a shape breaks."""
+    """The rules that a shape breaks, as text."""
     if not isinstance(value, dict) or {*value} != {*KEYS}:
         return f"no dict with exactly the keys {', '.join(KEYS)}"
     numbers = [value[key] for key in KEYS]
@@ -235,7 +235,7 @@ def by_three_loops(parameters: int, vocab_size: int, head_width: int = 128) -> d
                 if d_ff >= 2.5 * d and abs(count - parameters) <= 0.03 * parameters:
                     return {"layers": layers, "d_model": d, "heads": heads, "d_ff": d_ff}
         heads += 1
-    raise ValueError("there is none")
+    raise ValueError("no shape has this size")
 
 
 @decoder_shape.variant

@@ -23,7 +23,8 @@ def _matched(d_model: int, expansion: int = 4, multiple: int = 1) -> int:
 
 def _matched_cases(random: Random) -> list[Case]:
     def width(expansion: int = 4, multiple: int = 1) -> int:
-        """One whose exact match lies in the lower half between two multiples: up, down and nearest differ."""
+        """A random width whose exact match is in the lower half between two multiples, so that rounding up and to
+        nearest differ."""
         while True:
             d_model = random.randint(100, 9000)
             if 0 < 2 * (2 * expansion * d_model % (3 * multiple)) < 3 * multiple:

@@ -1,4 +1,4 @@
-"""The exercise on SiLU, also called Swish, where an exponential can overflow unseen."""
+"""The exercise on SiLU, also called Swish, where an exponential can overflow silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions between the two matrices of a feed-forward layer, their slopes, and what they are for."""
+"""The functions between the two matrices of a feed-forward layer, their slopes, and their purpose."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINE_STYLES = {
     "selu": (PALETTE["orange"], ":"),
     "sigmoid": (PALETTE["sky"], "--"),
 }
-"""Colour and dashes: either alone tells the curves apart."""
+"""Colour and dashes of each curve: either alone distinguishes the curves."""
 
 Curve = NDArray[np.float64]
 
@@ -96,7 +96,7 @@ def activation_explorer(activation: str = "gelu", sharpness: float = 1.0, x: flo
 
 
 def universal_fit(width: int = 8, activation: str = "relu") -> Figure:
-    """A two-layer network with so many hidden units, fitted to a curve on [−3, 3], and drawn beyond.
+    """A two-layer network with this many hidden units, fitted to a curve on [−3, 3] and also drawn beyond.
 
     The units switch on at evenly spaced points; only the second matrix and its bias are fitted, by least squares.
     ValueError for an unknown activation or unless width is at least 1.
@@ -147,7 +147,7 @@ def _target(x: Tensor) -> Tensor:
 
 def _hidden(x: Tensor, width: int, activation: str) -> Tensor:
     """The hidden units' outputs and a column of ones for the bias, (points, width + 1)."""
-    sharpness = max(1.0, width / 3)  # units in between must bend in between
+    sharpness = max(1.0, width / 3)  # many units need sharp bends: each has less room to bend
     starts = torch.linspace(-3, 3, width + 1, dtype=torch.float64)[:-1]
     y, _ = value_and_slope(activation, sharpness * (x[:, None] - starts))
     return torch.cat([torch.from_numpy(y) / sharpness, torch.ones(len(x), 1, dtype=torch.float64)], dim=1)

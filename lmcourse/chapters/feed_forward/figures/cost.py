@@ -16,7 +16,7 @@ OPERATIONS = {
     "GELU": (20, 2),
     "GELU backward": (30, 3),
 }
-"""Operations for each number, and how many arrays are read and written. GELU's are a generous guess."""
+"""Operations per number, and how many arrays are read and written. The numbers for GELU are a generous guess."""
 
 _BYTES = 2  # bf16
 _LABELLED_LEFT = ("gate · value", "GELU backward")
@@ -56,7 +56,7 @@ def elementwise_roofline(accelerator: str = "h100-sxm") -> Figure:
 
 
 def _mark_activations(axes: Axes, chip: Accelerator, peak: float) -> list[str]:
-    """Draw each activation on the roof; return what there is to tell about it."""
+    """Draw each activation on the roof; return sentences about them."""
     alt_parts = []
     for name, (work, arrays) in OPERATIONS.items():
         at = work / (arrays * _BYTES)

@@ -1,4 +1,5 @@
-"""Is one feed-forward layer better than another? Published scores and measured losses, each with its noise."""
+"""Evidence that one feed-forward layer is better than another: published scores and measured losses with their
+noise."""
 
 from __future__ import annotations
 
@@ -34,12 +35,12 @@ BASIN = {
     8.67: (48, 416, (1.200, 1.327, 1.204)),
     22.0: (32, 704, (1.450, 1.378, 1.408)),
 }
-"""By expansion factor: d_model, the feed-forward width, and the losses of three seeds after notebook 11's `train`, with
-`llama_like(2, d_model, 4, …)` and a plain GELU layer of this width."""
+"""For each expansion factor: d_model, the feed-forward width, and the losses of three seeds after notebook 11's
+`train`, with `llama_like(2, d_model, 4, …)` and a plain GELU layer of this width."""
 
 
 def glue_scores(runs: int = 1) -> Figure:
-    """The GLUE scores with the noise of a mean of so many runs; one run is what was published.
+    """The GLUE scores with the noise of a mean of this many runs; the published scores are from one run.
 
     ValueError if runs is below 1.
     """
@@ -108,7 +109,7 @@ def ablation_losses(losses: Mapping[str, Sequence[float]], floor: float) -> Figu
 
 
 def ratio_basin() -> Figure:
-    """Losses of models with as many weights and another expansion factor each, a dot per seed and a line of means."""
+    """Losses of models with equally many weights but different expansion factors: a dot per seed, a line of means."""
     figure = new_figure(8.0, 3.6)
     axes = new_axes(
         figure, "As many weights, another ratio", "expansion factor d_ff / d", "loss on new text (nats per byte)"

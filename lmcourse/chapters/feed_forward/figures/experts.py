@@ -17,8 +17,8 @@ def expert_shares(runs: Mapping[str, Sequence[Tensor]], layer: int = 0) -> Figur
     """The share of all choices that each expert of a layer gets, over the steps; one panel per run.
 
     Args:
-        runs: per name the shares of each step, (layers, experts).
-        layer: which layer to show.
+        runs: for each name the shares of each step, (layers, experts).
+        layer: the layer to show.
 
     Raises:
         ValueError: there is no run.

@@ -1,4 +1,4 @@
-"""A gate times a value: what the five gated layers do with two numbers."""
+"""A gate times a value: the outputs of the five gated layers for two numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def gate_surface(layer: str = "SwiGLU", gate: float = 2.0, value: float = -1.0) 
     figure = new_figure(8.0, 5.2)
     title = f"{layer}: f({gate:.3g}) · {value:.3g} = {here:.3f} · {value:.3g} = {here * value:.3f}"
     axes = new_axes(figure, title, "gate input z = x·W_gate", "value v = x·W_value")
-    # The square root of the size lets small products be seen beside large ones.
+    # With the square root of their size, small products are visible beside large ones.
     shade = np.sign(surface) * np.sqrt(np.abs(surface))
     axes.imshow(shade, extent=(-4, 4, -4, 4), origin="lower", cmap=_SIGNED, vmin=-4, vmax=4, aspect="auto")
     lines = axes.contour(ticks, ticks, surface, levels=_LEVELS, colors="black", linewidths=0.8)

@@ -1,4 +1,4 @@
-"""How wide feed-forward layers are, and what the width costs."""
+"""Widths of feed-forward layers, and their cost."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ _NAMED = {
 
 
 def published() -> list[Entry]:
-    """The published models of the zoo, without the course's own."""
+    """The published models in the zoo, without the course's own."""
     return [entry for entry in all_models() if entry.source != COURSE_SOURCE]
 
 
 def model_shapes(choice: str = "all heads") -> Figure:
-    """One choice of all published models against their size, a dot each. ValueError for an unknown choice."""
+    """One choice of all published models against their size, a dot per model. ValueError for an unknown choice."""
     if choice not in SHAPES:
         raise ValueError(f"unknown choice {choice!r}; there are {', '.join(SHAPES)}")
     label, number = SHAPES[choice]
@@ -182,7 +182,7 @@ def _all_heads(config: TransformerConfig) -> int:
 
 
 def ratio_trade(ratio: float = 4.0, d_model: int = 768) -> Figure:
-    """At a fixed number of parameters and width d: how many layers fit for each d_ff / d, and how wide they are.
+    """Number and width of the layers that fit for each d_ff / d, at a fixed number of parameters and width d.
 
     A plain layer has (4 + 2·ratio)·d² parameters, attention included; the budget is that of 12 layers at ratio 4.
     ValueError unless the ratio is positive.
@@ -224,5 +224,5 @@ def _width(ratio: float) -> float:
 
 
 def _depth(ratio: float) -> float:
-    """How many layers the same parameters make, in units of those at ratio 4: a block has (4 + 2·ratio)·d²."""
+    """The number of layers with the same parameters, relative to ratio 4: a block has (4 + 2·ratio)·d² parameters."""
     return 12 / (4 + 2 * ratio)

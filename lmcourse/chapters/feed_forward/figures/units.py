@@ -1,4 +1,4 @@
-"""A hidden unit of the small trained model: what moves it, and what it makes likelier."""
+"""A hidden unit of the small trained model: the tokens that activate it, and the tokens that it makes likelier."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXTS, _LENGTH, _SHOWN = 16, 128, 10
 @cache
 @torch.no_grad()
 def hidden_numbers() -> tuple[Int[Tensor, "texts s"], list[Float[Tensor, "texts s d_ff"]]]:
-    """Return texts that the model was not trained on, and what each layer's `down` matrix reads there."""
+    """Return texts that the model was not trained on, and the input of each layer's `down` matrix on them."""
     model: Any = load_pretrained().model
     with TokenFile(pretrained_folder() / VALIDATION) as file:
         texts = torch.as_tensor(file[: _TEXTS * _LENGTH]).view(_TEXTS, _LENGTH)
@@ -38,7 +38,7 @@ def hidden_numbers() -> tuple[Int[Tensor, "texts s"], list[Float[Tensor, "texts 
 def hidden_unit(layer: int = 1, unit: int = 225) -> Figure:
     """The ten places where a hidden unit is largest, and the ten tokens whose logits its row of W_2 raises most.
 
-    A unit may be negative where it speaks. Both halves are for the sign of its largest number.
+    A unit may act through negative numbers. Both halves show the sign of its largest absolute number.
 
     Raises:
         ValueError: the model has no such layer or unit.

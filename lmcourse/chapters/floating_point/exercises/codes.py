@@ -1,4 +1,4 @@
-"""The exercise on what a bit pattern stands for."""
+"""The exercise on the meaning of a bit pattern."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ decode_bits = Exercise(
         "If the exponent is all ones: with has_infinity, mantissa 0 is ±inf and any other is nan. Without it, only a "
         "mantissa of all ones is nan, and everything else is an ordinary number.",
     ],
-    # Too many functions of NumPy and PyTorch reread bits for one to name them all.
+    # Too many functions of NumPy and PyTorch reinterpret bits for a list of forbidden names.
     forbid=["torch", "numpy", "PIL", *("struct", "array", "pickle", "marshal", "ctypes", "builtins.memoryview")],
 )
 
@@ -204,7 +204,7 @@ def all_ones_are_nan_and_zero_has_no_sign(*args: Any, **kwargs: Any) -> float:
 def from_its_digits(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> Any:
     digits = f"{bits:0{1 + exponent_bits + mantissa_bits}b}"
     if bits < 0 or len(digits) > 1 + exponent_bits + mantissa_bits:
-        raise ValueError("too many bits")
+        raise ValueError("the code has too many bits for the format")
     field, fraction = digits[1 : 1 + exponent_bits], digits[1 + exponent_bits :]
     sign = "-" if digits[0] == "1" else "+"
     if "0" not in field and (has_infinity or "0" not in fraction):
@@ -256,7 +256,7 @@ def bit_by_bit(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: 
 
 @decode_bits.variant
 def as_an_integer_times_a_power(bits: int, exponent_bits: int, mantissa_bits: int, has_infinity: bool = True) -> Any:
-    if bits >> 1 + exponent_bits + mantissa_bits:  # a negative integer stays one, however far it is shifted
+    if bits >> 1 + exponent_bits + mantissa_bits:  # a negative integer shifted right never becomes 0
         raise ValueError("does not fit")
     top = 1 << exponent_bits + mantissa_bits
     if bits & top:

@@ -1,4 +1,4 @@
-"""The exercise on what a written decimal promises."""
+"""The exercise on the interval that a written decimal stands for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ decimal_error = Exercise(
     minutes=3,
     difficulty=1,
     reference=_error,
-    tolerance=Tolerance(1e-13),  # a power of ten as a product of up to 250 rounded factors
+    tolerance=Tolerance(1e-13),  # the answer may compute a power of ten as a product of up to 250 rounded factors
     cases=[
         case("Avogadro's number, four digits", digits=4, exponent=23),
         case("3.14", digits=3, exponent=0),

@@ -1,4 +1,4 @@
-"""The exercise on what a dot product loses in its accumulator."""
+"""The exercise on the digits that a dot product loses in its accumulator."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Formats as the exercises' inputs give them: by two widths."""
+"""Formats as the inputs of the exercises: two widths each."""
 
 from lmcourse.numerics import FORMATS, FloatFormat
 
 
 def widths(name: str) -> tuple[int, int]:
-    """The exponent and mantissa bits of a format, as learners' functions take them."""
+    """The exponent and mantissa bits of a format, the arguments of learners' functions."""
     return FORMATS[name].exponent_bits, FORMATS[name].mantissa_bits
 
 

@@ -1,4 +1,4 @@
-"""The exercise on the gap from a number to the next."""
+"""The exercise on the gap between a number and the next."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def exponent_rounded(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)
 
 
-@ulp.misconception("Between two powers of two you give the gap of the upper one. The gap is that of the lower one.")
+@ulp.misconception("Between two powers of two you give the gap of the upper one. Give the gap of the lower one.")
 def exponent_rounded_up(x: float, exponent_bits: int, mantissa_bits: int) -> float:
     exponent = math.ceil(math.log2(abs(x))) if x else _lowest(exponent_bits)
     return 2.0 ** (max(exponent, _lowest(exponent_bits)) - mantissa_bits)

@@ -22,7 +22,8 @@ from lmcourse.exercises.exercise import Exercise
 POWERS = [2.0**power for power in range(-200, 201)]
 
 Judge = Callable[[Tensor], bool]
-"""A test of a scale, given all nonzero gradients times that scale, as float64: True if it is right."""
+"""A test of a scale: takes all nonzero gradients times that scale, as float64, and returns True if the scale is
+right."""
 
 
 def rounded(values: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
@@ -35,7 +36,7 @@ def rounded(values: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
 
 
 def nonzero(gradients: list[Tensor]) -> Tensor:
-    """All gradients but the zeros, in one row, as float64."""
+    """All nonzero gradients in one row, as float64."""
     values = torch.cat([gradient.flatten().double() for gradient in gradients])
     return values[values != 0]
 
@@ -61,7 +62,7 @@ def _judges(exponent_bits: int, mantissa_bits: int) -> tuple[Judge, Judge]:
 
 def _in_order(scales: list[float]) -> list[float]:
     if scales[0] > scales[1]:
-        raise ValueError("no scale does both")
+        raise ValueError("no scale saves all gradients without overflow")
     return scales
 
 
@@ -132,7 +133,7 @@ loss_scales = Exercise(
     difficulty=3,
     reference=_loss_scales,
     tolerance=EXACT,
-    seconds=30.0,  # the learner's own round_to may round each gradient
+    seconds=30.0,  # the answer may round each gradient with the learner's own round_to, which is slow
     cases=[
         case("four gradients", [torch.tensor([1e-3, -2e-6]), torch.tensor([7e-8, 0.0])], *widths("fp16")),
         case("two tensors in fp16", _TWO, *widths("fp16")),
@@ -311,7 +312,7 @@ def step_by_step(gradients: list[Tensor], exponent_bits: int, mantissa_bits: int
     while values[-1] * largest >= limit:
         largest /= 2
     if largest < smallest:
-        raise ValueError("too wide")
+        raise ValueError("the gradients span too wide a range for one scale")
     return [smallest, largest]
 
 

@@ -78,7 +78,7 @@ round_to.equivalent_mutant(
 
 
 def _rounded(x: float, exponent_bits: int, mantissa_bits: int, how: Callable[[float], float]) -> float:
-    """Rounding with another rule for the steps; overflow as it should be."""
+    """Round with another rule for the steps; overflow is handled correctly."""
     format = ieee(exponent_bits, mantissa_bits)
     step = numerics.ulp(min(abs(x), format.max_finite), format)
     result = how(x / step) * step
@@ -184,7 +184,7 @@ def by_adding_and_taking_away(x: float, exponent_bits: int, mantissa_bits: int) 
     power = 2.0 ** (1 - bias)
     while size >= 2 * power:
         power *= 2
-    anchor = 2.0**52 * (power / 2**mantissa_bits)  # fp64 has no digits below one gap from here on
+    anchor = 2.0**52 * (power / 2**mantissa_bits)  # from here on, fp64 has no digits below the gaps of the format
     size = (size + anchor) - anchor
     return math.copysign(size if size < 2.0 ** (bias + 1) else math.inf, x)
 

@@ -1,4 +1,4 @@
-"""The exercise on softmax, where floating point first bites a language model."""
+"""The exercise on softmax, the first place where floating point harms a language model."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _softmax(logits: Tensor) -> Tensor:
 
 
 def _shuffled(random: Random, logits: Tensor) -> Tensor:
-    """The rows in another order, and the logits of all rows."""
+    """A case with the rows in another order, and all rows' logits."""
     rows, columns = (random.sample(range(size), size) for size in logits.shape)
     return logits[rows][:, columns]
 
 
-# Where logits are large or coarse, their logsumexp is one that the dtype holds nearly exactly: so an answer that
-# subtracts it, all in that dtype, is as exact as one that subtracts the maximum.
+# Where logits are large or coarse, the dtype holds their logsumexp nearly exactly. So an answer that subtracts the
+# logsumexp in that dtype is as exact as one that subtracts the maximum.
 FP16 = torch.tensor([[12.0, 10.0, 7.0], [-20.0, -17.0, -15.0]])
 BF16 = torch.tensor([[96.0, 95.0, 94.0, 94.0, 91.0], [-95.0, -94.0, -95.0, -99.0, -94.0]])
 FAR_ROWS = torch.tensor([[[1.0, 0.5], [200.0, 203.0]], [[-200.0, -203.0], [-0.5, 1.0]]])

@@ -1,4 +1,4 @@
-"""The exercise on where a running sum stops growing."""
+"""The exercise on the value at which a running sum stops growing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ stall_point = Exercise(
     difficulty=2,
     reference=lambda increment, e, m: numerics.stall_point(increment, ieee(e, m)),
     tolerance=EXACT,
-    seconds=30.0,  # it may also be simulated: thousands of additions, each rounded by the learner's own code
+    seconds=30.0,  # the answer may simulate thousands of additions, each rounded by the learner's own code
     cases=[
         case("0.01 in bf16", numerics.round_to(0.01, ieee(8, 7)), *widths("bf16")),
         case("0.01 in fp16", numerics.round_to(0.01, ieee(5, 10)), *widths("fp16")),

@@ -1,4 +1,4 @@
-"""Click the bits of a floating-point number and read what it becomes."""
+"""Click the bits of a floating-point number and read its new value."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MAX_DECIMAL = 40
 
 
 class BitExplorer(LiveFigure):
-    """A button per bit, a choice of format, a field to type a number in, and a table of what the bits mean.
+    """A button per bit, a choice of format, a field for a number, and a table with the meaning of the bits.
 
-    `bits[n]` is the button of bit n, bit 0 the last; `formats`, `entry` and `readout` are the other widgets. The number
-    in `entry` is what a change of format rounds anew; whoever clicks a bit writes the new value there.
+    `bits[n]` is the button of bit n, bit 0 the last; `formats`, `entry` and `readout` are the other widgets. A change
+    of format rounds the number in `entry`; a click on a bit writes the new value there.
     ValueError for an unknown format.
     """
 
@@ -160,8 +160,8 @@ def _bit_button(bit: int, format: FloatFormat) -> ipywidgets.ToggleButton:
 
 
 def _button_colours() -> str:
-    """Return the style of the buttons: their text is for screen readers, the digit that is seen comes from here."""
-    # No widths in em: the font size of a button is 0.
+    """Return the style of the buttons: their text is for screen readers, and the style adds the visible digit."""
+    # Widths are not in em, because the font size of a button is 0.
     digits = (
         ".lmcourse-bit.jupyter-button {font-size: 0}"
         ".lmcourse-bit.jupyter-button::before {font-size: 14px; content: '0'; content: '0' / ''}"

@@ -31,7 +31,7 @@ def field_of_bit(bit: int, format: FloatFormat) -> str:
 
 
 def formula(code: int, format: FloatFormat) -> str:
-    """How the value follows from the fields, as TeX without the dollars."""
+    """The formula for the value from the fields, as TeX without the dollars."""
     sign, exponent, mantissa, kind = fields(code, format)
     factor = rf"(-1)^{{{sign}}}"
     part = rf"\frac{{{mantissa}}}{{2^{{{format.mantissa_bits}}}}}"
@@ -48,12 +48,12 @@ def formula(code: int, format: FloatFormat) -> str:
 
 
 def hexadecimal(code: int, format: FloatFormat) -> str:
-    """A code in as many hexadecimal digits as its format has: "0x3c00"."""
+    """A code in hexadecimal, with as many digits as its format needs: "0x3c00"."""
     return f"0x{code:0{math.ceil(format.bits / 4)}x}"
 
 
 def value_text(value: float) -> str:
-    """A finite value in TeX, with the digits that tell it from all other fp64 numbers."""
+    """A finite value in TeX, with enough digits to distinguish it from all other fp64 numbers."""
     digits, _, power = repr(value).removesuffix(".0").partition("e")
     return rf"{digits} \times 10^{{{int(power)}}}" if power else digits
 
@@ -103,7 +103,7 @@ def code_grid(format: FloatFormat | str = "e4m3", code: int = 0x38) -> Figure:
     axes.imshow(_shade(values, chosen), cmap=_SIGNED, vmin=-1, vmax=1, aspect="auto")
     for (row, column), each in np.ndenumerate(values):
         weight = "normal" if math.isfinite(each) else "bold"
-        size = 5.8 if 0 < abs(each) < 0.001 else 6.4  # a power of ten is longer than its cell
+        size = 5.8 if 0 < abs(each) < 0.001 else 6.4  # a power of ten does not fit into its cell in the larger size
         axes.text(column, row, _short(each), ha="center", va="center", fontsize=size, fontweight=weight)
     row, column = divmod(code, 16)
     axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, linewidth=2.5, edgecolor="black"))
@@ -128,7 +128,7 @@ def _split_bits(code: int, format: FloatFormat) -> str:
 
 
 def _row_factor(format: FloatFormat) -> int:
-    """By how much a code 16 higher is larger: 16 codes are 16 / 2^mantissa_bits powers of two."""
+    """The factor between the values of two codes that differ by 16: 16 codes are 16 / 2^mantissa_bits powers of two."""
     binades = 16 >> format.mantissa_bits
     return 1 << binades
 

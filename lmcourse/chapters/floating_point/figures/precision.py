@@ -49,7 +49,7 @@ def gradient_histogram(
     scale: float = 1.0,
     format: FloatFormat | str = "fp16",
 ) -> Figure:
-    """Histogram of nonzero gradients times a loss scale: which of them the format loses, and which it keeps.
+    """Histogram of nonzero gradients times a loss scale: the parts that the format loses and keeps.
 
     `scales`, the smallest and the largest that work in fp16, are drawn as two lines that move with the gradients: at
     the smallest scale the first lies on the lower edge of fp16, at the largest the second on the upper edge.
@@ -159,7 +159,7 @@ def _zones(format: FloatFormat) -> list[_Zone]:
 
 
 def _mark(axes: Axes, position: float, label: str, side: Literal["left", "right"]) -> None:
-    """Draw an edge, its label on this side of it (as an alignment: "right" ends at the edge)."""
+    """Draw an edge, with its label on this side of it (as an alignment: "right" ends at the edge)."""
     axes.axvline(position, color="black", linewidth=1.6)
     axes.annotate(
         label,

@@ -1,4 +1,4 @@
-"""Numbers that a format can represent: how far apart they are, and how far they reach."""
+"""The numbers that a format can represent: their gaps and their range."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAGNITUDES = (1e-10, 1e6)
 def number_line(format: FloatFormat | str = "e4m3", low: float = 0.0, high: float = 8.0) -> Figure:
     """A tick for every value of the format from `low` to `high`; the gaps double at every power of two.
 
-    Where more than 2000 values fall in the interval they are a solid band. ValueError unless low < high.
+    More than 2000 values in the interval are drawn as a solid band. ValueError unless low < high.
     """
     chosen = find_format(format)
     if not low < high:
@@ -136,7 +136,7 @@ def range_precision_map(highlight: str | None = None) -> Figure:
 
 
 def significant_digits(value: float = 6.022e23, digits: int = 4) -> Figure:
-    """The interval that a decimal with this many digits stands for: ± half a unit in its last place.
+    """The interval that a decimal with this many digits stands for: ± half a unit in the last place.
 
     ValueError for zero, a value that is not finite, or digits outside 1…15.
     """

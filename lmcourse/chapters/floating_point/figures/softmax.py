@@ -1,4 +1,4 @@
-"""The softmax, and where the naive way of computing it breaks."""
+"""The softmax, and the inputs at which the naive way of computing it fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OUTCOMES: dict[str, str] = {
 def naive_softmax_outcome(logit: float, count: int, format: FloatFormat) -> str:
     """Return the outcome of exp(x)/Σexp(x) for `count` logits that all equal `logit`, every step rounded to the format.
 
-    Returns a key of OUTCOMES. The sum is taken as exact and then rounded: the best case for it. ValueError
+    Returns a key of OUTCOMES. The sum is computed exactly, then rounded, the best case for the naive way. ValueError
     for a format without infinity.
     """
     underflow, exp_overflow = _exp_limits(format)
@@ -74,7 +74,7 @@ def softmax_overflow(format: FloatFormat | str = "fp16", logit: float = 12.0, co
 def softmax_bars(
     logits: Sequence[float] = (2.0, 1.0, 0.0, -1.0), temperature: float = 1.0, shift: float = 0.0
 ) -> Figure:
-    """The weights softmax gives to some logits, after adding `shift` to all and dividing by the temperature.
+    """The softmax weights of some logits, after adding `shift` to all and dividing by the temperature.
 
     ValueError without logits or unless temperature > 0.
     """
@@ -102,7 +102,7 @@ def softmax_bars(
 
 
 def _exp_limits(format: FloatFormat) -> tuple[float, float]:
-    """Up to which x exp(x) rounds to 0, and from which x it rounds to infinity."""
+    """The limits between which exp(x) rounds neither to 0 nor to infinity."""
     if not format.has_infinity:
         raise ValueError(f"{format.name} has no infinity to overflow to; choose an IEEE format")
     first_too_large = format.max_finite + ulp(format.max_finite, format) / 2

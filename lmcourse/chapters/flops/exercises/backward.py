@@ -16,7 +16,7 @@ from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _backward(batch: int, widths: list[int], input_grad: bool = False) -> int:
-    """Let autograd go back through the layers, and torch count."""
+    """Run autograd backwards through the layers; torch counts the FLOPs."""
 
     def run() -> Tensor:
         x = empty(batch, widths[0], trained=input_grad)

@@ -1,4 +1,4 @@
-"""Exercises on how long training takes, and what it costs."""
+"""Exercises on the time and the cost of training."""
 
 from __future__ import annotations
 
@@ -129,15 +129,15 @@ def _cheapest(
     full: bool = False,
     returned: str = "bill",
 ) -> list[object]:
-    """Exactly: of all offers that are done in time, the one with the lowest bill.
+    """Return the offer with the lowest bill among those that are done in time, in exact fractions.
 
     Args:
         per_parameter: FLOPs per parameter and token.
-        by: what is the lowest of the offer that is taken.
+        by: the number by which the lowest offer is chosen.
         patient: whether the days do not matter.
-        alone: whether one GPU has to be done in time.
+        alone: whether a single GPU must be done in time.
         full: whether the GPUs reach their peak.
-        returned: which number is returned beside the name.
+        returned: the number that is returned beside the name.
     """
     found = []
     for name, (gpus, price, peak, mfu) in offers.items():
@@ -148,7 +148,7 @@ def _cheapest(
         if patient or taken <= 24 * Fraction(days):
             found.append((numbers[by], name, float(numbers[returned])))
     if not found:
-        raise ValueError("none is done in time")
+        raise ValueError("no offer finishes in time")
     _, name, number = min(found)
     return [name, number]
 
@@ -294,7 +294,7 @@ def all_days_paid(parameters: float, tokens: float, days: float, offers: dict[st
             continue
         bills[name] = days * 24 * offer[0] * offer[1]
     if not bills:
-        raise ValueError("none is done in time")
+        raise ValueError("no offer finishes in time")
     best = min(bills, key=lambda name: bills[name])
     return [best, bills[best]]
 
@@ -323,7 +323,7 @@ def sorted_by_dollars(
         gpus, _, peak, mfu = offers[name]
         if flops / (gpus * peak * mfu * 86_400) <= days:
             return name, dollars[name]
-    raise ValueError("too slow, all of them")
+    raise ValueError("no offer finishes in time")
 
 
 @cheapest_offer.variant
@@ -349,7 +349,7 @@ def with_arrays(
     hours = 6 * parameters * tokens / (peak * mfu) / 3600
     bill = np.where(hours / gpus <= 24 * days, hours * price, np.inf)
     if np.isinf(bill).all():
-        raise ValueError("no offer")
+        raise ValueError("no offer finishes in time")
     return [list(offers)[int(bill.argmin())], bill.min()]
 
 

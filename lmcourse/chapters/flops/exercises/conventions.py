@@ -1,4 +1,4 @@
-"""Exercises on the conventions of MFU: the shares of one run under four of them, and which one a paper used."""
+"""Exercises on the conventions of MFU: the shares of one run under four of them, and the convention of a paper."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _shares(
     scale: float = 1,
     above_one: bool = False,
 ) -> Shares:
-    """Exact shares, built of forward passes: of the weights, of the head among them, and of scores and values.
+    """Exact shares, counted in forward passes of the weights (including the head) and of scores and values.
 
     Args:
         weights, pairs: how many forward passes of the weights, and of scores and values, training takes.
         causal: the part of the pairs that the causal convention counts.
         blocks: forward passes of weights, of scores and values, and of the head, that "blocks" repeats.
         scores: forward passes of scores and values that "scores" repeats.
-        scale: what all shares are multiplied with.
+        scale: a factor for all shares.
         above_one: whether a share above 1 is returned.
     """
     once, head = 2 * Fraction(parameters), 2 * Fraction(vocab_size * d_model)
@@ -62,7 +62,7 @@ def _shares(
     rate = Fraction(tokens_per_second) / (devices * Fraction(peak)) * Fraction(scale)
     shares = {name: count * rate for name, count in counts.items()}
     if max(shares.values()) > 1 and not above_one:
-        raise ValueError("more than the peak cannot be")
+        raise ValueError("the rate is above the peak")
     return {name: float(share) for name, share in shares.items()}
 
 
@@ -84,7 +84,7 @@ FULL = {
     "tokens_per_second": 1.0,
     "devices": 1,
 }
-"""6N is 768, scores and values take 768, and a forward pass without the head 176 + 256."""
+"""A case with a share of 1: 6N is 768, scores and values take 768, and a forward pass without the head 176 + 256."""
 
 
 def _cases(random: Random) -> list[Case]:
@@ -267,7 +267,7 @@ def share_above_one(**run: Any) -> Shares:
 def hardware_above_one(**run: Any) -> Shares:
     shares = _shares(**run, above_one=True)
     if shares["all pairs"] > 1:
-        raise ValueError("above 1")
+        raise ValueError("the share is above 1")
     return shares
 
 
@@ -316,7 +316,7 @@ def from_seconds_per_token(**run: Any) -> dict[str, float]:
     seconds = [3 * matrices, 3 * (matrices + pairs), 3 * matrices + 1.5 * pairs, 3 * (matrices + pairs) + extra]
     one = 1 / run["tokens_per_second"]
     if not max(seconds) <= one:
-        raise ValueError("faster than the machine")
+        raise ValueError("the rate is above the machine's peak")
     return dict(zip(("6N", "all pairs", "causal", "hardware"), (time / one for time in seconds), strict=True))
 
 
@@ -333,14 +333,14 @@ def a_matrix_of_counts(
     peak: float,
     recompute: str,
 ) -> dict[str, np.float64]:
-    """Forward passes of blocks, head and pairs, a row for each convention."""
+    """Collect the numbers of forward passes of blocks, head and pairs, in a row for each convention."""
     head = vocab_size * d_model
     once = np.array([2.0 * (parameters - head), 2.0 * head, 4.0 * layers * d_attn * context])
     fourth = [3 + (recompute == "blocks"), 3, 3 + (recompute != "nothing")]
     passes = np.array([[3, 3, 0], [3, 3, 3], [3, 3, 1.5], fourth])
     found = passes @ once * tokens_per_second / devices / peak
     if (found > 1).any():
-        raise ValueError("above the peak")
+        raise ValueError("the rate is above the peak")
     return {"6N": found[0], "all pairs": found[1], "causal": found[2], "hardware": found[3]}
 
 
@@ -383,7 +383,7 @@ which_convention = value_exercise(
 
 
 def _other_conventions() -> None:
-    """Register each single slip, with the share that its convention would give."""
+    """Register answers with one wrong convention, each with the share that this convention gives."""
     for name, right in RIGHT.items():
         published = 0.458 if name == LATER else PUBLISHED[name]
         shares = _shares(**RUNS[name.removesuffix(", later")])

@@ -1,4 +1,4 @@
-"""Torch's FLOP count of products, for the references: the tensors have shapes and no numbers."""
+"""Torch's FLOP count of products, for the references. The tensors have shapes but no numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lmcourse.accounting.counter import count_flops
 
 
 def empty(*shape: int, trained: bool = False) -> Tensor:
-    """A tensor without memory; `trained` ones want a gradient."""
+    """A tensor without memory; it requires a gradient if `trained`."""
     return torch.empty(shape, device="meta", requires_grad=trained)
 
 

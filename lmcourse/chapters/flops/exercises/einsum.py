@@ -18,14 +18,14 @@ from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _einsum(pattern: str, first: list[int], second: list[int]) -> int:
-    """Sum ones over all axes: that visits, and counts, every combination once."""
+    """Count by summing ones over all axes: the sum visits every combination once."""
     inputs, result = pattern.split("->")
     try:
         left, right = map(einops.parse_shape, (empty(*first), empty(*second)), inputs.split(","))
     except RuntimeError as error:
-        raise ValueError("a shape has not as many sizes as names") from error
+        raise ValueError("a shape has more or fewer sizes than names") from error
     if any(left[axis] != right[axis] for axis in left.keys() & right.keys()):
-        raise ValueError("an axis has two sizes")
+        raise ValueError("the sizes of an axis disagree")
     if not (left.keys() | right.keys()) - set(result.split()):
         return 0
     one, other = (torch.ones(shape, dtype=torch.float64) for shape in (first, second))
@@ -33,7 +33,7 @@ def _einsum(pattern: str, first: list[int], second: list[int]) -> int:
 
 
 def _einsum_cases(random: Random) -> list[Case]:
-    a, b, c, d, e = random.sample(range(2, 41), 5)  # of two equal sizes a wrong one would do as well
+    a, b, c, d, e = random.sample(range(2, 41), 5)  # with two equal sizes, an answer that confuses them would pass
     product = "m k, k n -> m n"
     return [
         case("bad input", product, [2, 1], [3, 4]),
@@ -87,7 +87,7 @@ einsum_flops = Exercise(
 
 
 def _axes(pattern: str, first: list[int], second: list[int]) -> tuple[dict[str, int], list[str], list[str], list[str]]:
-    """Sizes by name, and the names of both inputs and of the result. ValueError where two sizes disagree."""
+    """The sizes by name, and the names of both inputs and of the result. ValueError if two sizes disagree."""
     inputs, result = pattern.split("->")
     left, right = (part.split() for part in inputs.split(","))
     sizes: dict[str, int] = {}
@@ -189,7 +189,7 @@ def result_times_what_is_summed(pattern: str, first: list[int], second: list[int
     comma, arrow = names.index(","), names.index("->")
     left, right, result = names[:comma], names[comma + 1 : arrow], names[arrow + 1 :]
     if len(left) != len(first) or len(right) != len(second):
-        raise ValueError("a shape does not fit")
+        raise ValueError("a shape does not fit the pattern")
     sizes = dict(zip(left, first, strict=True))
     for name, size in zip(right, second, strict=True):
         if name in sizes and sizes[name] != size:
@@ -206,13 +206,13 @@ def result_times_what_is_summed(pattern: str, first: list[int], second: list[int
 
 @einsum_flops.variant
 def as_matrices_in_a_batch(pattern: str, first: list[int], second: list[int]) -> Fraction:
-    """Both tensors' numbers, divided by those axes that both have: they count once."""
+    """Multiply the sizes of both tensors, and divide by the axes that both have, which count once."""
     inputs, result = pattern.replace("->", ">").split(">")
     left, right = inputs.split(",")
     one, other = dict(zip(left.split(), first, strict=True)), dict(zip(right.split(), second, strict=True))
     for axis in one:
         if other.get(axis, one[axis]) != one[axis]:
-            raise ValueError(f"two sizes of {axis}")
+            raise ValueError(f"the sizes of axis {axis} disagree")
     shared = [one[axis] for axis in one if axis in other]
     if len(set(result.split())) == len(one) + len(other) - len(shared):
         return Fraction(0)
@@ -221,11 +221,11 @@ def as_matrices_in_a_batch(pattern: str, first: list[int], second: list[int]) ->
 
 @einsum_flops.variant
 def logs_of_sizes(pattern: str, first: list[int], second: list[int]) -> int:
-    """The product as a sum of logarithms, rounded at the end."""
+    """Compute the product as a sum of logarithms, rounded at the end."""
     arrow = pattern.index("->")
     left, right = pattern[:arrow].split(",")
     pairs = list(zip(left.split() + right.split(), list(first) + list(second), strict=True))
     if len(left.split()) != len(first) or len(set(pairs)) != len({name for name, _ in pairs}):
-        raise ValueError("no such product")
+        raise ValueError("the shapes do not fit the pattern")
     summed = {name for name, _ in pairs} - set(pattern[arrow + 2 :].split())
     return round(2 * np.exp(sum(np.log(size) for _, size in set(pairs)))) if summed else 0

@@ -15,7 +15,7 @@ Parts = dict[str, int]
 
 
 def _forward(*sizes: int, d_kv: int | None = None, gated: bool = False) -> Parts:
-    """Every product of one layer, counted by torch; all layers take the same."""
+    """Let torch count every product of one layer; all layers take the same FLOPs."""
     batch, length, layers, d_model, d_ff, vocab_size = sizes
     x, keys = (batch, length, d_model), d_model if d_kv is None else d_kv
     up, down = product(x, (d_model, d_ff)), product((batch, length, d_ff), (d_ff, d_model))
@@ -77,7 +77,7 @@ forward_flops = Exercise(
 
 
 def _scaled(parts: Parts, **factors: float) -> Parts:
-    """The right parts, some of them multiplied."""
+    """The right parts, some of them multiplied by factors."""
     return {part: round(flops * factors.get(part, 1)) for part, flops in parts.items()}
 
 

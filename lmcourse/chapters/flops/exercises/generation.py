@@ -16,7 +16,7 @@ from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 @remember
 def _weights(d_model: int, vocab_size: int) -> tuple[int, int]:
-    """FLOPs of one token with a layer's matrices, and with the head."""
+    """FLOPs of one token with a layer's matrices and with the head."""
     square = product((1, d_model), (d_model, d_model))
     wide = product((1, d_model), (d_model, 4 * d_model)) + product((1, 4 * d_model), (4 * d_model, d_model))
     return 4 * square + wide, product((1, d_model), (d_model, vocab_size))
@@ -28,7 +28,7 @@ def _attention(queries: int, keys: int, d_model: int) -> int:
 
 
 def _passes(prompt: int, new: int, cache: bool) -> list[tuple[int, int]]:
-    """New tokens and keys of every pass. The last token that is written is never read."""
+    """The new tokens and the keys of every pass. The last written token is never read."""
     after = range(prompt + 1, prompt + new)
     return [(prompt, prompt), *((1 if cache else length, length) for length in after)]
 
@@ -39,13 +39,13 @@ def _total(passes: list[tuple[int, int]], layers: int, d_model: int, vocab_size:
 
 
 def _generation(prompt: int, new: int, layers: int, d_model: int, vocab_size: int, cache: bool = True) -> int:
-    """Pass after pass, each product counted by torch."""
+    """Let torch count the products, pass by pass."""
     return _total(_passes(prompt, new, cache), layers, d_model, vocab_size)
 
 
 def _cases(random: Random) -> list[Case]:
     def sizes() -> list[int]:
-        # Odd ones, so that a float32 holds no total exactly, or nearly none.
+        # odd numbers, whose total a float32 almost never holds exactly
         return [random.randrange(3, 41, 2), random.randrange(101, 4001, 2), random.randrange(301, 99_999, 2)]
 
     def text() -> list[int]:

@@ -14,7 +14,7 @@ from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _share(length: int, d_model: int, expansion: int = 4) -> float:
-    """Scores and values of a layer among all its products, each counted by torch."""
+    """The fraction of a layer's FLOPs in scores and values, with each product counted by torch."""
     d_ff = expansion * d_model
     pairs = product((length, d_model), (d_model, length)) + product((length, length), (length, d_model))
     square = product((length, d_model), (d_model, d_model))

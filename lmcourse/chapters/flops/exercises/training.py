@@ -16,7 +16,7 @@ from lmcourse.exercises.forbidden_names import NO_COUNTER
 
 
 def _block(batch: int, length: int, d_model: int, expansion: int) -> Tensor:
-    """The products of one layer; heads do not change how many FLOPs they take."""
+    """The products of one layer; the number of heads does not change their FLOPs."""
 
     def weights(inputs: int, outputs: int) -> Tensor:
         return empty(inputs, outputs, trained=True)
@@ -28,7 +28,7 @@ def _block(batch: int, length: int, d_model: int, expansion: int) -> Tensor:
 
 
 def _model(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> int:
-    """Let autograd train one layer and the head, and torch count. All layers take the same."""
+    """Let autograd train one layer and the head while torch counts. All layers take the same FLOPs."""
 
     def head() -> Tensor:
         return empty(batch, length, d_model, trained=True) @ empty(d_model, vocab_size, trained=True)
@@ -169,7 +169,7 @@ def in_floats(*sizes: int) -> float:
 
 @model_flops.variant
 def as_megatron_has_it(batch: int, length: int, layers: int, d_model: int, expansion: int, vocab_size: int) -> Fraction:
-    """Compute the FLOPs that D² takes, times one plus the ratios of all other FLOPs to them."""
+    """Compute the FLOPs with D², times one plus the ratios of all other FLOPs to them."""
     B, S, L, D, V = batch, length, layers, d_model, vocab_size
     square = 12 * (2 + expansion) * B * S * L * D**2
     return square * (1 + Fraction(S, (2 + expansion) * D) + Fraction(V, 2 * (2 + expansion) * L * D))

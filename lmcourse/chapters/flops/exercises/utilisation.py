@@ -13,11 +13,11 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _mfu(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
-    """Exactly: what all GPUs do in a second, and what they could."""
+    """Divide the FLOPs that all GPUs do in a second by their peak, exactly."""
     done = Fraction(step_flops) * Fraction(tokens_per_second) / step_tokens
     possible = gpus * Fraction(peak)
     if done > possible:
-        raise ValueError("more than the peak cannot be")
+        raise ValueError("the rate is above the peak")
     return float(done / possible)
 
 
@@ -121,7 +121,7 @@ def peak_halved(step_flops: float, step_tokens: int, tokens_per_second: float, g
 def time_of_a_step(step_flops: float, step_tokens: int, tokens_per_second: float, gpus: int, peak: float) -> float:
     possible = step_tokens / tokens_per_second * gpus * peak
     if possible < step_flops:
-        raise ValueError("too fast")
+        raise ValueError("the rate is above the peak")
     return step_flops / possible
 
 
@@ -130,7 +130,7 @@ def seconds_of_a_step(step_flops: float, step_tokens: int, tokens_per_second: fl
     ideal, seconds = step_flops / (gpus * peak), step_tokens / tokens_per_second
     share = ideal / seconds
     if not 0 < share <= 1:
-        raise ValueError("no share")
+        raise ValueError("the share is not between 0 and 1")
     return share
 
 

@@ -1,4 +1,4 @@
-"""Figures of notebook 15: where FLOPs go, and how long they take."""
+"""Figures of notebook 15: the FLOPs of each part, and the time that they take."""
 
 from lmcourse.chapters.flops.figures.backward import backward_bars, recompute_bars
 from lmcourse.chapters.flops.figures.bounds import products_on_the_roof

@@ -1,4 +1,4 @@
-"""FLOPs of the backward pass, and of what is computed a second time."""
+"""FLOPs of the backward pass, and of the operations that are computed twice."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def backward_bars(batch: int = 64, width: int = 128, outputs: int = 32, input_gr
 
 
 def recompute_bars(model: str = "gpt-3", length: int = 2048) -> Figure:
-    """A training step with nothing, scores or whole blocks computed again, in units of the forward pass."""
+    """FLOPs of a training step that recomputes nothing, scores or whole blocks, in units of the forward pass."""
     config = find_model(model).decoder
     figure = new_figure(8.0, 3.0)
     axes = new_axes(figure, f"{model}, {length:,} tokens: what is really computed", "FLOPs (forward pass = 1)")

@@ -1,4 +1,4 @@
-"""Bounds on the time of a layer's products: arithmetic or memory."""
+"""Bounds on the time of a layer's products, by arithmetic or by memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BYTES = 2
 """Bytes of a bf16 number."""
 
 WORK = {"training": (8192, 4096, "o"), "prefill": (2048, 2048, "s"), "decoding": (1, 2048, "D")}
-"""For each kind of pass: its queries, the keys that each meets, and its marker."""
+"""For each kind of pass: its number of queries, the number of keys per query, and its marker."""
 
 COLOURS = {"matrices": PALETTE["blue"], "scores": PALETTE["orange"]}
 
@@ -32,8 +32,8 @@ def products_on_the_roof(accelerator: str = "h100-sxm", faster: float = 1.0) -> 
     """Roofline of an accelerator, with the products of a layer in training, prefill and decoding at their bounds.
 
     Args:
-        accelerator: whose roof it is.
-        faster: what the peak is multiplied with; the memory stays as it is.
+        accelerator: the accelerator of the roofline.
+        faster: a factor for the peak; the memory stays as it is.
 
     Raises:
         ValueError: `faster` is not positive.

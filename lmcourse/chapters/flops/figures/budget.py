@@ -16,7 +16,7 @@ from lmcourse.models.zoo import find_model
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 MAX_SEQ_LEN = 4096
-"""Most tokens in a text of the calculator, which attention's share depends on."""
+"""Largest text length that the figure assumes. The attention share of the FLOPs depends on the length."""
 
 _TYPICAL_MFU = (0.3, 0.6)
 """MFU of most published runs."""
@@ -24,11 +24,11 @@ _TYPICAL_MFU = (0.3, 0.6)
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A model, how much it reads, and what computes it.
+    """A planned training run: its FLOPs, and the cluster that computes them.
 
     Attributes:
         flops: model FLOPs of all tokens, scores and values included.
-        cluster: what they are computed on.
+        cluster: the GPUs that compute them.
     """
 
     flops: float
@@ -36,12 +36,12 @@ class PlannedRun:
 
     @property
     def days(self) -> float:
-        """How long the cluster computes."""
+        """Days for which the cluster computes."""
         return self.cluster.days(self.flops)
 
     @property
     def gpu_hours(self) -> float:
-        """The same on one device, in hours."""
+        """GPU hours of the whole run."""
         return self.cluster.device_hours(self.flops)
 
 
@@ -51,14 +51,14 @@ def best_format(accelerator: Accelerator) -> Format:
 
 
 def plan_run(model: str, accelerator: str, gpus: int, tokens: float, mfu: float) -> PlannedRun:
-    """The run of a model of the zoo, all pairs of its texts counted."""
+    """Plan the training of a model from the zoo; all pairs of tokens in its texts count."""
     machine, length = find_accelerator(accelerator), sequence_length(model)
     per_text = training_flops(find_model(model).decoder, 1, length).model.total
     return PlannedRun(per_text / length * tokens, Cluster(machine, gpus, mfu, best_format(machine)))
 
 
 def sequence_length(model: str) -> int:
-    """Tokens in a text of the calculator."""
+    """Text length that the figure assumes for this model."""
     return min(MAX_SEQ_LEN, find_model(model).decoder.context or MAX_SEQ_LEN)
 
 
@@ -98,7 +98,7 @@ def training_budget(
 
 
 def _write_steps(axes: Axes, run: PlannedRun, cost: float) -> None:
-    """The recipe, a line per step."""
+    """Write the calculation, a line per step."""
     cluster = run.cluster
     peak = cluster.accelerator.peak(cluster.precision)
     lines = [
@@ -140,7 +140,7 @@ def _draw_days(axes: Axes, run: PlannedRun) -> None:
 
 
 def amount(number: float) -> str:
-    """Three digits and a word: "16.4 trillion"."""
+    """A number with three digits and a word: "16.4 trillion"."""
     for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
         if number >= size:
             return f"{number / size:.3g} {word}"

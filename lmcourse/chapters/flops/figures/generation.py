@@ -9,7 +9,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
 def generation_cost(d_model: int = 4096, tokens: int = 2048) -> Figure:
-    """FLOPs of a layer at each step of generation from nothing with a cache, and in total with and without one.
+    """FLOPs of a layer at each step of generation with a cache and an empty prompt; totals with and without a cache.
 
     A feed-forward of 4d; the head is left out. ValueError for sizes below 1.
     """

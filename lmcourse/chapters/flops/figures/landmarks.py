@@ -1,4 +1,4 @@
-"""How much compute published models took."""
+"""Training compute of published models."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Landmark:
     """A model and the tokens it was trained on, as its authors say.
 
     Attributes:
-        name: in the zoo.
-        year: of publication.
-        tokens: seen in training, repeated ones included.
+        name: the model's name in the zoo.
+        year: the year of publication.
+        tokens: the number of tokens in training, repeated ones included.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Landmark:
 
     @property
     def flops(self) -> float:
-        """6 · N · T with the published N, or the counted one of a model whose "175B" is rounded."""
+        """6 · N · T with the published N, or with the counted N of a model whose "175B" is rounded."""
         entry = find_model(self.name)
         published = None if self.name in ("gpt-3", "opt-175b") else entry.published_parameters
         return float(six_n_d(published or count_parameters(entry.config).total, round(self.tokens)))
@@ -50,9 +50,8 @@ LANDMARKS = (
     Landmark("llama-3-70b", 2024, 15e12),
     Landmark("llama-3.1-405b", 2024, 15.6e12),
 )
-"""Tokens from the papers of the models; OPT's are from its team's closing note, since it repeated its corpus of 180e9
-tokens.
-"""
+"""Published models with the token counts of their papers. OPT's count is from its team's closing note, because OPT
+repeated its corpus of 180e9 tokens."""
 
 GPT_4 = 2e25
 """FLOPs of GPT-4's training, estimated by Epoch AI (2023); OpenAI has not published them."""
@@ -61,7 +60,7 @@ GPT_4 = 2e25
 def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: float = 0.4) -> Figure:
     """Training FLOPs of published models by 6·N·T, and the days that a cluster would need for each.
 
-    ValueError as in `Cluster`.
+    ValueError under the same conditions as `Cluster`.
     """
     machine = find_accelerator(accelerator)
     cluster = Cluster(machine, gpus, mfu, "bf16" if "bf16" in machine.peaks else "fp16")
@@ -89,5 +88,5 @@ def training_landmarks(accelerator: str = "h100-sxm", gpus: int = 1024, mfu: flo
 
 
 def _whole(number: float) -> str:
-    """Two digits at least, and no power of ten."""
+    """The number with at least two digits, and without a power of ten."""
     return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"

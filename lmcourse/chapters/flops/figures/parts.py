@@ -1,4 +1,4 @@
-"""Where the FLOPs of a model go: by part, and by the length of the text."""
+"""FLOPs of a model by part, and by the length of the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same rate as a share of different peaks."""
+"""One measured rate as a share of different peaks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PEAK_FORMATS: tuple[Format, ...] = ("fp32", "tf32", "bf16", "fp16")
 
 
 def utilisation_by_peak(tflops: int = 400, accelerator: str = "h100-sxm") -> Figure:
-    """A measured rate as a share of each peak of an accelerator, and of the one with structured sparsity.
+    """A measured rate as a fraction of each peak of an accelerator, with and without structured sparsity.
 
     ValueError for a rate below 1.
     """

@@ -1,4 +1,4 @@
-"""FLOPs of a matrix product, and how few FLOPs everything else takes."""
+"""FLOPs of a matrix product, and the small number of FLOPs in all other operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_CUBE_EDGE = 8
 """Most cubes along an edge that a reader can still distinguish."""
 
 _DEPTH = (0.42, 0.42)
-"""How far one step to the back moves a point to the right and up."""
+"""Shift of a point to the right and up for each step towards the back."""
 
 _A, _B, _C, _ONE = "#9BD3C0", "#F6D58E", "#8FBFDD", PALETTE["vermilion"]
 
@@ -25,7 +25,7 @@ OPERATIONS_PER_NUMBER = {"ReLU": 1, "SiLU, about": 8, "GELU, about": 20}
 
 
 def matmul_cube(m: int = 3, k: int = 4, n: int = 5) -> Figure:
-    """The m·k·n multiplications of an m × k and a k × n matrix as unit cubes, with those of one result marked.
+    """The m·k·n multiplications of an m × k and a k × n matrix as unit cubes, with the cubes of one result marked.
 
     ValueError for sizes below 1 or above MAX_CUBE_EDGE.
     """
@@ -104,6 +104,6 @@ def elementwise_share(operations: int = 20) -> Figure:
 
 
 def relative_cost(width: np.ndarray, operations: int) -> np.ndarray:
-    """Operations on EXPANSION·d numbers, over the FLOPs of the products to them and back."""
+    """Operations on EXPANSION·d numbers, over the FLOPs of the products before and after them."""
     share: np.ndarray = operations * EXPANSION * width / (2 * 2 * EXPANSION * width**2)
     return share

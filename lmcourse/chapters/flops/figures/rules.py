@@ -1,4 +1,4 @@
-"""How far the rule of 6 FLOPs per parameter and token is off, model by model."""
+"""The error of the rule of 6 FLOPs per parameter and token, model by model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LABELLED_MODELS = {
     "qwen3-0.6b": (6, -10),
     "micro": (6, 5),
 }
-"""Models with a label, and where it is: points to the right and up."""
+"""Models with a label, and the offset of the label to the right and up, in points."""
 
 
 def six_n_gap(length: int = 2048, N: str = "all parameters") -> Figure:

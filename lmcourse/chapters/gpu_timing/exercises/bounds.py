@@ -1,4 +1,4 @@
-"""The exercise on Amdahl's law: how much faster a step can become if some of its operations do."""
+"""The exercise on Amdahl's law: the speed-up of a step in which only some operations become faster."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Log = dict[int, list[float]]
 
 
 def _bandwidth(seconds: Log, cache: int) -> float:
-    """Return the best rate of the copies that are larger than the cache; each byte crosses twice."""
+    """Return the best rate of the copies larger than the cache; each byte is read and written once."""
     rates = [2 * size / run for size, runs in seconds.items() if size > cache for run in runs]
     if not rates:
         raise ValueError("no copy was larger than the cache")
@@ -25,7 +25,7 @@ def _bandwidth(seconds: Log, cache: int) -> float:
 
 
 def _copy_log(random: Random, sizes: list[int], cache: int, best: int, quickest: int) -> Log:
-    """Times at about 1e10 bytes/s; far less in the cache, and one size does better than the others."""
+    """Times at about 1e10 bytes/s, much shorter within the cache; one size does better than the others."""
     factor = {size: 0.1 if size <= cache else 0.5 if size == best else 1.0 for size in sizes}
     return {
         size: [size / 1e10 * each * factor[size] for each in slowness(random, 1.0, 1.5, 4, quickest)] for size in sizes
@@ -62,7 +62,7 @@ copy_bandwidth = Exercise(
         case("two large ones", {1000: [1e-8], 10**6: [2e-4, 1e-4], 10**7: [1.2e-3, 4e-3]}, cache=4000),
         case("nothing leaves the cache", {1000: [1e-8], 4000: [1e-7]}, cache=4000),
     ],
-    tolerance=Tolerance(1e-6),  # who keeps the times in a float32 array has seven digits left
+    tolerance=Tolerance(1e-6),  # an answer may keep the times in a float32 array, with seven digits
     hidden_cases=_copy_cases,
     hints=[
         "A copy reads every byte and writes every byte. How many cross the bus?",
@@ -89,7 +89,7 @@ def loop_over_what_leaves_the_cache(seconds: dict[int, list[float]], cache: int)
 def seconds_for_a_byte(seconds: dict[int, list[float]], cache: int) -> float:
     large = {size: runs for size, runs in seconds.items() if not size <= cache and runs}
     if not large:
-        raise ValueError("all of them fit")
+        raise ValueError("every copy fits into the cache")
     return 1 / min(min(runs) / size / 2 for size, runs in large.items())
 
 
@@ -97,7 +97,7 @@ def seconds_for_a_byte(seconds: dict[int, list[float]], cache: int) -> float:
 def in_numpy_single_precision(seconds: dict[int, list[float]], cache: int) -> float:
     pairs = np.array([(size, run) for size in seconds for run in seconds[size] if size > cache], dtype=np.float32)
     if pairs.size == 0:
-        raise ValueError("no large copy")
+        raise ValueError("no copy is larger than the cache")
     return float((pairs[:, 0] / pairs[:, 1]).max() * 2)
 
 

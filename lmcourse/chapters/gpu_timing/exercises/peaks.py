@@ -1,4 +1,4 @@
-"""The exercise on the peak of a machine, measured with products."""
+"""The exercise on the peak of a machine, measured with matrix products."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Log = dict[int, list[float]]
 
 
 def _peak(seconds: Log) -> float:
-    """Every single run has its rate; the best of them all."""
+    """Return the best rate of all single runs."""
     rates = [2 * width**3 / run for width, runs in seconds.items() for run in runs]
     if not rates:
-        raise ValueError("there is nothing to take the best of")
+        raise ValueError("no runs were timed")
     return sorted(rates)[-1]
 
 
@@ -62,7 +62,7 @@ matmul_peak = Exercise(
         edge(case("a width without a time", {10: [2.0], 20: []})),
         case("nothing was measured", {}),
     ],
-    tolerance=Tolerance(1e-6),  # who keeps the times in a float32 tensor has seven digits left
+    tolerance=Tolerance(1e-6),  # an answer may keep the times in a float32 tensor, with seven digits
     hidden_cases=_peak_cases,
     hints=[
         "A product of two n × n matrices takes 2·n³ FLOPs (notebook 15). Divide by the seconds of one run.",

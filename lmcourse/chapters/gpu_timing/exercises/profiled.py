@@ -1,4 +1,4 @@
-"""The exercise on the time that calls of a profile spend in themselves."""
+"""The exercise on the time of each profiled call without the calls inside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Shares = dict[str, float]
 
 
 def _shares(events: Events) -> Shares:
-    """Between two neighbouring borders, the time belongs to the call that began last among those that are open."""
+    """Give the time between two neighbouring borders to the shortest call that is open then."""
     if not events:
         return {}
     own = dict.fromkeys(["idle", *(name for name, _, _ in events)], 0.0)
@@ -97,7 +97,7 @@ time_shares = Exercise(
         case("nothing was recorded", []),
     ],
     hidden_cases=_cases,
-    tolerance=Tolerance(1e-6, 1e-6),  # float32 is enough, and 1e-17 is no time
+    tolerance=Tolerance(1e-6, 1e-6),  # float32 is enough, and a time of 1e-17 counts as 0
     hints=[
         "Draw the calls as bars over time, the inner ones above the outer. At each moment only the topmost counts.",
         "So a call's own time is its length minus the lengths of the calls directly inside it. Deeper calls are "
@@ -170,13 +170,13 @@ def _span(events: Events) -> float:
 
 
 def _calls_around(events: Events, event: Event) -> list[Event]:
-    """The calls that hold this one, the innermost first."""
+    """The calls that contain this one, the innermost first."""
     around = [each for each in events if each != event and each[1] <= event[1] and event[2] <= each[2]]
     return sorted(around, key=lambda each: each[2] - each[1])
 
 
 def _own_times(events: Events) -> list[tuple[str, float]]:
-    """The name and the own time of each call."""
+    """The name of each call, and its time without the calls inside it."""
     own = {tuple(event): event[2] - event[1] for event in events}
     for event in events:
         if around := _calls_around(events, event):
@@ -325,7 +325,8 @@ def shares_of_all_total_times(events: Events) -> Shares:
 
 
 def _by_stack(events: Events, *, span: float, at_once: bool = False) -> Shares:
-    """Shares by a stack over events in the order given. With `at_once` a call that ends as another begins holds it."""
+    """Compute shares by a stack over the events in their given order. With `at_once`, a call that ends as another
+    begins counts as its parent."""
     own, stack = dict.fromkeys([*(event[0] for event in events), "idle"], 0.0), [("idle", math.inf)]
     own["idle"] = span
     for name, begin, end in events:

@@ -1,4 +1,4 @@
-"""The exercise on what would make kernels that were timed faster: a higher peak, more bandwidth, or no launches."""
+"""The exercise on the remedy that speeds up measured kernels most: a higher peak, more bandwidth, or no launches."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ Times = dict[str, float]
 
 
 def _best(flops: float, moved: float, peak: float, bandwidth: float) -> Fraction:
-    """Return the roofline's time, exactly."""
+    """Return the roofline's time as an exact fraction."""
     return max(Fraction(flops) / Fraction(peak), Fraction(moved) / Fraction(bandwidth))
 
 
 def _times(kernels: Kernels, peak: float, bandwidth: float) -> Times:
-    """In exact fractions. A machine is what it takes at best; the rest of each measured time stays."""
+    """Times after each remedy, in exact fractions. A remedy changes the roofline's time; the rest of a measured time
+    stays."""
     machines = {"peak": (2 * peak, bandwidth), "bandwidth": (peak, 2 * bandwidth), "launches": (peak, bandwidth)}
     times = dict.fromkeys(machines, Fraction(0))
     for flops, moved, seconds in kernels:
         rest = Fraction(seconds) - _best(flops, moved, peak, bandwidth)
         if rest < 0:
-            raise ValueError("faster than the roofline cannot be")
+            raise ValueError("a kernel is faster than its roofline")
         for remedy, machine in machines.items():
             times[remedy] += _best(flops, moved, *machine) + (0 if remedy == "launches" else rest)
     return {remedy: float(time) for remedy, time in times.items()}
@@ -98,7 +99,7 @@ def a_function_for_the_best_time(kernels: list[list[float]], peak: float, bandwi
     now = best(peak, bandwidth)
     rest = [kernel[2] - time for kernel, time in zip(kernels, now, strict=True)]
     if any(each < 0 for each in rest):
-        raise ValueError("too fast")
+        raise ValueError("the rate is above the peak")
     return {
         "launches": sum(now),
         "peak": sum(best(peak * 2, bandwidth)) + sum(rest),
@@ -147,7 +148,7 @@ for _change in (
 
 
 def _summed(kernels: Kernels, peak: float, bandwidth: float, rule: Callable[[float, float, float], Times]) -> Times:
-    """Add up a rule for the times of computing and of moving, and the measured time, of each kernel."""
+    """Add up a rule over the kernels: it combines the computing, moving and measured time of each."""
     _times(kernels, peak, bandwidth)
     times = [rule(flops / peak, moved / bandwidth, seconds) for flops, moved, seconds in kernels]
     return {remedy: sum(time[remedy] for time in times) for remedy in ("peak", "bandwidth", "launches")}
@@ -275,7 +276,7 @@ def only_the_sum_checked(kernels: Kernels, peak: float, bandwidth: float) -> Tim
     if sum(kernel[2] for kernel in kernels) < sum(
         float(_best(kernel[0], kernel[1], peak, bandwidth)) for kernel in kernels
     ):
-        raise ValueError("too fast")
+        raise ValueError("the rate is above the peak")
     times: Times = too_fast_accepted(kernels, peak, bandwidth)
     return times
 
@@ -287,7 +288,7 @@ def rest_beside_both(kernels: Kernels, peak: float, bandwidth: float) -> Times:
     def rule(computing: float, moving: float, seconds: float) -> Times:
         rest = seconds - computing - moving
         if rest < 0:
-            raise ValueError("too fast")
+            raise ValueError("the rate is above the peak")
         return {
             "peak": max(computing / 2, moving) + rest,
             "bandwidth": max(computing, moving / 2) + rest,

@@ -1,4 +1,4 @@
-"""The exercise on the ridge point, from the numbers as data sheets print them."""
+"""The exercise on the ridge point, from the numbers in data sheets."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ UNITS = {"GB/s": 10**9, "TB/s": 10**12, "GiB/s": 2**30, "TiB/s": 2**40}
 
 
 def _ridge(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> float:
-    """In exact fractions."""
+    """Compute the ridge point in exact fractions."""
     if unit not in UNITS:
-        raise ValueError(f"{unit} is no unit of bandwidth that is known here")
+        raise ValueError(f"unknown unit of bandwidth {unit!r}")
     peak = Fraction(tflops) * 10**12 / (2 if sparse else 1)
     return float(peak / (Fraction(bandwidth) * UNITS[unit]))
 
@@ -83,7 +83,7 @@ def one_branch_for_each_unit(tflops: float, bandwidth: float, unit: str = "GB/s"
 def the_unit_taken_apart(tflops: float, bandwidth: float, unit: str = "GB/s", sparse: bool = False) -> np.float32:
     found = re.fullmatch(r"([GT])(i?)B/s", unit)
     if found is None:
-        raise ValueError(f"what is {unit}?")
+        raise ValueError(f"unknown unit {unit}")
     power = {"G": 3, "T": 4}[found[1]]
     return np.float32(tflops * (0.5 if sparse else 1.0)) / np.float32(
         bandwidth * (1024 if found[2] else 1000) ** power / 1e12

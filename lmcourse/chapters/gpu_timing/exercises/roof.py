@@ -1,4 +1,4 @@
-"""The exercise on the roofline: how long kernels take at best, one after the other."""
+"""The exercise on the roofline: the shortest possible time of a sequence of kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Kernels = list[list[float]]
 
 def _by_the_course(kernels: Kernels, peak: float, bandwidth: float) -> float:
     chip = Accelerator("chip", "a chip", {"bf16": peak}, bandwidth, 1, None, None, ())
-    # Whole numbers of FLOPs and bytes; the package counts in nothing smaller.
+    # FLOPs and bytes are whole numbers, because the package counts nothing smaller.
     return sum(Operation(int(flops), int(moved)).seconds(chip, "bf16") for flops, moved in kernels)
 
 

@@ -1,6 +1,6 @@
-"""Runs on a simulated device, to be timed.
+"""Runs on a simulated device, for answers that time them.
 
-No real clock decides a point: a `SimulatedDevice` keeps the time, and every mistake gives another number.
+No mark depends on a real clock: a `SimulatedDevice` keeps the time, and every mistake gives another number.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _RANKS = (0, 3, 1, 4, 2, 6, 5)
 
 def other_runs(random: Random) -> list[Case]:
     def some(warmup: int, repeats: int) -> list[float]:
-        """Times of the runs to warm up, all long, and of those that count, whose ranks are always the same."""
+        """Times of the warm-up runs, all long, and of the counted runs, whose ranks are always the same."""
         low = 1.0 + random.random()
         steps = sorted(random.sample(range(1, 600), repeats))
         ranks = [rank for rank in _RANKS if rank < repeats]

@@ -1,4 +1,4 @@
-"""Random slowness of runs, with the quickest of them in a given place: so no mark depends on where luck puts it."""
+"""Random slowness of runs, with the quickest run in a given place, so that no mark depends on luck."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from random import Random
 
 
 def slowness(random: Random, low: float, high: float, runs: int, quickest: int) -> list[float]:
-    """By which factors runs are slower than they could be.
+    """Return the factors by which runs are slower than the fastest possible run.
 
     Args:
-        random: where the factors come from.
-        low: the least factor.
-        high: the largest.
-        runs: how many.
-        quickest: the place of the smallest, from 0 on.
+        random: the generator of the factors.
+        low: the smallest factor.
+        high: the largest factor.
+        runs: the number of runs.
+        quickest: the place of the smallest factor, counted from 0.
     """
     least, *others = sorted(random.uniform(low, high) for _ in range(runs))
     random.shuffle(others)

@@ -1,4 +1,4 @@
-"""The exercise on timing a device that answers before it is done."""
+"""The exercise on timing a device that returns control before it is done."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Clock = Callable[[], float]
 
 
 def _by_the_course(run: Work, synchronise: Work, clock: Clock, warmup: int = 3, repeats: int = 5) -> float:
-    """The package's stopwatch for a device without a queue, which waits by itself before and after."""
+    """Use the package's stopwatch for a device without a queue, and wait for the device before and after each run."""
     if warmup < 0 or repeats < 1:
-        raise ValueError("at least 0 runs to warm up, and 1 that counts")
+        raise ValueError("timing needs at least 0 warm-up runs and 1 counted run")
     for _ in range(warmup):
         run()
 
@@ -60,7 +60,7 @@ time_it = Exercise(
         "Keep the time of each run in a list. Use statistics.median; for an even number it is the mean of the two in "
         "the middle.",
     ],
-    tolerance=Tolerance(1e-6),  # who keeps the times in a float32 tensor has seven digits left
+    tolerance=Tolerance(1e-6),  # an answer may keep the times in a float32 tensor, with seven digits
     forbid=["lmcourse.accounting.timing", "lmcourse.accounting.machine", "lmcourse.bench"],
     may_use_package=True,
 )
@@ -100,7 +100,7 @@ def every_run_is_timed(
     if warmup < 0:
         raise ValueError("a negative number of runs")
     if repeats < 1:
-        raise ValueError("no run that counts")
+        raise ValueError("at least one counted run is needed")
 
     def once() -> float:
         synchronise()
@@ -143,7 +143,7 @@ time_it.equivalent_mutant(
 
 
 def _times(run: Work, before: Work, after: Work, clock: Clock, repeats: int) -> list[float]:
-    """Seconds of each run, with something done before each look at the clock."""
+    """Seconds of each run, with a call before each reading of the clock."""
     times = []
     for _ in range(repeats):
         before()
@@ -155,12 +155,12 @@ def _times(run: Work, before: Work, after: Work, clock: Clock, repeats: int) -> 
 
 
 def _nothing() -> None:
-    """In place of waiting."""
+    """Do nothing: the call of answers that do not wait."""
 
 
 def _warm(run: Work, warmup: int, repeats: int) -> None:
     if warmup < 0 or repeats < 1:
-        raise ValueError("at least 0 runs to warm up, and 1 that counts")
+        raise ValueError("timing needs at least 0 warm-up runs and 1 counted run")
     for _ in range(warmup):
         run()
 

@@ -1,4 +1,4 @@
-"""The exercise on how many tokens make a product wait for arithmetic."""
+"""The exercise on the number of tokens from which arithmetic limits a product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exercise on MFU from a log: the right peak or none."""
+"""The exercise on MFU from a log, with the right peak or an error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import Exercise
 
 Peaks = dict[str, dict[str, float]]
-"""Dense FLOP/s by the driver's name and by format."""
+"""Dense FLOP/s by the driver's name of the device and by format."""
 
 PEAKS: Peaks = {
     "NVIDIA A100-SXM4-80GB": {"fp32": 19.5e12, "tf32": 156e12, "bf16": 312e12},
@@ -26,12 +26,12 @@ A100, H100_PCIE, H100, V100 = PEAKS
 
 
 def _mfu(flops: float, seconds: list[float], device: str, number: str, peaks: Peaks) -> float:
-    """How long the work would take at the peak, as a share of how long it took."""
+    """Divide the time that the work would take at the peak by the time that it took."""
     if device not in peaks or number not in peaks[device]:
-        raise ValueError("no peak is known for this")
+        raise ValueError("no peak is known for this device and format")
     share = flops / peaks[device][number] / statistics.median(seconds)
     if share > 1:
-        raise ValueError("more than the peak cannot be")
+        raise ValueError("the rate is above the peak")
     return share
 
 
@@ -98,7 +98,7 @@ def sorted_by_hand(
     times, half = sorted(seconds), len(seconds) // 2
     typical = times[half] if len(times) % 2 == 1 else (times[half - 1] + times[half]) / 2
     if flops > peak * typical:
-        raise ValueError("more than can be")
+        raise ValueError("the rate is above the peak")
     return flops / peak / typical
 
 
@@ -121,10 +121,10 @@ def in_single_precision(
 ) -> torch.Tensor:
     peak = dict(peaks.get(device) or {}).get(number)
     if peak is None:
-        raise ValueError("look it up")
+        raise ValueError("no peak is known for this device and format")
     share = torch.tensor(flops / peak) / torch.quantile(torch.tensor(seconds), 0.5)
     if share.item() > 1:
-        raise ValueError("over 100 %")
+        raise ValueError("the share is above 100 %")
     return share
 
 

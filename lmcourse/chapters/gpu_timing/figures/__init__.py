@@ -1,4 +1,4 @@
-"""Figures of notebook 19: clocks, rooflines, and what makes a step faster."""
+"""Figures of notebook 19: clocks, rooflines, and changes that make a step faster."""
 
 from lmcourse.chapters.gpu_timing.figures.chips import ridge_points, transfer_time
 from lmcourse.chapters.gpu_timing.figures.clock import launch_queue, timing_spread

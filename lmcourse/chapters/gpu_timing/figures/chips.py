@@ -18,15 +18,15 @@ TRANSFER_PATHS = {
     "memory of an H100": 3350e9,
     "on the chip of an A100": 19e12,
 }
-"""Bytes/s. On-chip memory as in Dao et al., 2022, figure 1; PCIe with 16 lanes."""
+"""Bytes/s of each path. On-chip memory is from figure 1 of Dao et al., 2022; PCIe has 16 lanes."""
 
 
 def ridge_points(sparse: bool = False, binary: bool = False) -> Figure:
-    """The ridge of six GPUs in 16-bit formats, rightly or with one of two slips.
+    """The ridge points of six GPUs in 16-bit formats, right or with one of two slips.
 
     Args:
-        sparse: the peak for sparse matrices, from Ampere on.
-        binary: a bandwidth in TB/s is taken for TiB/s.
+        sparse: take the peak for sparse matrices, on GPUs from Ampere on.
+        binary: read a bandwidth in TB/s as TiB/s.
     """
     figure = new_figure(8.0, 3.4)
     axes = new_axes(figure, "From which intensity on does arithmetic limit?", "ridge (FLOPs per byte)")
@@ -35,7 +35,7 @@ def ridge_points(sparse: bool = False, binary: bool = False) -> Figure:
         chip = find_accelerator(name)
         number = "bf16" if "bf16" in chip.peaks else "fp16"
         right = chip.ridge("bf16" if number == "bf16" else "fp16")
-        doubled = sparse and number == "bf16"  # only GPUs with bf16 have sparse units, too
+        doubled = sparse and number == "bf16"  # only GPUs with bf16 have units for sparse matrices
         shown = right * (2 if doubled else 1) / (TB_PER_TIB if binary else 1)
         wrong = shown != right
         axes.barh(place, shown, color=PALETTE["vermilion" if wrong else "blue"], height=0.6)
@@ -56,7 +56,7 @@ def ridge_points(sparse: bool = False, binary: bool = False) -> Figure:
 
 
 def transfer_time(parameters_in_billions: float = 7.0, bytes_each: int = 2) -> Figure:
-    """How long it takes to move all weights once, over paths from PCIe to on-chip memory.
+    """Time to move all weights once over paths from PCIe to on-chip memory.
 
     ValueError for sizes that are not positive.
     """

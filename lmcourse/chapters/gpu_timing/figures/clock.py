@@ -1,4 +1,4 @@
-"""Models of measurements: runs that scatter, and a device that waits for its orders."""
+"""Models of measurements: runs with varying times, and a device that waits for launches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 TRUE_MS, FIRST_RUN_MS, WARM_UP_RUNS = 10.0, 60.0, 3
-"""Drawn runs: ms of an undisturbed run, ms of the first run, and the number of slow runs at the start."""
+"""Simulated runs: ms of an undisturbed run, ms of the first run, and the number of slow runs at the start."""
 
 NUM_KERNELS = 8
 
@@ -33,7 +33,7 @@ def sample_runs(runs: int, disturbed: float, warm_up_counts: bool) -> list[float
 
 
 def timing_spread(runs: int = 20, disturbed: float = 0.15, warm_up_counts: bool = False) -> Figure:
-    """Runs of 10 ms on a machine that others use, and their mean, median, quartiles and minimum."""
+    """Runs of 10 ms on a shared machine, with their mean, median, quartiles and minimum."""
     times = sample_runs(runs, disturbed, warm_up_counts)
     numbers = {"mean": statistics.mean(times), "median": statistics.median(times), "fastest": min(times)}
     low, high = np.quantile(times, [0.25, 0.75])
@@ -63,7 +63,7 @@ def timing_spread(runs: int = 20, disturbed: float = 0.15, warm_up_counts: bool 
 
 
 def kernel_timeline(work: float, launch: float, fused: int) -> list[tuple[float, float, float]]:
-    """For each kernel: when its launch begins, when it begins on the device, and when it is done, in µs."""
+    """For each kernel: when its launch begins, when the device starts it, and when it is done, in µs."""
     if work <= 0 or launch <= 0 or fused < 1 or NUM_KERNELS % fused:
         raise ValueError(f"times are positive, and {NUM_KERNELS} kernels are fused by 1, 2, 4 or 8")
     done, result = 0.0, []
@@ -78,9 +78,9 @@ def launch_queue(work: float = 2.0, launch: float = 5.0, fused: int = 1) -> Figu
     """Eight small kernels: the CPU launches them one by one, the GPU runs them in order.
 
     Args:
-        work: µs that the GPU needs for one.
-        launch: µs that the CPU needs to launch one.
-        fused: how many are made into one.
+        work: µs that the GPU needs for one kernel.
+        launch: µs that the CPU needs to launch one kernel.
+        fused: the number of kernels that are fused into one.
     """
     times = kernel_timeline(work, launch, fused)
     end = times[-1][2]

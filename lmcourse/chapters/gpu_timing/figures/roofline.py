@@ -1,4 +1,4 @@
-"""Rooflines: one with measured dots, and the intensity of a product against its tokens."""
+"""Rooflines: one with measured points, and the intensity of a product against its number of tokens."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ RIDGE_ACCELERATORS = {"a100-sxm-80gb": "A100", "h100-sxm": "H100"}
 
 
 class MeasuredPoint(NamedTuple):
-    """Something that was timed.
+    """A measured point on a roofline.
 
     Attributes:
-        name: of it.
+        name: the label of the point.
         intensity: FLOPs per byte.
         rate: FLOP/s.
     """
@@ -37,13 +37,13 @@ def measured_roofline(
 ) -> Figure:
     """Roofline of a machine, and the points measured on it.
 
-    The alt text names the dots and not their places, so that it is the same on every machine.
+    The alt text names the dots but not their places, so that it is the same on every machine.
 
     Args:
         peak: FLOP/s.
         bandwidth: bytes/s.
-        dots: what to draw.
-        title: of the figure.
+        dots: the measured points.
+        title: the title of the figure.
 
     Raises:
         ValueError: a number is not positive, or there is no dot.

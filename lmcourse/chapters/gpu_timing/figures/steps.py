@@ -1,4 +1,4 @@
-"""Training steps that were measured, a ladder of changes, and a published breakdown."""
+"""Measured training steps, a ladder of changes, and a published breakdown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
 class Share(NamedTuple):
-    """A kind of operation's percentage of the FLOPs and of the time."""
+    """The percentages of FLOPs and of time of one kind of operation."""
 
     flops: float
     time: float
@@ -38,12 +38,12 @@ LINE_STYLES = [("blue", "o"), ("orange", "s"), ("green", "D"), ("purple", "^"), 
 def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "This machine") -> Figure:
     """MFU of measured training steps against the batch, one line for each width.
 
-    The alt text says what was measured and not what came out, so that it is the same on every machine. A share above 1
-    cannot be, and is marked.
+    The alt text names the measurements but not their results, so that it is the same on every machine. A share above 1
+    is impossible, and is marked.
 
     Args:
-        shares: by width and batch, from 0 to 1.
-        title: of the figure.
+        shares: for each width and batch, the MFU from 0 to 1.
+        title: the title of the figure.
 
     Raises:
         ValueError: there is none, or a share is not positive.
@@ -79,11 +79,11 @@ def utilisation_by_batch(shares: Mapping[tuple[int, int], float], title: str = "
 def time_by_group(steps: Sequence[Mapping[str, float]], title: str = "This machine") -> Figure:
     """Mean share of a step's time by group of operations, with a dot for each recorded step.
 
-    The alt text names the groups and not their shares, so that it is the same on every machine.
+    The alt text names the groups but not their shares, so that it is the same on every machine.
 
     Args:
         steps: for each recorded step, the share of each group of `GROUPS`; a group may be missing.
-        title: of the figure.
+        title: the title of the figure.
 
     Raises:
         ValueError: no step was recorded.
@@ -112,14 +112,14 @@ def time_by_group(steps: Sequence[Mapping[str, float]], title: str = "This machi
 def speed_ladder(
     speedups: Sequence[Speedup], title: str = "This machine", bounds: Mapping[str, float] | None = None
 ) -> Figure:
-    """How many times as fast each change made a step, and those that were taken back in grey.
+    """The speed-up of a step by each change; changes that were undone are grey.
 
-    The alt text names the changes and not what they brought, so that it is the same on every machine of a kind.
+    The alt text names the changes but not their speed-ups, so that it is the same on similar machines.
 
     Args:
-        speedups: what was measured, in order.
-        title: of the figure.
-        bounds: by the name of a change, how many times as fast it can make the step at best. A bar that is longer is
+        speedups: the measured speed-ups, in order.
+        title: the title of the figure.
+        bounds: for the name of a change, the largest speed-up that it can give. A bar that is longer is
             marked.
 
     Raises:
@@ -165,9 +165,9 @@ def speed_ladder(
 
 
 def runtime_shares(free: Free = "nothing") -> Figure:
-    """FLOPs and time of a BERT layer by kind of operation, and what would be left if some of it took no time.
+    """FLOPs and time of a BERT layer by kind of operation, and the time left if some kinds took none.
 
-    ValueError for a kind that is not known.
+    ValueError for an unknown kind.
     """
     if free not in get_args(Free):
         raise ValueError(f"{free} cannot be made free: take one of {', '.join(get_args(Free))}")

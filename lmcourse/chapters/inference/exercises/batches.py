@@ -11,7 +11,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _step_by_step(lengths: list[int], slots: int, continuous: bool) -> float:
-    """Every step of every slot, counted as it goes by."""
+    """Count the steps of every slot, one by one."""
     if slots < 1:
         raise ValueError("a batch has at least one slot")
     waiting, left = deque(lengths), [0] * slots
@@ -118,7 +118,7 @@ def recursive(lengths: list[int], slots: int, continuous: bool) -> float:
 @batch_use.variant
 def by_the_clock(lengths: list[int], slots: int, continuous: bool) -> float:
     if slots < 1:
-        raise ValueError("at least one slot")
+        raise ValueError("a batch has at least one slot")
     queue: list[int] = list(lengths)
     running: list[int] = []
     steps = useful = 0
@@ -133,7 +133,7 @@ def by_the_clock(lengths: list[int], slots: int, continuous: bool) -> float:
 
 
 def _checked(lengths: list[int], slots: int) -> list[list[int]]:
-    """The groups of a static batch."""
+    """The groups of a static batch, after a check of the input."""
     if slots < 1:
         raise ValueError("a batch has at least one slot")
     return [lengths[start : start + slots] for start in range(0, len(lengths), slots)]

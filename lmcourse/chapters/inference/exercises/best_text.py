@@ -1,4 +1,4 @@
-"""The exercise on the likeliest text of two tokens, which need not begin with the likeliest token."""
+"""The exercise on the likeliest text of two tokens, which may begin with an unlikely token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Then = dict[str, dict[str, float]]
 
 
 def _by_enumeration(first: First, then: Then) -> tuple[str, float]:
-    """Every text with its exact probability, sorted by it and by the alphabet."""
+    """The likeliest text and its exact probability; among equals the alphabetically first."""
     texts = [
         (-Fraction(p) * Fraction(q), start + end)
         for start, p in first.items()
@@ -35,7 +35,8 @@ OTHER_THEN = {"p": {"x": 1.0}, "q": {"x": 0.5, "y": 0.3, "z": 0.2}, "r": {"x": 0
 
 
 def _drawn(random: Random) -> tuple[First, Then]:
-    """The likeliest first token has three ends, the rarest a sure one, and the best text begins with the third."""
+    """Random probabilities: the likeliest first token has three endings, the best text begins with the second
+    likeliest."""
     often, third, rare = random.sample("abcdefgh", 3)
     p, q, r = random.sample("pqrstuvw", 3)
     spread, sure = random.randint(380, 420) / 1000, random.randint(850, 950) / 1000
@@ -110,7 +111,7 @@ def in_two_loops(first: dict[str, float], then: dict[str, dict[str, float]]) -> 
 def with_a_dict(first: dict[str, float], then: dict[str, dict[str, float]]) -> list[str | float]:
     joint = {x + y: p * q for x, p in first.items() for y, q in then.get(x, {}).items()}
     if len(joint) == 0:
-        raise ValueError("no text")
+        raise ValueError("there is no text of two tokens")
     text = sorted(joint, key=lambda text: (-joint[text], text))[0]
     return [text, joint[text]]
 
@@ -120,7 +121,7 @@ def with_a_heap(first: dict[str, float], then: dict[str, dict[str, float]]) -> t
     pairs = itertools.chain.from_iterable(((x, y) for y in then[x]) for x in first if x in then)
     found = heapq.nsmallest(1, [(-(first[x] * then[x][y]), x + y) for x, y in pairs])
     if not found:
-        raise ValueError("no pairs")
+        raise ValueError("there are no texts of two tokens")
     return found[0][1], -found[0][0]
 
 

@@ -20,7 +20,7 @@ Clock = Callable[[], float]
 
 
 def _by_the_course(step: Work, cache: Any, synchronise: Work, clock: Clock, past: int, repeats: int) -> float:
-    """Look at the clock only while the device is idle, and truncate between two steps."""
+    """Read the clock only while the device is idle, and truncate the cache between two steps."""
     if repeats < 1:
         raise ValueError(f"at least one step is timed, not {repeats}")
     looks = []
@@ -48,7 +48,7 @@ def _timed(name: str, seconds: list[float], repeats: int, past: int = 8, **more:
 
 def _hidden(random: Random) -> list[Case]:
     def some(repeats: int) -> list[float]:
-        """A slow first step, and then steps of which the quickest comes first and the slowest in the middle."""
+        """Times of a slow first step, then of other steps: the quickest comes first, the slowest in the middle."""
         low = 1.0 + random.random()
         ranks = [0, 3, 1, 5, 2, 7, 4][:repeats]
         return [30.0, *(round(low + rank * random.uniform(0.9, 1.0), 3) for rank in ranks)]
@@ -105,7 +105,7 @@ def two_loops(
     repeats: int,
 ) -> float:
     if repeats <= 0:
-        raise ValueError("no step would count")
+        raise ValueError("at least one step must be timed")
     step()
     cache.truncate(past)
     times = []

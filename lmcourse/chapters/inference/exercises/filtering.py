@@ -18,7 +18,7 @@ OUT = -math.inf
 
 
 def _in_lists(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
-    """Row by row, with Python's own numbers, sorting and sums."""
+    """Filter row by row, with Python's own numbers, sorting and sums."""
     if top_k is not None and top_k < 1:
         raise ValueError("top-k keeps at least one token")
     if any(share is not None and not 0 < share <= 1 for share in (top_p, min_p)):

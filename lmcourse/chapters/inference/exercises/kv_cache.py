@@ -1,4 +1,4 @@
-"""The exercise on a KV cache that can also forget."""
+"""The exercise on a KV cache that can also forget tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exercise on a cache that is handed out in pages."""
+"""The exercise on a cache whose memory is assigned in pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _token_by_token(lengths: list[int], page: int) -> tuple[int, float]:
-    """Every token of every text asks for room in turn."""
+    """Give each token of each text a place, one after the other, and count the pages."""
     if page < 1:
         raise ValueError("a page holds at least one token")
     taken = tokens = 0

@@ -1,4 +1,4 @@
-"""The exercise on the time of a pass over the model: the longer of arithmetic and memory."""
+"""The exercise on the time of a pass through the model: the longer of arithmetic and memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _exactly(
     devices: int = 1,
     width: int = 2,
 ) -> Answer:
-    """In fractions; per token and per text, added up."""
+    """Add up per token and per text, in fractions."""
     flops = sum(2 * parameters for _ in range(batch * new))
     moved = parameters * width + sum(cache_bytes for _ in range(batch))
     arithmetic, memory = (Fraction(n) / (Fraction(rate) * devices) for n, rate in ((flops, peak), (moved, bandwidth)))
@@ -104,7 +104,7 @@ def _wrong(
     flops: float | None = None,
     moved: float | None = None,
 ) -> Answer:
-    """The right sums, but for what is given."""
+    """The right sums, with the given parts replaced."""
     arithmetic = (2 * n * batch * new if flops is None else flops) / peak / devices
     memory = (width * n + batch * cache if moved is None else moved) / bandwidth / devices
     return max(arithmetic, memory), "arithmetic" if arithmetic > memory else "memory"

@@ -37,7 +37,7 @@ def token_by_token(logits: Tensor, top_k: int | None, top_p: float | None, min_p
 
 def with_a_mask(logits: Tensor, top_k: int | None, top_p: float | None, min_p: float | None) -> Tensor:
     if (top_k is not None and top_k < 1) or not all(s is None or 0 < s <= 1 for s in (top_p, min_p)):
-        raise ValueError("out of range")
+        raise ValueError("an argument is out of range")
     wide = logits.double()
     order = torch.sort(wide, dim=1, descending=True, stable=True).indices
     rank = torch.argsort(order, dim=1)
@@ -61,7 +61,7 @@ def with_numpy(logits: Tensor, top_k: int | None, top_p: float | None, min_p: fl
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError("p")
     if min_p is not None and not 0 < min_p <= 1:
-        raise ValueError("min p")
+        raise ValueError("min_p is out of range")
     z = logits.double().numpy().copy()
     order = np.argsort(-z, axis=-1, kind="stable")
     if top_k is not None:

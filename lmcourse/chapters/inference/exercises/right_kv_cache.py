@@ -36,7 +36,7 @@ class PairsOfTensors:
 
     def truncate(self, tokens: int) -> None:
         if tokens < 0 or tokens > len(self):
-            raise ValueError("not so many")
+            raise ValueError("the cache does not hold that many tokens")
         self.filled = [tokens for _ in self.filled]
 
 
@@ -90,7 +90,7 @@ class ByPosition:
     def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         count = self.counts[layer]
         if count + k.shape[2] > self.capacity:
-            raise ValueError("no room")
+            raise ValueError("the cache has no room for these tokens")
         if layer not in self.memory:
             self.memory[layer] = torch.zeros(2, self.capacity, *k[:, :, 0:1].transpose(1, 2).squeeze(1).shape).to(k)
         for step in range(k.shape[2]):

@@ -1,4 +1,4 @@
-"""The exercise on speculative decoding: which drafted tokens stay, and what follows them."""
+"""The exercise on speculative decoding: which drafted tokens are kept, and which token follows them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Answer = tuple[int, Tensor]
 
 
 def _exactly(p: Tensor, q: Tensor, drafted: Tensor, chance: Tensor) -> Answer:
-    """In fractions, entry by entry."""
+    """Compute in fractions, entry by entry."""
     large, small = ([[Fraction(x) for x in row] for row in rows.tolist()] for rows in (p, q))
     kept = 0
     for token, u, above, below in zip(drafted.tolist(), chance.tolist(), large, small, strict=False):
@@ -49,7 +49,7 @@ EIGHTHS = _t((0.5, 0.25, 0.25), (0.25, 0.5, 0.25))
 
 
 def _drawn(name: str, random: Random, n: int, v: int, low: int, high: int) -> Case:
-    """Distributions of whole shares, and chances that are nowhere near a border."""
+    """A case with probabilities that are ratios of whole numbers, and random numbers far from any threshold."""
 
     def rows(count: int) -> Tensor:
         weights = [random.sample(range(1, 40 * v), v) for _ in range(count)]
@@ -69,7 +69,7 @@ FATES = {
 
 
 def _planned(name: str, random: Random, *fates: str) -> Case:
-    """Token 0 is drafted again and again; the numbers are random, what becomes of it is not."""
+    """A case that drafts token 0 again and again; its numbers are random, but its outcome is planned."""
 
     def near(row: tuple[float, ...]) -> tuple[float, ...]:
         moved = [x + random.uniform(0, 0.03) for x in row]

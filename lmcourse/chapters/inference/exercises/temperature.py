@@ -16,7 +16,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _number_by_number(logits: Tensor, temperature: float) -> Tensor:
-    """In Python floats, from the largest logit down."""
+    """Compute in Python floats, relative to the largest logit."""
     if temperature < 0:
         raise ValueError(f"a temperature cannot be negative: {temperature}")
     return torch.tensor([_row(row, temperature) for row in logits.tolist()]).reshape(logits.shape)

@@ -1,4 +1,4 @@
-"""The exercise on which stored vectors may be kept when a text grows, or loses its first token."""
+"""The exercise on which stored vectors stay valid when a text grows or loses its first token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOSE = 1e-5
 
 
 def _entry_by_entry(before: States, after: States, shift: int) -> list[bool]:
-    """Each layer's largest distance of an old vector from its new one, number by number."""
+    """For each layer, whether the largest difference between old and new vectors is small, number by number."""
     answers = []
     for old, new in zip(before, after, strict=True):
         pairs = [(old[i], new[i - shift]) for i in range(len(old)) if 0 <= i - shift < len(new)]
@@ -38,7 +38,7 @@ def _layers(tokens: Tensor, count: int) -> States:
 
 
 def _window(tokens: Tensor, count: int) -> tuple[States, States]:
-    """The states of a text, and those of the same text without its first token, plus one more at its end."""
+    """The states of a text, and the states of the same text without its first token but with one more at its end."""
     return _layers(tokens[:-1], count), _layers(tokens[1:], count)
 
 
@@ -160,7 +160,7 @@ def with_numpy(before: list[Tensor], after: list[Tensor], shift: int) -> list[bo
 
 
 def _pairs(old: Tensor, new: Tensor, shift: int) -> list[bool]:
-    """For every row that both have, whether it is the same."""
+    """For each token that both texts have, whether its row is the same."""
     rows = [i for i in range(len(old)) if 0 <= i - shift < len(new)]
     return [bool((old[i] - new[i - shift]).abs().max() <= CLOSE) for i in rows]
 

@@ -23,7 +23,7 @@ def _top_k(logits: Tensor, k: float) -> Tensor:
 
 
 def _before(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The order, the sorted probabilities, and what stands in front of each."""
+    """The order, the sorted probabilities, and the sum of the probabilities before each."""
     order = _order(logits)
     p = logits.double().softmax(-1).gather(-1, order)
     return order, p, p.cumsum(-1) - p
@@ -44,7 +44,7 @@ def _min_p(logits: Tensor, share: float) -> Tensor:
 
 def _checked(top_k: int | None, top_p: float | None, min_p: float | None) -> None:
     if (top_k is not None and top_k < 1) or any(s is not None and not 0 < s <= 1 for s in (top_p, min_p)):
-        raise ValueError("out of range")
+        raise ValueError("an argument is out of range")
 
 
 def _run(

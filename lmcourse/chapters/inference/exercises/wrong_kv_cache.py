@@ -1,4 +1,4 @@
-"""Wrong answers to the exercise on the KV cache: a right one, and what differs from it."""
+"""Wrong answers to the exercise on the KV cache: a right cache, and subclasses that change one part."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 class _Right:
-    """Keys and values per layer, with a method for each thing that people do differently."""
+    """Keys and values per layer, with a method for each part that wrong answers change."""
 
     def __init__(self, layers: int, capacity: int) -> None:
         self.capacity, self.lengths = capacity, [0] * layers
@@ -45,7 +45,7 @@ class _Right:
 
     def truncate(self, tokens: int) -> None:
         if not 0 <= tokens <= len(self):
-            raise ValueError("not so many tokens")
+            raise ValueError("the cache does not hold that many tokens")
         self.lengths = [tokens] * len(self.lengths)
 
 
@@ -107,14 +107,14 @@ class OwnTensors(_Right):
 class LongestLayerLimits(_Right):
     def truncate(self, tokens: int) -> None:
         if not 0 <= tokens <= max(self.lengths):
-            raise ValueError("not so many tokens")
+            raise ValueError("the cache does not hold that many tokens")
         self.lengths = [tokens] * len(self.lengths)
 
 
 class CapacityLimits(_Right):
     def truncate(self, tokens: int) -> None:
         if not 0 <= tokens <= self.capacity:
-            raise ValueError("not so many tokens")
+            raise ValueError("the cache does not hold that many tokens")
         self.lengths = [tokens] * len(self.lengths)
 
 
@@ -137,21 +137,21 @@ class LongestLayerCounts(_Right):
 class FirstLayerForgets(_Right):
     def truncate(self, tokens: int) -> None:
         if not 0 <= tokens <= len(self):
-            raise ValueError("not so many tokens")
+            raise ValueError("the cache does not hold that many tokens")
         self.lengths[0] = tokens
 
 
 class ForgetsSoMany(_Right):
     def truncate(self, tokens: int) -> None:
         if not 0 <= tokens <= len(self):
-            raise ValueError("not so many tokens")
+            raise ValueError("the cache does not hold that many tokens")
         self.lengths = [length - tokens for length in self.lengths]
 
 
 class OnlyIfLonger(_Right):
     def truncate(self, tokens: int) -> None:
         if not 0 <= tokens <= len(self):
-            raise ValueError("not so many tokens")
+            raise ValueError("the cache does not hold that many tokens")
         if tokens < len(self):
             self.lengths = [tokens] * len(self.lengths)
 

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercise on speculative decoding, each with what it does wrong."""
+"""Wrong answers to the exercise on speculative decoding, each with a sentence about its mistake."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WRONG_SPECULATIONS: list[tuple[Speculation, str]] = []
 
 
 def _wrong(sentence: str) -> Callable[[Speculation], Speculation]:
-    """Put a wrong answer on the list."""
+    """Add a wrong answer to the list."""
 
     def keep(answer: Speculation) -> Speculation:
         WRONG_SPECULATIONS.append((answer, sentence))

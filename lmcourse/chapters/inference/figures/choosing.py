@@ -1,4 +1,4 @@
-"""Choosing the next token: a tree of texts, the rules at work on a trained model, and what they do to a text."""
+"""Choosing the next token: a tree of texts, the rules on a trained model, and their effect on a text."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ BEGINNINGS = {"“The value of the exp”": "The value of the exp", "“The”":
 """Beginnings of texts after which the trained model is sure, or unsure, of the next token."""
 
 SHOWN = 14
-"""How many of the likeliest tokens a figure shows."""
+"""Number of likeliest tokens that a figure shows."""
 
 NEW_TOKENS = 30
 
 
 def text_tree(first: Mapping[str, float], then: Mapping[str, Mapping[str, float]]) -> Figure:
-    """All texts of two tokens, with the probability of each; the greedy way is thick.
+    """All texts of two tokens, with the probability of each; the greedy path is thick.
 
     Raises:
         ValueError: there is no first token, or one that nothing follows.
     """
     if not first or not all(then.get(token) for token in first):
-        raise ValueError("every first token is followed by one at least")
+        raise ValueError("every first token needs at least one second token")
     figure = new_figure(8.0, 3.6)
     axes = new_drawing_axes(figure, "Texts of two tokens")
     texts = {x + y: p * q for x, p in first.items() for y, q in then[x].items()}
@@ -88,7 +88,8 @@ def _logits(beginning: str) -> Tensor:
 def next_token(
     beginning: str = "“The”", temperature: float = 1.0, top_k: int = 512, top_p: float = 1.0, min_p: float = 0.0
 ) -> Figure:
-    """The trained model's odds of the next token before and after the rules, beside a text drawn by these rules.
+    """The trained model's probabilities of the next token before and after the rules, beside a text drawn with these
+    rules.
 
     Args:
         beginning: one of `BEGINNINGS`.
@@ -136,7 +137,7 @@ def _one_line(text: str) -> str:
 
 
 def calibration(rules: Mapping[str, tuple[float, float]]) -> Figure:
-    """Surprise of a model at texts against the entropy of its predictions, a dot for each rule.
+    """A model's mean surprise at texts against the entropy of its predictions, a dot for each rule.
 
     Args:
         rules: name → (surprise, entropy), nats per token.

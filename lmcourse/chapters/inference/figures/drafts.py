@@ -10,12 +10,12 @@ LONGEST = 12
 
 
 def speed_up(alpha: float, draft_cost: float, drafted: int) -> float:
-    """How many times as fast as without a draft (Leviathan et al., 2023, theorem 3.8).
+    """Speed-up over decoding without a draft (Leviathan et al., 2023, theorem 3.8).
 
-    (1 + α + … + α^γ) tokens for γ guesses, at c passes each, and one pass that checks.
+    There are (1 + α + … + α^γ) tokens for γ guesses, which cost c passes each, and one pass that checks them.
 
     Raises:
-        ValueError: alpha is no probability, or a cost or number is negative.
+        ValueError: alpha is not a probability, or a cost or number is negative.
     """
     if not 0 <= alpha <= 1 or draft_cost < 0 or drafted < 0:
         raise ValueError("alpha is a probability, and cost and number are not negative")

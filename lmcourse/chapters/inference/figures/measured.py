@@ -1,4 +1,4 @@
-"""Tokens per second of a decoding step against the batch: predicted, and measured."""
+"""Tokens per second of a decoding step against the batch size, predicted and measured."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def tokens_per_second(
     """Draw the tokens per second of all texts together against the batch, a line for each format of the weights.
 
     Args:
-        predicted: format → batch → seconds of a step, at least.
+        predicted: format → batch → shortest possible seconds of a step.
         knees: format → the batch from which arithmetic limits a step.
-        measured: as `predicted`; the points. Without it, the figure shows the lines only.
+        measured: the points, in the same form. Without them, the figure shows only the lines.
 
     Raises:
         ValueError: there is no format.

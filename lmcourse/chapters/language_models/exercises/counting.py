@@ -1,4 +1,4 @@
-"""The exercise on the n-gram model: one fraction of counts."""
+"""The exercise on the n-gram model, a fraction of two counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _ngram(text: list[int], context: list[int], vocabulary: int) -> list[float]:
-    """All windows one longer than the context, tied up and counted."""
+    """Count all windows of the context's length plus one."""
     n = len(context)
     windows = Counter(zip(*(text[place:] for place in range(n + 1)), strict=False))
     counts = [windows[(*context, word)] for word in range(vocabulary)]
@@ -54,7 +54,7 @@ def _hidden(random: Random) -> list[Case]:
         case("nothing to count", TEXT, [4], 5),
     ]
     for order, words in ((1, 4), (2, 3), (3, 3)):
-        # A fixed text in random names: which mistakes show in it does not depend on luck.
+        # A fixed text with randomly renamed words, so that no mark depends on luck.
         named = random.sample(range(words), words)
         text = [named[each] for each in DRAWN[words]]
         cases.append(case("other texts", text, text[10 : 10 + order], words))
@@ -106,7 +106,7 @@ def _following(text: list[int], context: list[int], vocabulary: int) -> list[int
 def _shared(counts: list[int], total: float | None = None) -> list[float]:
     total = sum(counts) if total is None else total
     if not total or not sum(counts):
-        raise ValueError("never seen")
+        raise ValueError("the context was never seen")
     return [count / total for count in counts]
 
 
@@ -215,11 +215,11 @@ def with_windows(text: list[int], context: list[int], vocabulary: int) -> list[f
 def with_torch(text: list[int], context: list[int], vocabulary: int) -> torch.Tensor | list[float]:
     n = len(context) + 1
     if len(text) < n:
-        raise ValueError("too short a text")
+        raise ValueError("the text is too short")
     windows = torch.tensor(text).unfold(0, n, 1)
     fits = (windows[:, :-1] == torch.tensor(context, dtype=torch.int64)).all(dim=1)
     if not fits.any():
-        raise ValueError("unknown context")
+        raise ValueError("the context was never seen")
     counts = torch.bincount(windows[fits, -1], minlength=vocabulary).double()
     return (counts / counts.sum()).tolist()
 
@@ -227,7 +227,7 @@ def with_torch(text: list[int], context: list[int], vocabulary: int) -> torch.Te
 @ngram.variant
 def recursively(text: list[int], context: list[int], vocabulary: int) -> list[float]:
     def followers(places: list[int], left: list[int]) -> list[int]:
-        """The places after those where the rest of the context stands."""
+        """Return the places after those at which the rest of the context occurs."""
         places = [place for place in places if place < len(text)]
         return followers([p + 1 for p in places if text[p] == left[0]], left[1:]) if left else places
 
@@ -235,7 +235,7 @@ def recursively(text: list[int], context: list[int], vocabulary: int) -> list[fl
     try:
         return [sum(word == each for word in words) / len(words) for each in range(vocabulary)]
     except ZeroDivisionError:
-        raise ValueError("not seen") from None
+        raise ValueError("the context was never seen") from None
 
 
 @ngram.variant

@@ -1,4 +1,4 @@
-"""The exercise on what a probability distribution over a vocabulary is."""
+"""The exercise on the conditions for a probability distribution over a vocabulary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HALF_PRECISION = (torch.float16, torch.bfloat16)
 
 
 def _is_distribution(v: Tensor) -> bool:
-    """One Python float after the other, and an exact sum."""
+    """Check the numbers one by one as Python floats, with an exact sum."""
     numbers = v.tolist()
     if not all(math.isfinite(number) and number >= 0 for number in numbers):
         return False
@@ -31,7 +31,7 @@ def _tensor(*numbers: float, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def _summing_to(total: float, words: int, dtype: torch.dtype) -> Tensor:
-    """Equal entries with this sum, up to their rounding."""
+    """Equal entries with this sum, up to rounding."""
     return torch.full((words,), total / words, dtype=dtype)
 
 
@@ -39,7 +39,7 @@ SCORES = normal(Random(7), 5_000)
 
 
 def _near_the_edges() -> list[Case]:
-    """Sums that are just near enough to 1, or just not."""
+    """Sums that are just within the tolerance of 1, or just outside."""
     full = [
         case("nearly one", _summing_to(1 + error, 4, dtype))
         for dtype in (torch.float32, torch.float64)

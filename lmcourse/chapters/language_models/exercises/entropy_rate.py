@@ -15,7 +15,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _shares(P: Tensor) -> Tensor:
-    """The share of each word in an endless text: π(I − P + 1) = 1, where 1 is all ones."""
+    """The frequency of each word in an endless text: π(I − P + 1) = 1, where 1 is all ones."""
     v = len(P)
     ones = torch.ones(v, v, dtype=torch.float64)
     shares: Tensor = torch.linalg.solve((torch.eye(v, dtype=torch.float64) - P.double() + ones).T, ones[0])
@@ -34,7 +34,7 @@ def _tensor(*rows: list[float]) -> Tensor:
 
 
 def _drawn(random: Random, words: int, zeros: int) -> Tensor:
-    """Rows of random probabilities with some zeros, over a cycle that leads from every word to every other."""
+    """Rows of random probabilities with some zeros, and a cycle that connects every word with every other."""
     rows = [[random.uniform(0.05, 1.0) for _ in range(words)] for _ in range(words)]
     for i in range(words):
         for j in random.sample([j for j in range(words) if j != (i + 1) % words], zeros):

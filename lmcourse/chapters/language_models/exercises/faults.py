@@ -1,4 +1,4 @@
-"""The exercise on three n-gram models that count wrongly: texts that expose them."""
+"""The exercise on texts that expose three n-gram models with wrong counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exercise on a small model that is trained on too little text."""
+"""The exercise on a small model trained on too little text."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _train(
     trains_on_all: bool = False,
     backwards: bool = False,
 ) -> Found:
-    """Adam on the counts of pairs, whole batches; the table with the lowest loss on the part kept aside.
+    """Train with Adam on the counts of pairs, all at once; return the table with the lowest held-out loss.
 
-    A rank of 0 is the whole table of logits.
+    A rank of 0 trains the whole table of logits.
     """
     generator = torch.Generator().manual_seed(1)
     first, second = (text[1:], text[:-1]) if backwards else (text[:-1], text[1:])

@@ -14,7 +14,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _cross_entropy(p: list[float], q: list[float], base: float = math.e) -> float:
-    """Over the words that can come, with a sum that does not round."""
+    """The cross-entropy over the words with p above 0, with an exact sum."""
     if len(p) != len(q):
         raise ValueError(f"{len(p)} probabilities cannot be compared with {len(q)}")
     pairs = [(truth, model) for truth, model in zip(p, q, strict=True) if truth > 0]
@@ -138,7 +138,7 @@ def unweighted(p: list[float], q: list[float], base: float = math.e) -> float:
 )
 def crash_at_zero(p: list[float], q: list[float], base: float = math.e) -> float:
     if len(p) != len(q):
-        raise ValueError("not as long as each other")
+        raise ValueError("the two lists differ in length")
     return -sum(truth * math.log(model, base) for truth, model in zip(p, q, strict=True) if truth > 0)
 
 
@@ -159,7 +159,7 @@ def times_the_base(p: list[float], q: list[float], base: float = math.e) -> floa
 )
 def with_epsilon(p: list[float], q: list[float], base: float = math.e) -> float:
     if len(p) != len(q):
-        raise ValueError("not as long as each other")
+        raise ValueError("the two lists differ in length")
     return -sum(truth * math.log(model + 1e-9, base) for truth, model in zip(p, q, strict=True))
 
 
@@ -167,7 +167,7 @@ def with_epsilon(p: list[float], q: list[float], base: float = math.e) -> float:
 def with_numpy(p: list[float], q: list[float], base: float = math.e) -> Any:
     truth, model = np.array(p), np.array(q)
     if truth.shape != model.shape:
-        raise ValueError("two lists of one length, please")
+        raise ValueError("the two lists differ in length")
     comes = truth > 0
     with np.errstate(divide="ignore"):
         return -(truth[comes] * np.log(model[comes])).sum() / np.log(base)

@@ -1,4 +1,4 @@
-"""The exercise on how many tokens a model reads to write."""
+"""The exercise on how many tokens a model reads while it writes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _tokens_read(prompt: int, new: int, reuse: bool) -> int:
-    """Two ends of an arithmetic series, or every token but the last."""
+    """Sum an arithmetic series, or with reuse count every token but the last."""
     if prompt < 1:
-        raise ValueError("there is nothing to continue")
+        raise ValueError("the prompt is empty")
     if not new:
         return 0
     return prompt + new - 1 if reuse else (prompt + prompt + new - 1) * new // 2
@@ -47,7 +47,7 @@ tokens_read = Exercise(
     minutes=4,
     difficulty=1,
     reference=_tokens_read,
-    tolerance=Tolerance(1e-15),  # a division in floats may leave that much
+    tolerance=Tolerance(1e-15),  # a division in floats may be wrong by this much
     cases=[
         case("a thousand words, nothing kept", 100, 1000, False),
         case("a thousand words, all kept", 100, 1000, True),
@@ -69,7 +69,7 @@ tokens_read = Exercise(
 
 def _refused(prompt: int) -> int:
     if prompt < 1:
-        raise ValueError("no prompt")
+        raise ValueError("the prompt is empty")
     return prompt
 
 
@@ -130,7 +130,7 @@ def reads_for_nothing(prompt: int, new: int, reuse: bool) -> int:
 @tokens_read.variant
 def simulated(prompt: int, new: int, reuse: bool) -> int:
     if prompt <= 0:
-        raise ValueError("a model needs something to begin with")
+        raise ValueError("the prompt is empty")
     known = read = 0
     length = prompt
     for _ in range(new):
@@ -153,6 +153,6 @@ def by_a_formula(prompt: int, new: int, reuse: bool) -> float:
 @tokens_read.variant
 def with_numpy(prompt: int, new: int, reuse: bool) -> int:
     if prompt < 1:
-        raise ValueError("empty prompt")
+        raise ValueError("the prompt is empty")
     lengths = np.arange(prompt, prompt + new)
     return int(np.diff(lengths, prepend=0).sum() if reuse else lengths.sum())

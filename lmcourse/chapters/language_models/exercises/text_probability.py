@@ -25,7 +25,7 @@ CERTAIN = "lambda past: [0.0, 1.0, 0.0] if sum(past) % 2 == 0 else [0.5, 0.0, 0.
 
 
 def _log_probability(next_probabilities: Model, text: list[int]) -> float:
-    """As a text is read: the past grows by a word at a time; exact logarithms of exact products where it is short."""
+    """Read the text word by word; for a short text take the exact logarithm of the exact product."""
     logs: list[float] = []
     past: tuple[int, ...] = ()
     for word in text:

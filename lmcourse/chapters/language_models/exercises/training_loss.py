@@ -1,4 +1,4 @@
-"""The exercises on the loss of training, and on its value before the first step."""
+"""The exercises on the training loss, and on its value before the first step."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lmcourse.models.zoo import find_model
 
 
 def _loss(logits: Tensor, tokens: Tensor) -> Tensor:
-    """By PyTorch's own function, in double precision."""
+    """Use PyTorch's own function, in double precision."""
     if tokens.shape[1] < 2:
-        raise ValueError("a text of one token holds nothing to predict")
+        raise ValueError("a text of one token has no token to predict")
     loss = F.cross_entropy(logits[:, :-1].double().flatten(0, 1), tokens[:, 1:].flatten())
     return loss.to(torch.promote_types(logits.dtype, torch.float32))
 
@@ -67,7 +67,7 @@ def _hidden(random: Random) -> list[Case]:
     cases = []
     for batch, length, words in ((2, 3, 7), (5, 4, 3), (1, 9, 11)):
         tokens = _tokens(random, batch, length, words)
-        tokens[0, 1] = 0  # so that it is no luck whether a target is token 0
+        tokens[0, 1] = 0  # no luck decides whether token 0 is a target
         cases.append(case("other batches", normal(random, batch, length, words), tokens))
     return [*FIXED_CASES, *cases]
 
@@ -115,7 +115,7 @@ def _picked(log_p: Tensor, targets: Tensor) -> Tensor:
 
 def _checked(tokens: Tensor) -> Tensor:
     if tokens.shape[1] < 2:
-        raise ValueError("too short")
+        raise ValueError("the text is too short")
     return tokens
 
 
@@ -199,7 +199,7 @@ def in_bits(logits: Tensor, tokens: Tensor) -> Tensor:
 @next_token_loss.variant
 def prediction_by_prediction(logits: Tensor, tokens: Tensor) -> Tensor:
     if tokens.size(1) == 1:
-        raise ValueError("nothing to predict")
+        raise ValueError("a text of one token has no token to predict")
     losses = []
     for text, words in zip(logits, tokens.tolist(), strict=True):
         for scores, following in zip(text, words[1:], strict=False):
@@ -222,7 +222,7 @@ def with_logsumexp(logits: Tensor, tokens: Tensor) -> Tensor:
 @next_token_loss.variant
 def with_one_hot(logits: Tensor, tokens: Tensor) -> Tensor:
     if tokens.shape[-1] <= 1:
-        raise ValueError("one token")
+        raise ValueError("a text of one token has no token to predict")
     z = logits[:, :-1].type(torch.promote_types(logits.dtype, torch.float32))
     chosen = tokens[:, 1:, None] == torch.arange(logits.shape[-1])
     return -torch.log_softmax(z, 2).masked_fill(~chosen, 0).sum() / chosen.sum()
@@ -238,7 +238,7 @@ first_loss = value_exercise(
         "A model that knows nothing gives every token the same probability. Which?",
         "The loss is −ln p, and every token has p = 1 / V.",
     ],
-    tolerance=Tolerance(0.0, 0.05),  # "near enough": 11.8 will do
+    tolerance=Tolerance(0.0, 0.05),  # the question says “near enough”, and 11.8 is near enough
 )
 for _value, _sentence in (
     (16.97, "That is in bits. PyTorch's loss is in nats."),

@@ -1,4 +1,4 @@
-"""Figures of notebook 05: distributions, prices, counted models, and who reads what."""
+"""Figures of notebook 05: distributions, prices, count models, and the tokens that a model reads."""
 
 from lmcourse.chapters.language_models.figures.distributions import probability_tree, simplex, your_odds
 from lmcourse.chapters.language_models.figures.grids import contexts_seen, similarity, work_grid

@@ -1,4 +1,4 @@
-"""Distributions over few words: points of a triangle, and the branches of a tree of texts."""
+"""Distributions over few words: points in a triangle, and branches of a tree of texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_drawing_axes, new_
 Model = Callable[[tuple[int, ...]], Sequence[float]]
 
 MODELS = {"knows nothing": (1 / 3, 1 / 3, 1 / 3), "cautious": (0.6, 0.3, 0.1), "sure of itself": (0.05, 0.9, 0.05)}
-"""The three models beside yours in the triangle."""
+"""The three models in the triangle beside the reader's."""
 
 _COLOURS = ("vermilion", "blue", "green", "purple", "orange")
 _CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, math.sqrt(3) / 2))
@@ -30,7 +30,7 @@ def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figu
     """All distributions over three words as a triangle, with the points of some models.
 
     Args:
-        words: three, one for each corner.
+        words: three words, one for each corner.
         models: name → the three probabilities.
 
     Raises:
@@ -67,11 +67,11 @@ def simplex(words: Sequence[str], models: Mapping[str, Sequence[float]]) -> Figu
 
 
 def your_odds(books: float = 0.2, laptops: float = 0.3) -> Figure:
-    """The triangle with three models and the odds that you set.
+    """The triangle with three models and the probabilities that the reader sets.
 
     Args:
-        books: your weight of the first word; the third one's is what is left of 1.
-        laptops: that of the second. If both together are above 1, all are divided by their sum.
+        books: the weight of the first word. The third word gets the rest of 1.
+        laptops: the weight of the second word. If both add up to more than 1, all weights are divided by their sum.
 
     Raises:
         ValueError: a negative weight.
@@ -122,7 +122,7 @@ def _branch(
     share: float,
     room: tuple[float, float],
 ) -> dict[str, float]:
-    """Draw what follows `past` between two heights; the probabilities of the texts that come of it."""
+    """Draw the words that follow `past` between two heights; return the probabilities of the resulting texts."""
     depth, (low, high) = len(past), room
     middle = (low + high) / 2
     if depth == length:

@@ -1,4 +1,4 @@
-"""Grids: likeness of word vectors, who sees which token, and what is read again and again."""
+"""Grids: similarity of word vectors, tokens that a prediction sees, and tokens that are read again and again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def similarity(words: Sequence[str], vectors: Sequence[Sequence[float]]) -> Figu
     """Cosines of all pairs of some word vectors, as a heat map.
 
     Raises:
-        ValueError: not a vector for each word, or one of zeros.
+        ValueError: there is not one vector for each word, or a vector is zero.
     """
     rows = np.asarray(vectors, dtype=float)
     lengths = np.linalg.norm(rows, axis=1)
@@ -87,9 +87,9 @@ def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
     """Tokens computed at each step of writing, with and without keeping earlier work.
 
     Args:
-        prompt: tokens there from the beginning, at least 1.
-        new: tokens to be written, at least 1.
-        reuse: whether what was computed for a token is kept.
+        prompt: tokens at the beginning, at least 1.
+        new: tokens to write, at least 1.
+        reuse: whether the numbers computed for a token are kept.
 
     Raises:
         ValueError: a prompt or a text of no tokens.

@@ -1,4 +1,4 @@
-"""The cost of training, step by step."""
+"""Loss curves of training, step by step."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def learning_curves(curves: Curves, entropy: float, counting: float) -> Figure:
 
     Args:
         curves: nats per word at each step.
-        entropy: of the source, in nats per word.
-        counting: what smoothed counts of the same text pay on new text.
+        entropy: the entropy of the source, in nats per word.
+        counting: the loss of smoothed counts of the same text on new text.
     """
     steps, stopped = range(len(curves.train)), curves.stopped
     figure = new_figure(8.0, 3.8)

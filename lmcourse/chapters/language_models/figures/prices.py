@@ -1,4 +1,4 @@
-"""Cost of a model's odds: cross-entropy as the entropy of the truth and a difference on top."""
+"""Price of a model's probabilities: cross-entropy as the entropy of the truth plus a difference."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _UNITS = {"nats": math.e, "bits": 2.0}
 
 
 def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "nats") -> Figure:
-    """The odds of a model that you set, beside the truth, and what they cost.
+    """The probabilities of a model that the reader sets, beside the truth, and their price.
 
     Args:
-        books: the model's weight of the first word; the third one's is what is left of 1, at least 0.01.
-        laptops: that of the second.
+        books: the weight of the first word. The third word gets the rest of 1, at least 0.01.
+        laptops: the weight of the second word.
         unit: "nats" or "bits".
 
     Raises:
@@ -49,7 +49,7 @@ def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "na
     bill.barh([0], [entropy], color=PALETTE["black"], label="entropy H(p): every model pays it")
     bill.barh([0], [price - entropy], left=[entropy], color=PALETTE["vermilion"], label="difference KL(p‖q)")
     bill.set_yticks([])
-    bill.set_xlim(0, max(3.2 / log, 1.04 * price))  # the same for most odds, so that the bars can be compared
+    bill.set_xlim(0, max(3.2 / log, 1.04 * price))  # the same limits for most weights, so that the bars can be compared
     bill.set_ylim(-0.8, 1.6)
     bill.legend(frameon=False, fontsize=9, loc="upper left")
     caption = (

@@ -1,4 +1,4 @@
-"""Models that count in the course's stories: loss against n, and the price of every letter of a text."""
+"""Count models of the course's stories: loss against n, and the price of every letter of a text."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LINE = 50
 
 
 def stories(count: int, seed: int) -> str:
-    """So many stories, one after the other."""
+    """This many stories, one after the other."""
     source, grammar = random.Random(seed), story_grammar()
     return "".join(grammar.generate(source) for _ in range(count))
 
 
 @lru_cache(maxsize=1)
 def _counted(count: int) -> NGram:
-    """The largest model of `count` stories. One is kept: it holds every context of up to nine letters."""
+    """The largest model of `count` stories. The last one is cached: it holds every context of up to nine letters."""
     return NGram(LARGEST, _BYTES).count(stories(count, 0).encode())
 
 
@@ -49,20 +49,21 @@ def losses_by_order(count: int) -> tuple[Tensor, Tensor, Tensor]:
 
 @cache
 def sample(n: int, count: int, length: int = 90) -> str:
-    """Return the text that the model of order n writes after a line end, by counts alone."""
+    """Return the text that the model of order n writes after a line end, without shorter contexts."""
     model = _with_counts(NGram(n, _BYTES), _counted(count))
     written = model.generate(b"\n", length, torch.Generator().manual_seed(0))
     return bytes(written).decode().replace("\n", "¶")
 
 
 def _with_counts(model: NGram, counted: NGram) -> NGram:
-    """A model with the counts of one whose order is no smaller: it looks up shorter contexts only."""
+    """Give a model the counts of one of the same or a higher order; the model looks up only its own shorter
+    contexts."""
     model.counts, model.totals = counted.counts, counted.totals
     return model
 
 
 def ngram_loss(n: int = 8, count: int = 20) -> Figure:
-    """Loss against n of models that counted in `count` stories, on these and on new ones, with a sample of order n.
+    """Loss against n of models that count in `count` stories, on these and on new stories, with a sample of order n.
 
     Raises:
         ValueError: n is not from 1 to 10.

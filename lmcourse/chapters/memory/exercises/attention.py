@@ -1,4 +1,4 @@
-"""The exercise on what attention keeps for the backward pass."""
+"""The exercise on the tensors that attention keeps for the backward pass."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ attention_activations = Exercise(
 def _wrong_attention(
     B: int, S: int, D: int, A: int, p: int, *, streams: int = 5, masks: int = 1, squares: int = 2, scores: int = 1
 ) -> int:
-    """The count with other numbers of tensors."""
+    """The byte count with wrong numbers of tensors."""
     return B * S * D * (streams * p + masks) + A * B * S * S * (squares * p + scores)
 
 

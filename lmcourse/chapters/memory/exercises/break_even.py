@@ -1,4 +1,4 @@
-"""The exercise on the batch from which on mixed precision takes less memory."""
+"""The exercise on the batch size from which mixed precision takes less memory."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def closed_form(D: int, A: int, S: int, E: int = 4) -> float:
 
 @min_batch_for_mixed.variant
 def line_through_two_batches(D: int, A: int, S: int, E: int = 4) -> Fraction:
-    """Divide the extra bytes of mixed precision without any text by the bytes that each text saves."""
+    """Divide the extra bytes of mixed precision for states by the bytes that it saves per text."""
 
     def more(batch: int) -> int:
         parameters = (4 + 2 * E) * D * D
@@ -152,7 +152,7 @@ def line_through_two_batches(D: int, A: int, S: int, E: int = 4) -> Fraction:
 
 @min_batch_for_mixed.variant
 def solved(D: int, A: int, S: int, E: int = 4) -> np.float64:
-    """As two equations: bytes = states + batch · activations."""
+    """Solve two equations: bytes = states + batch · activations."""
     parameters = (4.0 + 2 * E) * D**2
     fp32, mixed = ((2 * p * (E + 4) + 2) * D * S + (2 * p + 1) * A * S**2 for p in (4, 2))
     _, batch = np.linalg.solve(np.array([[1.0, -fp32], [1.0, -mixed]]), np.array([16.0, 18.0]) * parameters)

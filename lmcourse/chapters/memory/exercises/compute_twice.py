@@ -11,11 +11,11 @@ from lmcourse.exercises.exercise import Exercise
 
 def _check(layers: int, every: int) -> None:
     if layers < 1 or every < 1:
-        raise ValueError("at least one layer, and one layer a segment")
+        raise ValueError("there must be at least one layer, and at least one layer per segment")
 
 
 def _simulated(layers: int, every: int) -> tuple[int, int]:
-    """Go forward and back, layer by layer, and look at what is alive."""
+    """Run forward and back, layer by layer, and count the tensors that are alive."""
     _check(layers, every)
     alive: set[tuple[str, int]] = set()
     most = again = 0
@@ -53,7 +53,8 @@ def _hidden(random: Random) -> list[Case]:
         case("bad input", -4, -2),
     ]
     drawn = []
-    for every in random.sample(range(6, 30), 3):  # a short rest: the most is not at the end of the forward pass
+    # a short last segment, so that the peak is not at the end of the forward pass
+    for every in random.sample(range(6, 30), 3):
         drawn.append(case("other depths", every * random.randint(3, 9) + random.randint(1, every - 3), every))
     return [*fixed, *drawn]
 

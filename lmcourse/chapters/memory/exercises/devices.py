@@ -1,4 +1,4 @@
-"""The exercise on what each device holds when several share every matrix."""
+"""The exercise on the memory of each device when several devices divide every matrix."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _wrong_parallel(
     per_parameter: float = 18,
     copies: int = 1,
 ) -> Sizes:
-    """The count with one mistake switched on; `copies` is on how many devices the states lie whole."""
+    """The count with one mistake switched on; `copies` is the number of devices that hold all states."""
     N, L, B, S, D, A = sizes
     if A % T:
         raise ValueError("heads")
@@ -163,11 +163,11 @@ def heads_cut(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> Sizes:
 @tensor_parallel_bytes.variant
 def tensor_by_tensor(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> dict[str, float]:
     if A % T != 0:
-        raise ValueError("the heads cannot be shared")
+        raise ValueError("the devices cannot share the heads evenly")
     stream, heads = B * S * D, A // T
     activations = 0.0
     for _ in range(L):
-        activations += 2 * (2 * stream + 2 * stream + stream)  # inputs of norms, of halves, masks
+        activations += 2 * (2 * stream + 2 * stream + stream)  # inputs of norms, inputs of both halves, dropout masks
         activations += 4 * 2 * heads * B * S * (D // A) + 2 * 2 * B * S * (4 * D / T)
         activations += heads * B * S * S * (2 + 2 + 1)
     return {"activations": activations, "states": (2 + 4 + 4 + 4 + 4) * N / T}
@@ -186,7 +186,7 @@ def general_formula(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> d
 @tensor_parallel_bytes.variant
 def shares_of_114(T: int, N: int, L: int, B: int, S: int, D: int, A: int) -> dict[str, np.float64]:
     if A not in range(0, A + 1, T):
-        raise ValueError("every device needs as many heads")
+        raise ValueError("the devices cannot share the heads evenly")
     whole = np.float64(34 * D + 5 * A * S) * L * B * S
     only_there = np.float64(24 * D + 5 * A * S) * L * B * S
     return {"states": np.float64(18 * N) / T, "activations": whole - only_there * (1 - 1 / T)}

@@ -1,4 +1,4 @@
-"""The exercise on what a feed-forward layer keeps for the backward pass."""
+"""The exercise on the tensors that a feed-forward layer keeps for the backward pass."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ mlp_activations = Exercise(
     minutes=6,
     difficulty=2,
     reference=_mlp,
-    tolerance=Tolerance(1e-15),  # a division in floats may leave that much
+    tolerance=Tolerance(1e-15),  # a division in floats may be wrong by this much
     cases=[
         case("one token, d = 1, d_ff = 4", 1, 1, 1, 4),
         case("2 texts of 3 tokens, d = 4, d_ff = 16", 2, 3, 4, 16),

@@ -1,4 +1,4 @@
-"""The exercise on what GPT-3 takes to train."""
+"""The exercise on the memory that training GPT-3 takes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ gpt3_case.equivalent_mutant(
 
 
 def _scaled(sizes: Sizes, factor: float, *parts: str) -> Sizes:
-    """These parts, or all, multiplied."""
+    """The sizes, with these parts (or all) multiplied."""
     return {part: size * (factor if part in parts or not parts else 1) for part, size in sizes.items()}
 
 
@@ -159,11 +159,12 @@ def untied_head(B: int, S: int, T: int = 1) -> Sizes:
 
 
 WITH_BIASES = 1 + (13 * 96 + 2) * 12_288 / gpt_3_parameters()
-"""N with the biases of all matrices, and scales and shifts of the norms."""
+"""N with the biases of all matrices and the scales and shifts of the norms."""
 
 
 def _other_bytes(name: str, sentence: str, unit: float = 1, **factors: float) -> None:
-    """Register other bytes for a parameter, with the right N and with one that counts biases and norms."""
+    """Register another number of bytes per parameter, once with the right N and once with an N that counts biases and
+    norms."""
 
     def without(B: int, S: int, T: int = 1) -> Sizes:
         return {part: size * factors.get(part, 1) * unit for part, size in _gpt3(B, S, T).items()}
@@ -220,7 +221,7 @@ def gigabytes_and_16_bit_gradients(B: int, S: int, T: int = 1) -> Sizes:
 
 
 def _activations(name: str, sentence: str, whole: int, shared: int, whole_scores: int, scores: int) -> None:
-    """Register other bytes of activations: per token and feature, and per head and pair, whole or over T."""
+    """Register other bytes of activations: whole or divided by T, per token and feature, and per head and pair."""
 
     def other(B: int, S: int, T: int = 1) -> Sizes:
         per_token = 12_288 * (whole + shared / T) + 96 * S * (whole_scores + scores / T)
@@ -281,7 +282,7 @@ def exactly(B: int, S: int, T: int = 1) -> dict[str, Fraction]:
 
 @gpt3_case.variant
 def by_scaling(B: int, S: int, T: int = 1) -> dict[str, np.float64]:
-    """Weights first, the others by their ratios; activations by the token."""
+    """Compute the weights, then the other states by their ratios to them, and the activations per token."""
     weights = np.float64(2 * (12 * 96 * 12_288**2 + (50_257 + 2048) * 12_288)) / T / 2**30
     token = np.float64(96) / 2**30 * (122_880 + 294_912 / T + 480 / T * S)
     return {"weights": weights, "gradients": 2 * weights, "optimiser": 6 * weights, "activations": B * S * token}

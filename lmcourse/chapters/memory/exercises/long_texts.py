@@ -1,4 +1,4 @@
-"""The exercise on the length at which scores take more memory than all the rest."""
+"""The exercise on the text length at which scores take more memory than all other tensors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ scores_take_over = Exercise(
 
 
 def _from(D: int, A: int, E: int, p: int, *, streams: int = 8, masks: int = 2, pairs: int | None = None) -> int:
-    """The length by other numbers of tensors."""
+    """The length, from other numbers of tensors."""
     per_pair = 2 * p + 1 if pairs is None else pairs
     return D * (p * (streams + 2 * E) + masks) // (A * per_pair) + 1
 
@@ -153,6 +153,6 @@ def searched(D: int, A: int, E: int = 4, p: int = 2) -> int:
 
 @scores_take_over.variant
 def tensor_by_tensor(D: int, A: int, E: int = 4, p: int = 2) -> int:
-    token = sum([p * D] * 8 + [p * E * D] * 2 + [D] * 2)  # norms, q, k, v, three inputs; hidden; masks
+    token = sum([p * D] * 8 + [p * E * D] * 2 + [D] * 2)  # norms, q, k, v and three inputs; hidden tensors; masks
     pair = A * sum([p, p, 1])
     return divmod(token, pair)[0] + 1

@@ -1,4 +1,4 @@
-"""The exercise on measuring what autograd keeps of a module's forward pass."""
+"""The exercise on measuring the tensors that autograd keeps of a module's forward pass."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ measured_activations = Exercise(
 
 
 def _kept(block: nn.Module, x: Tensor) -> list[Tensor]:
-    """Every tensor that autograd hands to the hook, as often as it does."""
+    """Every tensor that autograd passes to the hook, including repetitions."""
     kept: list[Tensor] = []
 
     def pack(tensor: Tensor) -> Tensor:
@@ -195,7 +195,7 @@ def first_dtype_of_each_storage(block: nn.Module, x: Tensor) -> dict[str, int]:
 
 @measured_activations.variant
 def kept_by_number(block: nn.Module, x: Tensor) -> dict[str, int]:
-    """The hook hands out numbers, as one that moves tensors elsewhere would."""
+    """Count with a hook that returns numbers, like a hook that moves tensors to another place."""
     kept: list[Tensor] = []
 
     def pack(tensor: Tensor) -> int:

@@ -1,4 +1,4 @@
-"""The exercise on how many parameters a model has."""
+"""The exercise on the number of parameters of a model."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ parameter_count = Exercise(
     minutes=10,
     difficulty=2,
     reference=_count,
-    seconds=30.0,  # a module on the meta device makes torch import for seconds, the first time
+    seconds=30.0,  # the first module on the meta device makes torch import for seconds
     cases=[
         case("one layer, all by hand: d = 4", gpt(1, 4, 2, 10, 8)),
         case("GPT-2", gpt(12, 768, 12, 50_257, 1024)),
@@ -292,7 +292,7 @@ def modules_without_memory(config: dict[str, Any]) -> int:
 
 @parameter_count.variant
 def rows_with_one_more(config: dict[str, Any]) -> np.int64:
-    """A matrix with a bias has one row more."""
+    """Count with one more row for a matrix with a bias."""
     more = 1 if config["biases"] else 0
     d, f = np.int64(config["d_model"]), np.int64(config["d_ff"])
     head = d // config["heads"]

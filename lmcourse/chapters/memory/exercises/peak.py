@@ -1,4 +1,4 @@
-"""Exercises on the peak of a training step: found in a record of allocations, and predicted."""
+"""Exercises on the peak memory of a training step: found in a record of allocations, and predicted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _peak(events: list[int]) -> Peak:
 
 def _peak_cases(random: Random) -> list[Case]:
     def events(older: int = 0) -> list[int]:
-        """Tensors that come and go, and releases of memory that was there before."""
+        """Allocations and releases of tensors, and releases of memory that was in use before."""
         alive: list[int] = []
         found = [random.randint(50, 99)]
         for _ in range(random.randint(20, 40)):
@@ -99,7 +99,7 @@ def last_moment(events: list[int]) -> Peak:
     return max(in_use), len(in_use) - 1 - in_use[::-1].index(max(in_use))
 
 
-@peak_and_moment.misconception("The peak is right, but your moment is that of the largest tensor.")
+@peak_and_moment.misconception("The peak is right, but you give the moment of the largest tensor.")
 def moment_of_the_largest_tensor(events: list[int]) -> Peak:
     return _peak(events)[0], events.index(max(events))
 
@@ -170,7 +170,7 @@ def _step_cases(random: Random) -> list[Case]:
         return random.randint(10**3, 10**6), random.randint(2, 9), random.randint(5, 99), random.randint(100, 999)
 
     def block(sizes: tuple[int, int, int, int], copies: float) -> int:
-        """As large as this many copies of the logits."""
+        """The size of this many copies of the logits."""
         return int(4 * sizes[1] * sizes[2] * sizes[3] * copies)
 
     some = [sizes() for _ in range(6)]

@@ -1,4 +1,4 @@
-"""Exercises on what a parameter costs from step to step, and how many of them fit."""
+"""Exercises on the bytes per parameter that stay from step to step, and on the number of parameters that fit."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def matched(parameters: int, precision: str, optimiser: str = "adamw") -> dict[s
         case "adamw-8bit":
             sizes.update(optimiser=2)
         case _:
-            raise ValueError("no such optimiser")
+            raise ValueError("unknown optimiser")
     match precision:
         case "inference":
             sizes = Counter(weights=2, gradients=0, optimiser=0)
@@ -253,7 +253,7 @@ def matched(parameters: int, precision: str, optimiser: str = "adamw") -> dict[s
         case "fp32":
             sizes.update(weights=2, gradients=2, optimiser=-4)
         case _:
-            raise ValueError("no such precision")
+            raise ValueError("unknown precision")
     return Counter({part: size * parameters for part, size in sizes.items()})
 
 
@@ -283,7 +283,7 @@ largest_model = Exercise(
     minutes=4,
     difficulty=1,
     reference=_largest,
-    tolerance=Tolerance(1e-13),  # to tell a fraction from the next whole number
+    tolerance=Tolerance(1e-13),  # so small that a fraction differs from the next whole number
     cases=[
         case("8 cards of 80 GB, fp32", 80, 8, "fp32"),
         case("the same in mixed precision", 80, 8, "mixed"),
@@ -374,7 +374,7 @@ def exactly(gigabytes: int, devices: int, precision: str) -> int:
 
 @largest_model.variant
 def searched(gigabytes: int, devices: int, precision: str) -> int:
-    """By halving: the states of `fits` parameters fit, those of `too_many` do not."""
+    """Search by halving: the states of `fits` parameters fit, but those of `too_many` parameters do not."""
     room, each = gigabytes * devices * 10**9, {"fp32": 16, "mixed": 18}.get(precision, 2)
     fits, too_many = 0, room
     while too_many - fits > 1:

@@ -1,4 +1,4 @@
-"""The figures of notebook 14: what training keeps in memory, and what fits."""
+"""The figures of notebook 14: the memory of training, and the models that fit."""
 
 from lmcourse.chapters.memory.figures.budget import memory_budget
 from lmcourse.chapters.memory.figures.devices import memory_gpt3, memory_tensor_parallel

@@ -1,4 +1,4 @@
-"""A memory budget: what a training step of a model needs, and whether a card has it."""
+"""A memory budget: the needs of a model's training step, compared with the capacity of a card."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLOURS = STATE_COLOURS | {
 }
 
 PRECISIONS = {"mixed": "mixed-fp32-gradients", "mixed, 16-bit gradients": "mixed"}
-"""The notebook's names of recipes in `lmcourse.accounting.recipes`: its mixed precision takes 18 bytes."""
+"""The notebook's names for recipes in `lmcourse.accounting.recipes`: its mixed precision takes 18 bytes."""
 
 
 def memory_budget(
@@ -47,20 +47,20 @@ def memory_budget(
     """The memory of a training step on each device, part by part, against the capacity of the card.
 
     Args:
-        model: of the zoo, a decoder.
-        card: a name of `lmcourse.accounting.accelerators`.
+        model: a decoder of the zoo.
+        card: a name in `lmcourse.accounting.accelerators`.
         batch, length: texts that the devices of a copy read at once, and tokens of each.
         precision: one of `PRECISIONS`, or a recipe of `lmcourse.accounting.recipes`.
-        devices: T, how many share every matrix, with sequence parallelism.
+        devices: the number T of devices that divide every matrix, with sequence parallelism.
         recompute_blocks: whether only the input of each block is kept.
-        fused_attention: whether the scores are never written down.
-        copies: how many such groups of devices train the model, each on its own texts.
-        zero: the stage of ZeRO: what the copies divide among them.
-        accumulate: how many batches one step adds up, one after the other.
+        fused_attention: whether attention is computed without storing the scores.
+        copies: the number of such groups of devices, each of which trains on its own texts.
+        zero: the stage of ZeRO, which decides what the copies divide among themselves.
+        accumulate: the number of batches whose gradients one step adds up.
 
     Raises:
         CourseError: there is no such model or card.
-        ValueError: as `training_memory`, or nothing is accumulated.
+        ValueError: `training_memory` rejects the arguments, or `accumulate` is below 1.
     """
     if accumulate < 1:
         raise ValueError("a step takes at least one batch")
@@ -102,7 +102,7 @@ def memory_budget(
 
 
 def _stack(axes: Axes, sizes: dict[str, float], room: float) -> None:
-    """One bar of all parts, and how far the card reaches."""
+    """Draw one bar with all parts, and mark the capacity of the card."""
     total, left = sum(sizes.values()), 0.0
     end = 1.12 * max(total, room)
     axes.axvspan(room, end, color="#FBE3D6", linewidth=0, zorder=0)

@@ -1,4 +1,4 @@
-"""Memory that a model takes on each of several devices, and the total that GPT-3 takes."""
+"""Memory of a model on each of several devices, and the total that training GPT-3 takes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lmcourse.units import GIB
 
 MIXED = find_recipe("mixed-fp32-gradients")
 CARD_GIB = 80
-"""GiB of the card that the figures compare with."""
+"""Memory of the card in the figures, in GiB."""
 
 
 def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel: bool = False) -> Figure:
-    """Memory of GPT-3's blocks and embeddings on all devices together, by number of devices that share a matrix.
+    """Memory of GPT-3's blocks and embeddings on all devices together, by the number of devices that divide a matrix.
 
     Args:
-        batch, length: of the tokens.
+        batch, length: the number of texts, and the tokens of each.
         sequence_parallel: whether the devices share the tokens of norms and dropout, too.
 
     Raises:
@@ -35,7 +35,7 @@ def memory_tensor_parallel(batch: int = 8, length: int = 2048, sequence_parallel
     totals = [
         T * korthikanti(gpt_3(), batch, length, tensor=T, sequence_parallel=sequence_parallel) / GIB for T in devices
     ]
-    # Of all activations, 10/(34 + 5·a·s/h) are whole on every device.
+    # Every device keeps 10/(34 + 5·a·s/h) of all activations whole.
     whole = 10 * len(gpt_3().layers) * batch * length * gpt_3().d_model / GIB
     copies = [total - (one - whole) for total in totals]
     figure = new_figure(8.0, 4.2)
@@ -71,7 +71,7 @@ def memory_gpt3(batch: int = 1, devices: int = 1) -> Figure:
 
     Args:
         batch: texts of 2048 tokens.
-        devices: how many share every matrix.
+        devices: the number of devices that divide every matrix.
 
     Raises:
         ValueError: a size below 1.
@@ -108,7 +108,7 @@ def _on(devices: int) -> str:
 
 
 def _waterfall(axes: Axes, parts: dict[str, float]) -> None:
-    """A bar for each part, where the one before it ends; then the states and the total, from 0."""
+    """Draw each part as a bar that starts where the one before ends; then the states and the total, from 0."""
     colours = [PALETTE[name] for name in ("blue", "orange", "green", "vermilion")]
     left = 0.0
     bars: list[tuple[str, float, float, str]] = []

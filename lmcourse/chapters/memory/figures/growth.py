@@ -1,4 +1,4 @@
-"""How activations grow, what halves them, and when it pays to halve their precision."""
+"""Growth of the activations, ways to halve them, and the batch from which halving their precision pays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def memory_growth(model: str = "gpt-3", number: str = "16 bits") -> Figure:
         number: "16 bits" or "32 bits".
 
     Raises:
-        ValueError: another model or word.
+        ValueError: an unknown model or number format.
     """
     config, p = _model(model), _bytes_per_number(number)
     lengths = [2 ** (step / 2) for step in range(14, 33)]
@@ -85,7 +85,7 @@ def memory_break_even(model: str = "gpt-neox-20b", length: int = 2048) -> Figure
         length: tokens of each text.
 
     Raises:
-        ValueError: another model, or less than one token.
+        ValueError: an unknown model, or less than one token.
     """
     config = _model(model)
     if length < 1:
@@ -123,10 +123,10 @@ def memory_halving(model: str = "gpt-3", length: int = 2048) -> Figure:
         length: tokens of each text.
 
     Raises:
-        ValueError: another model, or fewer than two tokens.
+        ValueError: an unknown model, or fewer than two tokens.
     """
     if length < 2:
-        raise ValueError(f"half of {length} tokens is no text")
+        raise ValueError(f"halving needs a text of at least 2 tokens, not {length}")
     config = _model(model)
     linear, squares = _lines_and_squares(config, length, 2)
     total = linear + squares

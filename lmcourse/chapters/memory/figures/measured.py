@@ -20,7 +20,7 @@ def memory_measured(phases: list[list[int]], copy: int) -> Figure:
         copy: bytes of the logits.
 
     Raises:
-        ValueError: another number of phases, or no event.
+        ValueError: the number of phases is wrong, or there is no event.
     """
     events = [size for phase in phases for size in phase]
     if len(phases) != len(PHASES) or not events:

@@ -11,7 +11,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
 def checkpoint_costs(layers: int) -> dict[int, tuple[int, int]]:
-    """Return the most units in memory and the layers that are computed twice, for each length of a segment."""
+    """For each length of a segment, the most units in memory and the number of layers computed twice."""
     costs = {}
     for every in range(1, layers + 1):
         lengths = [min(every, layers - start) for start in range(0, layers, every)]
@@ -21,7 +21,7 @@ def checkpoint_costs(layers: int) -> dict[int, tuple[int, int]]:
 
 
 def memory_segments(layers: int = 96) -> Figure:
-    """Draw the units in memory and the layers computed twice, by the length of a segment."""
+    """Draw the units in memory and the number of layers computed twice against the length of a segment."""
     costs = checkpoint_costs(layers)
     figure = new_figure(8.0, 3.8)
     axes = new_axes(

@@ -1,4 +1,4 @@
-"""Bytes per parameter from step to step, and how many parameters fit on a card."""
+"""Bytes per parameter that stay from step to step, and the number of parameters that fit on a card."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def _sizes(name: str) -> dict[str, float]:
 
 
 def memory_fits(card: str = "h100-sxm", cards: int = 1) -> Figure:
-    """How many parameters fit into the memory of some cards, for every recipe, before any activation.
+    """The number of parameters whose states fit on some cards, for every recipe; activations are not counted.
 
     Args:
-        card: a name of `lmcourse.accounting.accelerators`.
-        cards: how many share one model.
+        card: a name in `lmcourse.accounting.accelerators`.
+        cards: the number of cards that share one model.
 
     Raises:
         CourseError: there is no such card.

@@ -17,15 +17,15 @@ PART_COLOURS: dict[BlockPart, str] = {
 
 
 def memory_saved_tensors(length: int = 2048, number: str = "16 bits", feed_forward: str = "GELU, 4 d") -> Figure:
-    """Tensors that one block of GPT-3 keeps of one text.
+    """Tensors that one block of GPT-3 keeps for one text.
 
     Args:
-        length: tokens.
+        length: tokens of the text.
         number: "16 bits" or "32 bits".
         feed_forward: "GELU, 4 d" or "SwiGLU, 8/3 d", which has as many parameters.
 
     Raises:
-        ValueError: less than one token, or another word.
+        ValueError: less than one token, or an unknown choice.
     """
     if length < 1 or number not in ("16 bits", "32 bits") or feed_forward not in ("GELU, 4 d", "SwiGLU, 8/3 d"):
         raise ValueError(f"no block has {length} tokens of {number} and {feed_forward}")

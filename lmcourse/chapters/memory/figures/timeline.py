@@ -26,7 +26,7 @@ CHANGING = ("gradients", "activations", "logits", "loss backward", "recomputed b
 """The parts that come and go, in the order in which they are drawn."""
 
 PHASES = {"forward": 1.0, "at the loss": 0.35, "backward": 1.5, "optimiser": 0.45}
-"""The width at which each phase is drawn."""
+"""The width of each phase in the drawing."""
 
 Moment = tuple[str, dict[str, float]]
 """A phase of the step, and the fraction of each changing part that is in memory."""
@@ -42,14 +42,14 @@ def memory_timeline(
     """The memory of one step in mixed precision (18 bytes per parameter, fused attention) on a single device.
 
     Args:
-        model: of the zoo, a decoder whose layers are alike.
-        batch, length: texts, and tokens of each.
+        model: a decoder of the zoo with equal layers.
+        batch, length: the number of texts, and the tokens of each.
         recompute_blocks: whether only the input of each block is kept.
-        accumulated: whether this is a later batch of a step, which adds to gradients that are there already.
+        accumulated: whether this is a later batch of a step, whose gradients are added to existing ones.
 
     Raises:
         CourseError: there is no such model.
-        ValueError: as `step_moments`.
+        ValueError: `step_moments` rejects the arguments.
     """
     config, recipe = find_model(model).decoder, find_recipe("mixed-fp32-gradients")
     at_the_loss = step_moments(
@@ -82,7 +82,7 @@ def memory_timeline(
 
 
 def _places(phases: list[str]) -> list[float]:
-    """Where each moment is drawn: evenly within its phase."""
+    """The place of each moment in the drawing: evenly within its phase."""
     places: list[float] = []
     for phase, width in PHASES.items():
         start, count = sum(list(PHASES.values())[: list(PHASES).index(phase)]), phases.count(phase)
@@ -91,7 +91,7 @@ def _places(phases: list[str]) -> list[float]:
 
 
 def _mark_phases(axes: Axes) -> None:
-    """The name of each phase below its middle, and a line where it ends."""
+    """Write the name of each phase below its middle, and draw a line where it ends."""
     ends = [*accumulate(PHASES.values())]
     axes.set_xticks([end - width / 2 for end, width in zip(ends, PHASES.values(), strict=True)], [*PHASES])
     for end in ends[:-1]:
@@ -100,7 +100,7 @@ def _mark_phases(axes: Axes) -> None:
 
 
 def _moments(layers: int, recompute: bool, accumulated: bool) -> Iterator[Moment]:
-    """The moments between two layers, and of the head."""
+    """The moments between two layers, and the moments of the head."""
 
     def there(activations: float, gradients: float, loss: float = 0.0, block: float = 0.0) -> dict[str, float]:
         gradients = 1.0 if accumulated else gradients

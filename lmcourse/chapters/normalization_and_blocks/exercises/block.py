@@ -14,7 +14,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _by_equations(x: Tensor, attention: Any, feed_forward: Any, norm_1: Any, norm_2: Any, parallel: bool) -> Tensor:
-    """The equations of a pre-norm block, a line each."""
+    """Compute the equations of a pre-norm block, one per line."""
     normed = norm_1(x)
     attended = attention(normed)
     if parallel:

@@ -1,4 +1,4 @@
-"""The exercise on turning LayerNorms into RMSNorms: centre what is written into the residual stream."""
+"""The exercise on turning LayerNorms into RMSNorms, by centring all weights that write into the residual stream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _kind(name: str) -> str:
 
 
 def _projected(weights: Weights) -> Weights:
-    """Every writer multiplied by I − 11ᵀ/d, in float64."""
+    """Multiply every tensor that writes into the stream by I − 11ᵀ/d, in float64."""
     changed = {}
     for name, weight in weights.items():
         d = weight.shape[-1] if _kind(name) in ROWS else weight.shape[0]
@@ -168,14 +168,14 @@ def number_by_number(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _except(*kinds: str) -> Callable[[Weights], Weights]:
-    """Everything right but these kinds, which stay as they are."""
+    """Return a right answer, except that tensors of these kinds stay as they are."""
     return lambda weights: {
         name: weights[name] if _kind(name) in kinds else right for name, right in _projected(weights).items()
     }
 
 
 def _rows_centred(weights: Weights, *kinds: str) -> Weights:
-    """Everything right, and the rows of these kinds centred instead."""
+    """The right answer, except that the rows of these kinds are centred."""
     right = _projected(weights)
     rows = {name: w - w.mean(-1, keepdim=True) for name, w in weights.items() if _kind(name) in kinds}
     return right | rows

@@ -1,4 +1,4 @@
-"""The exercise on who made a logit: the residual stream is a sum, and the head reads a sum."""
+"""The exercise on the contributions to a logit: the residual stream is a sum, and the head reads that sum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EPS = 1e-6
 
 
 def _by_leaving_out(parts: Tensor, scale: Tensor, row: Tensor, eps: float = EPS) -> Tensor:
-    """With the length of the stream held fixed, the logit with everything minus the logit without a part."""
+    """For each part, the logit with all parts minus the logit without this part, at the same length of the stream."""
     wide, factors, reader = parts.double(), scale.double(), row.double()
     root = math.sqrt(wide.sum(0).square().mean().item() + eps)
 

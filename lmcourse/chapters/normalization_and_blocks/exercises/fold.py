@@ -18,7 +18,7 @@ Layer = tuple[Tensor, Tensor]
 
 
 def _by_evaluation(scale: Tensor, shift: Tensor, weight: Tensor, bias: Tensor | None) -> Layer:
-    """The linear map that norm parameters and layer make together, evaluated at 0 and at every unit vector."""
+    """Find the linear map of norm parameters and layer together, from its values at 0 and at every unit vector."""
     offset = None if bias is None else bias.double()
     d = weight.shape[1]
     points = torch.cat([torch.zeros(1, d), torch.eye(d)]).double()

@@ -1,4 +1,4 @@
-"""The exercise on what faster norms do for a whole model."""
+"""The exercise on the effect of faster norms on a whole model."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from lmcourse.exercises.compare import Tolerance
 from lmcourse.exercises.exercise import value_exercise
 
 NORMS = Fraction("0.255")
-"""The part of a step's time that a BERT spends in normalisations (Ivanov et al., 2021)."""
+"""The fraction of a BERT's step time in normalisations (Ivanov et al., 2021)."""
 
 SAVED = Fraction("0.3")
-"""The part of a norm's time that the kernel of the exercise saves."""
+"""The fraction of a norm's time that the exercise's kernel saves."""
 
 OLD, NEW = Fraction("3.5"), Fraction("3.68")
-"""Steps per second of the same model with LayerNorm and with RMSNorm (Narang et al., 2021)."""
+"""Steps per second of a model with LayerNorm, and of the same model with RMSNorm (Narang et al., 2021)."""
 
 
 def _gain() -> dict[str, float]:
-    """From the seconds of a step."""
+    """Compute all numbers from the seconds of a step."""
     with_kernel = (1 - NORMS) + NORMS * (1 - SAVED)
     before, after = 1 / OLD, 1 / NEW
     norms = NORMS * before
@@ -39,7 +39,7 @@ norm_gain = value_exercise(
         "`norms_saved`: a step took 1/3.5 s, then 1/3.68 s, and norms were 25.5 % of the first. Divide what was saved "
         "by what norms took.",
     ],
-    tolerance=Tolerance(1e-2),  # two digits
+    tolerance=Tolerance(1e-2),  # two correct digits
 )
 
 

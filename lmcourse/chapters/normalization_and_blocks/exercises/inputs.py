@@ -31,14 +31,14 @@ NO_NORM = [
     "torch.nn.BatchNorm1d",
     "torch.nn.InstanceNorm1d",
 ]
-"""Functions and modules that compute a norm, or can be made to."""
+"""Functions and modules that compute a norm or can imitate one."""
 
 
 def in_bf16(seed: int, mean: float) -> tuple[Tensor, Tensor, Tensor]:
     """Two tokens of 64 features in bf16, and scale and shift in fp32, none of them a power of two.
 
-    The seeds in use are such that no exact result is near the middle between two bf16 numbers: each way to compute in
-    fp32 rounds to the same ones.
+    The seeds are chosen so that no exact result is near the middle between two bf16 numbers: each way to compute in
+    fp32 rounds to the same bf16 numbers.
     """
     random = Random(seed)
     x = (normal(random, 2, 64) + mean).bfloat16()
@@ -46,7 +46,7 @@ def in_bf16(seed: int, mean: float) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def scales(random: Random, d: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Scales around 1, none of them small."""
+    """Random scales around 1, none of them small."""
     return 1 + 0.3 * integers(random, d, low=-2, high=2, dtype=dtype)
 
 

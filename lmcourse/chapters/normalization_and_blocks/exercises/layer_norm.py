@@ -17,7 +17,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _by_torch(x: Tensor, scale: Tensor, shift: Tensor, eps: float = 1e-5) -> Tensor:
-    """In float64, rounded once."""
+    """Compute in float64, and round once."""
     return F.layer_norm(x.double(), x.shape[-1:], scale.double(), shift.double(), eps).to(x.dtype)
 
 
@@ -29,9 +29,9 @@ def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.floa
 ONE, ZERO = torch.ones(4), torch.zeros(4)
 SMALL = torch.tensor([[0.001, 0.002, 0.001, 0.0]])
 FAR = torch.tensor([[10_000.0, 10_001.0, 10_002.0, 10_005.0], [-8_192.0, -8_192.0, -8_191.0, -8_189.0]])
-"""Features whose mean is exact in fp32, but not its square."""
+"""Features whose mean is exact in fp32, although the square of the mean is not."""
 ROUNDED = "layer_norm(x, scale, shift).float()"
-"""The result in fp32, so that the tolerance of bf16 does not hide an answer that rounds twice."""
+"""An expression with the result in fp32: the tolerance of bf16 would hide an answer that rounds twice."""
 
 
 def _bf16(name: str, seed: int, mean: float) -> Case:
@@ -59,7 +59,8 @@ def _hidden(random: Random) -> list[Case]:
         case("16 bits", (8 * NOTES).half(), POWERS.half(), ZERO.half()),
         case("16 bits", (10 * NOTES).bfloat16(), ONE, ZERO),
         case("16 bits", -NOTES.half(), POWERS, ZERO),
-        case("16 bits", torch.tensor([[1000.0, 1001.0, 1000.0, 1002.0]]).half(), ONE, ZERO),  # no fp16 has the mean
+        # the mean is not an fp16 number
+        case("16 bits", torch.tensor([[1000.0, 1001.0, 1000.0, 1002.0]]).half(), ONE, ZERO),
         _bf16("bf16, rounded once", 124, 30.0),
         _ask("double precision", fixed, 3, 4, dtype=wide),
         case("double precision", tokens(fixed, 2, 4, dtype=wide), scales(fixed, 4, wide), normal(fixed, 4, dtype=wide)),

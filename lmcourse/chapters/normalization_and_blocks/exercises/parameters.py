@@ -17,12 +17,12 @@ PLACEMENTS = ("pre", "post", "double", "output")
 
 
 def _by_building(layers: int, d_model: int, kind: str, placement: str) -> int:
-    """A model with one block, and a block alone, both without memory."""
+    """Count on a model with one block and on a single block, both without memory."""
     norm = {"layer": LAYER_NORM, "rms": RMS}.get(kind)
     if norm is None or placement not in PLACEMENTS:
-        raise ValueError(f"{kind!r}, {placement!r}")
+        raise ValueError(f"there is no norm {kind!r} with placement {placement!r}")
 
-    width = 2 * d_model  # rotary positions need an even width
+    width = 2 * d_model  # rotary embeddings need an even width
     config = llama_like(1, width, 1, 2, vocab_size=2, context=2, norm=norm, block={"placement": placement})
     with torch.device("meta"):
         whole = Transformer(config.with_(final_norm=None if placement == "post" else norm))

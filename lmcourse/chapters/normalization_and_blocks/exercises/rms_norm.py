@@ -16,7 +16,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _by_torch(x: Tensor, scale: Tensor, eps: float = 1e-6) -> Tensor:
-    """In float64, rounded once."""
+    """Compute in float64, and round once."""
     return F.rms_norm(x.double(), x.shape[-1:], scale.double(), eps).to(x.dtype)
 
 
@@ -26,7 +26,7 @@ def _ask(name: str, random: Random, *shape: int, dtype: torch.dtype = torch.floa
 
 ONE = torch.ones(4)
 ROUNDED = "rms_norm(x, scale).float()"
-"""The result in fp32, so that the tolerance of bf16 does not hide an answer that rounds twice."""
+"""An expression with the result in fp32: the tolerance of bf16 would hide an answer that rounds twice."""
 
 
 def _bf16(name: str, seed: int) -> Case:

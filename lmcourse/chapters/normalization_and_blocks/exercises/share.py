@@ -1,4 +1,4 @@
-"""The exercise on how much of the embedding is left in the stream."""
+"""The exercise on the share of the embedding that is left in the stream."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ PLACEMENTS = ("pre", "post", "double", "output")
 
 def _check(blocks: int, placement: str) -> None:
     if placement not in PLACEMENTS or blocks < 0:
-        raise ValueError(f"{blocks} blocks, {placement!r}")
+        raise ValueError(f"there is no model with {blocks} blocks and placement {placement!r}")
 
 
 def _by_construction(blocks: int, placement: str, ratio: float) -> float:
-    """With vectors that are exactly unrelated: the embedding and each addition along an axis of its own."""
+    """Build the stream from orthogonal vectors: the embedding and each addition have their own axis."""
     _check(blocks, placement)
     stream = np.zeros(2 * blocks + 1)
     stream[0] = 1.0
     for branch in range(1, 2 * blocks + 1):
-        # What is added is compared with the stream it joins: after a post-norm its length is 1 again.
+        # Each addition has a length relative to the stream before it; a post-norm resets the length of the stream to 1.
         stream[branch] = ratio
         if placement == "post":
             stream /= math.sqrt(stream @ stream)
@@ -83,7 +83,7 @@ embedding_share = Exercise(
         "A post-norm takes a sum of length √(1 + ratio²) back to 1, and shortens the embedding in it by the same "
         "factor. That happens twice in each block.",
     ],
-    tolerance=Tolerance(1e-9),  # the smallest answers are 1e-27: only a relative tolerance says anything of them
+    tolerance=Tolerance(1e-9),  # the smallest answers are 1e-27, so only a relative tolerance can reject anything
 )
 
 
@@ -101,7 +101,7 @@ def by_formula(blocks: int, placement: str, ratio: float) -> float:
 @embedding_share.variant
 def by_recursion(blocks: int, placement: str, ratio: float) -> float:
     if placement not in ("pre", "post", "double", "output") or blocks < 0:
-        raise ValueError("no such model")
+        raise ValueError("unknown placement, or too few blocks")
     if blocks == 0:
         return 1.0
     before = by_recursion(blocks - 1, placement, ratio)

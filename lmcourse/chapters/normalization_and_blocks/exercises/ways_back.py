@@ -1,4 +1,4 @@
-"""The exercise on the two parts of a gradient: past a branch, and through it."""
+"""The exercise on the two parts of a gradient: past a branch, and through the branch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Parts = tuple[Tensor, Tensor]
 
 
 class _WithPullback(torch.autograd.Function):
-    """A function that returns its value and its pullback, as autograd wants it."""
+    """A function that returns its value and its pullback, for use with autograd."""
 
     @staticmethod
     def forward(ctx: Any, function: Any, h: Tensor) -> Tensor:
@@ -31,7 +31,7 @@ class _WithPullback(torch.autograd.Function):
 
 
 def _by_autograd(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str) -> Parts:
-    """Two copies of x, one for each way, and autograd's gradient at either."""
+    """Give each of the two paths its own copy of x, and let autograd compute the gradient of either copy."""
 
     def run(function: Any, h: Tensor) -> Tensor:
         return _WithPullback.apply(function, h)  # type: ignore[no-any-return, no-untyped-call]
@@ -52,7 +52,7 @@ f = lambda h: (h * h, lambda g: 2 * h * g)
 before = lambda h: (h - h.mean(-1, keepdim=True), lambda g: g - g.mean(-1, keepdim=True))
 after = lambda h: (h / h.norm(), lambda g: (g - h * (h * g).sum() / h.norm() ** 2) / h.norm())
 """
-"""Simple functions of one vector: squares, subtraction of the mean, and scaling to length 1."""
+"""Simple functions of one vector: squaring, subtracting the mean, and scaling to length 1."""
 
 LAYERS = """\
 f = lambda h: ((h @ w).tanh(), lambda g: (g * (1 - (h @ w).tanh() ** 2)) @ w.mT)
@@ -61,7 +61,7 @@ back = lambda h, g: (g - h * (h * g).mean(-1, keepdim=True) / rms(h) ** 2) / rms
 before = lambda h: (h / rms(h), lambda g: back(h, g))
 after = lambda h: (3 * (h - 1) / rms(h - 1), lambda g: 3 * back(h - 1, g))
 """
-"""A branch that is not linear and two different norms, for any number of axes."""
+"""A nonlinear branch and two different norms, for any number of axes."""
 
 SILENT = "f = lambda h: (0 * h, lambda g: 3 * g)\n"
 BLOCKED = "f = lambda h: (h * h, lambda g: 0 * g)\n"
@@ -247,7 +247,7 @@ RULES: dict[str, Rule] = {"pre": _pre, "post": _post, "double": _double, "output
 
 
 def _rules(x: Tensor, dy: Tensor, f: Any, before: Any, after: Any, placement: str, **changed: Rule) -> Parts:
-    """The four right answers, some of them changed."""
+    """The four right answers, some of them replaced."""
     if placement not in RULES:
         raise ValueError(placement)
     return (RULES | changed)[placement](x, dy, f, before, after)

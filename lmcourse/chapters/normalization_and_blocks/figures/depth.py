@@ -37,7 +37,7 @@ def gradient_by_block(gradients: Mapping[str, Mapping[int, Sequence[float]]]) ->
     """The gradient of each block's `down` matrix, a panel per placement, a line per depth.
 
     Args:
-        gradients: by placement, then by number of blocks, one number for each block.
+        gradients: for each placement and number of blocks, one number for each block.
     """
     figure = new_figure(8.0, 3.8)
     axes = new_axes(
@@ -63,12 +63,12 @@ def gradient_by_block(gradients: Mapping[str, Mapping[int, Sequence[float]]]) ->
 
 
 def _power(value: float) -> str:
-    """The nearest power of ten: what every processor agrees on."""
+    """The nearest power of ten, which is the same on every processor."""
     return f"about 10^{round(torch.tensor(value).log10().item())}"
 
 
 def weight_jitter(changes: Mapping[str, Mapping[int, float]], noise: float) -> Figure:
-    """How far the output moves when all weights are shaken, by number of blocks, one curve a placement."""
+    """Change of the output under random changes of all weights, by number of blocks, one curve per placement."""
     figure = new_figure(8.0, 3.8)
     title = f"All weights changed by {noise:.0%}: how far does the output move?"
     axes = new_axes(figure, title, "blocks", "relative change of the output")
@@ -89,9 +89,9 @@ def depth_runs(runs: Mapping[int, Mapping[str, Sequence[Sequence[float]]]], floo
     """Losses of tiny runs: a panel per depth, a colour per placement, a line per seed.
 
     Args:
-        runs: by number of blocks and placement, the losses of each seed.
-        floor: what knowing the frequency of each byte gives, in nats.
-        window: over how many steps they are averaged.
+        runs: for each number of blocks and placement, the losses of each seed.
+        floor: the loss of a model that knows only the frequency of each byte, in nats.
+        window: the number of steps over which the losses are averaged.
     """
     figure = new_figure(8.0, 3.6)
     grid = figure.add_gridspec(1, len(runs))
@@ -118,7 +118,7 @@ def gradients_by_step(runs: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """The norm of the first block's gradient in each step of tiny runs, on a logarithmic axis.
 
     Args:
-        runs: by name, the norms of each seed. A name starts with the placement: "post, warm-up of 30 steps".
+        runs: for each name, the norms of each seed. A name starts with the placement: "post, warm-up of 30 steps".
     """
     figure = new_figure(8.0, 3.8)
     axes = new_axes(figure, "16 blocks: the gradient of the first block", "step", "its norm")

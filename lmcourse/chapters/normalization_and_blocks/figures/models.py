@@ -1,4 +1,4 @@
-"""Figures of published models and of costs."""
+"""Figures of published models, and of the cost of norms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHIFT = {"LayerNorm": 0.16, "RMSNorm": -0.16}
 
 
 def published_norms() -> Counter[tuple[int, str, str]]:
-    """How many published models of the zoo there are by year, placement and norm, where all three are known."""
+    """The number of published models in the zoo by year, placement and norm, where all three are known."""
     return Counter(
         (
             entry.year,
@@ -63,9 +63,9 @@ _BYTES = 4
 
 
 def norm_costs(kernels: str = "fused") -> Figure:
-    """Operations and bytes a number of both norms, side by side, in a fused kernel or operation by operation.
+    """Operations and bytes per number of both norms, side by side, in a fused kernel or operation by operation.
 
-    ValueError for other kernels than "fused" and "one by one".
+    ValueError unless `kernels` is "fused" or "one by one".
     """
     if kernels not in ("fused", "one by one"):
         raise ValueError(f"kernels are 'fused' or 'one by one', not {kernels!r}")

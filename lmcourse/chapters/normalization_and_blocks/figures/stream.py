@@ -1,4 +1,4 @@
-"""Figures of single vectors: where a norm puts them, who owns the stream, who made a logit."""
+"""Figures of single vectors: the effect of a norm, the shares of the stream, the contributions to a logit."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _POINTS = 200
 
 
 def norm_points(kind: str = "rms", eps: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
-    """Random points in two dimensions, and where a norm without parameters puts them: (n, 2) each.
+    """Random points in two dimensions, and their images under a norm without parameters: (n, 2) each.
 
-    ValueError for another kind than "layer" or "rms".
+    ValueError unless `kind` is "layer" or "rms".
     """
     if kind not in _KINDS:
         raise ValueError(f"the norm is 'layer' or 'rms', not {kind!r}")
@@ -30,7 +30,7 @@ def norm_points(kind: str = "rms", eps: float = 1e-6) -> tuple[np.ndarray, np.nd
 
 
 def norm_circle(kind: str = "rms", eps: float = 1e-6) -> Figure:
-    """Points in two dimensions before and after a norm: a circle, or two points; ε draws the small ones inwards."""
+    """Points in two dimensions before and after a norm: a circle, or two points; ε moves the small ones inwards."""
     before, after = norm_points(kind, eps)
     figure = new_figure(8.0, 5.0)
     axes = new_axes(figure, f"{_KINDS[kind]} with two features, ε = {eps:.2g}", "feature 1", "feature 2")
@@ -56,9 +56,9 @@ def norm_circle(kind: str = "rms", eps: float = 1e-6) -> Figure:
 
 
 def squared_shares(placement: str, blocks: int) -> np.ndarray:
-    """Share of each part in the squared length of the stream: (blocks + 1, parts), part 0 is the embedding.
+    """Share of each part in the squared length of the stream, (blocks + 1, parts). Part 0 is the embedding.
 
-    The two branches of a block are one part. Every addition is as long as the stream's start and unrelated to it.
+    The two branches of a block are one part. Every addition is as long as the embedding and orthogonal to the stream.
     ValueError for an unknown placement or less than one block.
     """
     if placement not in PLACEMENTS or blocks < 1:

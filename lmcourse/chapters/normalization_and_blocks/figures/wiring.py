@@ -1,4 +1,4 @@
-"""Drawings of blocks: where the norms are, and what has to wait for what."""
+"""Drawings of blocks: the places of the norms, and the operations that wait for others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def _plus(axes: Axes, x: float) -> None:
 def _branch(
     axes: Axes, x: float, y: float, layer: str, *, before: bool, after: bool, end: float, bottom: float = 0.0
 ) -> None:
-    """From (x, bottom) to the height y, through the layer and its norms, and down to the plus sign at `end`."""
+    """Draw a branch: up from (x, bottom), through the layer and its norms at height y, and down to the plus sign at
+    `end`."""
     boxes = ([("N", _NORM, 4.0)] if before else []) + [(layer, _LAYER, 15.0)] + ([("N", _NORM, 4.0)] if after else [])
     _line(axes, (x, bottom), (x, y), (end, y))
     _arrow(axes, (end, y), (end, 0.24))
@@ -52,7 +53,7 @@ def _branch(
 def block_wiring(placement: str = "pre", branches: str = "serial") -> Figure:
     """A block as a drawing: the stream as a straight line, the branches above it, and every norm in its place.
 
-    ValueError for an unknown placement or way to branch.
+    ValueError for an unknown placement or kind of branches.
     """
     if placement not in PLACEMENTS or branches not in BRANCHES:
         raise ValueError(f"there is no block with norms {placement!r} and branches {branches!r}")
@@ -103,16 +104,16 @@ def _told(figure: Figure, title: str, caption: str) -> Figure:
 
 
 PRODUCTS = {"qkv": 3.0, "out": 1.0, "gate, up": 5.375, "down": 2.6875}
-"""Weights in units of d², for LLaMA 7B's d = 4,096 and d_ff = 11,008."""
+"""Weights of each product in units of d², for LLaMA 7B's d = 4,096 and d_ff = 11,008."""
 
 FUSED = (("qkv", "gate, up"), ("out", "down"))
 """The products that a parallel block merges into one."""
 
 
 def block_timeline(branches: str = "serial") -> Figure:
-    """The weight matrices of a block as bars, one after the other: as long as they have weights.
+    """The weight matrices of a block as bars, one after the other; the length of a bar is the number of weights.
 
-    ValueError for other branches than "serial" and "parallel".
+    ValueError unless `branches` is "serial" or "parallel".
     """
     if branches not in ("serial", "parallel"):
         raise ValueError(f"branches are 'serial' or 'parallel', not {branches!r}")

@@ -18,7 +18,7 @@ from lmcourse.exercises.inputs import normal64
 
 
 class _Reference(torch.optim.Adagrad):
-    """torch's own, one tensor at a time."""
+    """torch's own AdaGrad, one tensor at a time."""
 
     def __init__(self, params: Any, lr: float = 1e-2, eps: float = 1e-10) -> None:
         super().__init__(params, lr=lr, eps=eps, foreach=False)

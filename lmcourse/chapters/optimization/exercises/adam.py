@@ -26,7 +26,7 @@ from lmcourse.exercises.inputs import normal64
 
 
 class _Reference(torch.optim.Adam):
-    """torch's own, one tensor at a time."""
+    """torch's own Adam, one tensor at a time."""
 
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8

@@ -22,7 +22,7 @@ Betas = tuple[float, float]
 
 
 class _Reference(torch.optim.AdamW):
-    """torch's own, one tensor at a time."""
+    """torch's own AdamW, one tensor at a time."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ def _hidden(random: Random) -> list[Case]:
     for _ in range(2):
         d, steps = random.randint(1, 4), random.randint(3, 9)
         settings = f"lr={random.uniform(0.01, 0.5)}, weight_decay={random.uniform(0.05, 1.0)}"
-        # So small that ε is seen in every run.
+        # So small that ε matters in every run.
         other = {"start": normal64(random, d), "gradients": 1e-4 * normal64(random, steps, d)}
         cases.append(script("other runs", scripts.path(f"AdamW([w], {settings})"), **other))
     return cases
@@ -129,7 +129,7 @@ AdamW = Exercise(
 
 
 class _DecayingRule(AdamRule):
-    """AdamW, with its own default."""
+    """AdamW, with its own default decay."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ Setting = tuple[float, float, float]
 
 
 def _best(mu: float, L: float) -> Setting:
-    """Both ends of the spectrum as slow as each other: 1 − √(γμ) = √(γL) − 1 = √β."""
+    """Let both ends of the spectrum converge equally fast: 1 − √(γμ) = √(γL) − 1 = √β."""
     root = 2 / (math.sqrt(mu) + math.sqrt(L))
     factor = max(0.0, 1 - root * math.sqrt(mu))
     return root**2, factor**2, factor

@@ -1,4 +1,4 @@
-"""The exercise that holds the theorem on gradient descent against data."""
+"""The exercise that tests the theorem on gradient descent with data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pair = tuple[float, float]
 
 
 def _certificate(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
-    """In the basis of the right singular vectors, where each coordinate of the gradient shrinks by 1 − γλ a step."""
+    """Compute in the basis of the right singular vectors: each coordinate of the gradient shrinks by 1 − γλ a step."""
     _, singular, directions = torch.linalg.svd(X.double(), full_matrices=False)
     curvature = singular**2 / len(X)
     if rate > (1 + 1e-9) / curvature[0]:
@@ -113,7 +113,7 @@ descent_certificate.equivalent_mutant(
 
 
 def _measured(X: Tensor, y: Tensor, rate: float, steps: int, n: float | None = None) -> list[Tensor]:
-    """The gradients of all K + 1 points."""
+    """The gradients at all K + 1 points."""
     w, gradients = torch.zeros_like(X[0]), []
     for _ in range(steps + 1):
         gradients.append(X.T @ (X @ w - y) / (n or len(X)))
@@ -187,7 +187,7 @@ def loss_without_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
 @descent_certificate.misconception("You use ‖X‖² as L. The loss is a mean over n examples, so L is ‖X‖²/n.")
 def bound_without_mean(X: Tensor, y: Tensor, rate: float, steps: int) -> Pair:
     if rate > (1 + 1e-9) * _largest_rate(X) / len(X):
-        raise ValueError("a rate above 1/‖X‖²")
+        raise ValueError("the rate is above 1/L")
     return _certificate(X, y, rate, steps)
 
 
@@ -274,7 +274,7 @@ def in_a_loop(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[float, flo
 @descent_certificate.variant
 def by_autograd(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[float, float]:
     if rate * torch.linalg.svdvals(X)[0] ** 2 > len(X) * (1 + 1e-9):
-        raise ValueError("beyond the theorem")
+        raise ValueError("the rate is above 1/L")
     w, squares, losses = torch.zeros(X.shape[1], dtype=X.dtype), [], []
     for _ in range(steps + 1):
         w = w.detach().requires_grad_()
@@ -304,7 +304,7 @@ def with_numpy(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[float, fl
 def by_powers_of_a_matrix(X: Tensor, y: Tensor, rate: float, steps: int) -> tuple[Tensor, Tensor]:
     n, d = X.shape
     if rate > 1.00000001 * n / torch.linalg.matrix_norm(X, 2) ** 2:
-        raise ValueError("too large a rate")
+        raise ValueError("the rate is above 1/L")
     move = torch.eye(d, dtype=X.dtype) - rate * X.T @ X / n
     gradient = -X.T @ y / n
     squares = []

@@ -14,7 +14,7 @@ from lmcourse.exercises.inputs import normal64
 
 
 def _path(H: Tensor, b: Tensor, start: Tensor, rate: float, steps: int) -> Tensor:
-    """In the basis of the eigenvectors each coordinate goes its own way: z ← r z + γβ, with r = 1 − γλ."""
+    """In the basis of the eigenvectors, each coordinate has its own recursion: z ← r z + γβ, with r = 1 − γλ."""
     curvature, directions = torch.linalg.eigh(H.double())
     z, pull = directions.T @ start.double(), rate * directions.T @ b.double()
     factor = 1 - rate * curvature
@@ -27,7 +27,7 @@ def _tensor(*numbers: float | list[float]) -> Tensor:
 
 
 def _bowl(random: Random, d: int, flat: int = 0) -> Tensor:
-    """A random symmetric matrix with positive eigenvalues, of which some are 0."""
+    """A random symmetric matrix with positive eigenvalues, apart from `flat` eigenvalues of 0."""
     factor = normal64(random, d - flat, d)
     return factor.T @ factor
 

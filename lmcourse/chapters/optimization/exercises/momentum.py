@@ -24,7 +24,7 @@ from lmcourse.exercises.inputs import normal64
 
 
 class _Reference(torch.optim.SGD):
-    """torch's own, with the defaults of the exercise and one tensor at a time."""
+    """torch's own momentum, with the defaults of the exercise and one tensor at a time."""
 
     def __init__(self, params: Any, lr: float, momentum: float = 0.9, nesterov: bool = False) -> None:
         super().__init__(params, lr=lr, momentum=momentum, nesterov=nesterov, foreach=False)

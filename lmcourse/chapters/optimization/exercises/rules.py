@@ -1,4 +1,4 @@
-"""Parts that wrong optimizers share: a loop over groups and parameters, and the parts of each method."""
+"""Parts that wrong optimizers share: a loop over groups and parameters, and the rule of each method."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Settings = dict[str, Any]
 
 
 def tensor(*numbers: float | list[float]) -> Tensor:
-    """Numbers in double precision, in which all of these exercises are asked."""
+    """Numbers in double precision, which all of these exercises use."""
     return torch.tensor(numbers, dtype=torch.float64)
 
 
 class Rule(Optimizer):
-    """A right loop; a subclass says what is subtracted from a parameter."""
+    """A right optimizer loop; a subclass defines the step that is subtracted from a parameter."""
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
@@ -55,7 +55,7 @@ class _ZerosSkipped(Rule):
 
 
 def add_group_misconceptions(exercise: Exercise, rule: type[Rule]) -> None:
-    """Two wrong answers that read the settings of a method from the wrong place."""
+    """Register two wrong answers that read the settings of a method from the wrong place."""
     _add(exercise, rule, _FirstGroup, "You use the settings of the first group for all. Each group has its own.")
     _add(
         exercise,
@@ -66,7 +66,7 @@ def add_group_misconceptions(exercise: Exercise, rule: type[Rule]) -> None:
 
 
 def add_zeros_misconception(exercise: Exercise, rule: type[Rule]) -> None:
-    """A wrong answer for a method that remembers: it takes a gradient of zeros for none."""
+    """Register a wrong answer for a method with a memory: it treats a gradient of zeros like no gradient."""
     _add(
         exercise,
         rule,
@@ -76,12 +76,12 @@ def add_zeros_misconception(exercise: Exercise, rule: type[Rule]) -> None:
 
 
 def _add(exercise: Exercise, rule: type[Rule], mistake: type[Rule], sentence: str) -> None:
-    """Give an exercise the right answer `rule` with a mistake in it."""
+    """Register the right answer `rule` with a mistake in it."""
     exercise.misconception(sentence)(type(mistake.__name__, (mistake, rule), {}))
 
 
 class MomentumRule(Rule):
-    """Momentum as torch writes it."""
+    """Momentum by torch's formula."""
 
     def __init__(self, params: Any, lr: float, momentum: float = 0.9, nesterov: bool = False) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "nesterov": nesterov})
@@ -132,7 +132,7 @@ class AdaGradRule(Rule):
 
 
 class AdamRule(Rule):
-    """Adam, with decay beside the gradient for those who ask for it."""
+    """Adam, with a decay term beside the gradient that subclasses can use."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class AdamRule(Rule):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def stride(self, p: Tensor, g: Tensor, group: Settings) -> Tensor:
-        """The step of Adam; what the weights lose by decay is added."""
+        """The step of Adam, plus the decay of the weights."""
         lost: Tensor = group["lr"] * group["weight_decay"] * p
         return lost + self.adams(p, g, group)
 

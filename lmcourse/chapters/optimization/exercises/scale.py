@@ -1,4 +1,4 @@
-"""The exercise on the noise scale: how large a batch is worth its price."""
+"""The exercise on the noise scale: the batch size up to which a larger batch is worth its price."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Rows = list[list[int]]
 
 
 def _scale(small: float, large: float, b_small: int, b_large: int) -> Scale:
-    """In exact fractions: B times the mean of ‖g‖² is a line in B; its slope is ‖G‖² and its value at 0 is σ²."""
+    """Compute in exact fractions: B times the mean of ‖g‖² is linear in B, with slope ‖G‖² and the value σ² at 0."""
     if b_small == b_large:
-        raise ValueError(f"two sizes are needed, not {b_small} twice")
+        raise ValueError(f"the two batch sizes are equal: {b_small}")
     one, other = Fraction(small) * b_small, Fraction(large) * b_large
     squared = (other - one) / (b_large - b_small)
     noise = one - squared * b_small
@@ -28,7 +28,7 @@ def _scale(small: float, large: float, b_small: int, b_large: int) -> Scale:
 
 
 def squared_lengths(rows: Rows, batch: int) -> float:
-    """The mean of ‖g‖² over all batches that may be drawn with replacement, g their mean."""
+    """The mean of ‖g‖² over all batches drawn with replacement, where g is the mean of a batch."""
     found = [sum(sum(column) ** 2 for column in zip(*drawn, strict=True)) for drawn in product(rows, repeat=batch)]
     return float(sum(found)) / (len(found) * batch**2)
 
@@ -158,7 +158,7 @@ def length(small: float, large: float, b_small: int, b_large: int) -> Scale:
 @noise_scale.variant
 def by_elimination(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
     if b_small == b_large:
-        raise ValueError("equal sizes")
+        raise ValueError("the two batch sizes are equal")
     squared = (b_large * large - b_small * small) / (b_large - b_small)
     noise = (small - large) * b_small * b_large / (b_large - b_small)
     if squared <= 0:
@@ -170,7 +170,7 @@ def by_elimination(small: float, large: float, b_small: int, b_large: int) -> tu
 def as_a_straight_line(small: float, large: float, b_small: int, b_large: int) -> list[float]:
     first, second = 1 / b_small, 1 / b_large
     if first == second:
-        raise ValueError("two equal sizes")
+        raise ValueError("the two batch sizes are equal")
     slope = (large - small) / (second - first)
     start = small - slope * first
     return [start, slope, slope / start if start > 0 else math.inf]
@@ -179,7 +179,7 @@ def as_a_straight_line(small: float, large: float, b_small: int, b_large: int) -
 @noise_scale.variant
 def by_a_linear_system(small: float, large: float, b_small: int, b_large: int) -> tuple[float, float, float]:
     if b_small == b_large:
-        raise ValueError("one equation is not enough")
+        raise ValueError("the two batch sizes are equal")
     squared, noise = np.linalg.solve([[1, 1 / b_small], [1, 1 / b_large]], [small, large])
     scale = noise / squared if squared > 0 else float("inf")
     return float(squared), float(noise), float(scale)

@@ -1,4 +1,4 @@
-"""Scripts that drive an optimizer: a parameter, gradients that are given, and the path that comes of them."""
+"""Scripts that run an optimizer on a parameter with given gradients, and return the path of the parameter."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ for g in gradients:
 
 
 def path(optimizer: str) -> str:
-    """The path of `w`, which begins at `start`, under the optimizer that this expression makes, a step per gradient."""
+    """A script that returns the path of `w` from `start`, one step per gradient, with the optimizer of this
+    expression."""
     return f"w = start.clone().requires_grad_()\npath = []\no = {optimizer}\n{STEPS}\npath"
 
 
 def late(optimizer: str) -> str:
-    """Two parameters, v and w; the second has a gradient in the steps 2, 3 and 5 only."""
+    """A script with two parameters, v and w; w has a gradient in the steps 2, 3 and 5 only."""
     return f"""\
 v, w = a.clone().requires_grad_(), b.clone().requires_grad_()
 o = {optimizer}
@@ -38,7 +39,7 @@ w"""
 
 
 def groups(optimizer: str) -> str:
-    """Two parameters, v and w, that the expression puts into groups of their own; w's gradient is twice v's."""
+    """A script with two parameters, v and w, in separate groups; w's gradient is twice v's."""
     return f"""\
 v, w = a.clone().requires_grad_(), b.clone().requires_grad_()
 o = {optimizer}
@@ -50,14 +51,14 @@ w"""
 
 
 def scheduled(optimizer: str) -> str:
-    """The path while the rate is halved after every step, as a schedule does it."""
+    """A script that returns the path while the rate is halved after every step, as a schedule does."""
     steps = f"{STEPS}\n    o.param_groups[0]['lr'] /= 2"
     return f"w = start.clone().requires_grad_()\npath = []\no = {optimizer}\n{steps}\npath"
 
 
 def zeroed(optimizer: str) -> str:
-    """The gradient is looked at after a step, then set to 0 in place, and a step follows without a new one; then one
-    with the first gradient again."""
+    """A script that reads the gradient after a step and sets it to 0 in place. A step without a new gradient follows,
+    then a step with the first gradient again."""
     return f"""\
 w = start.clone().requires_grad_()
 o = {optimizer}
@@ -74,7 +75,7 @@ w.requires_grad"""
 
 
 def saved(optimizer: str) -> str:
-    """Two steps, then the state goes into a new optimizer, and it takes two more."""
+    """A script that takes two steps, loads the state into a new optimizer, and takes two more."""
     return f"""\
 w = start.clone().requires_grad_()
 path = []
@@ -88,7 +89,7 @@ path"""
 
 
 def two_at_once(first: str, second: str) -> str:
-    """Two optimizers of one class side by side, each with a parameter of its own."""
+    """A script with two optimizers of one class side by side, each with its own parameter."""
     return f"""\
 v, w = a.clone().requires_grad_(), b.clone().requires_grad_()
 one, other = {first}, {second}

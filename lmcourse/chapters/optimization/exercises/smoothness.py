@@ -60,7 +60,7 @@ smoothness = Exercise(
         "How fast the gradient changes depends on the direction; it is at most the largest eigenvalue of H.",
         "torch.linalg.eigvalsh(H) sorts the eigenvalues of a symmetric matrix from small to large.",
     ],
-    tolerance=Tolerance(2e-5),  # an eigenvalue found in float32
+    tolerance=Tolerance(2e-5),  # an eigenvalue computed in float32
     seconds=SECONDS,
 )
 
@@ -97,7 +97,7 @@ def largest_entry(X: Tensor) -> float:
     return float((X.double().T @ X.double()).diagonal().max() / len(X))
 
 
-@smoothness.misconception("You return the curvature of the flattest direction. L is that of the steepest.")
+@smoothness.misconception("You return the curvature of the flattest direction. L is the curvature of the steepest.")
 def flattest(X: Tensor) -> float:
     return float(_eigenvalues(X)[0] / len(X))
 

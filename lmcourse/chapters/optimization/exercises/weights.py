@@ -1,4 +1,4 @@
-"""The exercise on what a running mean that starts at 0 weighs."""
+"""The exercise on the weights in a running mean that starts at 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Weights = list[float]
 
 
 def _weights(betas: Weights) -> Weights:
-    """Run the recursion in exact fractions, once for each gradient: 1 in its step and 0 in all others."""
+    """Run the recursion in exact fractions, once for each gradient: it is 1 at its own step and 0 at all others."""
     fractions = [Fraction(beta) for beta in betas]
     found = []
     for own in range(len(fractions)):

@@ -14,11 +14,11 @@ Array = NDArray[np.float64]
 
 
 _FAR = np.linspace(-200, 200, 16_001)
-"""Points far enough away for the parabola and the function to differ in curvature: L and ¼ there."""
+"""Points so far away that the parabola and the function differ in curvature: L for the parabola, ¼ for the function."""
 
 
 def _wave(x: Array | float) -> Array:
-    """A function that is smooth with L = 1 and convex nowhere near 3: x²/8 − cos x · 3/4."""
+    """A function that is smooth with L = 1, and not convex near 3: x²/8 − cos x · 3/4."""
     return np.asarray(np.square(x) / 8 - 0.75 * np.cos(x))
 
 
@@ -31,8 +31,8 @@ def chord_and_parabola(at: float = -2.5, L: float = 1.0, step: float = 1.0) -> F
 
     Args:
         at: where the parabola touches.
-        L: its curvature; the function is smooth with 1, so from there on the parabola lies above.
-        step: the rate times L.
+        L: the parabola's curvature. The function is smooth with 1, so from L = 1 on the parabola is above it.
+        step: the learning rate times L.
 
     Raises:
         ValueError: L is not positive.
@@ -102,7 +102,7 @@ def certificate(scale: float = 1.0, seed: int = 0) -> Figure:
     """The measured average of ‖∇f‖² and the theorem's bound against K, for a rate of scale/L.
 
     Raises:
-        ValueError: the rate is not positive, or so large that descent explodes.
+        ValueError: the rate is not positive, or so large that descent diverges.
     """
     if not 0 < scale < 2:
         raise ValueError(f"descent needs a rate between 0 and 2/L, not {scale:g}/L")

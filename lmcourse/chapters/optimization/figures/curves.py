@@ -1,4 +1,4 @@
-"""Curves of small runs: curvature on its way to 2/γ, floors of noise, two losses that cross."""
+"""Curves of small runs: curvature that rises to 2/γ, noise floors, two losses that cross."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _COLOURS = (PALETTE["vermilion"], PALETTE["blue"], PALETTE["green"], PALETTE["pu
 
 
 def sharpness(curves: Mapping[float, Tensor], every: int) -> Figure:
-    """The largest curvature during training, by rate, with the line 2/γ of each that is reached.
+    """The largest curvature during training, by rate, with the line 2/γ of each rate whose curvature reaches it.
 
     Args:
-        curves: for each rate, the curvature at every so many steps, one column per seed.
-        every: how many steps lie between two of them.
+        curves: for each rate, the curvature after every `every` steps, one column per seed.
+        every: the number of steps between two measurements.
     """
     figure = new_figure(8.0, 3.8)
     axes = new_axes(figure, "The curvature rises until it meets 2/γ", "step", "largest curvature")
@@ -44,11 +44,11 @@ def sharpness(curves: Mapping[float, Tensor], every: int) -> Figure:
 
 
 def noise_floor(squares: Tensor, rates: Sequence[float], window: int = 100) -> Figure:
-    """‖∇f‖² of the full loss while single examples are followed, one curve per rate.
+    """‖∇f‖² of the full loss during descent on single examples, one curve per rate.
 
     Args:
-        squares: at each step (rows) and rate (columns).
-        rates: of the columns.
+        squares: ‖∇f‖² at each step (rows) and rate (columns).
+        rates: the rates of the columns.
         window: over how many steps the curves are averaged.
     """
     figure = new_figure(8.0, 3.8)
@@ -73,10 +73,10 @@ def noise_floor(squares: Tensor, rates: Sequence[float], window: int = 100) -> F
 
 
 def crossing_losses(curves: Mapping[str, Sequence[float]], window: int = 200) -> Figure:
-    """Training losses of two runs from a quarter of the way on, and the difference of the second to the first.
+    """Training losses of two runs, without the first quarter, and the second loss minus the first.
 
     Args:
-        curves: the two, by name.
+        curves: the two losses, by name.
         window: over how many steps they are averaged.
 
     Raises:

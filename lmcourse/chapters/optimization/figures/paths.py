@@ -1,4 +1,4 @@
-"""Paths down a valley: a map of contour lines with the steps of one method, and three methods side by side."""
+"""Paths down a valley: a contour map with the steps of one method, and three methods side by side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METHODS = ("gradient descent", "heavy ball", "Nesterov", "AdaGrad", "Adam")
 STEPS = 60
 _START = (-2.0, 1.0)
 _REACH = 3.0
-"""How far the map goes from the bottom, in each direction."""
+"""Distance from the bottom to the edges of the map."""
 
 
 def valley(kappa: float, rotation: float) -> Array:
@@ -32,7 +32,7 @@ def valley(kappa: float, rotation: float) -> Array:
 
 
 def walk(method: str, rate: float, momentum: float, kappa: float, rotation: float, steps: int = STEPS) -> Array:
-    """The points of a path, the start included: (steps + 1, 2). It starts at the same place of the valley.
+    """The points of a path with its start, (steps + 1, 2). Every path starts at the same place of the valley.
 
     Raises:
         ValueError: there is no such method.
@@ -57,7 +57,7 @@ def walk(method: str, rate: float, momentum: float, kappa: float, rotation: floa
             move = rate * memory / (1 - momentum**k) / (np.sqrt(squares / (1 - 0.999**k)) + 1e-8)
         else:
             move = rate * g
-        if np.abs(x).max() < 1e6:  # beyond, nothing is to be seen, and numbers would overflow
+        if np.abs(x).max() < 1e6:  # points farther away are outside the map, and their numbers would overflow
             x = x - move
         points.append(x)
     return np.array(points)
@@ -82,7 +82,7 @@ def descent_path(
         rate: γ.
         momentum: β of the heavy ball and of Nesterov, β₁ of Adam; the others have none.
         kappa: the curvature of the steep direction; the flat one has 1.
-        rotation: of the whole valley, in degrees.
+        rotation: the rotation of the whole valley, in degrees.
 
     Raises:
         ValueError: there is no such method.
@@ -153,10 +153,10 @@ def _draw_path(axes: Axes, points: Array, colour: str) -> None:
 
 
 def adam_steps(beta1: float = 0.9, beta2: float = 0.999, corrected: bool = False) -> Figure:
-    """How long Adam's first 50 steps are for a gradient that stays the same, in units of the rate.
+    """Length of Adam's first 50 steps with a constant gradient, in units of the rate.
 
     Raises:
-        ValueError: a β is not from 0 to below 1.
+        ValueError: a β is negative, or not below 1.
     """
     if not (0 <= beta1 < 1 and 0 <= beta2 < 1):
         raise ValueError(f"betas are at least 0 and below 1, not {beta1:g} and {beta2:g}")

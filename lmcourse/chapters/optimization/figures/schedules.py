@@ -1,4 +1,4 @@
-"""Cost of an optimizer and course of a schedule: bytes per parameter, and the rate at each step."""
+"""Cost of an optimizer in bytes per parameter, and the learning rate of a schedule at each step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BYTES = {"SGD": 0, "momentum": 4, "AdaGrad": 4, "Adam, AdamW": 8}
 
 
 def optimizer_bytes() -> Figure:
-    """Bytes per parameter in fp32: weight, gradient, and what the optimizer remembers."""
+    """Bytes per parameter in fp32: weight, gradient and optimizer state."""
     figure = new_figure(8.0, 2.7)
     axes = new_axes(figure, "Adam keeps two numbers per weight", "bytes per parameter (fp32)")
     names = list(BYTES)
@@ -38,8 +38,8 @@ def rate_schedule(shape: str = "cosine", warmup: int = 100, floor: float = 0.1, 
     Args:
         shape: one of SHAPES.
         warmup: steps until the full rate.
-        floor: what it falls to.
-        drop: the share of the run in which a constant rate falls, at its end.
+        floor: the factor at the end.
+        drop: the last part of the run, as a fraction, in which a constant rate falls.
 
     Raises:
         ValueError: there is no such shape, or the phases do not fit into the run.

@@ -1,8 +1,8 @@
 """The exercises and predictions of notebook 18, in the notebook's order.
 
-No exercise rules `torch.distributed` out. In one process it computes nothing for anybody, and a rule would cost right
-answers their points: the first optimizer, `torch.func.vjp` or checkpoint has torch import its compiler, and that import
-calls functions of `torch.distributed`, which a grade would refuse.
+No exercise forbids `torch.distributed`. In one process it cannot do a worker's task, and a rule would cost right
+answers their points: the first optimizer, `torch.func.vjp` or checkpoint makes torch import its compiler. That import
+calls functions of `torch.distributed`, which the grader would then reject.
 """
 
 from lmcourse.chapters.parallelism.exercises.attention import tensor_parallel_attention

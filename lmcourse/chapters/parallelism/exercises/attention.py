@@ -24,7 +24,7 @@ def _heads(x: Tensor, qkv: Tensor, heads: int) -> Tensor:
 
 
 def _attended(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool = True) -> Tensor:
-    """Token by token, each with its past; (t, heads · d_head)."""
+    """Compute attention token by token, each with the tokens before it; (t, heads · d_head)."""
     rows = []
     for i in range(q.shape[1]):
         end = i + 1 if causal else q.shape[1]
@@ -43,7 +43,7 @@ def _layer(worker: CollectiveWorker, x: Tensor, qkv: Tensor, out: Tensor, heads:
 
 
 def _ask(name: str, random: Random, workers: int, t: int, d: int, heads: int, d_head: int) -> Case:
-    """`heads` of each worker."""
+    """A case in which each worker has `heads` heads."""
     x = normal64(random, t, d)
     shares = [normal64(random, 3 * heads * d_head, d) for _ in range(workers)]
     outs = [normal64(random, d, heads * d_head) for _ in range(workers)]

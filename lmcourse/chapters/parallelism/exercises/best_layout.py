@@ -21,11 +21,11 @@ Best = tuple[list[int], float]
 
 
 def _by_sorting(step: TrainingStep, machines: Machines) -> Best:
-    """Every layout with its seconds, sorted; the package puts the parts together."""
+    """Sort all layouts by their seconds, which the package computes."""
     priced = [(step_time(step, machines, *layout), layout) for layout in candidates(step, machines)]
     fitting = [(time.seconds, index) for index, (time, _) in enumerate(priced) if time.memory <= machines.memory]
     if not fitting:
-        raise ValueError("no layout fits")
+        raise ValueError("no layout fits into memory")
     seconds, index = min(fitting)
     return list(priced[index][1]), seconds
 
@@ -43,7 +43,7 @@ def ask(name: str, step: tuple[int, ...], devices: int, **machines: float) -> Ca
 LLAMA_8B = (8_030_261_248, 32, 4096, 8)
 LLAMA_70B = (70_553_706_496, 80, 8192, 8)
 MIDDLE = (13_000_000_000, 40, 5120, 8)
-"""Parameters, layers, width and key heads. The last one is made up."""
+"""Parameters, layers, width and key heads of each model above. This one is made up."""
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -136,7 +136,7 @@ def with_min(step: TrainingStep, machines: Machines) -> tuple[list[int], float]:
         parts = step_parts(step, machines, *layout)  # type: ignore[arg-type]
         return parts.state + parts.activations * min(layout[2], parts.micro_batches) <= machines.memory
 
-    best = min(filter(fits, candidates(step, machines)), key=seconds)  # ValueError for an empty sequence
+    best = min(filter(fits, candidates(step, machines)), key=seconds)  # min() raises ValueError for an empty sequence
     return list(best), seconds(best)
 
 
@@ -184,7 +184,7 @@ def _search(
     last: bool = False,
     worst: bool = False,
 ) -> Best:
-    """The search with a slip in one of its parts."""
+    """Search for the best layout with a slip in one part."""
     best: Best | None = None
     for layout in candidates(step, machines):
         parts, pipeline = step_parts(step, machines, *layout), layout[2]
@@ -195,7 +195,7 @@ def _search(
         if better:
             best = list(layout), seconds
     if best is None:
-        raise ValueError("no layout fits")
+        raise ValueError("no layout fits into memory")
     return best
 
 
@@ -244,7 +244,7 @@ def nothing_hidden(step: TrainingStep, machines: Machines) -> Best:
 
 
 @best_layout.misconception(
-    "Sending gradients costs nothing in yours. The backward pass can hide only as many seconds as it takes itself."
+    "For you, sending gradients costs nothing. The backward pass can hide only as many seconds as it takes itself."
 )
 def gradients_for_free(step: TrainingStep, machines: Machines) -> Best:
     return _search(step, machines, exposed=lambda parts, pipeline: 0.0)
@@ -364,4 +364,4 @@ def first_that_fits(step: TrainingStep, machines: Machines) -> Best:
         parts, pipeline = step_parts(step, machines, *layout), layout[2]
         if parts.state + parts.activations * _alive(parts, pipeline) <= machines.memory:
             return list(layout), _busy(parts) + _bubble(parts, pipeline) + _exposed(parts, pipeline)
-    raise ValueError("no layout fits")
+    raise ValueError("no layout fits into memory")

@@ -28,7 +28,7 @@ def _slope(h: Tensor) -> Tensor:
 
 
 def _parts(x: Tensor, up: Tensor, down: Tensor, dy: Tensor) -> Pair:
-    """This worker's parts of y and of dL/dx, with the derivative written out."""
+    """This worker's parts of y and of dL/dx, with an explicit derivative."""
     h = torch.einsum("td,fd->tf", x, up)
     y = torch.einsum("tf,df->td", _gelu(h), down)
     dh = torch.einsum("td,df->tf", dy, down) * _slope(h)

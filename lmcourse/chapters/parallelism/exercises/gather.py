@@ -14,7 +14,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _direct(worker: Worker, x: Tensor, kind: str) -> Tensor:
-    """Everybody sends to everybody what they need, without a ring."""
+    """Let each worker send directly to every other worker, without a ring."""
     if kind not in ("all-gather", "reduce-scatter"):
         raise ValueError(kind)
     gathers = kind == "all-gather"
@@ -176,7 +176,7 @@ def snowball(worker: Worker, x: Tensor, kind: str) -> Tensor:
     for _ in range(n - 1):
         worker.send((worker.rank + 1) % n, held)
         held = torch.cat([worker.receive((worker.rank - 1) % n), x])
-    parts = held.chunk(n)  # from rank + 1 to rank
+    parts = held.chunk(n)  # the tensors are in the order of ranks, beginning with rank + 1
     return torch.cat([parts[(rank - worker.rank - 1) % n] for rank in range(n)])
 
 

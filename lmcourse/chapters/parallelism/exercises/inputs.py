@@ -15,10 +15,10 @@ _IMPORT = "from lmcourse.chapters.parallelism.simulated import simulate\n"
 
 
 def ask(name: str, call: str, *expressions: str, **inputs: Plain) -> Case:
-    """A case that simulates `run = simulate(call)`, and looks at the expressions."""
+    """A case that simulates `run = simulate(call)`, and returns the values of the expressions."""
     return script(name, "\n".join([f"{_IMPORT}run = simulate({call})", *expressions]), **inputs)
 
 
 def whole_numbers(random: Random, workers: int, *shape: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
-    """A tensor for each worker with whole numbers from -9 to 9: sums of them are exact in any order."""
+    """A tensor for each worker with whole numbers from -9 to 9, whose sums are exact in any order."""
     return [integers(random, *shape, low=-9, high=9, dtype=dtype) for _ in range(workers)]

@@ -1,4 +1,4 @@
-"""Right answers to the exercise on a cut vocabulary, in other styles than the printed one."""
+"""Right answers to the exercise on a divided vocabulary, in other styles than the printed one."""
 
 from __future__ import annotations
 

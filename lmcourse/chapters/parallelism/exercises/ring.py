@@ -14,7 +14,8 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _ring(worker: Worker, x: Tensor, add_to: int = -1, second_phase_adds: bool = False, to: int = 1) -> Tensor:
-    """The ring; `add_to` is which chunk is added to in round 0, from this worker's own; `to` the direction."""
+    """The ring. In round 0 the arriving chunk is added to this worker's own chunk number plus `add_to`; `to` is the
+    direction."""
     n, rank = worker.size, worker.rank * to
     right, left = (worker.rank + to) % n, (worker.rank - to) % n
     chunks = [chunk.clone() for chunk in x.tensor_split(n)]
@@ -29,7 +30,7 @@ def _ring(worker: Worker, x: Tensor, add_to: int = -1, second_phase_adds: bool =
 
 
 def _in_two_loops(worker: Worker, x: Tensor) -> Tensor:
-    """A chunk that travels 2(N − 1) steps: adding for N − 1 of them, and copying."""
+    """Send one chunk on for 2(N − 1) steps: each worker adds to it for N − 1 of them, then copies it."""
     n, rank = worker.size, worker.rank
     parts = list(x.tensor_split(n))
     travelling = parts[rank]
@@ -42,7 +43,8 @@ def _in_two_loops(worker: Worker, x: Tensor) -> Tensor:
 
 
 def _ask(name: str, xs: list[Tensor], even: bool = True) -> Case:
-    """If the chunks differ in length, who sends how much depends on which chunk a worker begins with: not the most."""
+    """A case that runs the ring. Chunks of different lengths allow several right counts of sent bytes, so only the sum
+    and the limit of the largest are compared."""
     n, width = len(xs), xs[0].element_size()
     most = 2 * width * (len(xs[0]) - len(xs[0]) // n)
     sent = ["run.sent"] if even else ["sum(run.sent)", f"max(run.sent) <= {most}"]

@@ -1,4 +1,4 @@
-"""The optional exercise on attention whose tokens are cut among the workers: ring attention."""
+"""The optional exercise on ring attention, whose tokens are divided among the workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmcourse.nn.attend import block_update
 
 
 def _passed(worker: Worker, k: Tensor, v: Tensor) -> list[tuple[int, Tensor, Tensor]]:
-    """Every worker's keys and values as they come round, with the rank that they belong to."""
+    """Return every worker's keys and values as they arrive, each with the rank of their worker."""
     found = [(worker.rank, k, v)]
     for _ in range(worker.size - 1):
         rank, k, v = found[-1]
@@ -37,7 +37,8 @@ def _softmax_of_all(
     scale: float | None = None,
     causal: bool = True,
 ) -> Tensor:
-    """Collect all blocks, then one softmax of all scores; `shift` is added to the rank of each other block."""
+    """Collect all blocks, then compute one softmax over all scores; `shift` is added to the rank of each received
+    block."""
     n, t = worker.size, len(q)
     blocks = _passed(worker, k, v)
     blocks = [blocks[0], *(((rank + shift) % n, k, v) for rank, k, v in blocks[1:])]
@@ -52,7 +53,7 @@ def _softmax_of_all(
 
 
 def _ask(name: str, random: Random, workers: int, t: int, d: int, scale: float = 1.0) -> Case:
-    """`t` tokens of each worker."""
+    """A case in which each worker has `t` tokens."""
     qs, ks, vs = ([normal64(random, t, d, scale=size) for _ in range(workers)] for size in (scale, scale, 1.0))
     looked_at = ("run.results", "run.sent", "run.links", "run.changed")
     return ask(name, "ring_attention, qs, ks, vs", *looked_at, qs=qs, ks=ks, vs=vs)

@@ -9,7 +9,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _by_counting(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
-    """A forward whenever fewer than the allowed micro-batches are alive, and there is one left; else a backward."""
+    """Run a forward pass if one is left and fewer micro-batches are alive than allowed; else run a backward pass."""
     if schedule not in ("gpipe", "1f1b") or not 0 <= rank < stages or micro < 1:
         raise ValueError((rank, stages, micro, schedule))
     allowed = micro if schedule == "gpipe" else stages - rank
@@ -78,7 +78,7 @@ stage_order.equivalent_mutant(
 @stage_order.variant
 def in_three_parts(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
     if schedule not in ("gpipe", "1f1b") or rank not in range(stages) or micro < 1:
-        raise ValueError("no such stage or schedule")
+        raise ValueError("unknown stage or schedule")
     started = micro if schedule == "gpipe" else min(micro, stages - rank)
     order = [f"F{i}" for i in range(started)]
     for i in range(started, micro):
@@ -130,7 +130,7 @@ def recursively(rank: int, stages: int, micro: int, schedule: str) -> list[str]:
 
 
 def _with(alive: int, rank: int, stages: int, micro: int, schedule: str) -> list[str]:
-    """Right for GPipe; for 1F1B with so many micro-batches alive."""
+    """The right order for GPipe; for 1F1B the order with `alive` micro-batches alive."""
     if schedule != "1f1b":
         return _by_counting(rank, stages, micro, schedule)
     return _by_counting(0, max(alive, 1), micro, schedule)

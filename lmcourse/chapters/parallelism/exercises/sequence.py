@@ -1,4 +1,4 @@
-"""The exercise on sequence parallelism: a whole half block whose tokens are cut between the matrices."""
+"""The exercise on sequence parallelism: half a block whose tokens are divided outside of its two matrices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _norm(x: Tensor) -> Tensor:
 
 
 def _part(worker: CollectiveWorker, read: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    """This worker's features, for the tokens of all: (T · t, d)."""
+    """The partial result from this worker's features, for the tokens of all workers: (T · t, d)."""
     return F.gelu(worker.all_gather(read) @ up.T) @ down.T
 
 
@@ -31,7 +31,7 @@ def _block(worker: CollectiveWorker, x: Tensor, up: Tensor, down: Tensor) -> Ten
 
 
 def _ask(name: str, random: Random, workers: int, t: int, d: int, f: int, scale: float = 1.0) -> Case:
-    """`t` tokens and `f` features of each worker."""
+    """A case in which each worker has `t` tokens and `f` features."""
     xs = [normal64(random, t, d, scale=scale) for _ in range(workers)]
     ups, downs = ([normal64(random, *shape) for _ in range(workers)] for shape in ((f, d), (d, f)))
     call = "sequence_parallel_ffn, xs, ups, downs, collectives=True"
@@ -95,7 +95,7 @@ def the_stream_goes_along(worker: CollectiveWorker, x: Tensor, up: Tensor, down:
     part = torch.zeros_like(tokens)
     for feature in range(len(up)):
         part += torch.outer(F.gelu(tokens @ up[feature]), down[:, feature])
-    part[worker.rank * n : (worker.rank + 1) * n] += x  # each token of the stream is added by the one who has it
+    part[worker.rank * n : (worker.rank + 1) * n] += x  # the worker that has a token adds its stream
     return worker.reduce_scatter(part)
 
 

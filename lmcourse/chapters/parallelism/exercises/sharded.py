@@ -1,4 +1,4 @@
-"""The exercise on a step of a sharded optimizer, ZeRO's idea."""
+"""The exercise on a step of a sharded optimizer, the idea of ZeRO."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Step = tuple[Tensor, Tensor]
 def _step(
     worker: CollectiveWorker, weights: Tensor, gradient: Tensor, momentum: Tensor, rate: float, beta: float
 ) -> Step:
-    """The same with an all-to-all by the worker's own collectives, index by index."""
+    """Compute the step with the worker's own reduce-scatter and all-gather, picking its weights index by index."""
     mine = [i for i in range(len(weights)) if i * worker.size // len(weights) == worker.rank]
     summed = worker.reduce_scatter(gradient)
     velocity = momentum * beta + summed

@@ -1,4 +1,4 @@
-"""The exercise on a cross-entropy whose vocabulary is cut."""
+"""The exercise on a cross-entropy with a divided vocabulary."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
 BYTES_PER_TOKEN = 48
-"""Bytes per token that a worker may send: six numbers of 64 bits."""
+"""Largest number of bytes per token that a worker may send: six numbers of 64 bits."""
 
 
 def _whole(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
-    """By gathering a log-sum-exp and a logit per token and worker, in float64."""
+    """Gather a log-sum-exp and a logit per token and worker, and compute the loss from them in float64."""
     wide = logits.double()
     local = targets - worker.rank * logits.shape[1]
     here = (local >= 0) & (local < logits.shape[1])
@@ -31,7 +31,7 @@ def _whole(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> float:
 
 
 def _ask(name: str, logits: Tensor, targets: list[int], workers: int) -> Case:
-    """`logits` (t, V) of the whole vocabulary."""
+    """A case whose `logits` (t, V) of the whole vocabulary are divided among the workers."""
     limit = BYTES_PER_TOKEN * len(targets)
     call = "vocabulary_parallel_loss, parts, [targets] * len(parts), collectives=True"
     looked_at = ("run.results", f"max(run.sent) <= {limit}", "run.changed")
@@ -40,7 +40,7 @@ def _ask(name: str, logits: Tensor, targets: list[int], workers: int) -> Case:
 
 
 def errata_logits() -> tuple[Tensor, list[int]]:
-    """Six tokens and a vocabulary of ten, with targets on both workers."""
+    """Logits of six tokens over a vocabulary of ten, and targets on both workers."""
     return normal(Random(0), 6, 10), [0, 7, 4, 5, 9, 2]
 
 
@@ -112,7 +112,7 @@ for right_answer in RIGHT_LOSSES:
 
 
 def _gold(worker: CollectiveWorker, z: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """This worker's logit of each target or 0, and whether it has the target."""
+    """This worker's logit of each target, or 0, and whether the worker has the target."""
     local = targets - worker.rank * z.shape[1]
     here = (local >= 0) & (local < z.shape[1])
     gold = z.gather(1, local.clamp(0, z.shape[1] - 1)[:, None])[:, 0]
@@ -252,7 +252,7 @@ def loss_of_each(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> T
 
 
 def _terms(worker: CollectiveWorker, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Per token: the largest logit, Σ exp of the logits minus it, and the logit of the target, all over all workers."""
+    """Per token over all workers: the largest logit, Σ exp of the logits minus the largest, and the target's logit."""
     z = logits.double()
     top = worker.all_reduce(z.amax(1), "max")
     sums, gold = worker.all_reduce(torch.stack([(z - top[:, None]).exp().sum(1), _gold(worker, z, targets)[0]]))

@@ -1,4 +1,4 @@
-"""Figures of notebook 18: messages, cuts, pipelines, overlap, layouts."""
+"""Figures of notebook 18: messages, divided matrices, pipelines, overlap, layouts."""
 
 from lmcourse.chapters.parallelism.figures.block import DIRECTIONS, tensor_parallel_block
 from lmcourse.chapters.parallelism.figures.collectives import COLLECTIVES, collective, ring_bytes

@@ -1,4 +1,4 @@
-"""A drawing of a block whose matrices are cut: who works alone, and where all devices add up."""
+"""A drawing of a block with divided matrices: where each device works alone, and where all devices add up."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SHADES = ("#CFE3F1", "#92C9EE")
 def tensor_parallel_block(direction: str = "forward") -> Figure:
     """Both halves of a block on two devices, with the operators f and g of Shoeybi et al. (2019) around each.
 
-    The one that adds up in this direction is lit; the other one only passes on what comes.
+    The operator that adds up in this direction is highlighted; the other one only passes its input on.
 
     Raises:
-        ValueError: another direction than "forward" or "backward".
+        ValueError: `direction` is neither "forward" nor "backward".
     """
     if direction not in DIRECTIONS:
         raise ValueError(f"a pass goes forward or backward, not {direction!r}")

@@ -1,4 +1,4 @@
-"""Figures of collectives: who holds what after each round, and the bytes of the busiest worker."""
+"""Figures of collectives: the chunks of each worker after each round, and the bytes of the busiest worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Message = tuple[int, int, int, bool]
 def _rounds(kind: str, n: int) -> list[list[Message]]:
     """Return the messages of each round."""
     ring = range(n - 1)
-    ahead = kind == "ring all-reduce"  # worker r begins with chunk r, and ends its first half with r + 1
+    ahead = kind == "ring all-reduce"  # worker r begins with chunk r, and ends the first half with chunk r + 1
     added = [[(r, (r + 1) % n, (r - s - (not ahead)) % n, True) for r in range(n)] for s in ring]
     passed = [[(r, (r + 1) % n, (r - s + ahead) % n, False) for r in range(n)] for s in ring]
     match kind:
@@ -67,7 +67,8 @@ def after(kind: str, n: int, step: int) -> tuple[Held, list[Fraction], int]:
 
 
 def collective(kind: str = "ring all-reduce", workers: int = 4, step: int = 2) -> Figure:
-    """Who holds what after so many rounds: a row for each worker, a column for each chunk, and what each has sent.
+    """The chunks of each worker after this many rounds: a row for each worker, a column for each chunk; and the sent
+    bytes.
 
     ValueError for an unknown kind.
     """

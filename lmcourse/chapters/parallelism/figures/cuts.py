@@ -1,4 +1,5 @@
-"""Figures of cuts: which axis of which matrix, what sequence parallelism still cuts, and links against arithmetic."""
+"""Figures of divided tensors: the axis of each matrix, the gain of sequence parallelism, and links against
+arithmetic."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SHARDS = {
 """For each matrix: its outputs, its inputs, and the part that a worker holds. Weights are (out, in)."""
 
 SHADES = ("#E3EFF7", "#CFE3F1", "#92C9EE", PALETTE["sky"], "#2B94CF", PALETTE["blue"], "#00558B", "#003A63")
-"""From light to dark, one for each of up to eight devices."""
+"""Colours from light to dark, one for each of up to eight devices."""
 
 
 def shard_map(devices: int = 2) -> Figure:
@@ -83,13 +84,13 @@ def kept_per_device(most: int = 16) -> Figure:
 
 
 def link_speeds(d_model: int, peak: float, links: Mapping[str, float], most: int = 64) -> Figure:
-    """Time on the wire over time of arithmetic in a block's forward pass against T, for several links.
+    """Communication time over arithmetic time in a block's forward pass against T, for several links.
 
     Args:
-        d_model: features.
+        d_model: width of the model.
         peak: FLOP/s of a device.
-        links: bytes per second that a device sends, by name.
-        most: devices.
+        links: for each name the bytes per second that a device sends.
+        most: the largest number of devices.
     """
     figure = new_figure(8.0, 3.4)
     title = f"Tensor parallelism at d = {d_model:,}"

@@ -1,4 +1,4 @@
-"""A figure to play with: what a layout of a training run costs, in seconds and in bytes."""
+"""An interactive figure of the cost of a training layout, in seconds and in bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLUSTERS = {
     "256 devices, 512 texts": (256, 512),
     "16,384 devices, 2,048 texts": (16_384, 2048),
 }
-"""Devices, and texts of 8,192 tokens in a step."""
+"""For each cluster: its devices, and the number of texts of 8,192 tokens in a step."""
 
 COLOURS = {
     "arithmetic": "blue",
@@ -48,8 +48,8 @@ def layout_explorer(
 ) -> Figure:
     """A training step on machines of eight H100s: seconds by cause, and the memory of the fullest device.
 
-    The number of copies is what the devices leave: devices / (tensor · pipeline). A layout that the cluster does not
-    allow is named instead of drawn. ValueError for an unknown cluster.
+    The number of copies is devices / (tensor · pipeline). A layout that the cluster does not
+    allow gets a sentence instead of a drawing. ValueError for an unknown cluster.
     """
     if cluster not in CLUSTERS:
         raise ValueError(f"unknown cluster {cluster!r}; there are {', '.join(CLUSTERS)}")
@@ -89,7 +89,7 @@ def layout_explorer(
 
 
 def _bars(axes: Axes, time: StepTime) -> dict[str, float]:
-    """Draw a bar for each cause; return the seconds."""
+    """Draw a bar for each cause of time; return the seconds."""
     parts = time.parts
     seconds = {
         "arithmetic": parts.arithmetic,
@@ -113,7 +113,7 @@ def _bars(axes: Axes, time: StepTime) -> dict[str, float]:
 
 
 def _memory(axes: Axes, time: StepTime, machines: Machines) -> tuple[float, str]:
-    """Draw state and activations on top of each other; return the GB and if they fit, in words."""
+    """Draw state and activations on top of each other; return the GB, and a text that says whether they fit."""
     state, used, limit = time.parts.state / 1e9, time.memory / 1e9, machines.memory / 1e9
     fits = "fits" if used <= limit else "does not fit"
     axes.bar([0], [state], 0.5, color=PALETTE["purple"], label="state")

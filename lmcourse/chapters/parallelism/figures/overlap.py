@@ -1,4 +1,4 @@
-"""A timeline of data parallelism: gradients travel in buckets while the backward pass computes earlier layers."""
+"""A timeline of data parallelism: buckets of gradients are sent while the backward pass computes earlier layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RATE = 0.7 * 989.4e12
 BANDWIDTH, START = 50e9, 200e-6
 """Bytes per second between machines, and the seconds before a collective sends its first byte."""
 BUCKETS = (1, 25, 500, 16_060)
-"""Megabytes. 25 is the default of torch's DDP, the last one is everything at once."""
+"""Sizes of a bucket in megabytes. 25 is the default of torch's DDP; the largest sends everything at once."""
 
 Span = tuple[float, float]
 
@@ -22,8 +22,8 @@ def bucket_times(tokens: float, bucket: float) -> tuple[float, list[Span]]:
     """Return when the backward pass ends, and start and end of each bucket on the wire, in seconds.
 
     Args:
-        tokens: of a device in a step.
-        bucket: megabytes of a bucket; it leaves as soon as it is full and the wire is free.
+        tokens: the tokens of a device in a step.
+        bucket: megabytes of a bucket, which is sent as soon as it is full and the link is free.
     """
     backward = 4 * PARAMETERS * tokens / RATE
     total = 2 * PARAMETERS
@@ -41,10 +41,10 @@ def bucket_times(tokens: float, bucket: float) -> tuple[float, list[Span]]:
 
 
 def bucket_timeline(tokens: float = 8192.0, bucket: int = 25) -> Figure:
-    """The backward pass from the last layer to the first, and under it the buckets on the wire.
+    """The backward pass from the last layer to the first, and below it the buckets on the link.
 
     Args:
-        tokens: of a device in a step.
+        tokens: the tokens of a device in a step.
         bucket: megabytes of a bucket.
     """
     backward, spans = bucket_times(tokens, bucket)
@@ -82,7 +82,7 @@ def bucket_timeline(tokens: float = 8192.0, bucket: int = 25) -> Figure:
 
 
 def _joined(spans: list[Span]) -> list[Span]:
-    """Join buckets that follow each other at once: thousands of them are no picture."""
+    """Join buckets that follow each other without a gap, because thousands of them cannot be drawn."""
     joined = [spans[0]]
     for start, end in spans[1:]:
         if start - joined[-1][1] < 1e-9:

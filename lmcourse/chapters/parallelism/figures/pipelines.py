@@ -1,4 +1,4 @@
-"""Figures of pipelines: who works when, what is alive, and how large the bubble is."""
+"""Figures of pipelines: the work of each stage, the micro-batches that are alive, and the size of the bubble."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from lmcourse.plots.style import PALETTE, describe, new_axes, new_figure
 
 COLOURS = {"F": PALETTE["sky"], "B": PALETTE["orange"]}
 MAX_NUMBERED = 45
-"""Most bars that are wide enough in the figure for a number."""
+"""Largest number of bars in the figure that are wide enough for a number."""
 
 
 def pipeline_schedule(stages: int = 4, micro: int = 4, schedule: str = "gpipe", backward: float = 2.0) -> Figure:
     """The passes of all stages as bars in time, and how many micro-batches are alive in the first stage.
 
-    ValueError for another schedule than "gpipe" or "1f1b".
+    ValueError unless `schedule` is "gpipe" or "1f1b".
     """
     return pipeline_times(pipeline_orders(stages, micro, schedule), backward=backward, name=schedule)
 
 
 def pipeline_times(orders: Sequence[Sequence[str]], *, backward: float = 2.0, name: str = "") -> Figure:
-    """The same for any orders of passes: `orders[0]` is that of the first stage, ["F0", "F1", "B0", "B1"]."""
+    """The same figure for given orders of passes: `orders[0]` is the order of the first stage, ["F0", "F1", "B0",
+    "B1"]."""
     stages = len(orders)
     tasks = run_pipeline(orders, 1.0, backward)
     total, idle = max(task.end for task in tasks), idle_share(tasks, stages)
@@ -74,7 +75,7 @@ def pipeline_times(orders: Sequence[Sequence[str]], *, backward: float = 2.0, na
 
 
 def _alive(tasks: Sequence[PipelineTask], stage: int) -> tuple[list[float], list[int]]:
-    """When the number of micro-batches alive in a stage changes, and to what."""
+    """The times at which the number of live micro-batches in a stage changes, and the numbers."""
     moments = sorted((task.end, 1 if task.name[0] == "F" else -1) for task in tasks if task.stage == stage)
     times, counts = [0.0], [0]
     for time, change in moments:
@@ -84,7 +85,7 @@ def _alive(tasks: Sequence[PipelineTask], stage: int) -> tuple[list[float], list
 
 
 def bubble(stages: Sequence[int] = (2, 4, 8, 16), most: int = 64) -> Figure:
-    """The share of waiting against the number of micro-batches, a curve for each number of stages."""
+    """The fraction of idle time against the number of micro-batches, a curve for each number of stages."""
     figure = new_figure(8.0, 3.4)
     axes = new_axes(figure, "The bubble of GPipe and of 1F1B", "micro-batches in a step", "fraction of waiting")
     counts = list(range(1, most + 1))

@@ -14,7 +14,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _penalties(slopes: Tensor, queries: int, keys: int, shift: int = 0, ahead: float = -math.inf) -> Tensor:
-    """Entry by entry. `shift` moves the queries, `ahead` is what later keys get."""
+    """Compute the bias entry by entry. `shift` moves the queries; `ahead` is the bias of later keys."""
     first = keys - queries + shift
     rows = [[(j - i) if j <= i else ahead for j in range(keys)] for i in range(first, first + queries)]
     steps = torch.tensor(rows, dtype=torch.float64).reshape(queries, keys)
@@ -120,7 +120,7 @@ def too_many_queries(slopes: Tensor, queries: int, keys: int) -> Tensor:
 @alibi_bias.variant
 def number_by_number(slopes: Tensor, queries: int, keys: int) -> Tensor:
     if keys < queries:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     bias = torch.full((len(slopes), queries, keys), float("-inf"), dtype=slopes.dtype)
     for head, slope in enumerate(slopes.tolist()):
         for row in range(queries):
@@ -133,7 +133,7 @@ def number_by_number(slopes: Tensor, queries: int, keys: int) -> Tensor:
 @alibi_bias.variant
 def the_last_rows_of_a_square(slopes: Tensor, queries: int, keys: int) -> Tensor:
     if queries > keys:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     place = torch.arange(keys, dtype=slopes.dtype)
     future = torch.full((keys, keys), -torch.inf, dtype=slopes.dtype).triu(1)
     square = torch.einsum("h,ij->hij", slopes, (place - place[:, None]).tril()) + future
@@ -143,7 +143,7 @@ def the_last_rows_of_a_square(slopes: Tensor, queries: int, keys: int) -> Tensor
 @alibi_bias.variant
 def infinite_first(slopes: Tensor, queries: int, keys: int) -> Tensor:
     if queries > keys:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     back = torch.arange(keys - queries, keys).view(-1, 1) - torch.arange(keys).view(1, -1)
     return (-slopes.view(-1, 1, 1) * torch.where(back < 0, math.inf, back)).to(slopes.dtype)
 
@@ -151,7 +151,7 @@ def infinite_first(slopes: Tensor, queries: int, keys: int) -> Tensor:
 @alibi_bias.variant
 def by_numpy(slopes: Tensor, queries: int, keys: int) -> Tensor:
     if queries > keys:
-        raise ValueError("too many queries")
+        raise ValueError("there are more queries than keys")
     i, j = np.ogrid[keys - queries : keys, 0:keys]
     bias = np.where(j > i, -np.inf, np.multiply.outer(slopes.double().numpy(), j - i))
     return torch.tensor(bias, dtype=slopes.dtype)

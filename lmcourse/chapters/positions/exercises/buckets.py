@@ -14,7 +14,8 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _far(distance: int, exact: int, count: int, max_distance: int) -> int:
-    """How many steps of equal ratio fit between `exact` and the distance: in whole numbers, so without rounding."""
+    """The number of whole steps of equal ratio between `exact` and the distance, in integers and so without
+    rounding."""
     steps = count - exact
     far = 0
     while far < steps - 1 and distance**steps * exact ** (far + 1) >= max_distance ** (far + 1) * exact**steps:
@@ -48,13 +49,13 @@ def _clear(random: Random, bidirectional: bool, buckets: int, max_distance: int,
     drawn = (random.choice([-1, -1, 1]) * round(2 ** random.uniform(0, 10)) for _ in range(4 * size))
     exact = count // 2
     kept = [each for each in drawn if _is_clear(abs(each), exact, count, max_distance)]
-    # Three quarters into the first far bucket: a logarithm that is rounded up is never right by luck.
+    # Three quarters into the first far bucket, so that a logarithm rounded up always gives a wrong bucket.
     late = -round(exact * (max_distance / exact) ** (0.75 / (count - exact)))
     return torch.tensor([0, late, *kept[: size - 2]])
 
 
 def _beside_borders(side: int, max_distance: int) -> Tensor:
-    """Around each border of the far buckets, the nearest distances that no rounding can move over it."""
+    """For each border of the far buckets, the nearest distances that no rounding moves over it."""
     exact = side // 2
     found = []
     for step in range(1, side - exact):

@@ -1,4 +1,4 @@
-"""The exercise on NoPE: what a causal mask alone tells a layer about positions."""
+"""The exercise on NoPE: the information about positions that a causal mask alone gives a layer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ nope_position_signal = Exercise(
     minutes=6,
     difficulty=2,
     reference=_signal,
-    # A running sum in fp32 is a few units off; squares and the inverse double that.
+    # A running sum in fp32 is wrong by a few units in the last place; squares and the inverse double that.
     tolerance=Tolerance(2e-5, 0.0),
     cases=[
         case("three equal tokens", _EQUAL),

@@ -1,4 +1,4 @@
-"""The exercise on RoPE as in the paper: neighbouring features are turned."""
+"""The exercise on RoPE as in the paper: it rotates neighbouring features as pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.inputs import normal
 
 BASE = 10_000.0
-# An fp32 angle of a hundred radians is known to 3e-5, and features are a few times larger than 1.
+# An fp32 angle of a hundred radians has an error of up to 3e-5, and features are a few times larger than 1.
 TOLERANCE = Tolerance(0.0, 2e-4)
 
 
@@ -29,7 +29,7 @@ def turned(x: Tensor, angle: Tensor) -> Tensor:
 
 
 def evens_first(d: int) -> Tensor:
-    """The order that takes neighbouring pairs to pairs half the width apart: 0, 2, 4, …, 1, 3, 5, …"""
+    """The order that moves the features of neighbouring pairs half the width apart: 0, 2, 4, …, 1, 3, 5, …"""
     return torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])
 
 
@@ -39,7 +39,7 @@ def turned_pairs(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
 
 
 def clear_bf16(random: Random, width: int, positions: Tensor) -> Tensor:
-    """Tokens in bf16 whose turned features round to the same number however an fp32 angle was rounded."""
+    """Tokens in bf16 whose rotated features round to the same number for every rounding of an fp32 angle."""
     angle = angles(positions, width)
     while True:
         x = normal(random, len(positions), width).bfloat16()
@@ -257,7 +257,7 @@ def faster_and_faster(x: Tensor, positions: Tensor, base: float = BASE) -> Tenso
 def ends_at_the_last_pair(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     pairs = x.shape[-1] // 2
     speeds = base ** (-torch.arange(pairs, dtype=torch.float64) / max(pairs - 1, 1))
-    angles(positions, x.shape[-1])  # an odd width is no pair
+    angles(positions, x.shape[-1])  # raises ValueError for an odd width
     return turned(x, positions.double()[:, None] * speeds)
 
 

@@ -1,4 +1,4 @@
-"""The exercise on RoPE as most checkpoints have it: the pairs are half the width apart."""
+"""The exercise on RoPE as in most checkpoints: the features of a pair are half the width apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exercise on RoPE's speeds in texts longer than in training."""
+"""The exercise on RoPE's speeds for texts longer than in training."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ rope_speeds = Exercise(
     minutes=10,
     difficulty=2,
     reference=_speeds,
-    # Powers in fp32, one after the other.
+    # The answer may compute the powers in fp32, one after the other.
     tolerance=Tolerance(1e-5),
     cases=[
         case("none", 8, 10_000.0, "none", 4.0, 32),

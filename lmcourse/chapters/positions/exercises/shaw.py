@@ -19,20 +19,20 @@ def _offsets(length: int) -> Tensor:
 
 
 def _with_index(q: Tensor, k: Tensor, vectors: Tensor, index: Tensor) -> Tensor:
-    """The definition, word by word: every pair gets a key of its own, k_j + a_ij. An s × s × d tensor."""
+    """Compute by the definition, with an s × s × d tensor: every pair has its own key, k_j + a_ij."""
     keys = k.double()[:, None, :, :] + vectors.double()[index]
     scores: Tensor = (q.double()[:, :, None, :] * keys).sum(dim=-1) / q.shape[-1] ** 0.5
     return scores.to(q.dtype)
 
 
 def _index(length: int, vectors: Tensor) -> Tensor:
-    """The row of the vector of each pair."""
+    """The row of the table of vectors for each pair."""
     clip = vectors.shape[0] // 2
     return _offsets(length).clamp(-clip, clip) + clip
 
 
 def _shaw(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    """The same, query by query, so that no more than s × d numbers are made at once."""
+    """Compute query by query, so that no more than s × d numbers exist at once."""
     rows = [_with_index(q[:, i : i + 1], k, vectors, row[None]) for i, row in enumerate(_index(q.shape[1], vectors))]
     return torch.cat(rows, dim=1)
 

@@ -28,7 +28,7 @@ def _blocks(angle: Tensor) -> Tensor:
 
 
 def _shift_matrix(k: int, d: int) -> Tensor:
-    # The other way to a rotation: it solves x' = Gx, where G turns sine into cosine at the speed of the pair.
+    # This computes the rotation as the solution of x' = Gx, where G turns sine into cosine at the speed of the pair.
     speed = angles(torch.tensor(1), d)
     quarter_turn = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
     generator = _on_diagonal(speed[:, None, None] * quarter_turn)

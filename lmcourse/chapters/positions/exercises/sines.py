@@ -16,7 +16,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _pairs(angle: Tensor, sine_first: bool = True) -> Tensor:
-    """Sine and cosine of each angle next to each other: imaginary and real part of a turned 1."""
+    """Sine and cosine of each angle next to each other, from the complex number e^(i angle)."""
     parts = torch.view_as_real(torch.polar(torch.ones_like(angle), angle))
     return (parts.flip(-1) if sine_first else parts).flatten(-2).float()
 
@@ -27,7 +27,7 @@ def _sinusoidal(positions: Tensor, d: int) -> Tensor:
 
 def _sinusoidal_cases(random: Random) -> list[Case]:
     near = torch.tensor([random.randint(0, 40) for _ in range(5)])
-    far = torch.tensor(random.sample(range(257, 500, 2), 3))  # bf16 has only even numbers there
+    far = torch.tensor(random.sample(range(257, 500, 2), 3))  # bf16 holds only even numbers in this range
     return [
         case("other positions", torch.tensor([7, 0, 30, 7, 2]), 6),
         case("far positions", torch.tensor([19_999, 4096]), 4),
@@ -47,7 +47,7 @@ sinusoidal = Exercise(
     minutes=8,
     difficulty=2,
     reference=_sinusoidal,
-    # An fp32 angle of a few hundred radians is known to 3e-5, and fp32 frequencies add a few times that.
+    # An fp32 angle of a few hundred radians has an error of up to 3e-5, and fp32 frequencies add a few times that.
     tolerance=Tolerance(0.0, 1.5e-4),
     cases=[
         case("the first position, d = 4", torch.tensor([0]), 4),

@@ -15,7 +15,8 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _list(heads: int) -> list[float]:
-    """As the authors' code: a power of two is one geometric series, other numbers borrow from the next one."""
+    """Compute like the authors' code: one geometric series for a power of two; other numbers of heads add slopes of the
+    next."""
     power = 1 << (heads.bit_length() - 1)
     if heads != power:
         return _list(power) + _list(2 * power)[::2][: heads - power]
@@ -44,7 +45,7 @@ alibi_slopes = Exercise(
     minutes=7,
     difficulty=2,
     reference=_slopes,
-    # A hundred products in fp32, one after the other, are off by a hundred roundings.
+    # A hundred products in fp32, one after the other, add up to a hundred rounding errors.
     tolerance=Tolerance(1e-5),
     cases=[
         case("eight heads", 8),
@@ -68,7 +69,7 @@ def _between(heads: int, borrowed: list[float]) -> Tensor:
 
 
 def _next(heads: int) -> list[float]:
-    """The slopes of twice the largest power of two that is not above."""
+    """The slopes for twice the largest power of two up to `heads`."""
     return _list(2 << (heads.bit_length() - 1))
 
 

@@ -1,4 +1,4 @@
-"""The exercise that asks a scheme whether it is relative: does a score depend on the offset alone?"""
+"""The exercise on a test for relative schemes: does a score depend on the offset alone?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _is_relative(scores: Tensor, tolerance: float = 1e-4) -> bool:
-    """Entry by entry: all scores of one offset, in each matrix of a batch."""
+    """Compare entry by entry all scores of one offset, in each matrix of a batch."""
     for matrix in scores.reshape(-1, *scores.shape[-2:]).tolist():
         by_offset = defaultdict(list)
         for i, row in enumerate(matrix):

@@ -1,4 +1,4 @@
-"""Small matrices of scores, relative and not: what decides whether a Toeplitz test is right."""
+"""Small matrices of scores, relative or not, that distinguish right from wrong Toeplitz tests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def drift(length: int, step: float) -> Tensor:
 
 
 def _by_offset(rows: int, columns: int) -> Tensor:
-    """A relative matrix of whole numbers, another for each offset."""
+    """A relative matrix of integers, with a different one for each offset."""
     return 3.0 * (torch.arange(columns) - torch.arange(rows)[:, None])
 
 
 def but(scores: Tensor, row: int, column: int, value: float) -> Tensor:
-    """The same scores but for one."""
+    """The same scores, with one entry replaced."""
     changed = scores.clone()
     changed[..., row, column] = value
     return changed

@@ -1,4 +1,4 @@
-"""Schemes of positions in published models, by year."""
+"""Position schemes of published models, by year."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MODELS: tuple[tuple[str, int, str], ...] = (
     ("RoPE and NoPE", 2025, "Command A"),
     ("RoPE and NoPE", 2025, "Llama 4"),
 )
-"""Scheme, year of the report or release, model."""
+"""For each model: its scheme, and the year of its report or release."""
 
 _COLOURS = ("blue", "sky", "orange", "vermilion", "purple", "green", "black", "black")
 

@@ -1,4 +1,4 @@
-"""Texts longer than in training: the loss at each position, and the speeds of RoPE that go into a model."""
+"""Texts longer than in training: the loss at each position, and the RoPE speeds that a model uses."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def loss_by_position(losses: Mapping[str, Sequence[float]], trained: int, freque
     """The loss by position, a line for each scheme, with the trained length and the loss of a table of frequencies.
 
     Args:
-        losses: by scheme, the loss at each position, in nats; at most five schemes.
-        trained: how many positions training had.
-        frequencies: the loss of giving each token always the probability with which it occurs.
+        losses: for each scheme, the loss at each position, in nats; at most five schemes.
+        trained: the number of positions in training.
+        frequencies: the loss of a model that always predicts the frequencies of the tokens.
 
     ValueError for more schemes than colours, or if no position is beyond training.
     """
@@ -66,10 +66,11 @@ RopeSpeeds = Callable[[int, float, str, float, int], Tensor]
 
 
 def speeds_or_ours(answer: RopeSpeeds) -> tuple[RopeSpeeds, str]:
-    """Return the reader's `rope_speeds` and "yours"; the course's, and whose it is, if theirs is missing or wrong."""
+    """Return the reader's `rope_speeds` and "yours"; if theirs is missing or wrong, the course's and a note that says
+    so."""
     asked = [(8, 10_000.0, kind, 4.0, trained) for kind in KINDS for trained in (32, 128)]
     try:
         right = all(torch.allclose(answer(*each), scaled_speeds(*each), rtol=1e-4) for each in asked)
-    except Exception:  # whatever it raises: the check of the exercise tells what
+    except Exception:  # any exception counts as wrong: the exercise's own check explains it
         right = False
     return (answer, "yours") if right else (scaled_speeds, "ours, until yours passes its check")

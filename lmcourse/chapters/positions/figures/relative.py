@@ -1,4 +1,4 @@
-"""Positions that are distances: Shaw's clipped vectors, T5's buckets, ALiBi's penalties."""
+"""Relative positions: Shaw's clipped vectors, T5's buckets, ALiBi's penalties."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD_COLOURS = (*(PALETTE[name] for name in PALETTE if name != "yellow"), GREY)
 _HEAD_LINES = ("-", "--", "-.", ":")
 _MAX_HEADS = 12
 _MIN_BIAS = -8.0
-"""The bias with the darkest colour: it leaves e⁻⁸ of a weight."""
+"""The bias with the darkest colour, which reduces a weight by a factor of e⁻⁸."""
 
 
 def relative_bands(clip: int = 2, length: int = 8) -> Figure:
@@ -104,7 +104,7 @@ def alibi_heads(heads: int = 8, length: int = 64) -> Figure:
 
 
 def slopes_by_head(heads: int = 12) -> Figure:
-    """ALiBi's slopes on a logarithmic axis: one series for a power of two, two interleaved ones otherwise."""
+    """ALiBi's slopes on a logarithmic axis: one series for a power of two, else two interleaved series."""
     slopes = alibi_slopes(heads).tolist()
     power = 2 ** math.floor(math.log2(heads))
     figure = new_figure(8.0, 3.6)
@@ -127,7 +127,7 @@ def slopes_by_head(heads: int = 12) -> Figure:
 
 
 def alibi_reach(context: int = 512, heads: int = 8) -> Figure:
-    """The weight of a token against its distance, for each ALiBi head, where all q·k are equal."""
+    """The weight of a token against its distance, for each ALiBi head, if all q·k are equal."""
     distance = np.arange(context)
     figure = new_figure(8.0, 3.8)
     axes = new_axes(

@@ -1,4 +1,4 @@
-"""RoPE: arrows that turn with their position, which features make a pair, and clocks of different speed."""
+"""RoPE: arrows that turn with their position, features that form a pair, and clocks of different speeds."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from lmcourse.nn.rotary import RotaryConfig, pair_frequencies
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_drawing_axes, new_figure
 
 _WE, _KNOW = 90.0, 35.0
-"""Where the two words point before any rotation, in degrees."""
+"""Directions of the two words before any rotation, in degrees."""
 _DEGREES_PER_POSITION = 25.0
-"""Degrees for each position in the picture. RoPE's fastest pair turns faster, one radian, which is 57.3."""
+"""Rotation per position in the picture, in degrees. RoPE's fastest pair turns by one radian, 57.3 degrees."""
 KINDS = ("none", "interpolation", "ntk", "by parts")
-"""The ways to set RoPE's speeds for a longer text that the notebook compares."""
+"""The ways to choose RoPE's speeds for a longer text that the notebook compares."""
 _PAIR_COLOURS = ("blue", "orange", "green", "vermilion", "purple", "sky", "yellow", "black")
 
 
 def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "both") -> Figure:
-    """ "we … know" after some other words: one pair of features of the query and the key, turned by their positions.
+    """The words "we … know" after some other words: a pair of features of query and key, rotated by position.
 
     `turned` is "both" (RoPE), or "only know". ValueError for anything else.
     """
@@ -67,7 +67,7 @@ def rotating_pair(words_before: int = 2, words_between: int = 0, turned: str = "
 
 
 def pair_layouts(d: int = 8) -> Figure:
-    """Features that RoPE turns together: neighbours ("interleaved") or i and i + d/2 ("half"). ValueError: odd d."""
+    """Features that RoPE rotates together: neighbours ("interleaved") or i and i + d/2 ("half"). ValueError: odd d."""
     if d % 2 or not 2 <= d <= 16:
         raise ValueError(f"the picture is for an even width up to 16, not {d}")
     figure = new_figure(8.0, 3.2)
@@ -135,7 +135,7 @@ def scaled_speeds(width: int, base: float, kind: str, factor: float, trained: in
 
 
 def rope_scaling(kind: str = "none", factor: int = 4, base: float = 500_000.0, trained: int = 8192) -> Figure:
-    """How far the 64 pairs of a head turn in a text `factor` times longer than in training, by kind of speeds.
+    """Rotation of the 64 pairs of a head in a text `factor` times longer than in training, by kind of speeds.
 
     ValueError for a kind that is not in `KINDS`.
     """

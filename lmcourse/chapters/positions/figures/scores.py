@@ -1,4 +1,4 @@
-"""The same word at every position: what each scheme makes of it, and whether a shift of the text can be seen."""
+"""One word at every position: its scores under each scheme, and whether a shift of the text changes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUM_POSITIONS = 128
 
 
 class _Words(NamedTuple):
-    """Queries and keys, one for all positions or one for each, and what a model would have learned."""
+    """Queries and keys, one for all positions or one for each, and random numbers in place of learned parameters."""
 
     q: Float[Tensor, "words d"]
     k: Float[Tensor, "words d"]
@@ -73,7 +73,7 @@ def _shaw(at: Positions, words: _Words) -> Scores:
 
 
 def _transformer_xl(at: Positions, words: _Words) -> Scores:
-    """(q + u)·k + (q + v)·Wr, with r the waves of the distance; rows of the table stand in for u and v."""
+    """(q + u)·k + (q + v)·Wr, where r is the row of sinusoids for the distance; u and v are rows of the table."""
     waves = sinusoidal(at[:, None] - at, _HEAD_DIM).double() @ words.matrix.T
     u, v = words.table[:2]
     return torch.matmul(words.q + u, words.k.T) + torch.sum(waves * (words.q + v)[:, None], dim=-1)
@@ -108,9 +108,9 @@ SCHEMES: dict[str, Callable[[Positions, _Words], Scores]] = {
 def scheme_scores(
     scheme: str, shift: int = 0, tokens: int = _NUM_TOKENS, same_words: bool = True
 ) -> Float[Tensor, "tokens tokens"]:
-    """Scores of one query and one key put at every position, `shift` words into a text; without scale and mask.
+    """Scores of one query and one key at every position, `shift` words into a text, without scale and mask.
 
-    The words (with `same_words=False` others at each position) and what would be learned are random numbers of a fixed
+    The words (with `same_words=False` different ones at each position) and the parameters are random with a fixed
     seed. ValueError for an unknown scheme, or for positions beyond the 128 that the learned scheme has.
     """
     if scheme not in SCHEMES:
@@ -169,7 +169,7 @@ def _draw_offsets(figure: Figure, place: SubplotSpec, scores: Scores) -> None:
 
 
 def nope_estimate(features: int = 64, texts: int = 200, length: int = 64) -> Figure:
-    """How well a causal average of noise tells its own position: 1 / mean square, over many texts."""
+    """Position as estimated from a causal average of noise: 1 / mean square, over many texts."""
     random = torch.Generator().manual_seed(0)
     noise = torch.randn(texts, length, features, generator=random, dtype=torch.float64)
     position = torch.arange(1, length + 1)
@@ -192,5 +192,5 @@ def nope_estimate(features: int = 64, texts: int = 200, length: int = 64) -> Fig
 
 
 def _three(value: float) -> str:
-    """Three decimals, without a −0.000 or the noise of rounding."""
+    """The value with three decimals, without a −0.000 and without rounding noise."""
     return f"{0.0 if math.isclose(value, 0, abs_tol=5e-4) else value:.3f}"

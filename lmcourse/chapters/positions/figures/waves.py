@@ -1,4 +1,4 @@
-"""Sinusoidal positions: the table, its waves, and how long they are."""
+"""Sinusoidal positions: the table, its waves, and their wavelengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIGNED = LinearSegmentedColormap.from_list("signed", [PALETTE["vermilion"], "whi
 
 
 def frequency(pair: int, d: int, base: float = 10_000.0) -> float:
-    """How fast a pair of features turns, in radians per token: base^(−2 pair / d).
+    """Speed of a pair of features, in radians per token: base^(−2 pair / d).
 
     ValueError unless 0 ≤ pair < d / 2.
     """
@@ -123,7 +123,7 @@ def sine_circle(first: int = 28, second: int = 47, pair: int = 2) -> Figure:
 
 
 def _tokens(length: float) -> str:
-    """A wavelength with three digits at least: "6.51 tokens", "50,632.6 tokens"."""
+    """A wavelength with at least three digits: "6.51 tokens", "50,632.6 tokens"."""
     return f"{length:,.2f} tokens" if length < 1000 else f"{length:,.1f} tokens"
 
 

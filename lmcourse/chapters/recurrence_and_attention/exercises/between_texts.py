@@ -24,14 +24,14 @@ def _by_torch(s: Tensor, h: Tensor, real: Tensor) -> Tensor:
 
 
 def _texts(random: Random, t: int, n: int, d: int, *, padding: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """States of t decoder steps and n source words of width d; the last `padding` words are none."""
+    """States of t decoder steps and of n source words, of width d; the last `padding` words are padding."""
     real = torch.tensor([place < n - padding for place in range(n)])
     return normal64(random, t, d), normal64(random, n, d), real
 
 
 def _large(t: int, n: int, padding: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores of hundreds, in single precision and exact: all are products of whole numbers."""
-    seen = Random(13)  # no two scores are equally large: the logarithm of their sum is then exact, too
+    """Scores of hundreds, exact in single precision because all are products of integers."""
+    seen = Random(13)  # no two scores are equal, so the logarithm of the sum is exact, too
     return 16 * integers(seen, t, 8), 16 * integers(seen, n, 8), torch.arange(n) < n - padding
 
 
@@ -58,7 +58,7 @@ def _hidden(random: Random) -> list[Case]:
         case("single precision", *(each.float() for each in (s, h)), torch.tensor([True] * 4 + [False])),
     ]
     for padding in (0, 1, 2):
-        t, d = random.sample(range(3, 8), 2)  # with one word left even wrong scores give it all the weight
+        t, d = random.sample(range(3, 8), 2)  # with a single word, even wrong scores give it all the weight
         cases.append(case("other sizes", *_texts(random, t, 6, d, padding=padding)))
     return cases
 

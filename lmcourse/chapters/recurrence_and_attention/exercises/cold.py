@@ -1,4 +1,4 @@
-"""The exercise on the temperature that gives the best match a weight."""
+"""The exercise on the temperature at which the best match gets a given weight."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmcourse.exercises.inputs import normal64
 
 
 def _newton(scores: Tensor, share: float) -> float:
-    """Newton's method for the inverse temperature, in which the sum of the weights' quotients is convex."""
+    """Find the inverse temperature by Newton's method: the sum of the quotients of weights is convex in it."""
     top = max(scores.tolist())
     gaps: list[float] = [top - score for score in scores.tolist()]
     if not 1 / len(gaps) < share < 1 / gaps.count(0.0):
@@ -104,7 +104,7 @@ temperature_for.equivalent_mutant(
 
 
 def _by_halving(weight: Callable[[float], float], share: float) -> float:
-    """Return the temperature at which a weight that falls with it is `share`."""
+    """Return the temperature at which a weight that decreases with the temperature equals `share`."""
     low, high = -30.0, 30.0
     for _ in range(90):
         middle = (low + high) / 2
@@ -114,7 +114,7 @@ def _by_halving(weight: Callable[[float], float], share: float) -> float:
 
 def _refuse(scores: Tensor, share: float) -> None:
     if not 1 / len(scores) < share < 1 / int((scores == scores.max()).sum()):
-        raise ValueError("no temperature does")
+        raise ValueError("no temperature gives this weight")
 
 
 def _weights(scores: Tensor, temperature: float) -> Tensor:
@@ -130,7 +130,7 @@ def inverse(scores: Tensor, share: float) -> float:
 def together(scores: Tensor, share: float) -> float:
     best = scores == scores.max()
     if not 1 / len(scores) < share < 1:
-        raise ValueError("no temperature does")
+        raise ValueError("no temperature gives this weight")
     return _by_halving(lambda t: float(_weights(scores, t)[best].sum()), share)
 
 
@@ -195,7 +195,7 @@ def overflows(scores: Tensor, share: float) -> float:
 @temperature_for.misconception("You reject every weight if there are equal matches. Two of them can have up to ½ each.")
 def refuses_equal_matches(scores: Tensor, share: float) -> float:
     if int((scores == scores.max()).sum()) > 1:
-        raise ValueError("two equal matches")
+        raise ValueError("no temperature separates two equal best scores")
     return _newton(scores, share)
 
 
@@ -204,7 +204,7 @@ def refuses_equal_matches(scores: Tensor, share: float) -> float:
 )
 def no_upper_end(scores: Tensor, share: float) -> float:
     if not 1 / len(scores) < share < 1:
-        raise ValueError("no temperature does")
+        raise ValueError("no temperature gives this weight")
     return _by_halving(lambda t: float(_weights(scores, t).max()), share)
 
 
@@ -213,7 +213,7 @@ def no_upper_end(scores: Tensor, share: float) -> float:
 )
 def no_lower_end(scores: Tensor, share: float) -> float:
     if share >= 1 / int((scores == scores.max()).sum()):
-        raise ValueError("no temperature does")
+        raise ValueError("no temperature gives this weight")
     return _by_halving(lambda t: float(_weights(scores, t).max()), share)
 
 
@@ -221,7 +221,7 @@ def no_lower_end(scores: Tensor, share: float) -> float:
 def halving_the_cold(scores: Tensor, share: float) -> float:
     gaps = (scores.max() - scores).double().numpy()
     if share <= 1 / len(gaps) or share >= 1 / np.count_nonzero(gaps == 0):
-        raise ValueError("out of reach")
+        raise ValueError("no temperature gives this weight")
     low, high = 0.0, 1.0
     while 1 / np.exp(-high * gaps).sum() < share:
         high *= 2
@@ -254,7 +254,7 @@ def with_softmax(scores: Tensor, share: float) -> float:
 def by_newton(scores: Tensor, share: float) -> Tensor:
     gaps = scores.max() - scores.to(torch.float64)
     if not (1 / len(gaps) < share and share * (gaps == 0).sum() < 1):
-        raise ValueError("it cannot be had")
+        raise ValueError("no temperature gives this weight")
     gaps = gaps / gaps.max()
     cold = torch.zeros((), dtype=torch.float64)
     for _ in range(200):

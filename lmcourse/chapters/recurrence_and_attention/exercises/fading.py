@@ -1,4 +1,4 @@
-"""The exercise on what is left of a gradient after so many steps back."""
+"""The exercise on the norm of a gradient that goes back through many steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.exercises.inputs import normal64
 
 
 def _by_autograd(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
-    """Backward through steps that have the given states and the slopes of tanh there."""
+    """Run autograd backwards through steps with the given states and the slopes of tanh there."""
     states = hidden.double()
     leaves = [state.clone().requires_grad_() for state in states]
     chain = [leaves[0]]
@@ -28,7 +28,7 @@ def _by_autograd(W_h: Tensor, hidden: Tensor, v: Tensor) -> Tensor:
 
 
 def _chain(random: Random, t: int, d: int, *, radius: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
-    """A matrix, states between -0.9 and 0.9, and a vector."""
+    """A matrix, states between -0.9 and 0.9, and a vector to multiply from the left."""
     return normal64(random, d, d, scale=radius / d**0.5), _states(random, t, d), normal64(random, d)
 
 
@@ -89,7 +89,7 @@ gradient_at_lag = Exercise(
 
 
 def _lags(W_h: Tensor, slopes: Tensor, v: Tensor) -> Tensor:
-    """The norms for these slopes: that of the last step first."""
+    """The norms for these slopes, beginning with the last step."""
     g, norms = v, [v.norm()]
     for slope in slopes:
         g = W_h.T @ (slope * g)
@@ -98,7 +98,7 @@ def _lags(W_h: Tensor, slopes: Tensor, v: Tensor) -> Tensor:
 
 
 def _slopes(hidden: Tensor) -> Tensor:
-    """1 − h² of every state but the first, the last one first."""
+    """1 − h² of every state except the first, beginning with the last."""
     return (1 - hidden**2).flip(0)[:-1]
 
 

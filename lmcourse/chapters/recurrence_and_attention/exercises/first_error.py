@@ -1,4 +1,4 @@
-"""The exercise on what becomes of a text after its first mistake."""
+"""The exercise on the words of a text after its first error."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def _place_by_place(forced: list[int], free: list[int], gold: list[int]) -> list
 
 
 def _runs(random: Random, length: int, first: int, forced_right: int, free_right: int) -> list[list[int]]:
-    """Two runs that make the same first error, and are right at so many places after it."""
+    """Two runs with the same first error, and with these numbers of right words after it."""
     gold = [random.randint(1, 9) for _ in range(length)]
     kept = [random.sample(range(first + 1, length), right) for right in (forced_right, free_right)]
     return [*(_run(gold, [*range(first), *right]) for right in kept), gold]
 
 
 def _run(gold: list[int], right: Collection[int]) -> list[int]:
-    """Return the words of a run that is right at these places only."""
+    """Return the words of a run that is right only at these places."""
     return [word if place in right else word % 9 + 1 for place, word in enumerate(gold)]
 
 
 def _longer(random: Random, first: int, after: int) -> list[list[int]]:
-    """Rows in which nobody is right by luck.
+    """Rows in which every known mistake gives a wrong result.
 
-    Both runs are wrong twice in a row and right at the end, free is right where forced is and at fewer places, the two
-    words at the error stand further in front too where there is room, and a share of 7, 9 or 11 places never ends after
-    a few decimals.
+    Both runs are wrong twice in a row and right at the end. Free is right at fewer places than forced, all of them
+    places where forced is right. If there is room, the two words at the error also occur earlier. A fraction of 7, 9 or
+    11 places has infinitely many decimals.
     """
     gold = [random.randint(1, 9) for _ in range(1 + after)]
     places = [after, *random.sample(range(2, after), after - 2)]
@@ -93,7 +93,7 @@ after_the_first_error = Exercise(
 
 
 def _first(free: list[int], gold: list[int]) -> int:
-    """The place of the first error; the length if there is none."""
+    """The place of the first error, or the length if there is none."""
     return next((place for place, pair in enumerate(zip(free, gold, strict=True)) if pair[0] != pair[1]), len(gold))
 
 
@@ -159,7 +159,7 @@ def shares_of_errors(forced: list[int], free: list[int], gold: list[int]) -> lis
 
 @after_the_first_error.variant
 def with_the_first_error_of_the_forced_run(forced: list[int], free: list[int], gold: list[int]) -> list[float] | None:
-    # It is at the same place: up to there both read the same words.
+    # Both runs have their first error at the same place, because both read the same words until then.
     while gold and forced[0] == gold[0]:
         forced, free, gold = forced[1:], free[1:], gold[1:]
     if len(gold) < 2:

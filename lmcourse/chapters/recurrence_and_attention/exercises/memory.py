@@ -1,4 +1,4 @@
-"""The exercise on how many steps back a recurrent cell remembers."""
+"""The exercise on the number of steps that a recurrent cell remembers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def step(s, x):
 
 
 def _by_jacobians(step: Step, state: Tensor, inputs: Tensor, v: Tensor, share: float = 0.5) -> int | None:
-    """Multiply the Jacobian of each step, row by row, and carry `v` through the product."""
+    """Multiply the Jacobians of the steps, row by row, and send `v` back through the product."""
     jacobians = []
     for x in inputs:
         before = state.detach().clone().requires_grad_()
@@ -56,7 +56,7 @@ def _numbers(*numbers: float) -> Tensor:
 
 
 def _gains(name: str, *gains: float, share: float | None = None, v: float = 1.0) -> Case:
-    """A cell that multiplies its state by each input: the newest gain is the last."""
+    """A case whose cell multiplies its state by each input; the last gain is the newest."""
     return _ask(name, GAIN, _numbers(1.0), _numbers(*gains)[:, None], _numbers(v), share)
 
 
@@ -77,7 +77,7 @@ def _tanh(name: str, random: Random, steps: int, d: int, *, gain: float = 1.0, s
 
 
 def _lstm(name: str, random: Random, steps: int, d: int, forget_bias: float) -> Case:
-    """The gradient arrives at the cell, the second half of the state."""
+    """A case in which the gradient arrives at the cell, the second half of the state."""
     bias = torch.zeros(4 * d, dtype=torch.float64)
     bias[d : 2 * d] = forget_bias
     tensors: dict[str, Plain] = {

@@ -29,7 +29,7 @@ def _by_torch(
 def _weights(
     random: Random, v: int, e: int, d: int, *, zero_h0: bool = False, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, ...]:
-    """E, W_h, W_e, b1, U, b2 and h0 of a network that does not amplify what rounding does."""
+    """E, W_h, W_e, b1, U, b2 and h0 of a network that does not amplify rounding errors."""
     shapes = [(e, v), (d, d), (d, e), (d,), (v, d), (v,), (d,)]
     scales = [1.0, 0.6 / d**0.5, 1.0 / e**0.5, 0.5, 1.0, 1.0, 0.0 if zero_h0 else 0.8]
     return tuple(normal(random, *shape, scale=scale, dtype=dtype) for shape, scale in zip(shapes, scales, strict=True))

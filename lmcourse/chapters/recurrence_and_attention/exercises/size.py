@@ -1,4 +1,4 @@
-"""The exercise on how many numbers a recurrent language model learns."""
+"""The exercise on the number of learned numbers in a recurrent language model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _counted(v: int, e: int, d: int) -> int:
-    """Counted on modules without values: table, both halves of the step, head, and the first state."""
+    """Count on modules without memory: table, both halves of the step, head, and the first state."""
     parts = [
         nn.Embedding(v, e, device="meta"),
         nn.Linear(e, d, device="meta"),
@@ -111,6 +111,6 @@ def in_three_parts(v: int, e: int, d: int) -> int:
 
 @rnn_parameters.variant
 def counted_on_torchs_own(v: int, e: int, d: int) -> int:
-    # Its second bias has d numbers, as many as h⁰, which it does not learn.
+    # torch's RNN does not learn h⁰, but its second bias has as many numbers, d.
     modules = [nn.Embedding(v, e, device="meta"), nn.RNN(e, d, device="meta"), nn.Linear(d, v, device="meta")]
     return sum(weight.numel() for module in modules for weight in module.parameters())

@@ -1,4 +1,4 @@
-"""The exercise on what a decoder reads while it is trained."""
+"""The exercise on the words that a decoder reads during training."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def _hidden(random: Random) -> list[Case]:
         case("a weight above one", 2.0, [0.05, -0.02, 0.04, 0.01], 0.01),
         case("many steps", 0.9, [round(seen.uniform(-0.5, 0.5), 2) for _ in range(60)], 0.2),
     ]
-    for steps in (2, 3, 4, 5):  # in more, the start is forgotten to the last digit
+    for steps in (2, 3, 4, 5):  # with more steps, the start has no influence within the precision
         inputs = [round(random.uniform(-0.8, 0.8), 3) for _ in range(steps)]
         cases.append(case("other rows", round(random.uniform(0.3, 1.2), 3), inputs, round(random.uniform(0.2, 0.9), 3)))
     return cases
@@ -50,7 +50,7 @@ through_time = Exercise(
     minutes=12,
     difficulty=3,
     reference=_by_autograd,
-    tolerance=Tolerance(0.0, 1e-13),  # nudging comes to within 1e-10, and in luckier cases to 1e-12
+    tolerance=Tolerance(0.0, 1e-13),  # finite differences are right only to 1e-10, sometimes to 1e-12
     cases=[
         case("one step", 0.5, [0.0], 1.0),
         case("two steps", 0.5, [1.0, 0.0], 0.0),

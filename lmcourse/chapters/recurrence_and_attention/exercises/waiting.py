@@ -1,4 +1,4 @@
-"""The exercise on steps that wait for one another, and on the way between two words."""
+"""The exercise on steps that wait for each other, and on the path between two words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _on_the_graph(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
-    """Both numbers from the graph of all states: the longest chain of waiting, the way with the fewest moves."""
+    """Compute both numbers from the graph of all states: the longest chain of waiting, and the fewest moves."""
     if kind not in ("rnn", "attention", "window") or (kind == "window" and window < 2):
         raise ValueError("unknown kind or window")
     finished = [0] * n
@@ -58,7 +58,7 @@ def _hidden(random: Random) -> list[Case]:
     ]
     for _ in range(3):
         n, layers, window = random.randint(20, 90), random.randint(30, 60), random.randint(4, 8)
-        reached = 2 + (window - 1) * random.randint(3, 12)  # one place more than whole moves
+        reached = 2 + (window - 1) * random.randint(3, 12)  # one place farther than a number of whole moves reaches
         cases += [case("other sizes", "rnn", n, layers), case("other sizes", "window", reached, layers, window)]
     return cases
 
@@ -107,7 +107,7 @@ def layers_times_n(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple
 def just_reaching_refused(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int, int]:
     steps, moves = _on_the_graph(kind, n, layers, window)
     if kind == "window" and moves >= layers:
-        raise ValueError("too far")
+        raise ValueError("the layers do not reach the first word")
     return steps, moves
 
 
@@ -197,7 +197,7 @@ def by_walking(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[int
     while place < n - 1:
         place, moves = place + window - 1, moves + 1
         if moves > layers:
-            raise ValueError("too far")
+            raise ValueError("the layers do not reach the first word")
     return layers, moves
 
 
@@ -221,5 +221,5 @@ def from_a_table(kind: str, n: int, layers: int = 1, window: int = 0) -> tuple[i
         raise ValueError("unknown")
     reach = {"rnn": 1, "attention": max(1, n - 1), "window": window - 1}[kind]
     if reach < 1 or (kind == "window" and reach * layers < n - 1):
-        raise ValueError("too short")
+        raise ValueError("the layers do not reach the first word")
     return layers + (n - 1 if kind == "rnn" else 0), ceil(Fraction(n - 1, reach))

@@ -1,4 +1,4 @@
-"""Figures of notebook 06: networks in time, gradients that fade, soft tables, translators that reverse."""
+"""Figures of notebook 06: networks in time, fading gradients, soft tables, translators that reverse."""
 
 from lmcourse.chapters.recurrence_and_attention.figures.drawings import dependency_grid, unrolled
 from lmcourse.chapters.recurrence_and_attention.figures.fading import (

@@ -1,4 +1,4 @@
-"""Drawings of the networks: unrolled in time, and with the step in which each state is ready."""
+"""Drawings of the networks: unrolled in time, and with the step at which each state can be computed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _BOX = {"boxstyle": "round,pad=0.45", "linewidth": 1.4}
 
 
 def unrolled(words: int = 4, backward: bool = True) -> Figure:
-    """A recurrent network, a column per word; backwards, the gradient of W_h gets a part from each step.
+    """A recurrent network with a column per word; with `backward`, W_h gets a part of its gradient from each step.
 
     Args:
-        words: how many it reads.
-        backward: whether the way of the gradient is drawn.
+        words: the number of words that it reads.
+        backward: whether the path of the gradient is drawn.
     """
     title = (
         "Backwards: every step adds its part to the gradient of W_h" if backward else "Forwards: one W_h, used again"
@@ -68,7 +68,8 @@ def _small(number: int) -> str:
 
 
 def ready_at(kind: str, words: int, layers: int) -> list[list[int]]:
-    """In which step each state is ready if everything that can run does, from the bottom layer up.
+    """The step at which each state is computed if every state is computed as early as possible, from the bottom layer
+    up.
 
     Raises:
         ValueError: the kind is neither "rnn" nor "attention".

@@ -1,4 +1,4 @@
-"""How much of a gradient is left so many steps back: linear and tanh networks, and LSTMs."""
+"""Norm of a gradient after many steps back, in linear and tanh networks and in LSTMs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def gradient_norms(
     inputs: float = 1.0,
     seed: int = 0,
 ) -> Tensor:
-    """‖∂(v·m_T)/∂m_{T−k}‖ for k = 0 ... 59, in double precision: what is left of a gradient of length 1.
+    """‖∂(v·m_T)/∂m_{T−k}‖ for k = 0 ... 59, in double precision: the rest of a gradient of length 1.
 
     Args:
-        kind: "linear" (h ← W h + x), "tanh" (h ← tanh(W h + x)) or "lstm". m is the state h, of an LSTM its cell c.
-        radius: the spectral radius of W, the largest size of its eigenvalues; an LSTM is as PyTorch makes it.
-        forget_bias: what the bias of an LSTM's forget gates is set to; None leaves it as PyTorch makes it.
-        inputs: the standard deviation of the inputs; they, the weights and v are drawn.
-        seed: of all of them.
+        kind: "linear" (h ← W h + x), "tanh" (h ← tanh(W h + x)) or "lstm". m is the state h, or the cell c of an LSTM.
+        radius: the spectral radius of W, the largest size of its eigenvalues; an LSTM keeps PyTorch's initial weights.
+        forget_bias: the bias of an LSTM's forget gates; None keeps PyTorch's initial bias.
+        inputs: the standard deviation of the inputs. Inputs, weights and v are random.
+        seed: the seed of all random numbers.
 
     Raises:
         ValueError: there is no such kind.
@@ -53,7 +53,8 @@ def gradient_norms(
 
 
 def _states(W: Tensor, x: Tensor, first: Tensor, *, bent: bool) -> list[Tensor]:
-    """The state after each step; the first one is small, so that a network without inputs does something too."""
+    """The state after each step; the first state is small, so that a network without inputs has a state other than
+    0."""
     states, h = [], first.requires_grad_()
     for row in x:
         h = W @ h + row
@@ -81,7 +82,7 @@ def _lstm_cells(x: Tensor, forget_bias: float | None, seed: int) -> list[Tensor]
 
 
 def gradient_lag(kind: str = "tanh", radius: float = 1.0, forget_bias: float = 0.0, inputs: float = 1.0) -> Figure:
-    """Size of a gradient against how many steps it has gone back, for one network of each of three seeds."""
+    """Norm of a gradient against the number of steps back, for one network with three seeds."""
     curves = [gradient_norms(kind, radius, forget_bias, inputs, seed) for seed in range(3)]
     ends = sorted(curve[50].item() for curve in curves)
     settings = f"forget bias {forget_bias:.3g}" if kind == "lstm" else f"spectral radius {radius:.3g}"
@@ -131,16 +132,16 @@ def compare_networks(networks: Mapping[str, Mapping[str, object]]) -> Figure:
 
 
 def sigmoid(bias: float) -> float:
-    """How open a gate is that only its bias sets."""
+    """The opening of a gate that depends on its bias alone."""
     return 1 / (1 + math.exp(-bias))
 
 
 def spans(measured: Mapping[float, Sequence[int | None]], steps: int = 200) -> Figure:
-    """How many steps back half of a gradient is lost, against the bias of the forget gate.
+    """Number of steps back after which half of a gradient is lost, against the bias of the forget gate.
 
     Args:
-        measured: for each bias the span of each seed; None where it is beyond `steps`.
-        steps: how many inputs each network read.
+        measured: for each bias the span of each seed; None if it is larger than `steps`.
+        steps: the number of inputs that each network read.
     """
     figure = new_figure(8.0, 4.0)
     title = "How far an untrained LSTM remembers"
@@ -169,7 +170,7 @@ def _spans(each: Sequence[int | None], steps: int) -> str:
 
 
 def _visible(curve: Tensor) -> Tensor:
-    """So that a gradient of exactly zero has a place on the scale."""
+    """Replace zeros, so that they have a place on the logarithmic scale."""
     return curve.clamp(min=1e-18)
 
 
@@ -180,7 +181,7 @@ def _frame(axes: Axes) -> None:
 
 
 def _size(value: float) -> str:
-    """The order of magnitude, or, between a hundredth and a hundred, a digit: what all processors agree on."""
+    """The order of magnitude, or one digit between a hundredth and a hundred, which is the same on all processors."""
     if 0.01 <= value < 100:
         return f"about {float(f'{value:.1g}'):g}"
     exponent = str(round(math.log10(max(value, 1e-18))))

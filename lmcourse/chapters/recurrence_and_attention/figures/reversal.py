@@ -1,4 +1,4 @@
-"""Figures of the translators that reverse rows of symbols: right rows by length, alignment, what follows an error."""
+"""Figures of the translators that reverse rows of symbols: right rows by length, alignment, symbols after an error."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
 def right_rows(shares: Mapping[str, Mapping[int, Sequence[float]]], trained: tuple[int, int]) -> Figure:
-    """The share of rows without an error against their length.
+    """The fraction of rows without an error against their length.
 
     Args:
-        shares: for each model, at each length, that of each seed.
-        trained: the shortest and the longest row that was trained on.
+        shares: for each model and each length, the fraction for each seed.
+        trained: the lengths of the shortest and the longest row in training.
     """
     figure = new_figure(8.0, 4.0)
     axes = new_axes(figure, "Rows reversed without an error", "symbols in the row", "share of rows")
@@ -52,13 +52,13 @@ def _range(shares: Sequence[float]) -> str:
 def alignment(
     weights: Tensor, source: Sequence[str], target: Sequence[str], step: int = 0, *, name: str = "Who looks where"
 ) -> Figure:
-    """How much each step of the decoder looks at each word of the source.
+    """Attention of each step of the decoder to each word of the source.
 
     Args:
         weights: (steps, words); each row sums to one.
-        source, target: what is read, and what is said.
-        step: that of the decoder which is marked, from 1; 0 marks none.
-        name: the title.
+        source, target: the words of the source, and the words of the decoder.
+        step: the step of the decoder to mark, counted from 1; 0 marks none.
+        name: the title of the figure.
     """
     figure = new_figure(6.4, 1.5 + 0.34 * len(target))
     said = f": step {step} says {target[step - 1]}" if step else ""
@@ -82,7 +82,7 @@ def alignment(
 
 
 def forced_and_free(forced: Tensor, free: Tensor) -> Figure:
-    """The share of right symbols by place, with the true words to read and with the model's own.
+    """The fraction of right symbols by place, for a decoder that reads the true words and for one that reads its own.
 
     Args:
         forced, free: whether each place of each row is right, of shape (rows, places).

@@ -1,4 +1,4 @@
-"""The reader's answers inside a model that is trained, and ours while theirs are missing."""
+"""The reader's answers inside a model in training; the course's versions replace missing answers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from lmcourse.nn.attend import attention_weights, weighted_values
 OURS = "the course's, until yours is there"
 
 AttendSource = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(decoder's states, source's states, mask of real words) → blends of source states, joined with the decoder's
-states.
-"""
+"""(decoder's states, source's states, mask of real words) → weighted means of source states, joined with decoder
+states."""
 
 MemorySpan = Callable[..., int | None]
-"""(cell, first state, inputs, gradient at the last state) → the lag at which half of it is lost."""
+"""(cell, first state, inputs, gradient at the last state) → the lag at which half of the gradient is lost."""
 
 
 def teacher_or_ours(answer: Callable[[Tensor, int], Tensor]) -> tuple[Callable[[Tensor, int], Tensor], str]:
-    """The reader's `teacher_inputs` and "yours"; the course's, and whose it is, while theirs is missing or wrong."""
+    """The reader's `teacher_inputs` and "yours"; if it is missing or wrong, the course's and a note that says so."""
     rows = torch.tensor([[4, 2, 9], [3, 3, 8]])
     try:
         right = torch.equal(answer(rows.clone(), 7), _read(rows, 7))
-    except Exception:  # whatever it raises: the check of the exercise tells what
+    except Exception:  # any exception counts as wrong: the exercise's own check explains it
         right = False
     return (answer, "yours") if right else (_read, OURS)
 
@@ -33,7 +32,7 @@ def teacher_or_ours(answer: Callable[[Tensor, int], Tensor]) -> tuple[Callable[[
 def attention_or_ours(answer: AttendSource) -> tuple[Callable[[Tensor, Tensor], Tensor], str]:
     """The reader's `attend_source` for a batch of texts without padding, and "yours".
 
-    While theirs is missing or wrong, or cannot be vectorized by `torch.vmap`, it is the course's.
+    If theirs is missing or wrong, or `torch.vmap` cannot vectorize it, the result is the course's.
     """
 
     def of_batch(s: Tensor, h: Tensor) -> Tensor:
@@ -44,18 +43,18 @@ def attention_or_ours(answer: AttendSource) -> tuple[Callable[[Tensor, Tensor], 
     s, h = (torch.randn(2, length, 4, generator=source) for length in (1, 3))
     try:
         right = torch.allclose(of_batch(s, h), _attend(s, h), atol=1e-5)
-    except Exception:  # whatever it raises: the check of the exercise tells what
+    except Exception:  # any exception counts as wrong: the exercise's own check explains it
         right = False
     return (of_batch, "yours") if right else (_attend, OURS)
 
 
 def span_or_ours(answer: MemorySpan) -> tuple[MemorySpan, str]:
-    """The reader's `memory_span` and "yours"; the course's, and whose it is, while theirs is missing or wrong."""
+    """The reader's `memory_span` and "yours"; if it is missing or wrong, the course's and a note that says so."""
     state, inputs, v = torch.zeros(2), torch.zeros(20, 2), torch.tensor([3.0, 4.0])
     try:
         found = [answer(lambda s, x, keep=keep: keep * s + x, state, inputs, v) for keep in (0.9, 0.5, 1.0)]
         right = found == [7, 2, None]
-    except Exception:  # whatever it raises: the check of the exercise tells what
+    except Exception:  # any exception counts as wrong: the exercise's own check explains it
         right = False
     return (answer, "yours") if right else (_span, OURS)
 
@@ -77,6 +76,6 @@ def _attend(s: Tensor, h: Tensor) -> Tensor:
 
 
 def looks(s: Tensor, h: Tensor) -> Tensor:
-    """How much each of a batch of decoder states (b t d) looks at each source state (b n d): (b t n)."""
+    """Attention of each of a batch of decoder states (b t d) to each source state (b n d): (b t n)."""
     everything = torch.ones(s.shape[0], s.shape[1], h.shape[1], dtype=torch.bool)
     return attention_weights(s[:, None], h[:, None], everything, scale=1.0)[:, 0]

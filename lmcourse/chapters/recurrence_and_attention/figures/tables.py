@@ -1,4 +1,4 @@
-"""Figures in numbers: a table that blends, and how large models grow with what they remember."""
+"""Figures of numbers: a table that blends its entries, and the size of models against the length of their memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def soft_table(temperature: float = 1.0) -> Figure:
 
 
 def size_against_context(vocabulary: int = 10_000, e: int = 128, d: int = 512, farthest: int = 6) -> Figure:
-    """Numbers of an n-gram table and of a recurrent network, against how many words back they look."""
+    """Size of an n-gram table and of a recurrent network against the number of words that they look back."""
     network = vocabulary * e + d * d + d * e + d + vocabulary * d + vocabulary + d
     back = range(1, farthest + 1)
     tables = [float(vocabulary) ** (words + 1) for words in back]

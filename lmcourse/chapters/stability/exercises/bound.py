@@ -1,4 +1,4 @@
-"""The exercise on how large a score can be under QK-norm."""
+"""The exercise on the largest possible score under QK-norm."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _largest(gamma_q: Tensor, gamma_k: Tensor) -> float:
-    """q̂ = γ_q x and k̂ = γ_k y with |x| = |y| = √d: the largest xᵀ diag(γ_q γ_k) y is d times a spectral norm."""
+    """The largest xᵀ diag(γ_q γ_k) y with |x| = |y| = √d is d times a spectral norm, where q̂ = γ_q x and k̂ = γ_k
+    y."""
     d = len(gamma_q)
     norm = torch.linalg.matrix_norm(torch.diag(gamma_q.double() * gamma_k.double()), ord=2)
     return d * float(norm) / math.sqrt(d)
 
 
 def _planted(name: str, random: Random, d: int) -> Case:
-    """Random scales. The largest product is negative, and neither scale is the largest of its vector there."""
+    """A case with random scales: the largest product is negative, and neither of its scales is the largest of its
+    vector."""
     gamma_q, gamma_k = ([random.choice([-1, 1]) * random.uniform(0.2, 1) for _ in range(d)] for _ in range(2))
     first, second, third = random.sample(range(d), 3)
     gamma_q[first], gamma_k[first] = 2.0, -2.0
@@ -57,7 +59,7 @@ max_logit_bound = Exercise(
     hidden_cases=_bounds,
     hints=[
         "Before the scales, both vectors have length √d, so their product is at most d (Cauchy–Schwarz inequality).",
-        "The score is Σ γ_q[i] γ_k[i] x[i] y[i] / √d. Where would you put all the length to make it large?",
+        "The score is Σ γ_q[i] γ_k[i] x[i] y[i] / √d. In which features should x and y be long to make it large?",
         "All of it on the feature with the largest |γ_q γ_k|: √d · max |γ_q γ_k|.",
     ],
     tolerance=Tolerance(5e-7),  # a product and a root in float32

@@ -61,7 +61,7 @@ soft_cap = Exercise(
 
 def _wrong_cap(logits: Tensor, cap: float, outer: float, slope: float = 1.0) -> list[Tensor]:
     if cap <= 0:
-        raise ValueError("no cap")
+        raise ValueError("the cap must be positive")
     t = torch.tanh(logits / cap)
     return [outer * t, slope * (1 - t**2)]
 
@@ -69,7 +69,7 @@ def _wrong_cap(logits: Tensor, cap: float, outer: float, slope: float = 1.0) -> 
 @soft_cap.misconception("You clamp. Beyond a hard limit the gradient is 0, and below it nothing is softened.")
 def clamped(logits: Tensor, cap: float) -> list[Tensor]:
     if cap <= 0:
-        raise ValueError("no cap")
+        raise ValueError("the cap must be positive")
     return [logits.clamp(-cap, cap), (logits.abs() < cap).to(logits.dtype)]
 
 
@@ -83,7 +83,7 @@ def not_stretched(logits: Tensor, cap: float) -> list[Tensor]:
 )
 def not_divided_inside(logits: Tensor, cap: float) -> list[Tensor]:
     if cap <= 0:
-        raise ValueError("no cap")
+        raise ValueError("the cap must be positive")
     return [cap * torch.tanh(logits), cap * (1 - torch.tanh(logits) ** 2)]
 
 
@@ -92,7 +92,7 @@ def not_divided_inside(logits: Tensor, cap: float) -> list[Tensor]:
 )
 def not_divided_in_either(logits: Tensor, cap: float) -> list[Tensor]:
     if cap <= 0:
-        raise ValueError("no cap")
+        raise ValueError("the cap must be positive")
     return [cap * torch.tanh(logits), 1 - torch.tanh(logits) ** 2]
 
 
@@ -128,7 +128,7 @@ def any_cap(logits: Tensor, cap: float) -> list[Tensor]:
 @soft_cap.misconception("You reject a cap of 0, but accept a negative one.")
 def only_zero_refused(logits: Tensor, cap: float) -> list[Tensor]:
     if cap == 0:
-        raise ValueError("no cap")
+        raise ValueError("the cap must be positive")
     t = torch.tanh(logits / cap)
     return [cap * t, 1 - t**2]
 
@@ -161,7 +161,7 @@ def with_a_sigmoid(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
 @soft_cap.variant
 def with_loops(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
     if cap <= 0:
-        raise ValueError("no cap")
+        raise ValueError("the cap must be positive")
     values, slopes = torch.empty(2, *logits.shape, dtype=logits.dtype)
     for place, z in enumerate(logits.flatten().tolist()):
         values.view(-1)[place] = cap * math.tanh(z / cap)
@@ -172,7 +172,7 @@ def with_loops(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
 @soft_cap.variant
 def with_numpy(logits: Tensor, cap: float) -> tuple[Tensor, Tensor]:
     if cap <= 0:
-        raise ValueError("no cap")
+        raise ValueError("the cap must be positive")
     squeezed = np.asarray(np.tanh(logits.numpy() / cap))
     capped, slope = (np.asarray(part, squeezed.dtype) for part in (cap * squeezed, 1 - squeezed**2))
     return torch.from_numpy(capped), torch.from_numpy(slope)

@@ -191,6 +191,6 @@ def by_hypot(gradients: list[Tensor], max_norm: float) -> tuple[list[Tensor], fl
         for entry in gradient.flatten().tolist():
             norm = math.hypot(norm, entry) if math.isfinite(entry) else math.nan
     if math.isnan(norm):
-        raise ValueError("infinite or NaN")
+        raise ValueError("the norm of the gradient is infinite or NaN")
     factor = max_norm / norm if norm > max_norm else 1
     return [gradient * factor for gradient in gradients], norm

@@ -1,4 +1,4 @@
-"""The exercises on an unknown patient: its disease, from what was recorded of it, and its medicine."""
+"""The exercises on an unknown patient: its disease, found from its recorded numbers, and its medicine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Signs = dict[str, Any]
 
 
 def _diagnosis(signs: Signs) -> str:
-    """Apply the written rule: what is wrong at the end, then what was wrong once, then how far the run came."""
+    """Apply the written rule in its order: signs at the end, then signs at any step, then the progress of the run."""
     if fmean(signs["loss"][-3:]) > signs["guessing"]:
         return "steps"
     if fmean(signs["score"][-10:]) > 100:
@@ -49,7 +49,7 @@ diagnose = Exercise(
 
 
 @diagnose.misconception(
-    "You compare the highest loss with that of guessing. Every untrained model starts there, and one bad batch goes "
+    "You compare the highest loss with guessing. Every untrained model starts there, and one bad batch goes "
     "above it: look at the last losses."
 )
 def highest_loss(signs: Signs) -> str:
@@ -204,7 +204,7 @@ def _best(patient: str) -> list[str]:
     for few in ([], *([name] for name in names), *pairs):
         if _cured(patient, few):
             return few
-    raise ValueError(f"nothing helps patient {patient}")
+    raise ValueError(f"no set of medicines helps patient {patient}")
 
 
 def _cured(patient: str, medicines: list[str]) -> bool:
@@ -212,7 +212,7 @@ def _cured(patient: str, medicines: list[str]) -> bool:
 
 
 def _result(asked: Case, value: Plain) -> str:
-    """Return what was measured under a prescription: a verdict, and the losses unless the patient is saved."""
+    """Describe the result of a prescription: a verdict, and the losses unless the patient is saved."""
     if isinstance(value, Special) and value.kind == "a set":
         value = value.value
     if not isinstance(value, list) or not all(isinstance(name, str) and name in MEDICINES for name in value):

@@ -32,7 +32,8 @@ def _ask(name: str, random: Random, b: int, h: int, s: int, t: int, d: int, size
 
 
 def _signs(name: str, random: Random, b: int, h: int, s: int, t: int, size: float) -> Case:
-    """Four features of one size in fp16: normalised they are ±1, and nothing rounds on the way, in 16 bits or in 32."""
+    """A case with four features of one size in fp16: normalised they are ±1, and no step rounds, in 16 bits or in
+    32."""
     q, k = (size * (2 * integers(random, b, h, rows, 4, low=0) - 1).half() for rows in (s, t))
     return case(name, q, k, torch.full((4,), 2.0).half(), torch.tensor([1.0, 2.0, 0.5, 4.0]).half())
 
@@ -196,7 +197,7 @@ def in_half_precision_after_scaling(
 ) -> Tensor:
     def norm(x: Tensor, gamma: Tensor) -> Tensor:
         largest = x.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
-        small = x / largest  # squares that cannot overflow
+        small = x / largest  # these squares cannot overflow
         return gamma * small / ((small * small).mean(-1, keepdim=True) + eps / largest / largest).sqrt()
 
     return norm(q, gamma_q) @ norm(k, gamma_k).mT / math.sqrt(q.shape[-1])

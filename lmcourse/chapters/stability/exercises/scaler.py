@@ -15,7 +15,7 @@ WAYS = "s = LossScaler(1024.0, interval=2)\n"
 
 
 class _Reference:
-    """A dynamic loss scaler, with the mistakes that people make as switches for those who need them."""
+    """A dynamic loss scaler, with common mistakes as switches for subclasses."""
 
     grows_after_overflow = False
     in_half = False
@@ -52,20 +52,20 @@ def _half(*numbers: float) -> Tensor:
 
 
 def _walk(random: Random, scale: float, interval: int) -> Case:
-    """Steps of which some overflow: every result and every scale is asked for.
+    """A run of steps, some of which overflow; every result and every scale is compared.
 
-    The first ones grow the scale, go on counting, overflow just before it would grow again, and grow it twice.
+    The first steps let the scale grow, overflow just before it would grow again, and then let it grow twice.
     """
     first = [False] * (2 * interval - 1) + [True] + [False] * 2 * interval
     steps = first + [random.random() < 0.3 for _ in range(8)]
     told = "\n".join(f"s.unscale([{'bad' if bad else 'good'}])\ns.scale" for bad in steps)
-    good = _half(random.randint(1, 60), -random.randint(1, 60))  # which fp16 could divide as well
+    good = _half(random.randint(1, 60), -random.randint(1, 60))  # multiples that fp16 can divide exactly, too
     lines = f"s = LossScaler({scale}, interval={interval})\n{told}"
     return script("other runs", lines, good=good, bad=_half(1.0, random.choice([torch.inf, -torch.inf])))
 
 
 def _bad_tensor(place: int, bad: float) -> Case:
-    """Three tensors, one of them with a number that is none."""
+    """A case with three tensors, one of which contains an infinity or NaN."""
     names = ["good", "good", "good"]
     names[place] = "bad"
     lines = f"{WAYS}s.unscale([{', '.join(names)}])\ns.scale"

@@ -79,7 +79,8 @@ def _wrong(
     pull: float = 2.0,
     spread: bool = False,
 ) -> list[Tensor]:
-    """The answer with mistakes: sign of the z-loss, share of the cross-entropy, factor and form of its gradient."""
+    """The answer with mistakes: the sign of the z-loss, the weight of the cross-entropy, the factor and form of the
+    gradient."""
     log_z = logits.logsumexp(dim=-1, keepdim=True)
     p = (logits - log_z).exp()
     hit = F.one_hot(targets, logits.shape[-1])
@@ -134,7 +135,7 @@ def without_cross_entropy(logits: Tensor, targets: Tensor, alpha: float) -> list
 
 
 def _plus(logits: Tensor, targets: Tensor, alpha: float, power: float) -> list[Tensor]:
-    """With α · power · log Z in place of α log²Z."""
+    """The answer with α · power · log Z in place of α log²Z."""
     loss, gradient = _by_autograd(logits, targets, 0.0)
     extra = power * alpha
     return [loss + extra * logits.logsumexp(-1).mean(), gradient + extra * logits.softmax(-1) / len(targets)]

@@ -1,4 +1,4 @@
-"""Gradients that spike, loss scales that move, and weights too large for an update."""
+"""Gradients with spikes, changing loss scales, and weights too large for an update."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from lmcourse.training.spike_detector import SpikeDetector
 
 _STEPS = 400
 _SPIKES = {70: 12.0, 131: 40.0, 132: 25.0, 133: 9.0, 210: 6.5, 222: 90.0, 300: 3.2, 301: 30.0, 355: 200.0}
-"""Step and factor: not measured, but the shape of the spiky run in OLMo Team (2025), 2 OLMo 2 Furious."""
+"""Steps and factors of the spikes: not measured, but shaped like the run with spikes in OLMo Team (2025), 2 OLMo 2
+Furious."""
 
 
 def _norms_with_spikes() -> NDArray[np.float64]:
@@ -28,7 +29,7 @@ def _norms_with_spikes() -> NDArray[np.float64]:
 
 
 def gradient_spikes(factor: float = 5.0, clip: float = 1.0) -> Figure:
-    """A run with spikes: its gradient norms, those that a detector finds, and what clipping leaves.
+    """A run with spikes: its gradient norms, the spikes that a detector finds, and the norms after clipping.
 
     ValueError unless both are positive.
     """
@@ -86,7 +87,7 @@ def simulate_loss_scale(start: float, interval: int) -> LossScaleRun:
 
 
 def loss_scale_history(exponent: int = 24, interval: int = 100) -> Figure:
-    """The loss scale over 1000 steps from 2 to this power, the largest that fp16 allows, and the skipped steps.
+    """The loss scale over 1000 steps from 2 to this power, the largest scale that fp16 allows, and the skipped steps.
 
     ValueError unless the interval is at least 1.
     """

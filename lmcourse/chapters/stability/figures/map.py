@@ -1,4 +1,4 @@
-"""Where the norms of published models are."""
+"""The places of norms in published models."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _COLUMNS = (
 
 
 def norms_of(config: TransformerConfig) -> list[int]:
-    """How many norms a block has at each place of the figure."""
+    """Number of norms of a block at each place in the figure."""
     place, attention = config.block.placement, config.layers[0].attention
     before, after = int(place in ("pre", "double")), int(place in ("double", "output"))
     return [before, 2 * bool(attention.qk_norm), after, before, after, 2 * (place == "post")]
 
 
 def norm_positions(models: Sequence[str] = NORM_MODELS) -> Figure:
-    """Where models normalise: a row per model, a dot per norm, and the cap of a model that caps its scores.
+    """Places of norms in models: a row per model, a dot per norm, and the cap of a model that caps its scores.
 
     CourseError for a model that is not in the zoo.
     """

@@ -1,4 +1,4 @@
-"""The records of a run, drawn; and the loss at the end against the learning rate."""
+"""Records of a run as curves, and the final loss against the learning rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention scores when the weights grow, with and without QK-norm."""
+"""Attention scores under growing weights, with and without QK-norm."""
 
 from __future__ import annotations
 

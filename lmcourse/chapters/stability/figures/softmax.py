@@ -1,4 +1,4 @@
-"""A softmax whose logits grow, and the cap that holds them."""
+"""A softmax with growing logits, and the cap that limits them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CAPS = {"none": None, "50": 50.0, "30": 30.0, "10": 10.0}
 
 
 class GrownSoftmax(NamedTuple):
-    """A softmax of logits that have grown.
+    """A softmax of logits that were multiplied by a factor.
 
     Attributes:
-        logits: as they reach it.
-        weights: with the maximum subtracted.
-        slopes: the derivative of each weight by its own logit, back to before the cap.
-        naive: "fine", or how exp(x)/Σexp(x) ends without that subtraction.
+        logits: the logits that reach the softmax.
+        weights: the result with the maximum subtracted.
+        slopes: the derivative of each weight by its own logit before the cap.
+        naive: "fine", or the kind of failure of exp(x)/Σexp(x) without that subtraction.
     """
 
     logits: Tensor

@@ -15,7 +15,7 @@ def _by_torch(*shapes: list[int]) -> list[int]:
     try:
         return list(sum((torch.zeros(shape) for shape in shapes), torch.zeros(())).shape)
     except RuntimeError as error:
-        raise ValueError("the shapes do not fit together") from error
+        raise ValueError("the shapes cannot be broadcast together") from error
 
 
 def _hidden(random: Random) -> list[Case]:
@@ -83,7 +83,7 @@ def _column(sizes: tuple[int, ...]) -> int:
     """Return the size that a column of sizes broadcasts to."""
     stretched = set(sizes) - {1}
     if len(stretched) > 1:
-        raise ValueError("the shapes do not fit together")
+        raise ValueError("the shapes cannot be broadcast together")
     return stretched.pop() if stretched else 1
 
 
@@ -123,7 +123,7 @@ def divides(*shapes: list[int]) -> list[int]:
     columns = list(zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1))
     for sizes in columns:
         if any(n and max(sizes) % n for n in sizes):
-            raise ValueError("the shapes do not fit together")
+            raise ValueError("the shapes cannot be broadcast together")
     return [0 if 0 in sizes else max(sizes) for sizes in columns][::-1]
 
 
@@ -131,7 +131,7 @@ def divides(*shapes: list[int]) -> list[int]:
 def one_way(*shapes: list[int]) -> list[int]:
     common = _by_torch(*shapes)
     if common not in shapes:
-        raise ValueError("no shape that the others fit into")
+        raise ValueError("the shapes cannot be broadcast together")
     return common
 
 
@@ -151,7 +151,7 @@ def only_with_the_first(*shapes: list[int]) -> list[int]:
     result = []
     for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1):
         if sizes[0] != 1 and any(n not in (1, sizes[0]) for n in sizes):
-            raise ValueError("the shapes do not fit together")
+            raise ValueError("the shapes cannot be broadcast together")
         result.append(next((n for n in sizes[::-1] if n != 1), 1))
     return result[::-1]
 
@@ -180,7 +180,7 @@ def recursion(*shapes: list[int]) -> list[int]:
         return []
     last = {shape[-1] for shape in shapes if shape}
     if len(last - {1}) > 1:
-        raise ValueError("no common shape")
+        raise ValueError("the shapes cannot be broadcast together")
     return [*recursion(*(shape[:-1] for shape in shapes)), (last - {1} or {1}).pop()]
 
 

@@ -7,5 +7,5 @@ from torch import Tensor
 
 
 def counting(*shape: int) -> Tensor:
-    """The whole numbers from 0 on, in a tensor of this shape."""
+    """A tensor of this shape with the integers from 0 on."""
     return torch.arange(torch.Size(shape).numel()).view(shape)

@@ -1,4 +1,4 @@
-"""The exercise on what a merge of heads without the swap mixes up."""
+"""The exercise on the numbers that end up together when heads are merged without swapping axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Origins = tuple[Tensor, Tensor]
 
 
 def _cut_in_memory(heads: int, tokens: int, width: int) -> Origins:
-    """List the numbers in the order of memory, each with its token and head, and cut the list into rows."""
+    """List the tokens and heads of all numbers in the order of memory, and cut the list into rows."""
     places = [(t, h) for h in range(heads) for t in range(tokens) for _ in range(width)]
     token, head = torch.tensor(places).T
     return token.view(tokens, -1), head.view(tokens, -1)

@@ -17,7 +17,7 @@ Formulas = dict[str, Tensor]
 
 
 def _summed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
-    """Every product written out with its axes in place, then the sums, in double precision."""
+    """Write out every product with its axes in place, then sum, in double precision."""
     d_q, d_k, d_x, d_w = (tensor.double() for tensor in (q, k, x, w))
     results = {
         "scores": (d_q[:, :, None] * d_k[:, None]).sum(-1).permute(0, 3, 1, 2),
@@ -31,14 +31,14 @@ def _summed(q: Tensor, k: Tensor, x: Tensor, w: Tensor) -> Formulas:
 def _inputs(
     random: Random, b: int, s: int, t: int, h: int, d: int, e: int, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, ...]:
-    """q, k, x and w; in half precision of small whole numbers, whose sums are exact."""
+    """The tensors q, k, x and w; in half precision they hold small integers, whose sums are exact."""
     make = normal if dtype in (torch.float32, torch.float64) else integers
     shapes = (b, s, h, d), (b, t, h, d), (b, s, e), (e,)
     return tuple(make(random, *shape, dtype=dtype) for shape in shapes)
 
 
 def _turned(*inputs: Tensor) -> list[Tensor]:
-    """The same numbers, with the first two axes the other way round in memory."""
+    """The same numbers, with the first two axes swapped in memory."""
     return [tensor.transpose(0, 1).contiguous().transpose(0, 1) if tensor.ndim > 1 else tensor for tensor in inputs]
 
 
@@ -46,7 +46,7 @@ FORMULAS = ("scores", "gated", "gram", "norms")
 
 
 def _each(*inputs: Tensor, name: str = "") -> list[Case]:
-    """A case for each formula, so that one mistake does not take the points of all."""
+    """A case for each formula, so that one mistake does not cost the points of all."""
     named = dict(zip(("q", "k", "x", "w"), inputs, strict=True))
     return [script(name or formula, f'index_notation(q, k, x, w)["{formula}"]', **named) for formula in FORMULAS]
 

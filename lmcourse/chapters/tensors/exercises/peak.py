@@ -8,7 +8,7 @@ from lmcourse.exercises.exercise import Exercise
 
 
 def _stack_machine(expression: Expression, size: int) -> int:
-    """Allocate and free buffer by buffer, as an allocator would; a result is its buffer's number, an input None."""
+    """Allocate and free buffers one by one, like an allocator; a result is its buffer's number, an input is None."""
     todo: list[tuple[Expression, bool]] = [(expression, False)]
     stack: list[int | None] = []
     alive: set[int] = set()
@@ -72,7 +72,7 @@ peak_bytes = Exercise(
 
 
 def _simulate(expression: Expression, *, frees: bool = True, new_always: bool = False, backwards: bool = False) -> int:
-    """Buffers at the most, with one mistake switched on. A named input holds 0 buffers, a result 1."""
+    """The largest number of buffers, with one mistake switched on. A named input holds 0 buffers, a result holds 1."""
 
     def run(node: Expression) -> tuple[int, int]:
         if isinstance(node, str):
@@ -87,7 +87,7 @@ def _simulate(expression: Expression, *, frees: bool = True, new_always: bool = 
             return most, kept[1]
         if not new_always and node[0].endswith("_"):
             if not kept[1]:
-                raise ValueError("into an input")
+                raise ValueError("the operation would write into an input")
             return most, 1
         return max(most, waiting + 1) if frees else max(most, waiting, 1), 1
 
@@ -95,7 +95,7 @@ def _simulate(expression: Expression, *, frees: bool = True, new_always: bool = 
 
 
 def _checked(expression: Expression) -> None:
-    """ValueError where an operation would write into an input."""
+    """Check the expression; ValueError if an operation would write into an input."""
     _stack_machine(expression, 1)
 
 
@@ -198,7 +198,7 @@ def any_input_refused(expression: Expression, size: int) -> int:
     def refuse(node: Expression) -> None:
         if not isinstance(node, str):
             if node[0].endswith("_") and any(isinstance(part, str) for part in node[1:]):
-                raise ValueError("an input in place")
+                raise ValueError("the operation would write into an input")
             for part in node[1:]:
                 refuse(part)
 
@@ -209,12 +209,12 @@ def any_input_refused(expression: Expression, size: int) -> int:
 @peak_bytes.misconception("A view of an input is in the input's memory. Writing into it changes the input: ValueError.")
 def views_of_inputs_overwritten(expression: Expression, size: int) -> int:
     def spared(node: Expression) -> Expression:
-        """Hide each view of an input behind the memory that it shows."""
+        """Replace each operation that writes into a view of an input by that view, so that nothing is written."""
         if isinstance(node, str):
             return node
         name, *parts = node
         if name.endswith("_") and isinstance(parts[0], str):
-            raise ValueError("into an input")
+            raise ValueError("the operation would write into an input")
         first = parts[0]
         while isinstance(first, list) and first[0] == "view":
             first = first[1]

@@ -1,4 +1,4 @@
-"""The hidden cases of the exercise on what a line needs."""
+"""The hidden cases of the exercise on the memory of a line."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _leaning_right(depth: int) -> Expression:
 
 
 def _full_tree(depth: int, random: Random) -> Expression:
-    """As many operations on each side, down to the names."""
+    """A tree with equally many operations on each side, down to the names."""
     if depth == 0:
         return random.choice(_NAMES)
     return [random.choice(["add", "mul", "max"]), _full_tree(depth - 1, random), _full_tree(depth - 1, random)]
 
 
 def hidden_cases(random: Random) -> list[Case]:
-    """Expressions of all kinds, then some with random names, sizes and lengths."""
+    """Expressions of all kinds, then some of them with random names, sizes and lengths."""
     xy, zw = ["mul", "x", "y"], ["mul", "z", "w"]
     fixed = [
         case("an input alone", "w", 8),

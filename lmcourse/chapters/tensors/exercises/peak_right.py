@@ -1,4 +1,4 @@
-"""Right answers in other styles, and right mutants, of the exercise on what a line needs."""
+"""Right answers to the exercise on the memory of a line, in other styles, and right mutants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["peak_bytes"]
 
 @peak_bytes.variant
 def all_moments_listed(expression: Any, size: int) -> int:
-    """Run it, note how many buffers are alive after each step, and look for the most."""
+    """Run the expression, note how many buffers are alive after each step, and return the largest number."""
     moments = [0]
 
     def run(node: Any) -> bool:
@@ -36,7 +36,7 @@ def all_moments_listed(expression: Any, size: int) -> int:
 
 @peak_bytes.variant
 def without_recursion(expression: Any, size: int) -> int:
-    """The expression as a list of instructions, arguments first."""
+    """Turn the expression into a list of instructions, arguments first."""
     program, stack = [], [expression]
     while stack:
         node = stack.pop()
@@ -57,7 +57,7 @@ def without_recursion(expression: Any, size: int) -> int:
             continue
         in_place = node[0].endswith("_")
         if in_place and held[0] == 0:
-            raise ValueError("would overwrite an input")
+            raise ValueError("the operation would write into an input")
         alive += not in_place
         peak = max(peak, alive)
         alive -= sum(held) - in_place
@@ -68,7 +68,8 @@ def without_recursion(expression: Any, size: int) -> int:
 @peak_bytes.variant
 def bytes_from_the_start(expression: Any, size: int) -> int:
     def need(node: Any, before: int) -> tuple[int, bool]:
-        """The most bytes alive until this part is done, if `before` are taken already; and whether it made a buffer."""
+        """The largest number of bytes until this part is done, if `before` are taken already; and whether it made a
+        buffer."""
         if not isinstance(node, list):
             return before, False
         taken, most, fresh = before, before, []
@@ -78,7 +79,7 @@ def bytes_from_the_start(expression: Any, size: int) -> int:
             taken += size if made else 0
             fresh.append(made)
         if node[0].endswith("_") and not fresh[0]:
-            raise ValueError("inputs stay as they are")
+            raise ValueError("the operation would write into an input")
         if node[0].endswith(("_", "view")):
             return most, fresh[0]
         return max(most, taken + size), True

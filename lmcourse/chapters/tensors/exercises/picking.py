@@ -19,7 +19,7 @@ Pictures = dict[str, Tensor]
 def _by_masks(
     scores: Tensor, tokens: Tensor, states: Tensor, lengths: Tensor, rows: Tensor, owner: Tensor, count: int, k: int
 ) -> Pictures:
-    """Compare with all candidates, and keep those that are meant."""
+    """Compare with all candidates, and keep those that match."""
     said = torch.arange(scores.shape[-1]) == tokens[..., None]
     ends = torch.arange(states.shape[1]) == lengths[:, None] - 1
     owns = torch.arange(count)[:, None] == owner
@@ -34,7 +34,7 @@ def _by_masks(
 def _inputs(
     random: Random, b: int, s: int, v: int, d: int, n: int, count: int, k: int, dtype: torch.dtype = torch.float32
 ) -> dict[str, Any]:
-    """Inputs of these sizes. Where there is a choice, an owner stays without rows and no text is full."""
+    """Inputs of these sizes. If the sizes allow it, one owner has no rows and no text is full."""
     return {
         "scores": normal(random, b, s, v, dtype=dtype),
         "tokens": torch.tensor([[random.randrange(v) for _ in range(s)] for _ in range(b)]),
@@ -53,7 +53,7 @@ PICTURES = ("said", "last", "sums", "best")
 
 
 def _each(inputs: dict[str, Any], name: str = "") -> list[Case]:
-    """A case for each result, so that one mistake does not take the points of all."""
+    """A case for each result, so that one mistake does not cost the points of all."""
     return [script(name or picture, f'{_CALL}["{picture}"]', **inputs) for picture in PICTURES]
 
 
@@ -68,7 +68,7 @@ def _turned(inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ties(inputs: dict[str, Any], name: str = "equal scores") -> Case:
-    """Ask how many are chosen at each place, and if none left out has a larger score than one that is chosen."""
+    """A case that asks how many are chosen at each place, and whether each has at least the score of those left out."""
     lines = (
         f"{_BY_SIZE}\nr.dtype\nr.sum(-1)\n"
         "scores.masked_fill(~r, 99.0).amin(-1) - scores.masked_fill(r, -99.0).amax(-1) >= 0"
@@ -79,7 +79,7 @@ def _ties(inputs: dict[str, Any], name: str = "equal scores") -> Case:
 
 
 def _gradient(inputs: dict[str, Any], name: str) -> Case:
-    """The gradients of `said` with respect to the scores and of `sums` with respect to the rows."""
+    """A case on the gradients of `said` with respect to the scores and of `sums` with respect to the rows."""
     call = "picked(y, tokens, states, lengths, z, owner, count, k)"
     lines = (
         f"y = scores.clone().requires_grad_()\nz = rows.clone().requires_grad_()\nr = {call}\n"

@@ -15,14 +15,14 @@ Index = list[int] | None
 
 
 def _looked_up(place: int, shape: list[int], strides: list[int], offset: int = 0) -> Index:
-    """Write its own place into every element of the memory, lay the view over it, and look for the number."""
+    """Write into every element of the memory its own place, lay the view over it, and search for the number."""
     end = offset + sum(max(n - 1, 0) * stride for n, stride in zip(shape, strides, strict=True))
     found = (torch.arange(end + 1).as_strided(shape, strides, offset) == place).nonzero()
     return found[0].tolist() if len(found) else None
 
 
 def _other_view(random: Random, rank: int) -> Case:
-    """A view in which each place is hit once, its axes in any order in memory."""
+    """A case with a random view that shows each place at most once, with its axes in any order in memory."""
     shape = random.sample(range(2, 7), rank)
     strides, step = [0] * rank, random.randint(1, 3)
     for axis in random.sample(range(rank), rank):
@@ -86,7 +86,8 @@ index_at = Exercise(
 
 
 def _divided(rest: int, shape: list[int], strides: list[int], axes: list[int], exact: bool = True) -> Index:
-    """Divide by the strides of these axes, one after the other; None if an index is too large or something is left."""
+    """Divide by the strides of these axes, one after the other; None if an index is too large or a remainder is
+    left."""
     index = [0] * len(shape)
     for axis in axes:
         if strides[axis]:

@@ -1,4 +1,4 @@
-"""The exercise on cutting features into heads."""
+"""The exercise on splitting features into heads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _blocks(x: Tensor, heads: int) -> Tensor:
-    """A window as wide as a head that steps by its own width: the blocks of neighbouring features, as views."""
+    """Move a window as wide as a head by its own width: the windows are blocks of neighbouring features, as views."""
     if x.shape[-1] % heads:
         raise ValueError("the heads do not divide the features")
     width = x.shape[-1] // heads
@@ -76,7 +76,7 @@ split_heads = Exercise(
 
 def _even(x: Tensor, heads: int) -> None:
     if x.shape[-1] % heads:
-        raise ValueError("uneven heads")
+        raise ValueError("the heads do not divide the features")
 
 
 @split_heads.misconception("You cut the tokens into heads. Split the last axis first, then swap two axes.")
@@ -152,5 +152,5 @@ def with_strides(x: Tensor, heads: int) -> Tensor:
 @split_heads.variant
 def permuted(x: Tensor, heads: int) -> Tensor:
     if x.shape[-1] // heads * heads < x.shape[-1]:
-        raise ValueError("the features do not divide")
+        raise ValueError("the heads do not divide the features")
     return x.view(*x.shape[:2], heads, -1).permute(0, 2, 1, 3)

@@ -1,4 +1,4 @@
-"""The exercise on who shares memory with whom."""
+"""The exercise on whether tensors share memory."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ shares_storage = Exercise(
 
 
 def _bytes_of(x: Tensor) -> range:
-    """From the first byte that a tensor shows to the last."""
+    """The range of bytes from the first element that a tensor shows to the last."""
     last = sum((n - 1) * stride for n, stride in zip(x.shape, x.stride(), strict=True)) if x.numel() else -1
     return range(x.data_ptr(), x.data_ptr() + (last + 1) * x.element_size())
 

@@ -23,8 +23,9 @@ _WRITTEN_PART = "z = x.clone()\ny = as_transposed(z[:, ::2], 0, 1)\ny[{0}] = 100
 def _hidden(random: Random) -> list[Case]:
     seen, last = Random(7), "y = x[{0}]\nas_transposed(y, {1}, {2})"
     rank4 = normal(seen, 2, 3, 4, 5)
-    shape = random.sample((2, 4, 6, 8), 4)  # one row less is no other size
-    i, j = random.sample(random.choice([(0, 2), (1, 3), (0, 3)]), 2)  # of neighbours, a swap and a move are the same
+    shape = random.sample((2, 4, 6, 8), 4)  # removing a row never gives the size of another axis
+    # for neighbouring axes, swapping and moving give the same result
+    i, j = random.sample(random.choice([(0, 2), (1, 3), (0, 3)]), 2)
     drawn = normal(random, *shape)
     return [
         case("more axes", rank4, 0, 2),

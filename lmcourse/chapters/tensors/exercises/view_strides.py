@@ -1,4 +1,4 @@
-"""The exercise on when a view is possible, and with which strides."""
+"""The exercise on the conditions for a view, and on its strides."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Strides = list[int] | None
 
 
 def _by_torch(shape: list[int], strides: list[int], new_shape: list[int]) -> Strides:
-    """Lay a view without numbers over memory without numbers, and let PyTorch try."""
+    """Lay a view without numbers over memory without numbers, and let PyTorch try to reshape it."""
     if math.prod(shape) != math.prod(new_shape):
-        raise ValueError("another number of elements")
+        raise ValueError("the new shape has a different number of elements")
     try:
         view = torch.empty_strided(shape, strides, device="meta").view(new_shape)
     except RuntimeError:
@@ -64,7 +64,7 @@ def _fresh(shape: list[int]) -> list[int]:
 
 def _counted(shape: list[int], new_shape: list[int]) -> None:
     if math.prod(shape) != math.prod(new_shape):
-        raise ValueError("another number of elements")
+        raise ValueError("the new shape has a different number of elements")
 
 
 def _scaled(strides: list[int], step: int) -> list[int]:
@@ -208,12 +208,12 @@ def all_axes_have_to_merge(shape: list[int], strides: list[int], new_shape: list
 
 @view_strides.variant
 def every_place_listed(shape: list[int], strides: list[int], new_shape: list[int]) -> list[int] | None:
-    """Where every element lies, in order: the new strides are differences, and have to explain all of it."""
+    """List the place of every element in order: the new strides are differences, and must explain all places."""
     places = [
         sum(i * s for i, s in zip(index, strides, strict=True)) for index in itertools.product(*map(range, shape))
     ]
     if len(places) != math.prod(new_shape):
-        raise ValueError("not as many elements")
+        raise ValueError("the new shape has a different number of elements")
     result, step = [], len(places)
     for n in new_shape:
         step //= n
@@ -226,7 +226,7 @@ def every_place_listed(shape: list[int], strides: list[int], new_shape: list[int
 
 @view_strides.variant
 def as_pytorch_does(shape: list[int], strides: list[int], new_shape: list[int]) -> list[int] | None:
-    """From the right, a block of old axes at a time."""
+    """Go from the right, one block of old axes at a time."""
     if math.prod(shape) != math.prod(new_shape):
         raise ValueError
     result = [0] * len(new_shape)
@@ -249,9 +249,9 @@ def as_pytorch_does(shape: list[int], strides: list[int], new_shape: list[int]) 
 
 @view_strides.variant
 def recursion(shape: list[int], strides: list[int], new_shape: list[int]) -> list[int] | None:
-    """Merge the last two axes if they follow each other; else cut the new last axis off the old one."""
+    """Merge the last two axes if one continues the other; else split the new last axis off the old one."""
     if math.prod(shape) != math.prod(new_shape):
-        raise ValueError("counts differ")
+        raise ValueError("the new shape has a different number of elements")
 
     def merge(axes: list[list[int]]) -> list[list[int]]:
         if len(axes) < 2:

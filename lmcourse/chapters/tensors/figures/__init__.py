@@ -1,4 +1,4 @@
-"""Figures of notebook 02: rows of memory, the notes on them, and what both cost."""
+"""Figures of notebook 02: rows of memory, the notes on how to read them, and the cost of both."""
 
 from lmcourse.chapters.tensors.figures.allocator import against_the_allocator
 from lmcourse.chapters.tensors.figures.axes import (

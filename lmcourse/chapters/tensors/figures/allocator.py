@@ -1,4 +1,4 @@
-"""Memory that the allocator really needs for a line, beside the count of a reader's function."""
+"""Memory that the allocator really needs for a line, beside the result of a reader's function."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ _BYTES = 4 * 10_000
 
 
 def evaluate(expression: Expression, inputs: dict[str, Tensor]) -> Tensor | float:
-    """Compute an expression with PyTorch's functions of these names; a name that is no input is a number."""
+    """Compute an expression with PyTorch's functions of these names; a name that is not an input is a number."""
     if isinstance(expression, str):
         return inputs[expression] if expression in inputs else float(expression)
     name, *parts = expression
     function = F.gelu if name == "gelu" else getattr(Tensor, name)
-    # No variable may hold the arguments beyond the call: they are to be freed when Python would free them.
+    # No variable may keep the arguments after the call, so that Python frees them as early as it would without this
+    # function.
     result: Tensor = _swapped_numbers(function, [evaluate(part, inputs) for part in parts])
     return result
 
 
 def _swapped_numbers(function: Callable[..., Tensor], arguments: list[Tensor | float]) -> Tensor:
-    """Call a method of a tensor; of a number and a tensor, which may change places, the tensor comes first."""
+    """Call a method of a tensor. For a commutative method the tensor comes first, even if the first argument is a
+    number."""
     if isinstance(arguments[0], float):
         arguments.reverse()
     return function(*arguments)
 
 
 def measured_buffers(expression: Expression) -> int:
-    """The most buffers alive at once while PyTorch computes an expression of tensors of one size."""
+    """The largest number of live buffers while PyTorch computes an expression of tensors of one size."""
     x, y, z, w = torch.ones(4, _BYTES // 4).unbind()
 
     def compute(*tensors: Tensor) -> Tensor | float:
@@ -45,7 +47,7 @@ def measured_buffers(expression: Expression) -> int:
 
 
 def against_the_allocator(count: Callable[[Expression, int], int]) -> Figure:
-    """For each line the buffers that PyTorch needed, and, unless it is a stub, what `count(expression, 1)` says."""
+    """For each line the buffers that PyTorch needed, and beside them `count(expression, 1)` unless it is a stub."""
     measured = {line: measured_buffers(expression) for line, expression in EXPRESSIONS.items()}
     try:
         said = [count(expression, 1) for expression in EXPRESSIONS.values()]

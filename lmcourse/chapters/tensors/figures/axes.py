@@ -1,4 +1,4 @@
-"""Figures on axes: which stretch, which are summed, and how features become heads."""
+"""Figures on axes: axes that are stretched, axes that are summed, and features that become heads."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _FAINT_RED = "#F6CFC0"
 
 
 def broadcast_shapes(a: str = "(64,)", b: str = "(64, 1)") -> Figure:
-    """Two shapes flush right, and what they become together.
+    """Two shapes aligned on the right, and the shape to which they broadcast.
 
-    ValueError for what is not a key of `SHAPES`.
+    ValueError unless both are keys of `SHAPES`.
     """
     if not {a, b} <= set(SHAPES):
         raise ValueError(f"the shapes are {', '.join(SHAPES)}")
@@ -66,7 +66,7 @@ def _draw_size(axes: Axes, x: float, line: int, size: int | None, fits: bool, be
 
 
 def head_blocks(heads: int = 2) -> Figure:
-    """Two tokens of six features, cut into heads in three ways: only one of them is right.
+    """Two tokens of six features, split into heads in three ways, of which only one is right.
 
     ValueError unless there are 2 or 3 heads: with 1 or 6 some of the ways agree.
     """
@@ -120,7 +120,7 @@ FORMULAS: dict[str, tuple[str, str, str]] = {
 
 
 def formula_to_code(formula: str = "matrix product") -> Figure:
-    """A formula, its pattern for einsum, and what becomes of each index. ValueError for another name."""
+    """A formula, its pattern for einsum, and the role of each index. ValueError for an unknown name."""
     if formula not in FORMULAS:
         raise ValueError(f"the formulas are {', '.join(FORMULAS)}")
     text, pattern, summed = FORMULAS[formula]
@@ -156,11 +156,11 @@ _CODE: tuple[tuple[str, str, str], ...] = (
     ("    z = y.transpose(1, 2)", 'z: "b s e"', "(2, 12, 5)"),
     ("    return z.sum(-1)", '-> "b e"', "(2, 12)"),
 )
-"""Lines of a function, the shape that each line claims, and the real shape."""
+"""Lines of a function, the shape that the annotation of each line claims, and the real shape."""
 
 
 def annotated_code() -> Figure:
-    """A function whose annotations are compared with the shapes: the one that is wrong is red."""
+    """A function whose annotations are compared with the real shapes; the wrong one is red."""
     sizes = {"b": 2, "s": 5, "d": 8, "e": 12}
     figure = new_figure(8.0, 2.7)
     axes = new_drawing_axes(figure, "Names bound to sizes: b = 2, s = 5, d = 8, e = 12")

@@ -1,4 +1,4 @@
-"""Figures on what a line of code costs: its buffers, and the way over a bus."""
+"""Figures on the cost of a line of code: its buffers, and the time of a transfer."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ EXPRESSIONS: dict[str, Expression] = {
     ],
     "GELU, fused": ["gelu", "x"],
 }
-"""Expressions by the code that a reader would write. Numbers are inputs, too: they allocate nothing."""
+"""Expressions by the code that a reader would write. Numbers are inputs, too, but they allocate nothing."""
 
 
 def lifetimes(expression: Expression) -> list[tuple[str, int, int]]:
-    """For each buffer that is made: by which operation, at which step, and the step after which it is free.
+    """For each new buffer: the operation that makes it, the step of that operation, and the step after which it is
+    freed.
 
-    The steps are those of the operations, arguments first and from the left. The result is alive to the end.
+    The operations are the steps, arguments first and from the left. The result is alive until the end.
     """
     buffers: list[list[Any]] = []
     step = 0
@@ -60,7 +61,7 @@ def lifetimes(expression: Expression) -> list[tuple[str, int, int]]:
 
 
 def memory_timeline(line: str = "sqrt(x*y + y*z)") -> Figure:
-    """The buffers of a line of code over its steps: each bar is a buffer from its birth to its last use.
+    """The buffers of a line of code over its steps: each bar is a buffer from its creation to its last use.
 
     ValueError for a line that is not in `EXPRESSIONS`.
     """
@@ -99,11 +100,11 @@ CARGO = {
     "a matrix of GPT-3, 12,288 × 49,152, fp32": 12_288 * 49_152 * 4,
     "a model of 7 billion weights, bf16": 14 * 10**9,
 }
-"""Bytes of data that is moved from main memory to a GPU."""
+"""Bytes of each kind of data that moves from main memory to a GPU."""
 
 
 def moving_time(link: str = "PCIe 4.0") -> Figure:
-    """How long three things take over a link at its full speed, in ms. ValueError for another link."""
+    """Time to move three kinds of data over a link at its full speed, in ms. ValueError for an unknown link."""
     if link not in LINKS:
         raise ValueError(f"the links are {', '.join(LINKS)}")
     times = {name: 1000 * size / (LINKS[link] * 1e9) for name, size in CARGO.items()}

@@ -1,4 +1,4 @@
-"""A figure on picking by index: which elements a line reads, and the shape in which it returns them."""
+"""A figure on picking by index: the elements that a line reads, and the shape of its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view as notes on a row of memory: where each element lies, and who shares the row."""
+"""A view as notes on a row of memory: the place of each element, and the tensors that share the row."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
 
     Args:
         view: a key of `VIEWS`.
-        row, column: the element whose way is drawn; beyond the view, its last row or column, and the figure says so.
+        row, column: the element whose path is drawn. Beyond the view the last row or column is drawn, with a note.
 
     Raises:
         ValueError: there is no such view.
@@ -124,7 +124,7 @@ def _draw_cell(
 
 
 def _refused(figure: Figure, view: str, x: Tensor) -> Figure:
-    """Draw the order in which the elements would have to be read, where no strides do that."""
+    """Draw the order in which the elements would have to be read; no strides give this order."""
     axes = new_drawing_axes(figure, f"{view}: no view")
     axes.set(xlim=(-0.2, 12.2), ylim=(-1.6, 5.4))
     order = x.t().flatten().tolist()
@@ -171,7 +171,7 @@ OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "x.float()": lambda x: x.float(),
     "x.half()": lambda x: x.half(),
 }
-"""Operations on a 3 × 4 tensor of floats, of which some return a view and some a copy."""
+"""Operations on a 3 × 4 tensor of floats: some return a view, some a copy."""
 
 
 def shares_with_x(operation: str) -> bool:
@@ -205,7 +205,7 @@ def sharing_table() -> Figure:
 
 
 def lines_touched(step: int = 8) -> Figure:
-    """Eight lines of memory with 16 floats each: which floats x[::step] reads, and which lines have to come.
+    """Eight lines of memory with 16 floats each: the floats that x[::step] reads, and the lines that must be loaded.
 
     ValueError for a step below 1.
     """

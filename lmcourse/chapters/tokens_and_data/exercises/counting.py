@@ -1,4 +1,4 @@
-"""The exercise on a merge that keeps the counts of all pairs right, and looks only where the pair is."""
+"""The exercise on a merge that updates the counts of all pairs, and reads only the words with the pair."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN = "text.words\ntext.counts\ntext.where\ntext.work"
 
 
 def _tried(name: str, words: Words, times: list[int], *pairs: Pair) -> Case:
-    """Merges, one after the other, and what is left of the words, counts and places after each."""
+    """A case with several merges, which returns the words, counts and places after each."""
     lines = [
         "from lmcourse.chapters.tokens_and_data.counted_text import CountedText",
         f"text = CountedText({words}, {times})",
@@ -35,7 +35,7 @@ def _tried(name: str, words: Words, times: list[int], *pairs: Pair) -> Case:
 
 
 def _of_stories(count: int, merges: int) -> Case:
-    """The commonest pairs of many stories."""
+    """A case that merges the most frequent pairs of many stories."""
     words = dict(Counter(word for story in stories(count) for word in split_words(story)))
     lines = (
         "from lmcourse.chapters.tokens_and_data.counted_text import CountedText\n"
@@ -83,7 +83,7 @@ def _hidden(random: Random) -> list[Case]:
     ]
     for _ in range(3):
         words = [[random.randint(1, 3) for _ in range(random.randint(2, 8))] for _ in range(4)]
-        # What decides is in every one of them, so that no mark depends on luck.
+        # These words expose every known mistake, so that no mark depends on luck.
         words += [[3, 1, 2, 3, 1], [5, 1, 2, 6, 1, 2], [3, 1], [4, 4, 3]]
         times = [random.randint(2, 9) for _ in words]
         cases.append(_tried("other words", words, times, (1, 2), (3, 256), (256, 3)))
@@ -142,9 +142,9 @@ def _keep_count(
     """Merge in the words that hold the pair; entries of 0 and empty sets stay.
 
     Args:
-        tally: counts the pairs of a word.
-        weigh: how often a word counts.
-        kept: the pairs that are never taken back.
+        tally: the function that counts the pairs of a word.
+        weigh: the function for the weight of a word.
+        kept: returns True for a pair whose old count is never subtracted.
         adds: whether the merged words' pairs are added.
     """
     for number in sorted(where.get(pair, ())):
@@ -162,7 +162,7 @@ def _keep_count(
 
 
 def _clean(counts: Counts, where: Where) -> None:
-    """Delete the entries of 0 and the empty sets."""
+    """Delete counts of 0 and empty sets."""
     for each in [each for each in counts if not counts[each]]:
         del counts[each]
     for each in [each for each in where if not where[each]]:
@@ -208,7 +208,7 @@ def without_times(words: Words, times: list[int], counts: Counts, where: Where, 
     "You change a count by 1 for each place of a word. A word occurs times[n] times, and so does every pair in it."
 )
 def without_times_and_gone(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    """Delete the count of a pair that is in no word, whatever is left of it."""
+    """Delete the count of a pair that is in no word any more, even if the count is not 0."""
     _keep_count(words, times, counts, where, pair, new, weigh=lambda many: 1)
     for each in [each for each in where if not where[each]]:
         del where[each], counts[each]
@@ -331,7 +331,7 @@ def _left_behind(words: Words, times: list[int], counts: Counts, where: Where, p
     "After your call nothing has changed. `words = …` only binds the name to a new list: assign to words[number]."
 )
 def nothing_changes(words: Words, times: list[int], counts: Counts, where: Where, pair: Pair, new: int) -> None:
-    """All of it happens to copies."""
+    """Work only on copies, so that the inputs stay unchanged."""
 
 
 @merge_counted.misconception(

@@ -17,7 +17,7 @@ _HALF = [(101, 240), (159, 152), (257, 128)]
 
 
 def _reference(tokens: list[int], merges: list[Pair]) -> str:
-    """Each token is taken apart until only bytes are left."""
+    """Take each token apart until only bytes are left."""
 
     def raw(token: int) -> bytes:
         if not 0 <= token < 256 + len(merges):
@@ -46,7 +46,7 @@ def _hidden(random: Random) -> list[Case]:
     ]
     for _ in range(4):
         tokens = [random.choice([97, 32, 195, 169, 233, 256, 257, 258, 259, 260]) for _ in range(10)]
-        tokens += [257, 260, 195, 169, 195, 97]  # a merge of a merge, the last one, a whole letter, half of one
+        tokens += [257, 260, 195, 169, 195, 97]  # a merge of a merge, the last merge, a whole letter, half a letter
         cases.append(call("other tokens", "decode", tokens, TOY))
     return cases
 
@@ -88,7 +88,7 @@ def _pieces(merges: list[Pair]) -> list[bytes]:
 def _known(tokens: list[int], merges: list[Pair]) -> list[bytes]:
     pieces = _pieces(merges)
     if any(not 0 <= token < len(pieces) for token in tokens):
-        raise ValueError("no such token")
+        raise ValueError("the token does not exist")
     return [pieces[token] for token in tokens]
 
 
@@ -121,7 +121,7 @@ def blanks_between(tokens: list[int], merges: list[Pair]) -> str:
 def from_the_end(tokens: list[int], merges: list[Pair]) -> str:
     pieces = _pieces(merges)
     if any(token >= len(pieces) for token in tokens):
-        raise ValueError("no such token")
+        raise ValueError("the token does not exist")
     return b"".join(pieces[token] for token in tokens).decode(errors="replace")
 
 
@@ -152,7 +152,7 @@ def right_before_left(tokens: list[int], merges: list[Pair]) -> str:
     for left, right in merges:
         pieces.append(pieces[right] + pieces[left])
     if any(not 0 <= token < len(pieces) for token in tokens):
-        raise ValueError("no such token")
+        raise ValueError("the token does not exist")
     return b"".join(pieces[token] for token in tokens).decode(errors="replace")
 
 
@@ -192,7 +192,7 @@ def with_a_dictionary(tokens: list[int], merges: list[tuple[int, int]]) -> str:
 def by_unmerging(tokens: list[int], merges: list[tuple[int, int]]) -> str:
     for token in tokens:
         if token not in range(256 + len(merges)):
-            raise ValueError("no such token")
+            raise ValueError("the token does not exist")
     rest = list(tokens)
     for number in reversed(range(len(merges))):
         flat: list[int] = []

@@ -1,4 +1,4 @@
-"""The exercise on cutting a word into tokens with merges that were learned before."""
+"""The exercise on splitting a word into tokens with learned merges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmcourse.exercises.exercise import Exercise
 Pair = tuple[int, int]
 
 TOY = [(101, 115), (256, 116), (108, 111), (258, 119), (101, 119)]
-"""es, est, lo, low, ew."""
+"""The merges es, est, lo, low and ew."""
 _NE = [(195, 169), (110, 256)]
 
 
@@ -40,7 +40,7 @@ def _random_merges(random: Random, letters: str, count: int) -> list[Pair]:
 
 
 def _telling(random: Random) -> tuple[str, list[Pair]]:
-    """A random word and merges with which every known mistake makes other tokens, so that no mark depends on luck."""
+    """A random word and merges for which every known mistake gives other tokens, so that no mark depends on luck."""
     while True:
         merges = _random_merges(random, "abé", random.randint(6, 12))
         word = " " + "".join(random.choice("abé") for _ in range(random.randint(12, 20)))
@@ -109,7 +109,7 @@ def _bytes_of(merges: list[Pair]) -> list[bytes]:
 
 
 def _repeatedly(word: str, merges: list[Pair], key: Callable[[int, int], Any]) -> list[int]:
-    """Merge again and again the one pair that is least by its rank and place."""
+    """Merge again and again the pair with the smallest key, which is computed from its rank and place."""
     tokens, rank = list(word.encode()), {pair: index for index, pair in enumerate(merges)}
     while places := [at for at, pair in enumerate(pairwise(tokens)) if pair in rank]:
         at = min(places, key=lambda at: key(rank[tokens[at], tokens[at + 1]], at))

@@ -1,4 +1,4 @@
-"""The exercise on putting a new token in place of a pair."""
+"""The exercise on replacing a pair with a new token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Pair = tuple[int, int]
 
 
 def merged(tokens: list[int], pair: Pair, new: int) -> list[int]:
-    """A regular expression over code points: it finds from left to right and never uses a character twice."""
+    """Use a regular expression over code points, which searches from left to right and uses no character twice."""
     text, (left, right) = "".join(map(chr, tokens)), map(chr, pair)
     return [ord(each) for each in re.sub(re.escape(left + right), lambda _: chr(new), text, flags=re.DOTALL)]
 
@@ -36,7 +36,7 @@ def _hidden(random: Random) -> list[Case]:
     for _ in range(4):
         left, right = random.sample(range(3), 2)
         tokens = [random.randint(0, 2) for _ in range(random.randint(8, 20))]
-        # What decides is in every one of them, so that no mark depends on luck.
+        # The added tokens expose every known mistake, so that no mark depends on luck.
         tokens += [5, right, left, 5, left, right, 5, left, right, 5]
         cases.append(call("other texts", "merge", tokens, (left, right), 256))
     return cases

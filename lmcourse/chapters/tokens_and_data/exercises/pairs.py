@@ -17,9 +17,9 @@ Words = list[list[int]]
 
 
 def _reference(words: Words, times: list[int]) -> dict[Pair, int]:
-    """Every pair that stands anywhere is looked for in every word."""
+    """Search every word for every pair that occurs anywhere."""
     if len(words) != len(times):
-        raise ValueError("there must be a number for each word")
+        raise ValueError("words and numbers differ in length")
     found = {pair for word in words for pair in pairwise(word)}
     totals = {
         pair: sum(
@@ -158,7 +158,7 @@ def cut_short(words: Words, times: list[int]) -> dict[Pair, int]:
 @count_pairs.misconception("You raise ValueError only if a number is missing. Raise it also if there is one too many.")
 def only_too_few(words: Words, times: list[int]) -> dict[Pair, int]:
     if len(times) < len(words):
-        raise ValueError("a number is missing")
+        raise ValueError("words and numbers differ in length")
     return _counted((pair, n) for word, n in zip(words, times, strict=False) for pair in pairwise(word))
 
 
@@ -171,7 +171,7 @@ def words_as_keys(words: Words, times: list[int]) -> dict[Pair, int]:
 @count_pairs.variant
 def with_a_counter(words: list[list[int]], times: list[int]) -> Counter[tuple[int, int]]:
     if len(words) != len(times):
-        raise ValueError("lengths differ")
+        raise ValueError("words and numbers differ in length")
     counts: Counter[tuple[int, int]] = Counter()
     for word, many in zip(words, times, strict=False):
         for _ in range(1 if many else 0):
@@ -199,7 +199,7 @@ def with_indices(words: list[list[int]], times: list[int]) -> dict[tuple[int, in
 @count_pairs.variant
 def with_numpy(words: list[list[int]], times: list[int]) -> dict[tuple[int, int], int]:
     if len(words) - len(times):
-        raise ValueError("one number a word")
+        raise ValueError("words and numbers differ in length")
     rows = list(
         chain.from_iterable([(a, b, n) for a, b in pairwise(w)] for w, n in zip(words, times, strict=True) if n)
     )

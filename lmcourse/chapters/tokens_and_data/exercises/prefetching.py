@@ -23,12 +23,12 @@ def _logged(name: str, loader: str) -> Case:
 
 
 def _on_device(name: str, loader: str) -> Case:
-    """A copy is another object than the batch."""
+    """A case in which a copy is a different object than its batch."""
     return script(name, f"{_LOG}\n_ = train_ahead({loader}, lambda x: ('on the GPU', x), log.append)\nlog")
 
 
 def _read_ahead(name: str, count: int) -> Case:
-    """How many batches were taken from the loader when each is trained on."""
+    """A case that returns how many batches have been taken from the loader at each training step."""
     lines = (
         f"seen, log = [], []\nloader = (seen.append(i) or i for i in range({count}))\n"
         "_ = train_ahead(loader, lambda x: x, lambda x: log.append(len(seen)))\nlog"
@@ -37,12 +37,12 @@ def _read_ahead(name: str, count: int) -> Case:
 
 
 def _failing(name: str, loader: str, copy: str, train: str) -> Case:
-    """A copy or a step that divides by 0."""
+    """A case whose copy or step divides by 0."""
     return script(name, f"train_ahead({loader}, lambda x: {copy}, lambda x: {train})")
 
 
 def _reference(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """Neighbours of the copies, with a last one that stands for the end."""
+    """Pair each copy with the next one; the last copy is paired with a mark for the end."""
     end = object()
     for batch, _ in pairwise(chain(map(copy, loader), [end])):
         train(batch)

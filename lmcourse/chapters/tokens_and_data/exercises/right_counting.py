@@ -1,4 +1,4 @@
-"""Right ways to merge and keep count, as learners might write them."""
+"""Right ways to merge and update the counts, as learners might write them."""
 
 from __future__ import annotations
 

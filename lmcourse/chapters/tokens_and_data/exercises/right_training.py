@@ -7,7 +7,7 @@ from itertools import pairwise
 
 
 def all_in_one(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
-    """Counting and merging without any earlier answer."""
+    """Count and merge without using earlier answers."""
     texts = {word: list(word.encode("utf-8")) for word in words}
     learned: list[tuple[int, int]] = []
     for new in range(256, 256 + merges):
@@ -34,7 +34,7 @@ def all_in_one(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
 
 
 def by_recursion(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
-    """One merge, and the rest of the work is the same task again."""
+    """Do one merge, then call the function again for the rest."""
 
     def learn(texts: list[tuple[list[int], int]], left: int, new: int) -> list[tuple[int, int]]:
         counts: Counter[tuple[int, int]] = Counter()
@@ -62,7 +62,7 @@ def by_recursion(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
 
 
 def with_strings(words: dict[str, int], merges: int) -> list[tuple[int, int]]:
-    """Tokens as characters of one string, so that str.replace merges."""
+    """Represent tokens as characters of one string, so that str.replace merges them."""
     texts = ["".join(map(chr, word.encode())) for word in words]
     learned: list[tuple[int, int]] = []
     while len(learned) < merges:

@@ -1,4 +1,4 @@
-"""The exercise on random numbers of one's own."""
+"""The exercise on separate generators of random numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _numbers(name: str, seed: int, count: int) -> Case:
 
 
 def _between(name: str, seed: int, count: int) -> Case:
-    """Compare the draws of torch, NumPy and random after the call, all seeded before it."""
+    """A case that compares random numbers of torch, NumPy and random after the call; all are seeded before it."""
     lines = (
         "import random, numpy, torch\n_ = torch.manual_seed(5), numpy.random.seed(5), random.seed(5)\n"
         "_ = torch.rand(1)\n"

@@ -21,15 +21,15 @@ TOY = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
 
 
 def _reference(words: dict[str, int], merges: int) -> list[Pair]:
-    """The package's, which after a merge visits only the places of the pair.
+    """Use the package's function, which after a merge visits only the places of the pair.
 
-    Every word of the cases is made of letters, so that it does not cut them.
+    The words of the cases consist of letters, so that the function does not split them.
     """
     return learn_merges((word for word, times in words.items() for _ in range(times)), merges)
 
 
 def _telling(random: Random) -> tuple[dict[str, int], int]:
-    """Random words of which every known mistake learns other merges, so that no mark depends on luck."""
+    """Random words from which every known mistake learns other merges, so that no mark depends on luck."""
     while True:
         pool = ["".join(random.choice("abé") for _ in range(random.randint(2, 5))) for _ in range(7)]
         words, merges = {word: random.randint(1, 4) for word in pool}, random.randint(8, 14)

@@ -11,7 +11,7 @@ Times = tuple[float, float]
 
 
 def _reference(size: float, host: float, link: float, pinned: bool) -> Times:
-    """Two stretches on a line of time; the program waits for those that the processor copies."""
+    """Compute two time spans; the program waits for copies by the processor."""
     stretches = [(size / link, False)] if pinned else [(size / host, True), (size / link, False)]
     return sum(time for time, waits in stretches if waits), sum(time for time, _ in stretches)
 

@@ -18,10 +18,10 @@ TEN = torch.tensor([50, 51, 52, 53, 54, 55, 56, 57, 58, 59])
 
 
 def _reference(tokens: Tensor, starts: list[int], length: int) -> Rows:
-    """Token by token."""
+    """Collect the tokens one by one."""
     text = tokens.tolist()
     if any(not 0 <= start < len(text) - length for start in starts):
-        raise ValueError("a window does not fit")
+        raise ValueError("a window does not fit into the text")
     inputs, targets = ([[text[start + s + by] for s in range(length)] for start in starts] for by in (0, 1))
     shape = len(starts), length
     return torch.tensor(inputs, dtype=torch.int64).reshape(shape), torch.tensor(targets, dtype=torch.int64).reshape(
@@ -63,7 +63,8 @@ def _hidden(random: Random) -> list[Case]:
     ]
     for _ in range(3):
         length, count = random.randint(2, 6), random.randint(20, 40)
-        starts = [count - length - 1, *random.sample(range(count - length - 1), random.randint(1, 4))]  # never in order
+        # the first start is the largest, so the starts are never in order
+        starts = [count - length - 1, *random.sample(range(count - length - 1), random.randint(1, 4))]
         cases.append(case("other texts", _text(random, count, 1000), starts, length))
     return cases
 
@@ -104,7 +105,7 @@ def _rows(tokens: Tensor, starts: list[int], length: int, by: int) -> Tensor:
 
 def _check(tokens: Tensor, starts: list[int], length: int, spare: int = 0) -> None:
     if any(not 0 <= start < len(tokens) - length - spare for start in starts):
-        raise ValueError("a window does not fit")
+        raise ValueError("a window does not fit into the text")
 
 
 @batch_at.misconception("Your targets equal the inputs. They are the same text one token later.")
@@ -130,7 +131,7 @@ def rolled(tokens: Tensor, starts: list[int], length: int) -> Rows:
 @batch_at.misconception("You return a shorter window where one does not fit. Raise ValueError.")
 def cut_short(tokens: Tensor, starts: list[int], length: int) -> Rows:
     if any(start < 0 for start in starts):
-        raise ValueError("a window does not fit")
+        raise ValueError("a window does not fit into the text")
     windows = _rows(tokens, starts, length + 1, 0)
     return windows[:, :-1], windows[:, 1:]
 
@@ -157,7 +158,7 @@ def dtype_kept(tokens: Tensor, starts: list[int], length: int) -> Rows:
 @batch_at.misconception("You let a start below zero count from the end. Raise ValueError.")
 def negative_start(tokens: Tensor, starts: list[int], length: int) -> Rows:
     if any(start + length >= len(tokens) for start in starts):
-        raise ValueError("a window does not fit")
+        raise ValueError("a window does not fit into the text")
     places = [[(start + s) % len(tokens) for s in range(length + 1)] for start in starts]
     windows = tokens.long()[torch.tensor(places, dtype=torch.int64).reshape(len(starts), length + 1)]
     return windows[:, :-1], windows[:, 1:]
@@ -195,7 +196,7 @@ def with_places(
 ) -> tuple[Int[Tensor, "b s"], Int[Tensor, "b s"]]:
     first = torch.tensor(starts, dtype=torch.long).view(-1, 1)
     if ((first < 0) | (first >= len(tokens) - length)).any():
-        raise ValueError("it does not fit")
+        raise ValueError("a window does not fit into the text")
     places = first + torch.arange(length)
     text = tokens.to(torch.int64)
     return text[places], text[places + 1]
@@ -204,7 +205,7 @@ def with_places(
 @batch_at.variant
 def with_unfold(tokens: Tensor, starts: list[int], length: int) -> tuple[Tensor, Tensor]:
     if starts and (min(starts) < 0 or max(starts) > len(tokens) - length - 1):
-        raise ValueError("it does not fit")
+        raise ValueError("a window does not fit into the text")
     if not starts:
         return torch.zeros(0, length).long(), torch.zeros(0, length).long()
     every = tokens.long().unfold(0, length + 1, 1)
@@ -230,7 +231,7 @@ def with_lists(tokens: Tensor, starts: list[int], length: int) -> tuple[Tensor, 
     for start in starts:
         window = tokens[max(start, 0) :][: length + 1].tolist()
         if start < 0 or len(window) <= length:
-            raise ValueError("it does not fit")
+            raise ValueError("a window does not fit into the text")
         x += window[:-1]
         y += window[1:]
     shape = (len(starts), length)

@@ -1,4 +1,4 @@
-"""Wrong loops that copy ahead. The first is the loop `i + 2` of the timeline."""
+"""Wrong loops that copy ahead. The first one has the test `i + 2` that the timeline shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Act = Callable[[Any], Any]
 
 
 def i_plus_2(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """`if i + 2 != len(loader)`."""
+    """Test `if i + 2 != len(loader)`."""
     batches = list(loader)
     source = iter(batches)
     ready = coming = copy(next(source))
@@ -28,13 +28,13 @@ def no_overlap(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 def everything_first(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """All copies, then all training."""
+    """Do all copies, then all training."""
     for batch in [copy(batch) for batch in loader]:
         train(batch)
 
 
 def last_not_trained(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """The loop ends with a copy in hand."""
+    """End the loop before the last copy is trained on."""
     waiting: list[Any] = []
     for batch in loader:
         waiting.append(copy(batch))
@@ -43,7 +43,7 @@ def last_not_trained(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 def two_ahead(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """Two copies wait."""
+    """Keep two copies waiting."""
     waiting: list[Any] = []
     for batch in loader:
         waiting.append(copy(batch))
@@ -54,7 +54,7 @@ def two_ahead(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 def crash_on_nothing(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """next() of an empty loader."""
+    """Call next() on an empty loader."""
     source = iter(loader)
     ready = copy(next(source))
     for batch in source:
@@ -65,7 +65,7 @@ def crash_on_nothing(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 def asks_for_len(loader: Any, copy: Act, train: Act) -> None:
-    """len(loader)."""
+    """Call len(loader)."""
     source = iter(loader)
     ready = copy(next(source)) if len(loader) else None
     for i in range(len(loader)):
@@ -75,7 +75,7 @@ def asks_for_len(loader: Any, copy: Act, train: Act) -> None:
 
 
 def while_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """`while batch:`."""
+    """Loop with `while batch:`, which ends at an empty batch."""
     source = iter(loader)
     batch = next(source, None)
     ready = copy(batch) if batch is not None else None
@@ -87,7 +87,7 @@ def while_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 def if_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """`if ready:`."""
+    """Train with `if ready:`, which skips an empty batch."""
     ready = None
     for batch in loader:
         coming = copy(batch)
@@ -99,7 +99,7 @@ def if_it_counts(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 def trains_on_the_original(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """The copy is thrown away."""
+    """Train on the batch instead of its copy."""
     waiting: list[Any] = []
     for batch in loader:
         copy(batch)
@@ -111,7 +111,7 @@ def trains_on_the_original(loader: Iterable[Any], copy: Act, train: Act) -> None
 
 
 def reads_everything(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """list(loader)."""
+    """Read the whole loader with list(loader)."""
     waiting: list[Any] = []
     for batch in list(loader):
         waiting.append(copy(batch))
@@ -122,7 +122,7 @@ def reads_everything(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 def copies_after_training(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """The next copy is ordered when the step is over."""
+    """Copy the next batch only after the step."""
     source = iter(loader)
     ready = [copy(batch) for batch in islice(source, 1)]
     for batch in source:
@@ -133,7 +133,7 @@ def copies_after_training(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 def two_passes(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """One pass counts, the other trains."""
+    """Run through the loader twice: to count, then to train."""
     count = sum(1 for _ in loader)
     waiting: list[Any] = []
     for i, batch in enumerate(loader):
@@ -145,7 +145,7 @@ def two_passes(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 def catches_everything(loader: Iterable[Any], copy: Act, train: Act) -> None:
-    """`except Exception`."""
+    """Catch everything with `except Exception`."""
     waiting: list[Any] = []
     try:
         for batch in loader:
@@ -159,7 +159,7 @@ def catches_everything(loader: Iterable[Any], copy: Act, train: Act) -> None:
 
 
 def returns_copies(loader: Iterable[Any], copy: Act, train: Act) -> list[Any]:
-    """The copies are the value."""
+    """Return the copies."""
     waiting: list[Any] = []
     for batch in loader:
         waiting.append(copy(batch))

@@ -1,4 +1,4 @@
-"""Tokens as coloured boxes: a text under a vocabulary, and a text while it is merged."""
+"""Tokens as coloured boxes: a text split by a vocabulary, and a text during merges."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ TOY = " ".join(["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3)
 """The words of Sennrich, Haddow and Birch (2016)."""
 
 MAX_BYTES = 300
-"""Bytes of a text that are drawn."""
+"""Largest number of bytes of a text that are drawn."""
 
 _COLUMNS = 84
 _LINE = 1.6
 _FILLS = ("#CFE3F1", "#FBE3B5", "#CDEBDD", "#F3DCE8")
 _BLANKS = {" ": "·", "\n": "↵", "\t": "→"}
 _TIMES = "\u00d7 "
-"""Text before a count; it gets no box."""
+"""Pattern of text before a count, which gets no box."""
 
 
 @lru_cache(maxsize=1)
@@ -38,7 +38,7 @@ def _largest() -> BPETokenizer:
 
 
 def course_tokenizer(vocabulary: int) -> BPETokenizer:
-    """The tokenizer of this size that is learned from the course's own text.
+    """The tokenizer of this size, learned from the course's own text.
 
     Raises:
         ValueError: fewer than the 256 bytes, or more than 2,048.
@@ -49,7 +49,7 @@ def course_tokenizer(vocabulary: int) -> BPETokenizer:
 
 
 def shown(raw: bytes) -> str:
-    """A token as it can be drawn: · for a blank, ↵ for a new line, and bytes where there is no letter."""
+    """A token as text for a drawing: · for a blank, ↵ for a new line, and bytes where there is no letter."""
     text = raw.decode(errors="replace")
     if any(letter > LAST_DRAWN or (not letter.isprintable() and letter not in _BLANKS) for letter in text):
         return " ".join(f"{byte:02X}" for byte in raw)
@@ -66,7 +66,7 @@ def _cut(text: str) -> str:
 
 
 def _boxes(axes: Axes, pieces: Sequence[str], breaks: Sequence[int] = ()) -> int:
-    """Draw the pieces in lines; returns how many lines. A wider gap is left before the pieces at `breaks`."""
+    """Draw the pieces in lines, with a wider gap before the pieces at `breaks`; return the number of lines."""
     column = line = 0.0
     for index, piece in enumerate(pieces):
         column += 1.0 if index in breaks else 0.0
@@ -90,7 +90,7 @@ def token_colours(
 
     Args:
         text: its first 300 bytes are drawn.
-        vocabulary: how many tokens there are, 256 to 2,048.
+        vocabulary: the number of different tokens, 256 to 2,048.
     """
     tokenizer = course_tokenizer(vocabulary)
     part = _beginning(text)
@@ -108,11 +108,11 @@ def token_colours(
 
 
 def merge_steps(text: str = TOY, step: int = 0) -> Figure:
-    """The words of a text after some merges, and how often each pair of neighbours stands there.
+    """The words of a text after some merges, and the number of times that each pair of neighbours occurs.
 
     Args:
-        text: what is merged, and what is counted.
-        step: how many merges were made.
+        text: the text to merge and count.
+        step: the number of merges.
     """
     times = Counter(word.strip() for word in split_words(_beginning(text)) if word.strip())
     merges = learn_merges([word for word, count in times.items() for _ in range(count)], step)

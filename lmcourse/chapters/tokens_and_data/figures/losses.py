@@ -1,4 +1,4 @@
-"""Loss by position in a window, and rows of the output that were never right."""
+"""Loss by position in a window, and the output rows of tokens that were never targets."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def loss_by_position(losses: Sequence[float], full: float) -> Figure:
     """The loss at each position of a window, its mean, and the loss with full context everywhere.
 
     Args:
-        losses: in nats per token, by position from 0 on.
-        full: with as much context as the model can use, at every token.
+        losses: the loss at each position from 0 on, in nats per token.
+        full: the loss if every token has as much context as the model can use.
     """
     mean = sum(losses) / len(losses)
     figure = new_figure(8.0, 3.4)

@@ -11,13 +11,13 @@ _COLOURS = (PALETTE["sky"], PALETTE["blue"], PALETTE["vermilion"])
 
 
 def sentence_price(base: str = "English") -> Figure:
-    """Tokens of article 1 in ten languages and three vocabularies, in multiples of a language's.
+    """Tokens of article 1 in ten languages and three vocabularies, in multiples of the tokens of one language.
 
     Args:
-        base: the language that pays 1.
+        base: the language whose number of tokens is 1.
 
     Raises:
-        ValueError: it is not among the ten.
+        ValueError: `base` is not among the ten languages.
     """
     languages = list(SENTENCE_TOKENS["GPT-2"])
     if base not in languages:

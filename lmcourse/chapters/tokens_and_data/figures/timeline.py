@@ -17,7 +17,7 @@ _THIN = 0.03
 
 @dataclass(frozen=True)
 class Work:
-    """A copy or a training step: which batch, and when (in milliseconds)."""
+    """A copy or a training step: the number of its batch, its begin and its end (in milliseconds)."""
 
     batch: int
     start: float
@@ -28,14 +28,14 @@ Schedule = tuple[list[Work], list[Work]]
 
 
 def in_turn(copy: float, compute: float, batches: int, staging: float = 0.0) -> Schedule:
-    """Copy, train, copy, train: copies and steps."""
+    """Copies and steps of the loop that copies, trains, copies, trains."""
     ready, both = staging + copy, staging + copy + compute
     copies = [Work(i, i * both + staging, i * both + ready) for i in range(batches)]
     return copies, [Work(i, i * both + ready, (i + 1) * both) for i in range(batches)]
 
 
 def one_ahead(copy: float, compute: float, batches: int, staging: float = 0.0) -> Schedule:
-    """Batch i + 1 is ordered just before the step on batch i: copies and steps."""
+    """Copies and steps of the loop that starts to copy batch i + 1 just before the step on batch i."""
     copies = [Work(0, staging, staging + copy)]
     steps: list[Work] = []
     for batch in range(batches):
@@ -48,7 +48,7 @@ def one_ahead(copy: float, compute: float, batches: int, staging: float = 0.0) -
 
 
 def with_i_plus_2(copy: float, compute: float, batches: int, staging: float = 0.0) -> Schedule:
-    """The loop with the test `i + 2 != len(loader)`: copies and steps."""
+    """Copies and steps of the loop with the test `i + 2 != len(loader)`."""
     copies, steps = one_ahead(copy, compute, batches - 1, staging)
     begin = steps[-1].end + staging
     copies.append(Work(batches - 1, begin, begin + copy))
@@ -65,7 +65,7 @@ MEMORY = ("pinned", "pageable")
 
 
 def _number(axes: Axes, lane: Sequence[Work], row: int, end: float) -> None:
-    """Write the numbers of batches into their bars; above bars that are too thin, those of neighbours together."""
+    """Write the numbers of batches into their bars; above bars that are too thin, write one label for neighbours."""
     room = _THIN * end
     thin = min(work.end - work.start for work in lane) < room
     groups: list[list[Work]] = []
@@ -85,7 +85,7 @@ def prefetch_timeline(
     """Six batches through a loop: when each is copied and when it is trained on.
 
     Args:
-        copy: milliseconds per copy to the device. From pageable memory, a first copy takes as long.
+        copy: milliseconds per copy to the device. From pageable memory, a first copy takes equally long.
         compute: milliseconds per training step.
         loop: one of LOOPS.
         memory: one of MEMORY.

@@ -11,12 +11,12 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text: letters A to Z in a row, in lower case."""
+    """The words of a text: sequences of the letters A to Z, in lower case."""
     return re.findall("[a-z]+", text.lower())
 
 
 def types_after(words: list[str]) -> list[int]:
-    """How many different words there are among the first 1, 2, 3, …"""
+    """The number of different words among the first 1, 2, 3, …"""
     seen: set[str] = set()
     found = []
     for word in words:
@@ -40,10 +40,10 @@ def new_words(text: str) -> Figure:
 
 
 def vocabulary_trade(bytes_per_token: Mapping[int, float], width: int = 768) -> Figure:
-    """How long a token is, and how many parameters the embedding has, by the size of the vocabulary.
+    """Length of a token and parameters of the embedding, by the size of the vocabulary.
 
     Args:
-        bytes_per_token: by size.
+        bytes_per_token: for each size of the vocabulary, the mean length of a token.
         width: numbers per row of the embedding.
     """
     sizes = list(bytes_per_token)

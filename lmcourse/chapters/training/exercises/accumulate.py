@@ -1,4 +1,4 @@
-"""The exercise on the loss and the gradient of more text than fits into memory."""
+"""The exercise on the loss and the gradient of a text that does not fit into memory at once."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _hidden(random: Random) -> list[Case]:
 
 
 class Accumulated:
-    """A right answer, a part a method: wrong ones differ in one part."""
+    """A right answer with a method for each part: wrong answers replace one part."""
 
     def __call__(self, model: Any, batches: Batches) -> Result:
         parameters = list(model.parameters())
@@ -109,16 +109,16 @@ class Accumulated:
         return max(1, sum(int((targets >= 0).sum()) for _, targets in batches))
 
     def loss(self, logits: Tensor, targets: Tensor, batches: Batches) -> Tensor:
-        """Return the share of a batch in the mean."""
+        """Return the contribution of a batch to the mean."""
         return F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum") / self.count(batches)
 
     def add(self, total: Tensor, gradient: Tensor) -> Tensor:
-        """Add a gradient to those before it."""
+        """Add a gradient to the sum of the earlier ones."""
         return total + gradient
 
 
 def _reference(model: Any, batches: Batches) -> Result:
-    """By the softmax: each target's log-probability separately, and one derivative for each batch."""
+    """Use the softmax: compute each target's log-probability separately, and differentiate once per batch."""
     parameters = list(model.parameters())
     found, whole = [torch.zeros_like(p) for p in parameters], 0.0
     count = sum(int((targets != -100).sum()) for _, targets in batches)
@@ -262,7 +262,7 @@ class ZeroIgnored(Accumulated):
         return F.cross_entropy(logits, targets.masked_fill(targets == 0, -100), reduction="sum") / count
 
 
-@accumulate.misconception("The gradients are right. The loss is that of the last batch alone.")
+@accumulate.misconception("The gradients are right, but you return the loss of the last batch alone.")
 def loss_of_the_last(model: Any, batches: Batches) -> Result:
     return Accumulated()(model, batches[-1:])[0], Accumulated()(model, batches)[1]
 

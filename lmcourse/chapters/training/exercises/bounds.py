@@ -1,4 +1,4 @@
-"""The exercise on the spread of first weights, and where a normal distribution is cut."""
+"""The exercise on the standard deviation of initial weights, and on the bounds of a truncated normal distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEAN_INPUTS = {"lecun": lambda i, o: i, "xavier": lambda i, o: (i + o) / 2, "he"
 
 def _reference(rule: str, fan_in: int, fan_out: int, cut: float) -> Bounds:
     if rule not in MEAN_INPUTS:
-        raise ValueError(f"no rule {rule!r}")
+        raise ValueError(f"unknown rule {rule}")
     std = MEAN_INPUTS[rule](fan_in, fan_out) ** -0.5
     return std, -cut * std, cut * std
 
@@ -140,7 +140,7 @@ def with_torch(rule: str, fan_in: int, fan_out: int, cut: float) -> list[float]:
     try:
         inputs = {"lecun": [fan_in], "xavier": [fan_in, fan_out], "he": [fan_in / 2]}[rule]
     except KeyError:
-        raise ValueError("lecun, xavier or he") from None
+        raise ValueError("the rule must be lecun, xavier or he") from None
     std = torch.tensor(inputs, dtype=torch.float64).mean().rsqrt().item()
     return [std, -cut * std, cut * std]
 

@@ -1,4 +1,4 @@
-"""The exercise on dropout, and what it does to the variance."""
+"""The exercise on dropout, and on its effect on the variance."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Result = tuple[Tensor, Tensor]
 
 
 def _reference(x: Tensor, keep: Tensor, p: float) -> Result:
-    """By the definition: the mean and the variance of a variable that has two values."""
+    """Use the definition: the mean and the variance of a variable that has two values."""
     if not 0 <= p < 1:
-        raise ValueError(f"not a probability below 1: {p}")
+        raise ValueError(f"p must be at least 0 and below 1, not {p}")
     wide = x.double()
     if_kept = wide / (1 - p)
     mean = (1 - p) * if_kept
@@ -27,7 +27,7 @@ def _reference(x: Tensor, keep: Tensor, p: float) -> Result:
 
 
 def _mask(random: Random, *shape: int) -> Tensor:
-    """About two thirds stay, and something always goes."""
+    """A random mask that keeps about two thirds of the entries, and drops at least one."""
     size = math.prod(shape)
     return torch.tensor(random.sample(range(size), size)).view(shape) >= max(1, size // 3)
 
@@ -113,7 +113,7 @@ def inverted(x: Tensor, keep: Tensor, p: float) -> Result:
     return _reference(x, ~keep, p)
 
 
-@dropout.misconception("The result is right. Your variance, p(1 − p)x², is that of a result without rescaling.")
+@dropout.misconception("The result is right, but your variance, p(1 − p)x², belongs to a result without rescaling.")
 def variance_not_rescaled(x: Tensor, keep: Tensor, p: float) -> Result:
     return _with(x, keep, p, 1.0, p * (1 - p) * x.square())
 
@@ -182,7 +182,7 @@ def from_both_values(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]
 @dropout.variant
 def number_by_number(x: Tensor, keep: Tensor, p: float) -> tuple[Tensor, Tensor]:
     if p >= 1 or p < 0:
-        raise ValueError("not a probability")
+        raise ValueError("p must be at least 0 and below 1")
     numbers = list(zip(x.flatten().tolist(), keep.flatten().tolist(), strict=True))
     kept = [number / (1 - p) if stays else 0.0 for number, stays in numbers]
     variances = [number * number * p / (1 - p) for number, _ in numbers]

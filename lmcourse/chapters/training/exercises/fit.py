@@ -1,4 +1,4 @@
-"""The exercise on a whole run, assembled from the answers before it."""
+"""The exercise on a whole run, made of earlier answers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def _hidden(random: Random) -> list[Case]:
 
 
 class Fitted:
-    """A right answer, a part a method: wrong ones differ in one part. All micro-batches of an update are one batch."""
+    """A right answer with a method for each part: wrong answers replace one part. The micro-batches of an update are
+    read as one batch."""
 
     def __call__(self, model: Any, loader: Any, settings: Any, start: Any = None) -> list[float]:
         optimizer = torch.optim.AdamW(self.groups(model, settings), lr=settings.rate)
@@ -102,22 +103,22 @@ class Fitted:
         return losses
 
     def groups(self, model: Any, settings: Any) -> list[dict[str, Any]]:
-        """Return the parameters that decay, and the others."""
+        """Return the parameters with weight decay, and the others."""
         named = dict(model.named_parameters())
         decay = [p for name, p in named.items() if p.ndim > 1 and name not in settings.norms]
         rest = [p for p in named.values() if all(p is not other for other in decay)]
         return [{"params": decay, "weight_decay": settings.weight_decay}, {"params": rest, "weight_decay": 0.0}]
 
     def resume(self, start: Any, run: Any) -> None:
-        """Bring a new run to where the snapshot was made."""
+        """Restore the snapshot into a new run."""
         start.restore(run)
 
     def updates(self, run: Any, settings: Any) -> int:
-        """Return how many updates are left."""
+        """Return the number of updates that are left."""
         return int(settings.steps - run.step)
 
     def rate(self, run: Any, settings: Any, before: float, done: int) -> float:
-        """Return the rate of this update."""
+        """Return the learning rate of this update."""
         return self.factor(run.step, settings) * settings.rate  # type: ignore[no-any-return]
 
     def factor(self, step: int, settings: Any) -> float:
@@ -140,13 +141,13 @@ class Fitted:
         nn.utils.clip_grad_norm_(model.parameters(), settings.limit)
 
     def finish(self, run: Any, settings: Any) -> None:
-        """Count the update, and make a snapshot if it is time."""
+        """Count the update, and make a snapshot if one is due."""
         run.step += 1
         if run.step % settings.every == 0:
             settings.snapshots.append(Kept(run))
 
     def end(self, run: Any, settings: Any) -> None:
-        """After the last update."""
+        """Run after the last update; here nothing is left to do."""
 
 
 def _loss(model: Any, batches: list[Any]) -> Tensor:
@@ -188,9 +189,9 @@ fit = Exercise(
         "Restore after you create the optimizer: a snapshot fills an optimizer but does not create one. Take a "
         "snapshot after you increase run.step.",
     ],
-    may_use_package=True,  # its scripts train with it
+    may_use_package=True,  # the scripts train with the package
     uses=["decay_groups", "wsd_factor", "accumulate", "Snapshot"],
-    tolerance=Tolerance(1e-6, 1e-6),  # torch's clipping divides by the norm + 1e-6; whether bits are equal, a case asks
+    tolerance=Tolerance(1e-6, 1e-6),  # torch's clipping divides by the norm + 1e-6; one case checks that bits are equal
     seconds=30.0,  # the first optimizer of a process makes torch import its compiler
 )
 

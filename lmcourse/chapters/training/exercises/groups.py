@@ -1,4 +1,4 @@
-"""The exercise on what weight decay pulls at."""
+"""The exercise on the parameters that weight decay applies to."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def _hidden(random: Random) -> list[Case]:
     ]
     drawn = []
     for _ in range(2):
-        letters = sorted(random.sample("abcdefghijklmnopqrstuvwxyz", 6), reverse=True)  # never in order
+        # the names are never in alphabetical order
+        letters = sorted(random.sample("abcdefghijklmnopqrstuvwxyz", 6), reverse=True)
         shapes = {letter: [8] * axes for letter, axes in zip(letters, (1, 2, 2, 3, 2, 1), strict=True)}
         drawn.append(case("other models", shapes, [letters[0], letters[4]]))
     return [*fixed, *drawn]

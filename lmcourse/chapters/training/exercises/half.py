@@ -55,8 +55,10 @@ def _hidden(random: Random) -> list[Case]:
     drawn = []
     for master in (False, False, True):
         weight = random.randint(72, 96) / 32
-        ends = [random.randrange(401, 600, 2) / 8192 for _ in range(2)]  # so large that neither can be left out
-        between = [random.randrange(1, 80, 2) / 8192 for _ in range(random.randint(5, 30))]  # too fine for a tie
+        # large enough that leaving one out changes the result
+        ends = [random.randrange(401, 600, 2) / 8192 for _ in range(2)]
+        # small enough that no sum is halfway between two bf16 numbers
+        between = [random.randrange(1, 80, 2) / 8192 for _ in range(random.randint(5, 30))]
         updates = [ends[0], *between, ends[1]]
         drawn.append(case("other weights", weight, updates, master))
     return [*fixed, *drawn]
@@ -85,7 +87,7 @@ train_in_half = Exercise(
         "torch.tensor(x).bfloat16().item() rounds a number to bf16.",
         "Which dtype does the stored sum have? torch.float32 with a master copy, torch.bfloat16 without.",
     ],
-    tolerance=Tolerance(1e-9),  # for a tensor in bf16, too: a neighbour is another number
+    tolerance=Tolerance(1e-9),  # the exact result in bf16: the tolerance is smaller than the distance to its neighbours
 )
 
 

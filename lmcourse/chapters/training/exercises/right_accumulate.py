@@ -1,4 +1,4 @@
-"""Right answers to the exercise on more text than fits into memory, in other styles than the printed one."""
+"""Right answers to the exercise on a text that does not fit into memory, in other styles than the printed one."""
 
 from __future__ import annotations
 

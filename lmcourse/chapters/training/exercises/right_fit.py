@@ -13,7 +13,7 @@ from lmcourse.chapters.training.exercises.groups import decay_groups as _decay_g
 from lmcourse.chapters.training.exercises.schedule import wsd_factor as _wsd_factor
 from lmcourse.chapters.training.exercises.snapshot import Snapshot as _Snapshot
 
-# In a notebook these are the learner's.
+# In a notebook, these are the learner's own functions.
 accumulate, decay_groups = _accumulate.reference, _decay_groups.reference
 wsd_factor, Snapshot = _wsd_factor.reference, _Snapshot.reference
 

@@ -1,4 +1,4 @@
-"""The exercise on a schedule that need not know its end."""
+"""The exercise on a schedule that does not depend on the length of the run."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def never_refuses(step: int, steps: int, warmup: int, decay: int, floor: float =
 @wsd_factor.variant
 def with_numpy(step: int, steps: int, warmup: int, decay: int, floor: float = 0.0) -> float:
     if steps - warmup - decay < 0:
-        raise ValueError("too long")
+        raise ValueError("the phases do not fit into the run")
     ramp = np.arange(1, warmup + 1) / max(warmup, 1)
     fall = np.linspace(1, floor, decay, endpoint=False)
     curve = np.concatenate([ramp, np.ones(steps - warmup - decay), fall, [floor]])

@@ -1,4 +1,4 @@
-"""The exercise on a snapshot from which a run resumes to the last bit."""
+"""The exercise on a snapshot from which a run resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _hidden(random: Random) -> list[Case]:
 
 
 class Kept:
-    """The reference: everything that changes, as bytes, so that nothing can be shared."""
+    """The reference: all state that changes, stored as bytes, so that nothing is shared with the run."""
 
     parts: tuple[str, ...] = ("model", "optimizer", "loader", "step", "chance")
 
@@ -103,7 +103,7 @@ class Kept:
         torch.save({**state, "step": run.step, "chance": torch.get_rng_state()}, self.file)
 
     def restore(self, run: Any) -> None:
-        """Bring a run to where the other one was."""
+        """Restore the stored state into a run."""
         self.file.seek(0)
         state = torch.load(self.file, weights_only=False)
         for name in self.parts:
@@ -137,7 +137,7 @@ Snapshot = Exercise(
         "change them.",
         "Two restored runs must not share anything either: what does optimizer.load_state_dict keep?",
     ],
-    may_use_package=True,  # its scripts train with it
+    may_use_package=True,  # the scripts train with the package
     tolerance=EXACT,
     seconds=30.0,  # the first optimizer of a process makes torch import its compiler
 )
@@ -183,7 +183,7 @@ class WeightsOnly(Kept):
 
 
 class Held:
-    """Restores what it holds; the optimizer and the model may be held without a copy."""
+    """A snapshot that restores what it holds. Parts that `copied` does not name are held without a copy."""
 
     copied: tuple[str, ...] = ()
 
@@ -193,7 +193,7 @@ class Held:
         self.step, self.chance = run.step, torch.get_rng_state()
 
     def restore(self, run: Any) -> None:
-        """Bring a run to what is held."""
+        """Restore the state that is held into a run."""
         for name, state in self.state.items():
             getattr(run, name).load_state_dict(state)
         run.step = self.step

@@ -34,7 +34,7 @@ model.register_forward_hook(lambda module, given, output: seen.append(str(output
 train_step(model, x, y, optimizer, scaler, {limit}, torch.DTYPE)
 [*seen, str(last.weight.grad.dtype)]
 """
-"""A step in 16 bits: the loss, and the dtypes of the logits and of a gradient."""
+"""Script that takes a step in 16 bits: the loss, and the dtypes of the logits and of a gradient."""
 BF16, FP16 = HALF.replace("DTYPE", "bfloat16"), HALF.replace("DTYPE", "float16")
 LOOK = "first.weight\nlast.weight"
 
@@ -55,7 +55,7 @@ def _ask(name: str, lines: str, *, limit: float = 100.0, **inputs: Tensor) -> Ca
 
 
 STEEP: dict[str, Any] = {"e": 18 * GIVEN["e"], "w": -18 * GIVEN["w"]}
-"""The largest entry of their gradient is 6: times 2¹²⁶ it overflows in fp32, and times 2¹²⁵ it does not."""
+"""Weights for which the largest gradient entry is 6: times 2¹²⁶ it overflows in fp32, but not times 2¹²⁵."""
 
 STALE = "last.weight.grad = 3 * torch.ones(3, 2)\n"
 OVERFLOW = SGD + HUGE + CALL + "scaler.get_scale() < 2.0**126\n"
@@ -93,7 +93,7 @@ def _hidden(random: Random) -> list[Case]:
 
 
 class Step:
-    """The right step, a part a method, so that wrong ones can differ in one part."""
+    """The right step with a method for each part, so that wrong steps can replace one part."""
 
     def __call__(
         self, model: Any, inputs: Tensor, targets: Tensor, optimizer: Any, scaler: Any, limit: float, dtype: Any = None
@@ -106,7 +106,7 @@ class Step:
         return self.result(loss, scaler)
 
     def zero(self, optimizer: Any) -> None:
-        """Before the forward pass."""
+        """Set the gradients to zero before the forward pass."""
         optimizer.zero_grad()
 
     def forward(self, model: Any, inputs: Tensor, dtype: Any) -> Tensor:
@@ -123,12 +123,12 @@ class Step:
         scaler.scale(loss).backward()
 
     def bound(self, model: Any, optimizer: Any, scaler: Any, limit: float) -> None:
-        """Unscale, then clip."""
+        """Unscale the gradients, then clip them."""
         scaler.unscale_(optimizer)
         nn.utils.clip_grad_norm_(model.parameters(), limit)
 
     def finish(self, optimizer: Any, scaler: Any) -> None:
-        """Step, then update."""
+        """Step the optimizer, then update the scale."""
         scaler.step(optimizer)
         scaler.update()
 

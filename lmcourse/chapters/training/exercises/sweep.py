@@ -1,4 +1,4 @@
-"""The exercise on what a schedule that need not know its end saves."""
+"""The exercise on the savings from a schedule that does not depend on the length of the run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def _hidden_sweeps(random: Random) -> list[Case]:
     ]
     drawn = []
     for _ in range(3):
-        long, last, *others = sorted(random.sample(range(1000, 5000), 4), reverse=True)  # the second leaves last
+        # the second longest run leaves the trunk last
+        long, last, *others = sorted(random.sample(range(1000, 5000), 4), reverse=True)
         decays = [long - last // 2, last // 9, *(length // random.randint(4, 8) for length in others)]
         drawn.append(case("other sweeps", [long, last, *others], decays))
     return [*fixed, *drawn]

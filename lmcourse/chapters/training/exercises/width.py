@@ -1,4 +1,4 @@
-"""The exercise on learning rates for a model of another width."""
+"""The exercise on learning rates for a model of a different width."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MLP_WIDE: Shapes = {"tokens": [50, 64], "places": [64, 64], "up": [256, 64], "up
 
 
 def _inputs(name: str, shape: list[int], embeddings: list[str]) -> int:
-    """Return how many terms an output of this parameter adds up."""
+    """Return the number of terms in the sum for an output of this parameter."""
     return 1 if name in embeddings or len(shape) < 2 else shape[1]
 
 

@@ -1,4 +1,4 @@
-"""Figures of first weights and of what a cell has measured: a race, resumed runs."""
+"""Figures of initial weights and of measurements in a cell: a race of runs, and resumed runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _COLOURS = [PALETTE[name] for name in ("vermilion", "blue", "green", "orange")]
 _STYLES = ("o-", "s-", "^-", "D-")
 
 SMALLEST = 1e-8
-"""Value in nats that stands for zero on a logarithmic axis."""
+"""Smallest value on the logarithmic axis, in nats; it stands for zero."""
 
 
 def spread_by_layer(spreads: Mapping[str, Sequence[float]]) -> Figure:
-    """The root mean square of the features after each layer, one curve a rule, on a log axis."""
+    """The root mean square of the features after each layer, one curve per rule, on a log axis."""
     figure = new_figure(8.0, 3.6)
     axes = new_axes(figure, "Spread of the features by layer", "layer", "root mean square")
     told, last = [], 0
@@ -43,7 +43,7 @@ def spread_by_layer(spreads: Mapping[str, Sequence[float]]) -> Figure:
 
 
 def truncated_normal(limit: float = 2.0) -> Figure:
-    """The density of a standard normal that is cut at ±limit, beside the whole one. ValueError unless limit > 0."""
+    """The density of a standard normal that is cut at ±limit, beside the uncut one. ValueError unless limit > 0."""
     if limit <= 0:
         raise ValueError("the limit is above 0")
     normal = NormalDist()
@@ -69,11 +69,11 @@ def truncated_normal(limit: float = 2.0) -> Figure:
 
 
 def race(runs: Mapping[str, Sequence[tuple[float, float]]], window: int = 20) -> Figure:
-    """The losses of runs over the seconds that they took.
+    """The losses of runs against the seconds since their start.
 
     Args:
-        runs: by their names, seconds and loss (nats per token) of every step.
-        window: over how many steps the loss is averaged.
+        runs: for each name, seconds and loss (nats per token) of every step.
+        window: the number of steps over which the loss is averaged.
     """
     figure = new_figure(8.0, 3.8)
     axes = new_axes(figure, "A race", "CPU seconds", "training loss (nats/token)")
@@ -91,10 +91,10 @@ def race(runs: Mapping[str, Sequence[tuple[float, float]]], window: int = 20) ->
 
 
 def resumed_runs(differences: Mapping[str, Sequence[float]]) -> Figure:
-    """How far the losses of resumed runs are from those of a run that was never stopped, step by step.
+    """Difference between the losses of resumed runs and of an uninterrupted run, step by step.
 
     Args:
-        differences: by what was restored, |loss − right loss| of each step since, nats per token.
+        differences: for each set of restored parts, |loss − right loss| of each later step, in nats per token.
     """
     figure = new_figure(8.0, 3.8)
     axes = new_axes(figure, "Resumed runs against one that never stopped", "steps since", "difference (nats/token)")

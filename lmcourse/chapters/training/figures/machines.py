@@ -13,9 +13,9 @@ STEPS, JUMP_AT = 80, 40
 
 
 def scaled_maxima(history: int, margin: int, jump: float) -> list[float]:
-    """The largest |x| of each of 80 steps as a share of E4M3's 448 after scaling; above 1 it overflows.
+    """The largest |x| of each of 80 steps after scaling, as a fraction of E4M3's maximum, 448; above 1 it overflows.
 
-    The numbers wander by chance, and from step 40 on they are `jump` times as large.
+    The numbers vary randomly, and from step 40 on they are `jump` times as large.
     """
     source = random.Random(0)
     maxima = [math.exp(source.gauss(0, 0.35)) * (jump if step >= JUMP_AT else 1) for step in range(STEPS)]
@@ -27,12 +27,12 @@ def scaled_maxima(history: int, margin: int, jump: float) -> list[float]:
 
 
 def delayed_scaling(history: int = 16, margin: int = 0, jump: float = 8.0) -> Figure:
-    """How well scales that were made from the past fit the present.
+    """Scales computed from past maxima, and how well they fit the present numbers.
 
     Args:
-        history: how many steps back the maximum is taken.
-        margin: powers of two that are left free.
-        jump: by what the numbers grow, all at once, at step 40.
+        history: the number of past steps whose maximum is used.
+        margin: number of powers of two to leave free.
+        jump: the factor by which the numbers grow at step 40.
     """
     shares = scaled_maxima(history, margin, jump)
     over = [step for step, share in enumerate(shares) if share > 1]

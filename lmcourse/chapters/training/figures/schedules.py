@@ -15,12 +15,12 @@ _NAMES = {"constant": "constant", "cosine": "cosine", "wsd": "warm-up, stable, d
 
 
 def schedule(kind: ScheduleName = "wsd", warmup: float = 0.25, decay: float = 0.2, floor: float = 0.1) -> Figure:
-    """The learning rate of a run of 200 steps.
+    """The learning rate over a run of 200 steps.
 
     Args:
-        kind: which schedule.
-        warmup, decay: shares of the run; the latter is for "wsd".
-        floor: the share of the peak at the end, for all but "constant".
+        kind: the name of the schedule.
+        warmup, decay: fractions of the run; `decay` is for "wsd".
+        floor: the rate at the end as a fraction of the peak; "constant" ignores it.
     """
     falls = round(200 * decay) if kind == "wsd" else 0
     config = TrainingConfig(
@@ -39,11 +39,11 @@ def schedule(kind: ScheduleName = "wsd", warmup: float = 0.25, decay: float = 0.
 
 
 def trunk_and_branches(lengths: int = 4, decay: float = 0.2) -> Figure:
-    """Runs of several lengths, each twice the one before: as cosines, and as branches of one trunk.
+    """Runs of several lengths, each twice the previous one: as cosines, and as branches of one trunk.
 
     Args:
-        lengths: how many; the shortest has 100 steps.
-        decay: the share of each run in which its rate falls to 0.
+        lengths: the number of runs; the shortest has 100 steps.
+        decay: the last part of each run, as a fraction, in which its rate falls to 0.
     """
     ends = [100 * 2**number for number in range(lengths)]
     falls = [round(decay * end) for end in ends]

@@ -1,4 +1,4 @@
-"""Figures of stored runs: the ladder, and what regularization does to text that is read once or often."""
+"""Figures of stored runs: the ladder, and the effect of regularization on text that is read once or often."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ CHOICES = ("the ladder", "beside it", "all")
 
 
 def ladder(show: str = CHOICES[0], yours: Mapping[str, Sequence[float]] | None = None) -> Figure:
-    """Where runs ended that differ in one choice: a row a recipe, a dot a seed, a bar at their mean.
+    """Final losses of runs that differ in one choice: a row per recipe, a dot per seed, a bar at the mean.
 
     Args:
         show: "the ladder", in which each row keeps the changes above it; "beside it", other recipes; or "all".
-        yours: more rows: by name, the losses of some seeds.
+        yours: additional rows: for each name, the losses of some seeds.
 
     Raises:
-        ValueError: there is nothing of this name to show.
+        ValueError: `show` is unknown.
     """
     if show not in CHOICES:
         raise ValueError(f"there is {', '.join(CHOICES)}, but no {show!r}")

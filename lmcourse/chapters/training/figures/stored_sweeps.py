@@ -36,7 +36,7 @@ STANDARD = {
         [2.218, 2.256, 2.202],
     ],
 }
-"""The loss at the end by width, nats per byte: for each of RATES the seeds 0, 1 and 2. All parameters have one rate."""
+"""Final losses by width, in nats per byte: for each of RATES, the seeds 0, 1 and 2. All parameters have one rate."""
 
 SCALED = {
     16: [
@@ -72,4 +72,5 @@ SCALED = {
         [1.177, 1.481, 1.319],
     ],
 }
-"""The same with the rates of the exercise `width_factors`, relative to a width of 32, and a smaller head."""
+"""Final losses as in `STANDARD`, but with the rates of the exercise `width_factors`, relative to width 32, and a
+smaller head."""

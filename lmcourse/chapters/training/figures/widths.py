@@ -1,4 +1,4 @@
-"""Figures of learning rates at several widths: stored sweeps, and how far one step moves the logits."""
+"""Figures of learning rates at several widths: stored sweeps, and the change of the logits in one step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLES = {16: ("sky", "o--"), 32: ("blue", "s-"), 64: ("green", "^-."), 128: ("
 
 
 def sweep(scaled: bool = False, widest: int = WIDTHS[-1]) -> Figure:
-    """The loss at the end of short runs over the learning rate, a curve a width: the mean of three seeds.
+    """The final loss of short runs against the learning rate, a curve per width: the mean of three seeds.
 
     Args:
         scaled: show the runs whose rates follow the width.

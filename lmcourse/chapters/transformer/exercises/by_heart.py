@@ -1,4 +1,4 @@
-"""The exercise on a batch that is learned by heart."""
+"""The exercise on learning one batch by heart."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _leaves(part: Any) -> list[Tensor]:
 
 
 def _copied(weights: Weights) -> Weights:
-    """Copies that are leaves of a graph."""
+    """Copies of the weights that require gradients."""
     own = deepcopy(weights)
     for leaf in _leaves(own):
         leaf.requires_grad_()
@@ -62,7 +62,7 @@ def _by_formulas(
     betas: tuple[float, float] = (0.9, 0.999),
     remembers: bool = True,
 ) -> list[float]:
-    """AdamW written out, with gradients from `torch.autograd.grad`."""
+    """AdamW step by step, with gradients from `torch.autograd.grad`."""
     own = _copied(weights)
     trained = [leaf for name, part in own.items() if name not in frozen for leaf in _leaves(part)]
     first, second = ([torch.zeros_like(leaf) for leaf in trained] for _ in range(2))
@@ -263,7 +263,7 @@ NAMES = ("decoder", "loss", "weights", "sizes", "parts", "tokens", "steps", "rat
 
 
 def _changed(given: Sequence[Any], **changes: Any) -> list[float]:
-    """The losses with some of what is given replaced."""
+    """The losses if some of the inputs are replaced."""
     return _by_formulas(**(dict(zip(NAMES, given, strict=False)) | changes))
 
 
@@ -272,7 +272,7 @@ def _frozen(given: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _trained(given: Sequence[Any], optimizer: Any, zero: bool = True) -> tuple[list[float], Weights]:
-    """The losses of another optimizer, and the weights at the end."""
+    """The losses with another optimizer, and the weights at the end."""
     decoder, loss, weights, sizes, parts, tokens, steps, rate = given[:8]
     own = _copied(weights)
     optimize = optimizer(_leaves([part for name, part in own.items() if name not in _frozen(given)]), rate)

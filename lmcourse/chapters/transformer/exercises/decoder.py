@@ -17,7 +17,7 @@ Parts = dict[str, Any]
 
 
 class _Layer:
-    """A block as an object with four methods, as libraries have it."""
+    """A block as an object with four methods, as in libraries."""
 
     def __init__(self, weights: Weights, sizes: Sizes, parts: Parts) -> None:
         self.weights, self.sizes, self.parts = weights, sizes, parts
@@ -100,7 +100,7 @@ for right_answer in RIGHT_DECODERS:
 
 
 def _changed(weights: Weights, **renamed: str) -> Weights:
-    """The weights with tensors of every block under each other's names."""
+    """The weights after exchanging the names of tensors in every block."""
     return weights | {"blocks": [layer | {a: layer[b] for a, b in renamed.items()} for layer in weights["blocks"]]}
 
 

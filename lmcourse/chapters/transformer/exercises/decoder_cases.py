@@ -1,4 +1,4 @@
-"""Inputs of the exercise on the whole decoder: weights, and parts that are easy to tell apart."""
+"""Inputs of the exercise on the whole decoder: weights, and parts that can be told apart by their results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ parts["rms_norm"] = lambda x, scale, eps: x * scale + eps
 def random_weights(
     random: Random, blocks: int, d: int, heads: int, kv: int, width: int, f: int, v: int, tied: bool
 ) -> Weights:
-    """Weights as `decoder` takes them."""
+    """Random weights in the form that `decoder` takes."""
 
     def layer() -> Weights:
         return {
@@ -71,7 +71,7 @@ def ask(
     sizes: Sizes | None = None,
     lines: str = "",
 ) -> Case:
-    """A decoder of random weights in these sizes, run with `PARTS` and with what `lines` change of them."""
+    """A case that runs a decoder of random weights of these sizes with `PARTS`, as changed by `lines`."""
     chosen = {"heads": heads, "kv_heads": kv, "theta": 10.0, "eps": 0.01} | (sizes or {})
     return script(
         name,

@@ -1,4 +1,4 @@
-"""The exercise on who reads whom."""
+"""The exercise on which outputs depend on which tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VISIBLE = 1e-6
 
 
 def _all_texts_at_once(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
-    """One batch with every text that differs from this one in a single place."""
+    """Run one batch with every text that differs from this one in a single place."""
     s = len(tokens)
     texts = tokens.repeat(s, vocabulary, 1)
     for place in range(s):
@@ -56,9 +56,8 @@ TWINS = TABLE[[0, 0, 2, 2, 4, 4]]
 UNITS = torch.tensor([[0.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], dtype=torch.float64)
 NEAR = (1e-6, 1.5e-6, 7e-7)
 BOTH_WAYS = torch.tensor([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]], dtype=torch.float64)
-"""Influences near the limit: sums, norms and spreads of the differences exceed it, but the largest difference does
-not.
-"""
+"""Influences near the limit: sums, norms and deviations of the differences exceed it, but the largest difference does
+not."""
 TEXT = torch.tensor([3, 0, 2, 5, 1, 4])
 
 
@@ -171,7 +170,7 @@ def output_by_output(model: Any, tokens: Tensor, vocabulary: int) -> Tensor:
 
 
 def _one_by_one(model: Any, tokens: Tensor, others: Any, threshold: float = VISIBLE) -> Tensor:
-    """[i, j], trying the tokens `others(t)` in place of t."""
+    """Compute [i, j] by trying the tokens `others(t)` in place of t, one by one."""
     columns = []
     for place, token in enumerate(tokens.tolist()):
         moved = torch.zeros(len(tokens), dtype=torch.float64)

@@ -40,7 +40,8 @@ def _hidden(random: Random) -> list[Case]:
         case("what cannot be", 0),
         case("what cannot be", 0, 1.0),
         case("what cannot be", 50, -0.01),
-        *(case("other vocabularies", v, v / 37) for v in random.sample(range(56, 74), 4)),  # no whole number among them
+        # a spread that is never a whole number
+        *(case("other vocabularies", v, v / 37) for v in random.sample(range(56, 74), 4)),
     ]
 
 
@@ -72,7 +73,7 @@ initial_loss = Exercise(
 @initial_loss.variant
 def by_the_formula(vocabulary: int, spread: float = 0.0) -> float:
     if vocabulary <= 0 or spread < 0.0:
-        raise ValueError("there is no such model")
+        raise ValueError("a model needs at least one token and no negative spread")
     return math.log(vocabulary) + 0.5 * spread * spread
 
 

@@ -18,7 +18,7 @@ EPS = 1e-5
 
 
 def _losses(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tensor) -> list[float]:
-    """From the formula: log Z − z[y], averaged."""
+    """Compute the losses by the formula log Z − z[y], and average."""
     found = []
     for state in states:
         normed = state / (state.square().sum(-1, keepdim=True) / state.shape[-1] + EPS).sqrt() * scale
@@ -117,7 +117,7 @@ def with_loops(states: list[Tensor], scale: Tensor, head: Tensor, targets: Tenso
 
 
 def _read(states: list[Tensor], head: Tensor, targets: Tensor) -> list[float]:
-    """The losses of vectors that are normed already."""
+    """The losses for vectors that are already normalised."""
     return [F.cross_entropy((x @ head.T).flatten(0, 1), targets.flatten()).item() for x in states]
 
 

@@ -9,7 +9,7 @@ from lmcourse.models.zoo import find_model
 
 
 def _from_its_tensors() -> dict[str, int]:
-    """Counted on the model itself, built without memory."""
+    """Count on the model itself, built without memory."""
     entry = find_model("llama-3.1-405b")
     with torch.device("meta"):
         shapes = {name: tensor.shape for name, tensor in entry.build().named_parameters()}

@@ -14,7 +14,7 @@ from lmcourse.exercises.inputs import normal
 
 
 def _row_by_row(weight: Tensor, d_head: int) -> Tensor:
-    """Where each row goes, by its number."""
+    """Compute the new place of each row from its number."""
     if d_head < 2 or d_head % 2 or len(weight) % d_head:
         raise ValueError(f"{len(weight)} rows in heads of {d_head}")
     moved = torch.empty_like(weight)
@@ -76,7 +76,7 @@ pair_neighbours = Exercise(
 @pair_neighbours.variant
 def with_views(weight: Tensor, d_head: int) -> Tensor:
     if d_head % 2 or weight.shape[0] % d_head:
-        raise ValueError("no such heads")
+        raise ValueError("the width of a head must be even and divide the rows")
     return weight.view(-1, 2, d_head // 2, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
 
 
@@ -94,7 +94,7 @@ def with_stack(weight: Tensor, d_head: int) -> Tensor:
     if d_head % 2:
         raise ValueError("odd")
     if len(weight) % d_head:
-        raise ValueError("left over")
+        raise ValueError("the width of a head does not divide the rows")
     heads = []
     for head in weight.split(d_head):  # type: ignore[no-untyped-call]
         first, second = head.chunk(2)

@@ -14,7 +14,7 @@ from lmcourse.exercises.inputs import integers
 
 
 def _by_autograd(tokens: Tensor, vocabulary: int, tied: bool) -> list[int]:
-    """A small model in float64, a backward pass, and a look at what is not zero."""
+    """Run a backward pass of a small model in float64, and return the rows whose gradient is not zero."""
     generator = torch.Generator().manual_seed(0)
     table = torch.randn(vocabulary, 4, generator=generator, dtype=torch.float64).requires_grad_()
     mixed = torch.randn(4, 4, generator=generator, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The exercise on the sub-layer of attention, assembled from a rotary embedding and attention."""
+"""The exercise on the attention sub-layer, made of a rotary embedding and attention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lmcourse.exercises.inputs import normal64
 def _head_by_head(
     x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv_heads: int, theta: float, rope: Any, attend: Any
 ) -> Tensor:
-    """Every head with its own slice of the fused matrix, and its own columns of the last one."""
+    """Give every head its own rows of the fused matrix, and its own columns of the output matrix."""
     width = qkv.shape[0] // (heads + 2 * kv_heads)
     vectors = [torch.einsum("bsd,nd->bsn", x, rows) for rows in qkv.split(width)]  # type: ignore[no-untyped-call]
     positions = torch.arange(x.shape[1])

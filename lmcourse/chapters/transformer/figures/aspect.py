@@ -1,4 +1,4 @@
-"""Stored runs of models of one size and another depth each."""
+"""Stored runs of models of equal size but different depths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ SHAPES: dict[int, tuple[int, int, tuple[float, float, float]]] = {
     4: (48, 160, (0.396, 0.400, 0.384)),
     8: (32, 128, (0.411, 0.401, 0.421)),
 }
-"""By blocks: d_model, the width of the plain GELU layers, and the losses on new text of the seeds 0, 1 and 2.
+"""For each number of blocks: d_model, the width of the plain GELU layers, and the losses on new text of the seeds 0, 1
+and 2. `llama_like(blocks, d_model, d_model
+
+16, …, vocab_size=128, context=64, tied=True)` with fan-in weights, on 600 of our stories: 600 steps of 8 windows of 64
+bytes, AdamW, a cosine from 0.005 with 20 steps of warm-up, clipped at 1.
 
 `llama_like(blocks, d_model, d_model // 16, …, vocab_size=128, context=64, tied=True)` with fan-in weights, on 600 of
 our stories: 600 steps of 8 windows of 64 bytes, AdamW, a cosine from 0.005 with 20 steps of warm-up, clipped at 1.
@@ -25,7 +29,7 @@ ENTROPY = 0.222
 
 
 def aspect_basin() -> Figure:
-    """Losses of models with as many weights and another depth each, a dot per seed and a line of means."""
+    """Losses of models with equally many weights but different depths, a dot per seed and a line of means."""
     figure = new_figure(8.0, 3.4)
     axes = new_axes(
         figure, "As many weights, deeper and narrower", "blocks × width", "loss on new text (nats per byte)"

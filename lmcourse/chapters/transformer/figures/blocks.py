@@ -42,7 +42,7 @@ _NOW = (
     _Box("head"),
 )
 _BRANCHES = {"then": ((0, 2), (3, 5)), "now": ((0, 3), (3, 6))}
-"""Rows between which the stream goes past a branch: where it leaves, and the plus sign where both meet."""
+"""The rows of each branch: where it leaves the stream, and the plus sign where it joins the stream again."""
 
 
 def then_and_now() -> Figure:

@@ -1,4 +1,4 @@
-"""Figures of measurements: the lens, first losses, which output depends on which token."""
+"""Figures of measurements: the lens, initial losses, outputs that depend on tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 
 
 def lens(names: Sequence[str], losses: Sequence[float], guess: float) -> Figure:
-    """Draw the loss if the head read the stream after each part, and the loss of guessing as a line."""
+    """Draw the loss if the head reads the stream after each part, and the loss of guessing as a line."""
     figure = new_figure(8.0, 3.6)
     axes = new_axes(figure, "What the loss would be if the head read the stream earlier", "", "loss (nats a token)")
     axes.bar(range(len(names)), losses, color=PALETTE["blue"], width=0.65)

@@ -1,4 +1,4 @@
-"""Figures of published models: where their parameters are, and what they chose."""
+"""Figures of published models: the distribution of their parameters, and their choices."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PERIODS = ((2017, 2019), (2020, 2021), (2022, 2022), (2023, 2023), (2024, 2024),
 
 
 def choices(choice: str = "positions") -> dict[str, dict[str, int]]:
-    """How many published models of each period took which way. ValueError for an unknown choice."""
+    """Number of published models of each period with each choice. ValueError for an unknown choice."""
     if choice not in CHOICES:
         raise ValueError(f"one of {', '.join(CHOICES)}, not {choice!r}")
     found: dict[str, dict[str, int]] = {}
@@ -93,7 +93,7 @@ def _chosen(entry: Entry, choice: str) -> str:
 
 
 def feature_timeline(choice: str = "positions") -> Figure:
-    """Draw which fraction of the releases of each period took which way."""
+    """Draw the fraction of the releases of each period with each choice."""
     counted = choices(choice)
     found_in_all = Counter(name for period in counted.values() for name in Counter(period).elements())
     names = [name for name, _ in found_in_all.most_common()]

@@ -14,7 +14,7 @@ _TABLE, _NORM, _LAYER = "#F5D9CB", "#F9E0B0", "#CFE3F1"
 def shapes(length: int, heads: int, kv_heads: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the tensors in a decoder for two texts, 64 features, 256 hidden features, 1,000 tokens.
 
-    ValueError if the heads do not divide the features, or the key heads not the heads.
+    ValueError if the heads do not divide the features, or the key heads do not divide the heads.
     """
     if 64 % heads or heads % kv_heads:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The table of architectures of all models. Every cell is read off a configuration."""
+"""The table of architectures of all models. Every cell comes from a configuration."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ class SurveyRow:
     """One row of the table: a model, or an encoder–decoder's decoder.
 
     Attributes:
-        name, year, parameters: which model; parameters are counted.
-        layers, d_model: sizes.
+        name, year, parameters: the model, its year, and its counted parameters.
+        layers, d_model: depth and width.
         norm: LayerNorm or RMSNorm.
         placement: "pre", "post", "double", "output".
-        position: how it knows the order; several, if layers differ.
-        attention: MHA, GQA or MQA, and what layers see if not everything.
-        activation: of the feed-forward; …GLU if gated.
+        position: the position scheme; several if layers differ.
+        attention: MHA, GQA or MQA, and the limit of what layers see, if there is one.
+        activation: the activation of the feed-forward layer; …GLU if gated.
         ff_ratio: d_ff / d_model.
         head_ratio: heads · d_head / d_model.
-        vocabulary, context: tokens that there are, and in the longest text of pre-training; None if it has no limit.
+        vocabulary, context: tokens in the vocabulary, and in the longest text of pre-training; None without limit.
         sharing: query heads per key head.
         qk_norm: whether queries and keys are normalised.
         caps: soft caps on attention's scores and on logits, and the factor of a z-loss.
-        biases: in "attention", "feed-forward", "both" or "none".
+        biases: the layers with biases: "attention", "feed-forward", "both" or "none".
         tied: whether the head is the embedding.
-        weight_decay: in pre-training; "–" where we found no published value.
-        dropout: on the branches, in pre-training.
+        weight_decay: the weight decay in pre-training; "–" where we found no published value.
+        dropout: the dropout on the branches in pre-training.
     """
 
     name: str
@@ -118,7 +118,7 @@ def survey_row(entry: Entry) -> SurveyRow:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Training settings that a configuration does not state: values as published, and where."""
+    """Training settings that a configuration does not contain: published values and their source."""
 
     weight_decay: str = "–"
     z_loss: str = ""
@@ -156,7 +156,7 @@ RECIPES = {
 
 
 def recipe(name: str) -> Recipe:
-    """Return what is known of the training of a model."""
+    """Return the known training settings of a model."""
     fitting = [start for start in RECIPES if name == start or name.startswith(f"{start}-")]
     return RECIPES[max(fitting, key=len)] if fitting else Recipe()
 
@@ -164,9 +164,9 @@ def recipe(name: str) -> Recipe:
 _ENGLISH = "gpt-1 gpt-2 gpt-3 gpt-j gpt-neox pythia opt mpt olmo phi-1.5 phi-2 smollm2"
 _MANY = "bloom palm qwen2 qwen2.5 qwen3 gemma-3 llama-4 nemotron-4 command phi-4-mini"
 LANGUAGES = {"mostly English": _ENGLISH.split(), "ten languages or more": _MANY.split()}
-"""Families of models by what their authors say of the text: BLOOM 46 natural languages, PaLM more than 100, Qwen2.5 29,
-Qwen3 119, Gemma 3 more than 140, Llama 4 200, Nemotron-4 53, Command 10 to 23, Phi-4-mini 23. Others are in between, or
-do not say."""
+"""Families of models by their authors' statements about the text: BLOOM 46 natural languages, PaLM more than 100,
+Qwen2.5 29, Qwen3 119, Gemma 3 more than 140, Llama 4 200, Nemotron-4 53, Command 10 to 23, Phi-4-mini 23. Other
+families are in between, or do not say."""
 
 
 def languages(name: str) -> str:
@@ -190,7 +190,7 @@ def caps(entry: Entry) -> str:
 
 
 def biases(attention: AttentionConfig, feed_forward: FeedForwardConfig) -> str:
-    """Name the layers that have biases; "q, k, v" if only these projections do."""
+    """Name the layers that have biases; "q, k, v" if only these projections have them."""
     inside = "both" if feed_forward.bias else "attention"
     if attention.bias and not attention.out_bias:
         return "q, k, v" + ", feed-forward" * feed_forward.bias
@@ -198,7 +198,7 @@ def biases(attention: AttentionConfig, feed_forward: FeedForwardConfig) -> str:
 
 
 def position(config: TransformerConfig) -> str:
-    """How the model knows the order of tokens."""
+    """The position scheme of the model."""
     if config.embedding.positions != "none":
         return config.embedding.positions
     if config.position_bias is not None:
@@ -213,7 +213,7 @@ def _layer_position(attention: AttentionConfig) -> str:
 
 
 def attention_kind(config: TransformerConfig) -> str:
-    """How many heads share a key, and what the layers see."""
+    """The number of heads that share a key, and the limit of what the layers see."""
     attention = config.layers[0].attention
     sharing = {attention.heads: "MHA", 1: "MQA"}.get(attention.key_heads, "GQA")
     patterns = _each_once(layer.attention.pattern.kind for layer in config.layers)
