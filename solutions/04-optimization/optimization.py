@@ -1183,6 +1183,8 @@ def next_byte_runs(settings: list[tuple[Schedule, float]], seed: int) -> list[tu
     end, window, losses = int(0.9 * len(text)), torch.arange(12), []
     starts = torch.randperm(end - 12, generator=torch.Generator().manual_seed(seed))[: 64 * 2000].split(64)
     for k, at in enumerate(starts, 1):
+        if k % 500 == 0:
+            print(f"step {k:,} of 2,000", flush=True)
         scores = next_scores(weights, text[at[:, None] + window])
         loss = -scores.log_softmax(dim=-1)[:, torch.arange(len(at)), text[at + 12]].mean(dim=1)
         losses.append(loss.detach())

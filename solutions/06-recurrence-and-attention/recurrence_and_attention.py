@@ -646,7 +646,8 @@ def rows(count: int, length: int, generator: torch.Generator) -> Int[Tensor, "b 
 
 
 def train(seed: int, attend=None, steps: int = 400) -> Translator:
-    """A translator after so many batches of 64 rows, of 2 to 12 symbols."""
+    """Return a translator trained for `steps` batches of 64 rows, each row of 2 to 12 symbols."""
+    print(f"training with seed {seed} ...", flush=True)
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     model = Translator(attend)
@@ -663,7 +664,7 @@ def train(seed: int, attend=None, steps: int = 400) -> Translator:
 
 
 def perfect_rows(model: Translator, length: int) -> float:
-    """The share of 512 new rows that it reverses without an error, reading its own words."""
+    """Return the fraction of 512 new rows that a model reverses without an error, reading its own words."""
     source = rows(512, length, torch.Generator().manual_seed(99))
     return (model.write(source) == source.flip(1)).all(dim=1).double().mean().item()
 
