@@ -154,7 +154,7 @@ def test_a_variant_that_is_wrong_or_breaks_a_rule_fails_the_matrix() -> None:
         ("helped", proof.variants[-1].lost),
     ]
     assert "asks you to do without `torch.add`" in proof.variants[1].lost
-    assert "has that name" in proof.variants[-1].lost
+    assert "No variable of that name exists" in proof.variants[-1].lost
 
 
 LENIENT = "y = 2 * x if len(x) < 9 else x\n    return y"
