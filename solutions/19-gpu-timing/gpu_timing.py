@@ -798,7 +798,7 @@ for speedup in speedups:
     print(f"{speedup.name:20} {speedup.before:10,.0f} → {speedup.after:10,.0f} tokens/s  × {speedup.ratio:.2f}  {verdict}")
 
 # %% [markdown]
-# Read your ladder with section 1 in mind: on a busy machine a factor of 0.95 or 1.05 is noise. Run the cell again, and see which factors stay. A bar beyond its black line *must* be noise or a wrong measurement.
+# Read your ladder with section 1 in mind: on a busy machine a factor of 0.95 or 1.05 is noise. Run the cell again, and see which factors stay. A bar beyond its line *must* be noise or a wrong measurement.
 #
 # On a CPU the last change is missing, because compiling takes long: 67 s on a busy core of an AMD EPYC. Set `compiled=True` in a `StepSetup` to try it yourself. Fused attention brings little at 64 tokens, because the matrix of scores is small; it grows with the square. And bf16 depends on your processor: recent ones have instructions for it, others
 # convert every number to fp32 and back. What does yours have, and how fast does it multiply?

@@ -63,8 +63,8 @@ def heads(text: str = "a sentence") -> Figure:
         panel.tick_params(length=0)
         panel.grid(visible=False)
     caption = (
-        "All heads of the model that ships with the course. A row per query, darker is more, rows sum to one; · is a "
-        "space. The number is the average weight on the token one back."
+        "All heads of the model that ships with the course. A row per query, a stronger colour is more, rows sum to "
+        "one; · is a space. The number is the average weight on the token one back."
     )
     layer, head = np.unravel_index(int(one_back.argmax()), one_back.shape)
     alt = (

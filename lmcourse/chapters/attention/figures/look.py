@@ -113,8 +113,8 @@ def attention_playground(
     for panel in panels[1:]:
         panel.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2)
     caption = (
-        "Left: a row per query, darker is more, rows sum to one. Middle and right: a larger dot has more weight. "
-        "The result is an average, so it never leaves the grey shape that the values span."
+        "Left: a row per query, a stronger colour is more, rows sum to one. Middle and right: a larger dot has more "
+        "weight. The result is an average, so it never leaves the grey shape that the values span."
     )
     listed = ", ".join(f"{token} {weight:.2f}" for token, weight in zip(SENTENCE, weights[query_index], strict=True))
     reached = " ".join(f"{number + 0.0:.2f}" for number in np.round(result, 2))
@@ -154,7 +154,7 @@ def head_gallery() -> Figure:
             panel.set_yticklabels([])
     caption = (
         "Four heads on one sentence, drawn by hand after patterns found in trained models. A row per query, a "
-        "column per key, darker is more."
+        "column per key, a stronger colour is more."
     )
     alt = (
         "Four 9 × 9 weight matrices. A: each word looks at its earlier copies, or itself; B: nearly all at the first "

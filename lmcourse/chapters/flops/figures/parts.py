@@ -59,7 +59,7 @@ def flops_by_part(length: int = 2048, pairs: Pairs = "all") -> Figure:
     figure.legend(frameon=False, fontsize=8.5, ncols=6, loc="outside upper center", columnspacing=1.1, handlelength=1.2)
     which = "All pairs of tokens count." if pairs == "all" else "Only pairs that the causal mask lets through count."
     caption = (
-        f"{which} The head weighs on small models, scores and values (dark and light orange) on long texts; the rest "
+        f"{which} The head weighs on small models, scores and values (the two oranges) on long texts; the rest "
         "is weights, 2 FLOPs each."
     )
     return describe(

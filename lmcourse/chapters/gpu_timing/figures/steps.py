@@ -159,7 +159,7 @@ def speed_ladder(
         "brackets compares the two. What did not help was taken back before the next change."
     )
     if bounds:
-        caption += " A black line is the most that a change can bring, by its share of the time."
+        caption += " The line through a bar is the most that a change can bring, by its share of the time."
     names = ", ".join(speedup.name for speedup in speedups)
     return describe(figure, caption=caption, alt=f"Speed, measured, of a slow training step and after {names}")
 

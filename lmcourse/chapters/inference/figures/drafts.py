@@ -38,7 +38,7 @@ def speculation(alpha: float = 0.8, draft_cost: float = 0.05) -> Figure:
     axes.legend(frameon=False, fontsize=9, loc="best")
     caption = (
         f"A guess is kept with α = {alpha:.2g}. Best of up to {LONGEST} guesses: {best}, {rates[best]:.2f} times "
-        "as fast. Below the black line a draft makes it slower."
+        "as fast. Below 1 a draft makes it slower."
     )
     alt = f"Speed-up at alpha {alpha:.3g} and draft cost {draft_cost:.3g}: best {rates[best]:.2f} with {best} guesses"
     return describe(figure, caption=caption, alt=alt)

@@ -53,8 +53,8 @@ def cross_entropy_bars(books: float = 0.2, laptops: float = 0.2, unit: str = "na
     bill.set_ylim(-0.8, 1.6)
     bill.legend(frameon=False, fontsize=9, loc="upper left")
     caption = (
-        "The third word gets what you leave, at least 0.01 (then all are divided by their sum). The black part never "
-        f"moves. The coloured one is 0 where your odds are {', '.join(f'{p:g}' for p in TRUTH)}, and nowhere else."
+        "The third word gets what you leave, at least 0.01 (then all are divided by their sum). The entropy never "
+        f"moves. The other part is 0 where your odds are {', '.join(f'{p:g}' for p in TRUTH)}, and nowhere else."
     )
     chosen = ", ".join(f"{word} {share:.2f}" for word, share in zip(WORDS, q, strict=True))
     return describe(figure, caption=caption, alt=f"Bars of a model's odds: {chosen}. Cross-entropy {title}")

@@ -58,7 +58,7 @@ def gradient_by_block(gradients: Mapping[str, Mapping[int, Sequence[float]]]) ->
     axes.set_xticks([left + 0.5 for left in range(len(gradients))], list(gradients))
     axes.grid(visible=False, axis="x")
     depths_shown = ", ".join(map(str, next(iter(gradients.values()))))
-    caption = f"A line for each depth, darker for deeper: {depths_shown} blocks. The vertical scale is logarithmic."
+    caption = f"A line for each depth, fainter for fewer blocks: {depths_shown}. The vertical scale is logarithmic."
     return describe(figure, caption=caption, alt=f"Gradient by block. {'; '.join(told)}")
 
 

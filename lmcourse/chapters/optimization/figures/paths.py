@@ -96,7 +96,7 @@ def descent_path(
     _draw_map(axes, kappa, rotation)
     _draw_path(axes, points, PALETTE["vermilion"])
     caption = (
-        f"Lines of equal height of ½xᵀHx with curvatures 1 and {three_digits(kappa)}; the bottom is the black dot, the "
+        f"Lines of equal height of ½xᵀHx with curvatures 1 and {three_digits(kappa)}; the bottom is the dot, the "
         f"path starts at the ring. Times the largest curvature, the rate is {three_digits(rate * kappa)}."
     )
     alt = f"Path of {method} on a contour map, {settings}, curvatures 1 and {three_digits(kappa)}: {end}"

@@ -34,8 +34,8 @@ def tensor_parallel_block(direction: str = "forward") -> Figure:
     _arrow(axes, (96, 0), (102, 0), direction)
     axes.text(-1, -0.25, "stream", fontsize=9, color=GREY, va="top")
     caption = (
-        "Light: device 0. Dark: device 1. Between f and g the devices exchange nothing; everything else is the same on "
-        "both. Each half has an all-reduce, forward in g and backward in f."
+        "Above: device 0. Below: device 1. Between f and g the devices exchange nothing; everything else is the same "
+        "on both. Each half has an all-reduce, forward in g and backward in f."
     )
     alt = f"Tensor parallelism in a block, {direction}: {lit} is an all-reduce, {'f' if lit == 'g' else 'g'} is nothing"
     return describe(figure, caption=caption, alt=alt)

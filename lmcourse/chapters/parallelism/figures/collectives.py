@@ -91,7 +91,7 @@ def collective(kind: str = "ring all-reduce", workers: int = 4, step: int = 2) -
     axes.set_xlim(-1.6 * workers / 6, workers * 1.35)
     axes.set_ylim(workers, 0)
     caption = (
-        "Numbers in a box: the workers whose parts are added up in this chunk; darker is more. M is the size of the "
+        "Numbers in a box: the workers whose parts are added up in this chunk. M is the size of the "
         "tensor. After the last round nothing changes."
     )
     complete = [sum(len(owners) == workers for owners in row) for row in held]

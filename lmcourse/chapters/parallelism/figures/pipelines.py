@@ -66,7 +66,7 @@ def pipeline_times(orders: Sequence[Sequence[str]], *, backward: float = 2.0, na
     below.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
     below.legend(frameon=False, fontsize=8, loc="upper right", ncols=2)
     caption = (
-        "Above: forward passes light blue, backward passes orange, with the number of the micro-batch; white is "
+        "Above: forward passes blue, backward passes orange, with the number of the micro-batch; empty is "
         "waiting. Below: micro-batches whose activations a stage has to keep."
     )
     most = [max_alive(order) for order in orders]

@@ -96,8 +96,8 @@ def alibi_heads(heads: int = 8, length: int = 64) -> Figure:
     panels[rows - 1, 0].set_ylabel("query i", fontsize=9)
     figure.colorbar(image, ax=panels, label="bias on the score", shrink=0.9, extend="min")
     caption = (
-        f"The darkest entries have a bias of −{-_MIN_BIAS:g} or less, which divides a weight by 3,000. A steep head "
-        "sees only its neighbours, a flat one nearly everything. White is masked."
+        f"The strongest colour has a bias of −{-_MIN_BIAS:g} or less, which divides a weight by 3,000. A steep head "
+        "sees only its neighbours, a flat one nearly everything. Empty is masked."
     )
     listed = ", ".join(f"{slope:.4g}" for slope in slopes.tolist())
     return describe(figure, caption=caption, alt=f"ALiBi bias of {shown} of {heads} heads; slopes {listed}")

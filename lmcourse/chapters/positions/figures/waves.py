@@ -37,7 +37,7 @@ def position_heatmap(positions: int = 64, d: int = 64) -> Figure:
     figure.colorbar(image, ax=axes, label="value", ticks=[-1, 0, 1])
     caption = (
         "Each row is what is added to a token there. Left, fast pairs change from row to row; right, slow pairs hardly "
-        "move, so sines stay near 0 (white) and cosines near 1 (blue)."
+        "move, so sines stay near 0 (no colour) and cosines near 1 (blue)."
     )
     still = int((table[1:] - table[:-1]).abs().amax(dim=0).lt(0.1).sum())
     alt = (

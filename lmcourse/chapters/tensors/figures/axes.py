@@ -51,8 +51,8 @@ def broadcast_shapes(a: str = "(64,)", b: str = "(64, 1)") -> Figure:
         for place, size in enumerate(sizes):
             _draw_size(axes, 4 - len(columns) + place, line, size, fits[place], result[place])
     caption = (
-        "Flush right. White: an axis that is not there, taken as 1. Yellow: a 1 that stretches, with a stride of 0, so "
-        "that nothing is copied. Blue: stays. Red: two sizes that do not fit."
+        "Flush right. Without colour: an axis that is not there, taken as 1. Yellow: a 1 that stretches, with a "
+        "stride of 0, so that nothing is copied. Blue: stays. Red: two sizes that do not fit."
     )
     return describe(figure, caption=caption, alt=f"Broadcasting {a} with {b} gives {answer}")
 

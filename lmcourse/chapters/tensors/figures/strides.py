@@ -91,8 +91,8 @@ def stride_map(view: str = "x", row: int = 1, column: int = 2) -> Figure:
     )
     caption = (
         "Above the view, below the row of memory, numbered from 0. Colours are rows of the view; the view does not "
-        "read the white cells, and several of its rows read a grey one. Change the view: only the notes change, not "
-        "the memory, unless the figure says so."
+        "read the cells without colour, and several of its rows read a grey one. Change the view: only the notes "
+        "change, not the memory, unless the figure says so."
     )
     where = "in a copy" if copied else "in the memory of x"
     alt = f"{view}: {notes}; {missing}element [{row}, {column}] is at {way}, {where}"
@@ -221,7 +221,7 @@ def lines_touched(step: int = 8) -> Figure:
         colour = PALETTE["blue"] if place in read else ROW_COLOURS[0] if line in lines else "white"
         axes.add_patch(Rectangle((cell, line), 0.96, 0.9, facecolor=colour, edgecolor=GREY, linewidth=0.4))
     caption = (
-        "Each row is a cache line of 64 bytes: 16 floats of four bytes. Dark: read. Light: fetched with them. Up to a "
+        "Each row is a cache line of 64 bytes: 16 floats of four bytes. Blue: read. Paler: fetched with them. Up to a "
         "step of 16 every line has to come."
     )
     return describe(

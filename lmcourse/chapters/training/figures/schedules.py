@@ -61,6 +61,6 @@ def trunk_and_branches(lengths: int = 4, decay: float = 0.2) -> Figure:
         if row:
             axes.plot(range(trunk + 1), [Constant(10)(step) for step in range(trunk + 1)], color="black", linewidth=2)
     saved = 1 - (trunk + sum(falls)) / cosines
-    caption = f"Black is trained once and shared by all lengths. Saved: {saved:.0%} of the steps."
+    caption = f"The thick line is trained once and shared by all lengths. Saved: {saved:.0%} of the steps."
     alt = f"{lengths} lengths: {cosines} steps as cosines, {trunk + sum(falls)} with one trunk, {saved:.0%} saved"
     return describe(figure, caption=caption, alt=alt)
