@@ -9,8 +9,8 @@ import numpy as np
 
 from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.parallel import Layout, state_memory
-from lmcourse.accounting.worked_examples import gpt_3, gpt_3_parameters
 from lmcourse.chapters.memory.exercises.devices import MIXED, Sizes
+from lmcourse.chapters.memory.gpt3 import gpt_3, gpt_3_parameters
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.units import GIB

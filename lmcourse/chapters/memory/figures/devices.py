@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.parallel import Layout, state_memory
 from lmcourse.accounting.recipes import find_recipe
-from lmcourse.accounting.worked_examples import gpt_3, gpt_3_parameters
+from lmcourse.chapters.memory.gpt3 import gpt_3, gpt_3_parameters
 from lmcourse.plots.style import GREY, PALETTE, describe, new_axes, new_figure
 from lmcourse.units import GIB
 
