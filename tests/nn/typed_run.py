@@ -23,8 +23,6 @@ import lmcourse.nn  # noqa: E402
 from lmcourse.models.config import EncoderDecoderConfig  # noqa: E402
 from lmcourse.models.encoder_decoder import EncoderDecoder  # noqa: E402
 from lmcourse.models.loss import next_token_loss  # noqa: E402
-from lmcourse.models.recurrent import RecurrentConfig, RecurrentModel  # noqa: E402
-from lmcourse.models.seq2seq import Seq2Seq, Seq2SeqConfig  # noqa: E402
 from lmcourse.models.transformer import Transformer  # noqa: E402
 from lmcourse.models.zoo import find_model  # noqa: E402
 from lmcourse.nn.attend import attention_weights, block_update  # noqa: E402
@@ -94,11 +92,6 @@ def other_models() -> None:
         assert isinstance(config, EncoderDecoderConfig)
         model = EncoderDecoder(EncoderDecoderConfig(shrink(config.encoder), shrink(config.decoder)))
         model(tokens(length=9), tokens()).sum().backward()
-    for kind in ("rnn", "lstm"):
-        RecurrentModel(RecurrentConfig(53, 8, 12, 2, kind))(tokens())  # type: ignore[arg-type]
-        translator = Seq2Seq(Seq2SeqConfig(53, 53, 8, 12, 2, kind))  # type: ignore[arg-type]
-        translator(tokens(length=9), tokens())
-        translator.translate(tokens(length=9), 0, 4)
 
 
 def refused() -> list[str]:
