@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lmcourse.exercises.compare import Tolerance, difference, is_whole
 from lmcourse.exercises.evidence import Evidence, as_tensor, distinct
-from lmcourse.exercises.evidence.positions import AXES, axis_name
+from lmcourse.exercises.evidence.positions import AXES, axis_name, worded
 from lmcourse.exercises.values import Plain, Special, same, type_phrase
 
 
@@ -121,7 +121,7 @@ def wrong_shape(evidence: Evidence) -> str:
         return ""
     for phrase, explains in _explanations():
         if all(_tried(explains, expected, received) for expected, received in pairs):
-            return phrase
+            return worded(phrase, [expected for expected, _ in pairs])
     return ""
 
 
@@ -185,13 +185,16 @@ ENDS = (
     (
         True,
         (
-            "It starts correctly along {} but ends too early.",
-            "It starts correctly along {} but is too long.",
+            "It starts correctly, but entries along {} are missing at the end.",
+            "It starts correctly, but has superfluous entries along {} at the end.",
         ),
     ),
     (
         False,
-        ("It ends correctly along {} but begins too late.", "It ends correctly along {} but begins too early."),
+        (
+            "It ends correctly, but entries along {} are missing at the start.",
+            "It ends correctly, but has superfluous entries along {} at the start.",
+        ),
     ),
 )
 """Sentences on results that are too short or too long but have the expected beginning or end."""
@@ -220,8 +223,8 @@ def _is_longer(axis: int, begins: bool, longer: bool, a: Tensor, b: Tensor) -> b
 
 def _only_sizes() -> Iterator[tuple[str, Explains]]:
     for axis in AXES:
-        for step, much in ((1, "one too many"), (-1, "one too few")):
-            yield f"There is {much} along {axis_name(axis)}.", partial(_is_size, axis, step)
+        yield f"There is one superfluous entry along {axis_name(axis)}.", partial(_is_size, axis, 1)
+        yield f"One entry along {axis_name(axis)} is missing.", partial(_is_size, axis, -1)
     yield "The sizes are right, but their order is wrong.", lambda a, b: sorted(a.shape) == sorted(b.shape)
 
 

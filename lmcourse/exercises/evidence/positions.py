@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import permutations
@@ -21,8 +22,8 @@ MIN_NUMBERS = 8
 
 
 def axis_name(axis: int) -> str:
-    """Return an axis, counted from the end, in words."""
-    return {-1: "the last axis", -2: "the last axis but one"}.get(axis, f"axis {axis}")
+    """Return an axis, counted from the end, as a phrase: "the last axis", "`dim=-2`"."""
+    return "the last axis" if axis == -1 else f"`dim={axis}`"
 
 
 def moved(evidence: Evidence) -> str:
@@ -60,7 +61,7 @@ def _moves() -> Iterator[tuple[str, Move]]:
         yield f"moved {place % ('back', 'first')}", partial(_rolled, axis, -1)
     for axis in AXES[1:]:
         for other in range(-1, axis, -1):
-            pair = "the last two axes" if (axis, other) == (-2, -1) else f"axes {axis} and {other}"
+            pair = "the last two axes" if (axis, other) == (-2, -1) else f"{axis_name(axis)} and {axis_name(other)}"
             yield f"{pair} are swapped", partial(_swapped, axis, other)
     for axis in AXES:
         yield f"its halves along {axis_name(axis)} are swapped", partial(_halves_swapped, axis)
@@ -148,11 +149,9 @@ def wrong_in_one_region(evidence: Evidence) -> str:
     found = evidence.numbers
     if not found or any(numbers.expected.ndim == 0 or numbers.expected.numel() < 2 for numbers in found):
         return ""
-    two = all(numbers.expected.ndim == 2 for numbers in found)
-    one = all(numbers.expected.ndim == 1 for numbers in found)
     for phrase, region, axes in _regions():
         if all(_only_in(numbers, region) and _long_enough(numbers, axes) for numbers in found):
-            return f"{_worded(phrase, one, two)}."
+            return f"{worded(phrase, [numbers.expected for numbers in found])}."
     return ""
 
 
@@ -172,14 +171,17 @@ def _only_in(numbers: Numbers, region: Region) -> bool:
     return not bool(inside.all()) and not bool((numbers.wrong & ~inside).any())
 
 
-def _worded(phrase: str, one: bool, two: bool) -> str:
-    """Word a phrase about axes for vectors and matrices."""
-    if one:
-        return phrase.replace(" along the last axis", "")
-    if two:
-        phrase = phrase.replace("entry along the last axis but one", "row")
-        phrase = phrase.replace("entry along the last axis", "column")
+def worded(phrase: str, results: Sequence[Tensor]) -> str:
+    """Word a phrase about entries along an axis for results that are all vectors, or all matrices."""
+    if all(result.ndim == 1 for result in results):
+        return re.sub(r" along (the (first|last) axis|`dim=0`)", "", phrase)
+    if all(result.ndim == 2 for result in results):
+        phrase = re.sub(r"\bentr(y|ies) along (the first axis|`dim=(-2|0)`)", lambda m: PLURALS["row"][m[1]], phrase)
+        phrase = re.sub(r"\bentr(y|ies) along the last axis", lambda m: PLURALS["column"][m[1]], phrase)
     return phrase
+
+
+PLURALS = {word: {"y": word, "ies": f"{word}s"} for word in ("row", "column")}
 
 
 def _regions() -> Iterator[tuple[str, Region, Sequence[int]]]:
@@ -213,13 +215,11 @@ def only_one_right(evidence: Evidence) -> str:
     # another part of the result is right
     if not found or len(found) < sum(len(parts or []) for parts in evidence.parts):
         return ""
-    two, one = (all(numbers.expected.ndim == ndim for numbers in found) for ndim in (2, 1))
     for axis in AXES:
         for index, which in ((0, "first"), (-1, "last")):
             if all(_is_only_right(numbers, axis, index) for numbers in found):
-                return (
-                    f"Where it fails, {_worded(f'only the {which} entry along {axis_name(axis)} is right', one, two)}."
-                )
+                phrase = f"only the {which} entry along {axis_name(axis)} is right"
+                return f"Where it fails, {worded(phrase, [numbers.expected for numbers in found])}."
     return ""
 
 

@@ -142,7 +142,13 @@ def _range(ratios: Tensor) -> str:
     """Return a part of the sentence with the smallest and the largest factor."""
     if not (ratios.isfinite() & (ratios > 0)).all():
         return ""
-    return f": they are from {ratios.min():.3g} to {ratios.max():.3g} times the expected ones"
+    low, high = (_not_one(float(ratio)) for ratio in (ratios.min(), ratios.max()))
+    return f": they are from {low} to {high} times the expected ones"
+
+
+def _not_one(ratio: float) -> str:
+    """Write a ratio with three digits, or with as many as show that it is not 1."""
+    return next(text for digits in range(3, 18) if float(text := f"{ratio:.{digits}g}") != 1)
 
 
 CONSTANTS = {
