@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from lmcourse.exercises.derived import only_derived
@@ -29,6 +29,7 @@ NUMBERS: tuple[Detector, ...] = (
     positions.not_finite,
     relations.truth_reversed,
     features.one_part_wrong,
+    features.one_item_wrong,
     positions.only_one_right,
     positions.wrong_in_one_region,
     positions.wrong_where_expected,
@@ -68,14 +69,16 @@ def broken_rule(in_source: Sequence[Use], used: Sequence[Use]) -> str:
     return ""
 
 
-def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], *, others: bool = False) -> str:
+def diagnose(
+    exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], others: Collection[str] = ()
+) -> str:
     """Return a sentence on an observation about the failing cases, or "".
 
     Args:
         exercise: the exercise that the answer belongs to.
-        trials: the public trials.
-        failing: the cases that failed.
-        others: whether other cases fail, too, such as hidden cases, which the sentence must not mention.
+        trials: the trials that the sentence is about: the public ones or, if only hidden ones fail, all.
+        failing: those of them that failed.
+        others: the names of other cases that fail, too: hidden cases, which the sentence does not describe.
     """
     if not failing:
         return ""
@@ -88,7 +91,7 @@ def diagnose(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Tria
         _stopped(trials, failing)
         or _shadowed(failing)
         or _by_evidence(exercise, trials, failing, others)
-        or ("" if others else _by_names(trials, failing))
+        or _by_names(trials, failing, others)
     )
 
 
@@ -113,7 +116,7 @@ def _stopped(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
         if len(found) == len(trials):
             whole = NOT_WRITTEN if holds is STOPPED[0][0] else sentence
             return f"{whole[0].upper()}{whole[1:]}"
-        if found:
+        if _is_main(found, failing):
             return f"In {names(found)} {sentence}"
     return ""
 
@@ -124,14 +127,19 @@ def _shadowed(failing: Sequence[Trial]) -> str:
     return next(filter(None, causes), "")
 
 
-def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], others: bool) -> str:
-    """Return the sentence of the first detector that explains all failing cases or, failing that, the largest group of
-    similar failures.
-    """
+def _is_main(group: Sequence[Trial], failing: Sequence[Trial]) -> bool:
+    """Return True if a group has at least half of the failing cases. A sentence on a smaller group would point away
+    from what most cases show."""
+    return bool(group) and 2 * len(group) >= len(failing)
+
+
+def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial], others: Collection[str]) -> str:
+    """Return the sentence of the first detector that explains all failing cases or, failing that, at least half of
+    them, which fail in the same way."""
     passing = [trial for trial in trials if trial not in failing]
     for kind, detectors in [("differs", NUMBERS), *OTHERS.items()]:
         of_kind = [trial for trial in failing if _kind(trial) == kind]
-        if not of_kind:
+        if not _is_main(of_kind, failing):
             continue
         evidence = Evidence(exercise, of_kind, passing)
         alone = len(of_kind) == len(failing)
@@ -139,17 +147,36 @@ def _by_evidence(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[
             return sentence
         if sentence := _first([each for each in detectors if each not in OF_ALL], evidence):
             whole = (alone and not others) or names(of_kind) in sentence
-            return sentence if whole else f"In {names(of_kind)}: {sentence}"
+            public = "the public " if {trial.case.name for trial in of_kind} & {*others} else ""
+            return sentence if whole else f"In {public}{names(of_kind)}: {sentence}"
     return ""
 
 
-def _by_names(trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
+def _by_names(trials: Sequence[Trial], failing: Sequence[Trial], others: Collection[str]) -> str:
     """Return a sentence that lists the failing cases if they are few and other cases pass."""
-    if len(failing) == len(trials) or len(failing) > MAX_NAMES:
+    if not failing or len(failing) == len(trials) or len(failing) > MAX_NAMES:
         return ""
+    among = "Of the public cases, only" if others else "Only"
     if len(failing) == 1:
-        return f"Only {names(failing)} fails."
-    return f"{names(failing)} fail; all other cases pass."
+        return f"{among} {names(failing)} fails{simple_ratio(failing[0])}."
+    return f"{among} {names(failing)} fail."
+
+
+def simple_ratio(trial: Trial) -> str:
+    """Return words on one wrong number that is a simple multiple or fraction of the expected one, or ""."""
+    expected, received = trial.expected.value, trial.outcome.value
+    if type(expected) not in (int, float) or type(received) not in (int, float) or not (expected and received):
+        return ""
+    ratio = received / expected
+    words = next((words for known, words in SIMPLE_RATIOS.items() if math.isclose(ratio, known, rel_tol=1e-6)), "")
+    return f": your number is {words} the expected one" if words else ""
+
+
+SIMPLE_RATIOS = {
+    **{1 / 8: "an eighth of", 1 / 4: "a quarter of", 1 / 3: "a third of", 1 / 2: "half"},
+    **{2.0: "twice", 3.0: "3 times", 4.0: "4 times", 8.0: "8 times"},
+}
+"""Ratios of a wrong number to the expected one that are worth a remark, in words."""
 
 
 def _first(detectors: Sequence[Detector], evidence: Evidence) -> str:

@@ -68,11 +68,15 @@ def _result(exercise: Exercise, trial: Trial) -> CaseResult:
 
 
 def _diagnosis(exercise: Exercise, trials: Sequence[Trial], failing: Sequence[Trial]) -> str:
-    """Return a diagnosis from the public cases, which are chosen to distinguish misconceptions."""
+    """Return a diagnosis from the public cases, which are chosen to distinguish misconceptions; if all of them pass,
+    from the hidden ones."""
     public = [trial for trial in trials if not trial.hidden]
-    seen = bool(exercise.view)  # with a view, results differ for many reasons, so only missing results are diagnosed
-    wrong = [trial for trial in failing if not trial.hidden and not (seen and trial.outcome.value is not None)]
-    return diagnose(exercise, public, wrong, others=len(wrong) < len(failing))
+    wrong = [trial for trial in failing if not trial.hidden]
+    others = {trial.case.name for trial in failing if trial.hidden} if wrong else set()
+    among, wrong = (public, wrong) if wrong else (trials, list(failing))
+    if exercise.view:  # results differ for many reasons, so only missing results are diagnosed
+        wrong = [trial for trial in wrong if trial.outcome.value is None]
+    return diagnose(exercise, among, wrong, others)
 
 
 def _unanswered(outcome: Outcome, exercise: Exercise) -> bool:

@@ -2,7 +2,8 @@
 
 A mistake explains an answer if it gives the answer's result in every ordinary case: the same wrong result if the answer
 fails, and a right result if the answer passes. Edge cases do not count, because two people who make the same mistake
-often treat an empty input differently.
+often treat an empty input differently. If no mistake explains the failing hidden cases, too, one that explains the
+public ones is enough, so that a grade says what the check has said.
 """
 
 from __future__ import annotations
@@ -71,10 +72,21 @@ def recognise(exercise: Exercise, trials: Sequence[Trial], given: Given) -> Reco
         trials: its cases with their outcomes; at least one fails.
         given: returns the outcome of a known mistake in a case.
     """
+    public = [trial for trial in trials if not trial.hidden or trial.wrong is None]
+    named = _explaining(exercise, trials, trials, given)
+    if named is None and any(trial.wrong is not None for trial in public):
+        named = _explaining(exercise, trials, public, given)
+    return named
+
+
+def _explaining(
+    exercise: Exercise, trials: Sequence[Trial], deciding: Sequence[Trial], given: Given
+) -> Recognised | None:
+    """Return the mistakes that agree with an answer in the ordinary ones among some deciding trials."""
     failing = [trial for trial in trials if trial.wrong is not None]
-    ordinary = [trial for trial in trials if not trial.edge]
+    ordinary = [trial for trial in deciding if not trial.edge]
     if not any(trial.wrong is not None for trial in ordinary):
-        ordinary = list(trials)  # if an answer fails only edge cases, they are used to recognise it
+        ordinary = list(deciding)  # if an answer fails only edge cases, they are used to recognise it
     ordinary.sort(key=lambda trial: trial.wrong is None)  # failing cases first, because they exclude most mistakes
     found: list[tuple[Misconception, list[Trial]]] = []
     for wrong in exercise.misconceptions:

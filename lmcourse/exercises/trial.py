@@ -25,7 +25,7 @@ ALWAYS_WRONG_EXCEPTIONS = ("NotImplementedError", "RecursionError", "MemoryError
 """Exceptions that are always wrong, even if a RuntimeError is expected (some of them are subclasses of it)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # outcomes hold tensors, which have no one truth value for ==
 class Trial:
     """A case of an exercise, whether it is hidden, and the outcomes of the learner's answer and of the reference."""
 

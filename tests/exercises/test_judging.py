@@ -191,11 +191,31 @@ def test_one_failing_case_does_not_reveal_a_factor() -> None:
     assert "times" not in check_exercise(doubling(), lambda x: 2 * x if len(x) == 2 else 6 * x).diagnosis
 
 
-def test_only_public_cases_give_a_diagnosis() -> None:
-    """Public cases are chosen to distinguish mistakes; failing hidden cases are shown directly."""
+def test_hidden_cases_give_a_diagnosis_if_only_they_fail() -> None:
     report = check_exercise(doubling(), lambda x: 2 * x if len(x) < 3 else 6 * x, hidden=True)
     assert [case.passed for case in report.cases] == [True, True, False, False]
-    assert report.diagnosis == ""
+    assert report.diagnosis == "Every number that differs is 3 times the expected one."
+    report = check_exercise(doubling(), lambda x: 6 * x if len(x) < 3 else x + 1, hidden=True)
+    assert report.diagnosis == (
+        "In “two numbers” and “a negative one”: Every number that differs is 3 times the expected one."
+    )
+
+
+def test_a_grade_keeps_a_mistake_that_hidden_cases_do_not_show() -> None:
+    exercise = doubling()
+    exercise.misconception("You triple.")(lambda x: 3 * x)
+
+    def answer(x: Tensor) -> Tensor:
+        return 3 * x if len(x) < 3 else x + 1
+
+    assert check_exercise(exercise, answer).diagnosis == "You triple."
+    report = check_exercise(exercise, answer, hidden=True)
+    assert (report.diagnosis, report.besides) == ("You triple.", "Besides, “other sizes” fails.")
+
+    def right_when_long(x: Tensor) -> Tensor:
+        return 3 * x if len(x) < 3 else 2 * x
+
+    assert not check_exercise(exercise, right_when_long, hidden=True).mistake
 
 
 def test_a_grade_and_a_check_report_the_same() -> None:

@@ -31,8 +31,8 @@ def not_refused(evidence: Evidence) -> str:
     wanted = " or ".join(f"`{kind}`" for kind in sorted(kinds))
     if not any(raised):
         returned = all(failure and failure.message.startswith("returned an exception") for failure in failures)
-        hint = " `return` does not raise it." if returned else ""
-        return f"These inputs must be rejected: `raise` {wanted} in {names(evidence.failing)}.{hint}"
+        what = "your answer returns the exception: `raise` it" if returned else "your answer returns a result"
+        return f"In {names(evidence.failing)} {wanted} must be raised, but {what}."
     return f"Your exception has the wrong type: `raise` {wanted}." if all(raised) else ""
 
 
@@ -84,7 +84,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (
         ("non-zero size", "zero-dimensional", "empty sequence", "numel() == 0", "requires at least one data point"),
-        "Something there is empty.",
+        "Something in the line is empty.",
     ),
     (
         ("upper bound and lower bound inconsistent",),
@@ -128,7 +128,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("view size is not compatible",), "`view` needs numbers that are contiguous in memory; `reshape` does not."),
     (
         ("'NoneType'", "not NoneType"),
-        "Something there is None.",
+        "Something in the line is None.",
     ),
     (
         ("AttributeError: ",),

@@ -52,5 +52,22 @@ def one_part_wrong(evidence: Evidence) -> str:
     wrong = [{part.name for part in parts} for parts in evidence.wrong_parts]
     if len(wrong[0]) == 1 and all(found == wrong[0] for found in wrong):
         [name] = wrong[0]
-        return f"Of the results only {name} is wrong; the others are right."
+        own_call = len(name) > MAX_EXPRESSION_CHARS and f"{evidence.exercise.name}(" in name
+        return "" if own_call else f"Of the results only {name} is wrong; the others are right."
     return ""
+
+
+MAX_EXPRESSION_CHARS = 60
+"""Largest number of characters of an expression that a sentence quotes."""
+
+
+def one_item_wrong(evidence: Evidence) -> str:
+    """Detect that it is always the same item of a short list of numbers that differs, such as (FLOPs, bytes)."""
+    found = evidence.numbers
+    lists = all(isinstance(part.expected, list) for parts in evidence.wrong_parts for part in parts)
+    if not lists or len(found) < 2 or len({numbers.expected.shape for numbers in found}) > 1:
+        return ""
+    places = {tuple(numbers.wrong.nonzero().flatten().tolist()) for numbers in found}
+    if len(places) > 1 or len(first := places.pop()) > 1 or found[0].expected.numel() < 2:
+        return ""
+    return f"Of the results only item {first[0]} is wrong; the others are right."

@@ -258,7 +258,10 @@ def not_finite(evidence: Evidence) -> str:
     if received.isnan().all():
         return "Every wrong number in your result is NaN."
     if received.isinf().all():
-        return "Every wrong number in your result is infinite."
+        signs = {*received.sign().tolist()}
+        return (
+            f"Every wrong number in your result is {'infinite' if len(signs) > 1 else f'{signs.pop():+g}'[0] + 'inf'}."
+        )
     if not received.isfinite().any():
         return "Every wrong number in your result is NaN or infinite."
     return ""

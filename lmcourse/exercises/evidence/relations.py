@@ -49,12 +49,12 @@ def same_function_of_expected(evidence: Evidence) -> str:
 
 
 def _holds(wanted: Tensor, numbers: Numbers) -> bool:
-    """Return True if the wrong numbers are these numbers. Infinite numbers, and numbers that equal the expected ones,
-    do not count."""
+    """Return True if the wrong numbers are these numbers. Infinite numbers, only zeros, and numbers that equal the
+    expected ones do not count."""
     wanted, given, expected = wanted[numbers.wrong], numbers.received[numbers.wrong], numbers.expected[numbers.wrong]
     exact = torch.isclose(given, wanted, rtol=numbers.relative, atol=0.0)
     another = ~torch.isclose(expected, wanted, rtol=numbers.relative, atol=0.0)
-    return bool((exact & another & wanted.isfinite()).all())
+    return bool((exact & another & wanted.isfinite()).all() and wanted.any())
 
 
 def constant_offset(evidence: Evidence) -> str:
@@ -91,8 +91,20 @@ def truth_reversed(evidence: Evidence) -> str:
             f"Every truth value{passing} is reversed: True where it should be False, and False where it should be True."
         )
     if distinct(expected) == 1 and len(expected) > 1:
-        return f"Every wrong entry should be {bool(expected[0])} but is {not expected[0]}."
+        return _one_sided_truth({numbers.name for numbers in evidence.numbers}, evidence, bool(expected[0]))
     return ""
+
+
+def _one_sided_truth(parts: set[str], evidence: Evidence, wanted: bool) -> str:
+    """Word that a boolean is only ever wrong in one direction: entries, one part of a result, or the result."""
+    if any(numbers.expected.ndim for numbers in evidence.numbers) or len(parts) > 1:
+        return f"Every wrong entry should be {wanted} but is {not wanted}."
+    [part] = parts
+    return (
+        f"{part[:1].upper()}{part[1:]} is {not wanted} where it should be {wanted}."
+        if part
+        else (f"Where it fails, it gives {not wanted} instead of {wanted}.")
+    )
 
 
 def rounded(evidence: Evidence) -> str:
@@ -122,7 +134,12 @@ def nearly_right(evidence: Evidence) -> str:
     scale = 10.0 ** math.floor(math.log10(100 * float(error.max())))
     # rounded up, so that the printed number is an upper limit
     largest = math.ceil(100 * float(error.max()) / scale - 1e-9) * scale
-    return f"Close: no number is off by more than {largest:.1g} %."
+    single = ", which is the precision of float32" if 1e-8 < float(error.max()) < FLOAT32 else ""
+    return f"Close: no number is off by more than {largest:.1g} %{single}."
+
+
+FLOAT32 = 2.0**-22
+"""Largest relative error that the rounding of a few operations in float32 makes."""
 
 
 def one_sided(evidence: Evidence) -> str:
@@ -134,16 +151,21 @@ def one_sided(evidence: Evidence) -> str:
         return ""
     for too, holds in (("large", received > expected), ("small", received < expected)):
         if holds.all():
-            return f"All {len(expected)} numbers that differ are too {too}{_range(received / expected)}."
+            spread = "" if len({numbers.name for numbers in evidence.numbers}) > 1 else _range(received / expected)
+            return f"All {len(expected)} numbers that differ are too {too}{spread}."
     return ""
 
 
 def _range(ratios: Tensor) -> str:
-    """Return a part of the sentence with the smallest and the largest factor."""
-    if not (ratios.isfinite() & (ratios > 0)).all():
+    """Return a part of the sentence with the smallest and the largest factor, if they are close to each other."""
+    if not (ratios.isfinite() & (ratios > 0)).all() or ratios.max() > WIDE * ratios.min():
         return ""
     low, high = (_not_one(float(ratio)) for ratio in (ratios.min(), ratios.max()))
-    return f": they are from {low} to {high} times the expected ones"
+    return f" ({low} to {high} times the expected ones)"
+
+
+WIDE = 10.0
+"""Quotient of two factors above which they have nothing to do with each other."""
 
 
 def _not_one(ratio: float) -> str:
@@ -219,7 +241,7 @@ def _unlikely(factor: float) -> bool:
 def one_factor_per_case(evidence: Evidence) -> str:
     """Detect that all numbers of a case are off by the same factor, which differs from case to case."""
     factors = [_factor_of_case(evidence, index) for index in range(len(evidence.failing))]
-    found = [factor for factor in factors if factor is not None]
+    found = [factor for factor in factors if factor is not None and abs(factor - 1) > 0.01]
     if len(found) < len(factors) or len({round(factor, 6) for factor in found}) < 2:
         return ""
     cases = [f"{_short(factor)} in “{trial.case.name}”" for factor, trial in zip(found, evidence.failing, strict=True)]
