@@ -16,12 +16,14 @@ import numpy as np
 from jaxtyping import UInt8
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from matplotlib.ticker import LogFormatterMathtext, LogFormatterSciNotation
 
 from lmcourse.plots.kept_ticks import kept_ticks
 from lmcourse.plots.line_names import name_lines
@@ -97,6 +99,8 @@ def describe(figure: Figure, *, caption: str, alt: str) -> Figure:
     """
     for axes in figure.axes:
         name_lines(axes)
+        for axis in (axes.xaxis, axes.yaxis):
+            _print_short_log_axis_plainly(axis)
     for artist in _artists(figure):
         if isinstance(artist, Text):
             artist.set_text(with_powers(artist.get_text()))
@@ -108,6 +112,23 @@ def describe(figure: Figure, *, caption: str, alt: str) -> Figure:
     figure.supxlabel(wrapped, x=0.01, ha="left", fontsize=_CAPTION_SIZE, color=GREY)
     figure.set_label(alt)
     return figure
+
+
+class _PlainLogFormatter(LogFormatterMathtext):
+    """Labels the ticks that Matplotlib labels on a logarithmic axis, but with 3 in place of 3 × 10⁰."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:g}" if super().__call__(x, pos) else ""
+
+
+def _print_short_log_axis_plainly(axis: Axis) -> None:
+    """Print plain numbers on a logarithmic axis that is shorter than a factor of 10, where Matplotlib labels the ticks
+    between powers, too."""
+    low, high = sorted(axis.get_view_interval())
+    default = type(axis.get_major_formatter()) is LogFormatterSciNotation and axis.get_transform().base == 10
+    if default and 1e-3 <= low < high <= min(1e5, 10 * low):
+        axis.set_major_formatter(_PlainLogFormatter())
+        axis.set_minor_formatter(_PlainLogFormatter())
 
 
 def take_caption(figure: Figure) -> str:

@@ -31,6 +31,18 @@ def test_the_caption_is_below_the_axes_and_inside_the_figure() -> None:
     assert figure._supxlabel.get_text().count("\n") >= 2
 
 
+@pytest.mark.parametrize(("top", "labels"), [(4.5, ["1", "2", "3", "4"]), (45.0, ["$\\mathdefault{10^{0}}$"])])
+def test_only_log_axes_shorter_than_a_decade_have_plain_numbers(top: float, labels: list[str]) -> None:
+    figure = plots.new_figure(4.0, 3.0)
+    axes = plots.new_axes(figure, "title", "step", "norm (log axis)")
+    axes.semilogy([1, 2], [0.9, top])
+    plots.describe(figure, caption="What to see.", alt="a rising line")
+    figure.draw_without_rendering()
+    ticks = [*axes.yaxis.get_major_ticks(), *axes.yaxis.get_minor_ticks()]
+    shown = [tick.label1.get_text() for tick in ticks if 0.9 <= tick.get_loc() <= min(top, 5.0)]
+    assert sorted(filter(None, shown)) == labels
+
+
 def test_alt_text_is_kept_as_given() -> None:
     assert plots.alt_text(labelled_figure()) == "a falling line"
     assert plots.alt_text(Figure()) == "Figure without a description"
