@@ -17,23 +17,17 @@ Detector = Callable[[Evidence], str]
 
 NUMBERS: tuple[Detector, ...] = (
     features.same_result_for_all,
-    features.input_returned,
     relations.only_sign,
-    relations.rounded,
     relations.same_function_of_expected,
     relations.constant_offset,
     relations.constant_factor,
     relations.one_factor_per_case,
-    positions.moved,
-    positions.sums_along_another_axis,
+    positions.wrong_order,
     positions.not_finite,
     relations.truth_reversed,
     features.one_part_wrong,
     features.one_item_wrong,
     positions.only_one_right,
-    positions.wrong_in_one_region,
-    positions.wrong_where_expected,
-    positions.always_the_same_number,
     relations.nearly_right,
     relations.one_sided,
 )
@@ -44,7 +38,7 @@ OTHERS: dict[str, tuple[Detector, ...]] = {
     "raises": (exceptions.raises,),
     "is not refused": (exceptions.not_refused,),
     "is of another type": (kinds.only_dtype, kinds.wrong_container),
-    "is of another shape": (positions.axes_permuted, kinds.wrong_shape, kinds.missing_or_extra),
+    "is of another shape": (kinds.wrong_shape, kinds.missing_or_extra),
 }
 """Detectors for other mistakes, by name."""
 

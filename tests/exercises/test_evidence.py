@@ -89,13 +89,14 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
         "'few' is False where it should be True.",
     ),
     (relations.truth_reversed, numbers((ROWS > 5, changed(ROWS > 5, 0, to=1).logical_xor(ROWS > 10))), ""),
-    (relations.rounded, numbers((ROWS / 7, (ROWS / 7).round(decimals=2))), "rounded to 2 decimals"),
-    (relations.rounded, numbers((ROWS / 7, (ROWS / 7).bfloat16().double())), "rounded to bfloat16"),
-    (relations.rounded, numbers((ROWS / 7, ROWS / 7 + 0.001)), ""),
     (relations.nearly_right, numbers((ROWS, ROWS * 1.002)), "no number is off by more than 0.2 %."),
     (relations.nearly_right, numbers((ROWS, ROWS.float().double() * (1 + 5e-8))), "which is the precision of float32."),
     (relations.nearly_right, numbers((ROWS, ROWS * 1.02)), ""),
     (relations.nearly_right, numbers((torch.zeros(2), torch.tensor([1e-3, 1e-3]))), ""),
+    (positions.wrong_order, numbers((ROWS, ROWS.flip(-1))), "The numbers are right, but in the wrong order."),
+    (positions.wrong_order, numbers((ROWS, changed(ROWS, 0, 0))), ""),
+    # one row is its own reverse, so this is only rounding
+    (positions.wrong_order, numbers((ROWS[:1], ROWS[:1] * (1 + 1e-7))), ""),
     (relations.one_sided, numbers((ROWS, ROWS**2)), "All 9 numbers that differ are too large (1.5 to"),
     (relations.one_sided, numbers((ROWS, changed(ROWS**2, 0, to=0))), ""),
     (
@@ -118,45 +119,6 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     ),
     (relations.one_factor_per_case, numbers((ROWS, 4 * ROWS), (ROWS, 4 * ROWS)), ""),
     (relations.one_factor_per_case, numbers((1.0, 4.0), (1.0, 5.0)), ""),  # any two numbers have some ratio
-    (positions.moved, numbers((ROWS, ROWS.T)), "the last two axes are swapped"),
-    (positions.moved, numbers((ROWS, ROWS.flip(-1))), "in reverse order along the last axis"),
-    (positions.moved, numbers((ROWS, ROWS.roll(1, 0))), "moved one place forward along `dim=-2`"),
-    (positions.moved, numbers((CUBE, CUBE.roll(2, -1))), "halves along the last axis are swapped"),
-    (positions.moved, numbers((ROWS, ROWS.T), (CUBE, CUBE + 1)), ""),
-    (positions.moved, numbers((torch.ones(3, 3), torch.ones(3, 3) + ROWS)), ""),
-    (positions.moved, numbers((CUBE, CUBE.flip(0, 1, 2))), "The numbers are right, but in the wrong order."),
-    # too few numbers for a rule
-    (positions.moved, numbers((ROWS[:2], ROWS[:2].flip(0))), "The numbers are right, but in the wrong order."),
-    (positions.moved, numbers((ROWS, changed(ROWS, 0, 0))), ""),
-    # one row is its own reverse, so this is only rounding
-    (positions.moved, numbers((ROWS[:1], ROWS[:1] * (1 + 1e-7))), ""),
-    (positions.sums_along_another_axis, numbers((WEIGHTS, ROWS.softmax(0))), "1 along `dim=-2`"),
-    (positions.sums_along_another_axis, numbers((WEIGHTS, ROWS)), "Yours do not, along any axis"),
-    (positions.sums_along_another_axis, numbers((WEIGHTS, WEIGHTS.roll(1, 0))), ""),
-    (positions.sums_along_another_axis, numbers((ROWS, ROWS.softmax(0))), ""),
-    (positions.axes_permuted, numbers((CUBE, CUBE.permute(2, 0, 1))), "`permute(2, 0, 1)`"),
-    (positions.axes_permuted, numbers((CUBE, CUBE.reshape(4, 2, 3))), ""),
-    (
-        positions.wrong_in_one_region,
-        numbers((ROWS, changed(ROWS, [0, 1], [0, 1]))),
-        "Only the entries on the diagonal differ",
-    ),
-    (positions.wrong_in_one_region, numbers((ROWS, changed(ROWS, -1))), "All is right except the last row."),
-    (positions.wrong_in_one_region, numbers((ROWS, changed(ROWS, ..., 0))), "All is right except the first column."),
-    (
-        positions.wrong_in_one_region,
-        numbers((ROWS, changed(ROWS, [0, 1], [2, 2]))),
-        "All is right except the last column.",
-    ),
-    (
-        positions.wrong_in_one_region,
-        numbers((ROWS, changed(ROWS, [0, 0], [1, 2]))),
-        "All is right except the first row.",
-    ),
-    # one of two columns is wrong
-    (positions.wrong_in_one_region, numbers((ROWS[:, :2], changed(ROWS[:, :2], ..., 0))), ""),
-    (positions.wrong_in_one_region, numbers((ROWS, ROWS + 1)), ""),
-    (positions.wrong_in_one_region, numbers((3.0, 4.0)), ""),
     (positions.only_one_right, numbers((ROWS, changed(ROWS, [1, 2]))), "Where it fails, only the first row is right."),
     (
         positions.only_one_right,
@@ -167,19 +129,10 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     # another part, the cube, is right, too
     (positions.only_one_right, numbers(([ROWS, CUBE], [changed(ROWS, [1, 2]), CUBE])), ""),
     (positions.only_one_right, numbers((ROWS[:2], changed(ROWS[:2], 1))), ""),  # only the other one of two is wrong
-    (
-        positions.wrong_where_expected,
-        numbers((changed(ROWS, 0, 1, to=-INF), ROWS)),
-        "Every wrong number should be −inf.",
-    ),
-    (positions.wrong_where_expected, numbers((changed(ROWS, 0, 1, to=0), ROWS)), "should be 0"),
-    (positions.wrong_where_expected, numbers((ROWS, ROWS + 1)), ""),
     (positions.not_finite, numbers((ROWS, changed(ROWS, 0, to=NAN))), "Every wrong number in your result is NaN"),
     (positions.not_finite, numbers((ROWS, changed(ROWS, 0, to=INF))), "Every wrong number in your result is +inf"),
     (positions.not_finite, numbers((ROWS, changed(changed(ROWS, 0, to=NAN), 1))), ""),
     (positions.not_finite, numbers((changed(ROWS, 0, to=INF), changed(ROWS, 0, to=NAN))), ""),
-    (positions.always_the_same_number, numbers((ROWS, 0 * ROWS)), "Every wrong number in your result is 0."),
-    (positions.always_the_same_number, numbers((ROWS, ROWS // 9)), ""),
 ]
 
 OTHERS: list[tuple[Detector, Evidence, str]] = [
@@ -253,8 +206,6 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
         numbers((raised("ValueError"), raised("NotPlainError", "returned an exception, a ValueError"))),
         "your answer returns the exception: `raise` it.",
     ),
-    (features.input_returned, evidence(trial(2 * ROWS, ROWS, 1, ROWS)), "Your result equals input 2."),
-    (features.input_returned, evidence(trial(2.0, 1.0, 1.0)), ""),  # equal by chance
     (
         features.same_result_for_all,
         evidence(trial(1, 3, 1), trial(2, 3, 2), passing=(trial(3, 3, 3),)),

@@ -2,30 +2,9 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from lmcourse.exercises.evidence import Evidence
 from lmcourse.exercises.trial import misused
-from lmcourse.exercises.values import Plain, format_value, same, to_plain
-
-
-def input_returned(evidence: Evidence) -> str:
-    """Detect that the answer returns an input unchanged."""
-    if any(trial.case.script is not None for trial in evidence.failing):
-        return ""
-    inputs = [to_plain([*trial.case.args, *trial.case.kwargs.values()]) for trial in evidence.failing]
-    values = [(given, trial.outcome.value) for given, trial in zip(inputs, evidence.failing, strict=True)]
-    case = evidence.failing[0].case
-    names = [*(f"input {position}" for position in range(1, len(case.args) + 1)), *(f"`{key}`" for key in case.kwargs)]
-    for index, name in enumerate(names):
-        if all(index < len(given) and same(given[index], value) for given, value in values) and _many(values):
-            return f"Your result equals {name}."
-    return ""
-
-
-def _many(values: list[tuple[list[Plain], Plain]]) -> bool:
-    """Return True if the results have so many numbers that they do not equal an input by chance."""
-    return len(values) > 2 or any(isinstance(value, Tensor) and value.numel() > 2 for _, value in values)
+from lmcourse.exercises.values import format_value, same
 
 
 def input_misused(evidence: Evidence) -> str:

@@ -107,22 +107,6 @@ def _one_sided_truth(parts: set[str], evidence: Evidence, wanted: bool) -> str:
     )
 
 
-def rounded(evidence: Evidence) -> str:
-    """Detect expected numbers that are rounded to fewer digits."""
-    if not evidence.numbers or any(numbers.truth or numbers.whole for numbers in evidence.numbers):
-        return ""
-    expected, received = evidence.entries()
-    if not (expected.isfinite().all() and received.isfinite().all()) or distinct(received) < 2:
-        return ""
-    for dtype, name in ((torch.float32, "float32"), (torch.float16, "float16"), (torch.bfloat16, "bfloat16")):
-        if torch.equal(expected.to(dtype).double(), received):
-            return f"Every number that differs is the expected one rounded to {name}."
-    for digits in range(1, 7):
-        if torch.allclose(expected.round(decimals=digits), received, rtol=1e-12, atol=1e-12):
-            return f"Every number that differs is the expected one rounded to {digits} decimals."
-    return ""
-
-
 def nearly_right(evidence: Evidence) -> str:
     """Detect wrong numbers whose first digits are right."""
     if not evidence.numbers or any(numbers.truth or numbers.whole for numbers in evidence.numbers):
