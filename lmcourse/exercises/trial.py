@@ -21,8 +21,12 @@ from lmcourse.exercises.failure import NOT_PLAIN
 from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.values import Plain
 
-ALWAYS_WRONG_EXCEPTIONS = ("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", NOT_PLAIN)
-"""Exceptions that are always wrong, even if a RuntimeError is expected (some of them are subclasses of it)."""
+ALWAYS_WRONG_EXCEPTIONS = (
+    *("NotImplementedError", "RecursionError", "MemoryError", "TimeLimitExceeded", NOT_PLAIN),
+    *("NameError", "UnboundLocalError", "AttributeError", "ImportError", "ModuleNotFoundError", "SyntaxError"),
+)
+"""Exceptions that are always wrong, even if the reference raises them: then the case itself has a mistake, such as a
+missing import, and the printed solution fails it, too. Some of them are subclasses of RuntimeError."""
 
 
 @dataclass(frozen=True, eq=False)  # outcomes hold tensors, which have no one truth value for ==
@@ -62,6 +66,8 @@ def verdict(exercise: Exercise, case: Case, expected: Outcome, outcome: Outcome)
     if case.gradients:
         return _wrong_gradient(exercise, case, expected.value, outcome.value)
     right, received = exercise.seen(case, expected.value), exercise.seen(case, outcome.value)
+    if exercise.view and isinstance(right, str) and isinstance(received, str):
+        return None if right == received else f"expected “{right}”, yours: “{received}”"
     return difference(right, received, exercise.tolerance, reveal=not exercise.value, labels=case.expressions())
 
 

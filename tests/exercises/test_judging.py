@@ -407,6 +407,6 @@ def test_a_view_compares_a_property_of_the_results() -> None:
     assert check_exercise(exercise, lambda: 22).passed
     odd = check_exercise(exercise, lambda: 11)
     assert odd.points == 2
-    assert [line.message for line in odd.cases] == ["expected 'even', yours 'odd'", "", ""]
+    assert [line.message for line in odd.cases] == ["expected “even”, yours: “odd”", "", ""]
     assert not odd.diagnosis
     assert check_exercise(exercise, lambda: "ten").points == 0

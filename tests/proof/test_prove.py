@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lmcourse.course import Chapter
-from lmcourse.exercises import Exercise, case
+from lmcourse.exercises import Exercise, case, script
 from lmcourse.exercises.values import same
 from lmcourse.proof import prove as proof_module
 from lmcourse.proof.answers import AnswerCell
@@ -180,6 +180,11 @@ def test_a_right_mutant_may_be_declared_equivalent() -> None:
     exercise.equivalent_mutant(killed, "This one is wrong.")
     proof = prove(exercise, LENIENT)
     assert (proof.untrue, proof.proved) == (("double: y = 2 * x → y = 3 * x", f"double: {killed}"), False)
+
+
+def test_a_case_whose_script_has_an_undefined_name_fails_the_matrix() -> None:
+    proof = prove(doubling(cases=[*doubling().cases, script("a list", "double(tensr([1.0, 2.0]))")]))
+    assert (proof.not_full, proof.proved) == (("double",), False)
 
 
 def test_mutants_drop_a_widening_and_keep_a_conversion_to_a_number() -> None:

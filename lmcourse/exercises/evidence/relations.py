@@ -135,7 +135,10 @@ def one_sided(evidence: Evidence) -> str:
         return ""
     for too, holds in (("large", received > expected), ("small", received < expected)):
         if holds.all():
-            spread = "" if len({numbers.name for numbers in evidence.numbers}) > 1 else _range(received / expected)
+            one_kind = (
+                len({numbers.name for numbers in evidence.numbers}) == 1 and len({*expected.sign().tolist()}) == 1
+            )
+            spread = _range(received / expected) if one_kind else ""
             return f"All {len(expected)} numbers that differ are too {too}{spread}."
     return ""
 
