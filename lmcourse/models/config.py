@@ -44,7 +44,7 @@ class TransformerConfig:
         check_type("layers", self.layers, tuple, "repeat_layers([LayerConfig(...)], 12), or gpt_like and llama_like")
         check_type("block", self.block, BlockConfig, "BlockConfig(NormConfig()), or gpt_like and llama_like")
         if self.vocab_size < 1 or self.d_model < 1 or not self.layers:
-            raise ValueError("a model needs a vocabulary, a width and at least one layer")
+            raise ValueError("vocab_size and d_model must be at least 1, and a model needs at least one layer")
         for index, layer in enumerate(self.layers):
             self._check_layer(index, layer)
         if self.embedding.positions == "sinusoidal" and self.d_model % 2:

@@ -36,7 +36,7 @@ class RecurrentConfig:
 
     def __post_init__(self) -> None:
         if min(self.vocab_size, self.d_embedding, self.d_hidden, self.layers) < 1:
-            raise ValueError("a recurrent model needs a vocabulary, two widths and a layer, all at least 1")
+            raise ValueError("vocab_size, d_embedding, d_hidden and layers must be at least 1")
         if self.kind not in CELLS:
             raise ValueError(f"unknown kind {self.kind!r}; choose from {', '.join(CELLS)}")
 

@@ -161,5 +161,5 @@ def test_unknown_flops_give_no_mfu_and_a_reason(
     with caplog.at_level(logging.WARNING):
         assert make_mfu_meter(model or runs.model(), config) is None
     (message,) = caplog.messages
-    assert message.startswith("MFU is not counted: ")
+    assert message.startswith("MFU is not computed: ")
     assert why in message

@@ -39,7 +39,7 @@ def with_attention(model: Transformer, attention: MultiHead) -> Iterator[None]:
     """
     layers = [module for module in model.modules() if isinstance(module, Attention)]
     if any(layer.kv_heads != layer.heads or layer.qkv.bias is not None for layer in layers):
-        raise ValueError("`attention` takes no biases, and as many key heads as query heads")
+        raise ValueError("your `attention` fits only layers without biases that have as many key heads as query heads")
     for layer in layers:
         vars(layer)["forward"] = partial(_forward, layer, attention)
     try:

@@ -103,7 +103,9 @@ def after(commitment: Mapping[str, object]) -> list[LargeRun]:
         CourseError: the commitment has no forecast of the loss.
     """
     if not isinstance(commitment.get("loss"), float):
-        raise CourseError("Commit yourself first: `after` takes what `commitment()` returns, with your forecast loss.")
+        raise CourseError(
+            "Make your forecast first: `after` takes what `commitment()` returns, with your forecast loss."
+        )
     runs = [
         _run(layers, width, ORDER["flops"], loss, Recipe(optimizer="muon" if optimizer == "muon" else "adamw"), seed)
         for layers, width, seed, optimizer, loss in LARGE

@@ -27,7 +27,7 @@ def _at(factor: Factor, m: int, speed: float) -> complex:
     try:
         return complex(value)
     except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"one complex number is wanted, and position_factor returns a {type(value).__name__}") from None
+        raise TypeError(f"position_factor must return one complex number, not a {type(value).__name__}") from None
 
 
 def _numbers(first: float, second: float) -> tuple[str, str]:

@@ -187,7 +187,7 @@ def _locked_file(folder: Path) -> Iterator[None]:
     except Timeout:
         raise BlockingIOError from None
     except NotImplementedError:
-        log.warning("%s is on a file system without locks: see to it that no other process trains there", folder)
+        log.warning("%s is on a file system without locks: make sure that no other process trains there", folder)
     try:
         yield
     finally:

@@ -82,7 +82,7 @@ def attention_playground(
     ValueError if no token has the index `query_index`.
     """
     if not 0 <= query_index < len(SENTENCE):
-        raise ValueError(f"the sentence has tokens 0 to {len(SENTENCE) - 1}, not {query_index}")
+        raise ValueError(f"there is no token {query_index}: the sentence has tokens 0 to {len(SENTENCE) - 1}")
     weights = hand.weights(divide=divide, hide_future=hide_future)
     result = weights[query_index] @ np.asarray(hand.values)
     figure = new_figure(8.0, 3.6)

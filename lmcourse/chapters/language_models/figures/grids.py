@@ -95,7 +95,7 @@ def work_grid(prompt: int = 4, new: int = 8, reuse: bool = False) -> Figure:
         ValueError: a prompt or a text of no tokens.
     """
     if min(prompt, new) < 1:
-        raise ValueError("there must be a token to begin with, and one to write")
+        raise ValueError(f"prompt and new must be at least 1 token, not {prompt} and {new}")
     cells = np.zeros((new, prompt + new))
     for step in range(new):
         cells[step, : prompt + step] = 1

@@ -45,7 +45,7 @@ def rate_schedule(shape: str = "cosine", warmup: int = 100, floor: float = 0.1, 
         ValueError: there is no such shape, or the phases do not fit into the run.
     """
     if shape not in SHAPES:
-        raise ValueError(f"there is no schedule {shape!r}; there are {', '.join(SHAPES)}")
+        raise ValueError(f"there is no schedule {shape!r}; choose from {', '.join(SHAPES)}")
     steps = 1000
     schedules: dict[str, Schedule] = {
         "cosine": Cosine(steps, warmup, floor),

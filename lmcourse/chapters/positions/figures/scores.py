@@ -114,9 +114,12 @@ def scheme_scores(
     seed. ValueError for an unknown scheme, or for positions beyond the 128 that the learned scheme has.
     """
     if scheme not in SCHEMES:
-        raise ValueError(f"unknown scheme {scheme!r}; there are {', '.join(SCHEMES)}")
+        raise ValueError(f"unknown scheme {scheme!r}; choose from {', '.join(SCHEMES)}")
     if not 0 <= shift <= _NUM_POSITIONS - tokens:
-        raise ValueError(f"the learned scheme has {_NUM_POSITIONS} positions: a shift of {shift} is beyond them")
+        raise ValueError(
+            f"shift must be from 0 to {_NUM_POSITIONS - tokens}, not {shift}: the learned scheme "
+            f"has {_NUM_POSITIONS} positions"
+        )
     return SCHEMES[scheme](torch.arange(shift, shift + tokens), _words(1 if same_words else tokens))
 
 

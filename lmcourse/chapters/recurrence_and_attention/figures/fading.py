@@ -38,7 +38,7 @@ def gradient_norms(
         ValueError: there is no such kind.
     """
     if kind not in KINDS:
-        raise ValueError(f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
+        raise ValueError(f"there is no kind {kind!r}; choose from {', '.join(KINDS)}")
     source = torch.Generator().manual_seed(seed)
     W, x, v, first = (
         torch.randn(*shape, generator=source, dtype=torch.float64)

@@ -44,7 +44,7 @@ def course_tokenizer(vocabulary: int) -> BPETokenizer:
         ValueError: fewer than the 256 bytes, or more than 2,048.
     """
     if not 256 <= vocabulary <= MAX_VOCABULARY:
-        raise ValueError(f"the figure has vocabularies of 256 to {MAX_VOCABULARY} tokens, not {vocabulary}")
+        raise ValueError(f"vocabulary must be from 256 to {MAX_VOCABULARY} tokens, not {vocabulary}")
     return BPETokenizer(_largest().merges[: vocabulary - 256])
 
 

@@ -58,7 +58,7 @@ PERIODS = ((2017, 2019), (2020, 2021), (2022, 2022), (2023, 2023), (2024, 2024),
 def choices(choice: str = "positions") -> dict[str, dict[str, int]]:
     """Number of published models of each period with each choice. ValueError for an unknown choice."""
     if choice not in CHOICES:
-        raise ValueError(f"one of {', '.join(CHOICES)}, not {choice!r}")
+        raise ValueError(f"there is no choice {choice!r}; choose from {', '.join(CHOICES)}")
     found: dict[str, dict[str, int]] = {}
     for first, last in PERIODS:
         name = str(first) if first == last else f"{first}–{last % 100}"
